@@ -1,0 +1,1 @@
+//! Work to put on a path.

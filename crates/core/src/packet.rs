@@ -1,0 +1,80 @@
+//! What a link or bearer carries: a small handle that says all a link needs to know of a packet.
+//!
+//! The headers and bytes stay with whoever made the packet (the simulator's segments, the
+//! emulator's buffers), who finds them again by [`Packet::slot`]. That keeps a queue of packets
+//! compact, free of allocation, and the same under both clocks.
+
+use serde::{Deserialize, Serialize};
+
+/// One IP packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Unique within the run, in order of creation; joins the rows of the packet log.
+    pub id: u64,
+    /// Size of the whole IP packet in bytes, headers included.
+    pub size: u32,
+    /// The flow that it belongs to.
+    pub flow: FlowId,
+    /// The mobile that it goes to or comes from.
+    pub user: UserId,
+    /// Its ECN field (RFC 3168 §5); a queue may change it.
+    pub ecn: Ecn,
+    /// Where its maker keeps what it carries.
+    pub slot: Slot,
+}
+
+/// A flow, counted from zero in the order of the scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u32);
+
+/// A mobile, counted from zero in the order of the scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserId(pub u16);
+
+/// Index into the store of a packet's maker; opaque to all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot(pub u32);
+
+/// Which way a packet crosses a bearer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Towards the mobile.
+    Down,
+    /// From the mobile.
+    Up,
+}
+
+impl Direction {
+    /// Both, downlink first.
+    pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
+
+    /// `down` or `up`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+        }
+    }
+}
+
+/// The ECN field of the IP header (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The transport does not understand ECN.
+    #[default]
+    NotEct,
+    /// ECN-capable, codepoint ECT(0).
+    Ect0,
+    /// ECN-capable, codepoint ECT(1).
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Ecn {
+    /// Whether a queue may mark this packet instead of dropping it.
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}

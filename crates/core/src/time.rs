@@ -1,0 +1,246 @@
+//! Time as integer nanoseconds: [`Instant`] since the origin of the run, [`Span`] between two of them.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use std::str::FromStr;
+
+use crate::units::{self, UnitError};
+
+/// A point in time: nanoseconds since the origin of the run, in virtual and in real time alike.
+///
+/// 64 bits reach 584 years. Arithmetic that would leave that range panics, in every build.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The origin of the run.
+    pub const ZERO: Self = Self(0);
+    /// Later than anything that happens.
+    pub const FAR_FUTURE: Self = Self(u64::MAX);
+
+    /// The instant `nanos` nanoseconds after the origin.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the origin.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the origin, for reports and channel models; not for protocol arithmetic.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time since `earlier`; zero where `earlier` is in fact later.
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The first instant at or after this one that is a multiple of `step` from the origin: the
+    /// next tick of a TTI clock.
+    ///
+    /// # Panics
+    /// If `step` is zero.
+    pub const fn round_up_to(self, step: Span) -> Self {
+        Self(self.0.next_multiple_of(step.0))
+    }
+}
+
+impl Add<Span> for Instant {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.checked_add(span.0).expect("an instant stays within 584 years of the origin"))
+    }
+}
+
+impl AddAssign<Span> for Instant {
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+
+impl Sub<Span> for Instant {
+    type Output = Self;
+    fn sub(self, span: Span) -> Self {
+        Self(self.0.checked_sub(span.0).expect("an instant does not lie before the origin"))
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09} s", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// A length of time: a whole, non-negative number of nanoseconds. Written `"89 ms"`, `"2 s"`, `"1.5 min"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The longest span that can be expressed.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A span of `nanos` nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// A span of `micros` microseconds.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros * 1_000)
+    }
+
+    /// A span of `millis` milliseconds.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis * 1_000_000)
+    }
+
+    /// A span of `secs` seconds.
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs * 1_000_000_000)
+    }
+
+    /// The span nearest to `secs` seconds; zero for negative numbers and for what is not a number.
+    pub fn from_secs_f64(secs: f64) -> Self {
+        // The cast saturates: below zero and NaN give 0, above the range gives the largest span.
+        Self((secs * 1e9 + 0.5) as u64)
+    }
+
+    /// Nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds, for reports and channel models; not for protocol arithmetic.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// Whether this is no time at all.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The difference, or zero where `other` is longer.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The product, or the longest span where it would not fit.
+    pub const fn saturating_mul(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+
+    /// The distance between two spans, whichever is longer.
+    pub const fn abs_diff(self, other: Self) -> Self {
+        Self(self.0.abs_diff(other.0))
+    }
+
+    /// This span rounded up to a whole number of `step`s: what a timer of that granularity measures.
+    ///
+    /// # Panics
+    /// If `step` is zero.
+    pub const fn round_up_to(self, step: Self) -> Self {
+        Self(self.0.next_multiple_of(step.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.checked_add(other.0).expect("a span stays under 584 years"))
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Span {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.checked_sub(other.0).expect("a span is not negative"))
+    }
+}
+
+impl Mul<u64> for Span {
+    type Output = Self;
+    fn mul(self, factor: u64) -> Self {
+        Self(self.0.checked_mul(factor).expect("a span stays under 584 years"))
+    }
+}
+
+impl Div<u64> for Span {
+    type Output = Self;
+    fn div(self, divisor: u64) -> Self {
+        Self(self.0 / divisor)
+    }
+}
+
+const UNITS: &[(&str, u64)] = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+impl FromStr for Span {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        units::parse_quantity("length of time", text, UNITS).map(Self)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Minutes and hours are read, but seconds are printed: they are exact in decimals.
+        units::print_quantity(f, self.0, &UNITS[..4])
+    }
+}
+
+units::serde_as_text!(Span, "a length of time such as \"89 ms\"");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_a_tti_clock() {
+        let tti = Span::from_millis(2);
+        assert_eq!(Instant::ZERO.round_up_to(tti), Instant::ZERO);
+        assert_eq!(Instant::from_nanos(1).round_up_to(tti), Instant::ZERO + tti);
+        assert_eq!((Instant::ZERO + tti).round_up_to(tti), Instant::ZERO + tti);
+    }
+
+    #[test]
+    fn reads_what_people_write() {
+        for (text, nanos) in
+            [("89 ms", 89_000_000), ("9.5ms", 9_500_000), ("2 min", 120_000_000_000), ("0 s", 0), ("7 us", 7_000)]
+        {
+            assert_eq!(text.parse::<Span>().expect(text).as_nanos(), nanos);
+        }
+    }
+
+    #[test]
+    fn prints_the_shortest_exact_form() {
+        assert_eq!(Span::from_nanos(9_500_000).to_string(), "9.5 ms");
+        assert_eq!(Span::from_nanos(0).to_string(), "0 s");
+        assert_eq!(Span::from_secs(90).to_string(), "90 s");
+        assert_eq!(Instant::from_nanos(1_000_000_007).to_string(), "1.000000007 s");
+    }
+
+    #[test]
+    fn seconds_from_floats_do_not_wrap() {
+        assert_eq!(Span::from_secs_f64(-1.0), Span::ZERO);
+        assert_eq!(Span::from_secs_f64(f64::NAN), Span::ZERO);
+        assert_eq!(Span::from_secs_f64(0.1), Span::from_millis(100));
+    }
+}

@@ -1,0 +1,1 @@
+//! The event log as columnar files, written as the run goes.

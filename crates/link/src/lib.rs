@@ -1,0 +1,58 @@
+//! Technology-free links: rate, delay, loss, queues, recorded links, and their composition.
+//!
+//! Two contracts stand here, for every link and bearer under both clocks. [`Link`] goes one way;
+//! [`Bearer`] is both directions with one radio state. Their rules:
+//!
+//! - `now` is a parameter, and calls are monotone in it.
+//! - Before a call's own work, all that happens inside up to and including `now` is done, in time
+//!   order, whether the caller asked at those times or not. So a link that is polled late yields the
+//!   same departures, in the same order, with the same `due`, as one that is polled on time.
+//! - `pop` is repeated until `None`; departures come in the order of their `due`, never after `now`.
+//! - `next_wakeup` is never later than the next departure that would happen without further calls;
+//!   it may be earlier, and is `None` when nothing can happen.
+//! - Packets that are lost go to [`Cx::drop_packet`], with the exact time of the loss. A packet that
+//!   `push` answers with [`Admission::Dropped`] went there too.
+
+use airpath_core::{Cx, Direction, DropCause, Instant, Packet, Tally};
+
+/// What became of a packet that was pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It was taken.
+    Queued,
+    /// It was lost at once.
+    Dropped(DropCause),
+}
+
+/// A packet that left a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The exact time at which it left.
+    pub due: Instant,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// A path in one direction.
+pub trait Link {
+    /// Gives a packet to the link.
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission;
+    /// The next packet that left at or before `now`.
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure>;
+    /// When to call `pop` next.
+    fn next_wakeup(&self) -> Option<Instant>;
+    /// What went in, came out, was lost and is inside.
+    fn tally(&self) -> Tally;
+}
+
+/// A path in both directions with one state: the bearers of `airpath-radio`, or two links.
+pub trait Bearer {
+    /// Gives a packet to the bearer; [`Packet::user`] says whose it is.
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission;
+    /// The next packet that left at or before `now`, whichever way.
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)>;
+    /// When to call `pop` next.
+    fn next_wakeup(&self) -> Option<Instant>;
+    /// What went in, came out, was lost and is inside, one way.
+    fn tally(&self, direction: Direction) -> Tally;
+}

@@ -1,0 +1,1 @@
+//! Scenarios and presets: typed TOML in, objects out.

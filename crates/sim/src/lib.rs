@@ -1,0 +1,1 @@
+//! The virtual clock: event queue and topology.

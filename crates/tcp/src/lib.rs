@@ -1,0 +1,1 @@
+//! A TCP end point without I/O.

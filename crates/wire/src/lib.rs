@@ -1,0 +1,3 @@
+//! Packet headers and capture files.
+
+pub mod tcp;
