@@ -1,0 +1,219 @@
+//! A bulk transfer over one connection: one end is the [`Source`] of the bytes, the other their
+//! [`Drain`]. In a download the drain may ask first.
+
+use airpath_core::{Bytes, Direction};
+use serde::{Deserialize, Serialize};
+
+/// What a transfer moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Which way the bytes go: down from the server, or up from the mobile.
+    pub direction: Direction,
+    /// Application bytes to move.
+    pub bytes: Bytes,
+    /// Bytes that the mobile sends first, to ask for a download; none for an upload.
+    pub request: Bytes,
+}
+
+impl Transfer {
+    /// The two roles: what the mobile's end does and what the server's end does.
+    pub fn roles(&self) -> (Role, Role) {
+        let source = Role::Source(Source { awaits: self.request.get(), sends: self.bytes.get(), asked: false });
+        let drain = Role::Drain(Drain { asks: self.request.get(), expects: self.bytes.get(), connected: false });
+        match self.direction {
+            Direction::Down => (drain, source),
+            Direction::Up => (source, drain),
+        }
+    }
+}
+
+/// What an application needs of its connection. Bytes are counted, not carried.
+pub trait Transport {
+    /// Whether data may flow.
+    fn is_established(&self) -> bool;
+    /// Queues bytes to send.
+    fn write(&mut self, bytes: u64);
+    /// Ends the stream after what was written.
+    fn close(&mut self);
+    /// Bytes that arrived in order and wait to be read.
+    fn readable(&self) -> u64;
+    /// Takes bytes that arrived.
+    fn read(&mut self, bytes: u64);
+    /// All bytes that arrived in order so far, read or not.
+    fn received(&self) -> u64;
+}
+
+/// One end of a transfer.
+#[derive(Clone, Copy, Debug)]
+pub enum Role {
+    /// Sends the bytes.
+    Source(Source),
+    /// Takes them.
+    Drain(Drain),
+}
+
+impl Role {
+    /// Does what the application would do now; call it whenever the connection has changed.
+    pub fn step(&mut self, transport: &mut impl Transport) -> Progress {
+        match self {
+            Self::Source(source) => source.step(transport),
+            Self::Drain(drain) => drain.step(transport),
+        }
+    }
+}
+
+/// What a step achieved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing that the application would notice.
+    None,
+    /// The connection opened.
+    Connected,
+    /// The source has the whole request and has begun to send.
+    Requested,
+    /// The drain has this many bytes in all; it had fewer before.
+    Delivered(u64),
+}
+
+/// The sending end.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    awaits: u64,
+    sends: u64,
+    asked: bool,
+}
+
+impl Source {
+    fn step(&mut self, transport: &mut impl Transport) -> Progress {
+        if self.asked || !transport.is_established() {
+            return Progress::None;
+        }
+        let waiting = transport.readable();
+        transport.read(waiting);
+        if transport.received() < self.awaits {
+            return Progress::None;
+        }
+        self.asked = true;
+        transport.write(self.sends);
+        transport.close();
+        if self.awaits > 0 { Progress::Requested } else { Progress::Connected }
+    }
+}
+
+/// The receiving end.
+#[derive(Clone, Copy, Debug)]
+pub struct Drain {
+    asks: u64,
+    expects: u64,
+    connected: bool,
+}
+
+impl Drain {
+    /// Bytes that it waits for in all.
+    pub const fn expects(&self) -> u64 {
+        self.expects
+    }
+
+    fn step(&mut self, transport: &mut impl Transport) -> Progress {
+        if !self.connected {
+            if !transport.is_established() {
+                return Progress::None;
+            }
+            self.connected = true;
+            transport.write(self.asks);
+            // The requests of HTTP/1.0 and FTP do not end the stream; ours does when all has come.
+            if transport.readable() == 0 {
+                return Progress::Connected;
+            }
+        }
+        let waiting = transport.readable();
+        if waiting == 0 {
+            return Progress::None;
+        }
+        transport.read(waiting);
+        let received = transport.received();
+        if received >= self.expects {
+            transport.close();
+        }
+        Progress::Delivered(received)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Pipe {
+        open: bool,
+        written: u64,
+        closed: bool,
+        received: u64,
+        read: u64,
+    }
+
+    impl Transport for Pipe {
+        fn is_established(&self) -> bool {
+            self.open
+        }
+        fn write(&mut self, bytes: u64) {
+            self.written += bytes;
+        }
+        fn close(&mut self) {
+            self.closed = true;
+        }
+        fn readable(&self) -> u64 {
+            self.received - self.read
+        }
+        fn read(&mut self, bytes: u64) {
+            self.read += bytes;
+        }
+        fn received(&self) -> u64 {
+            self.received
+        }
+    }
+
+    fn download(request: u64) -> (Role, Role) {
+        Transfer { direction: Direction::Down, bytes: Bytes::new(1000), request: Bytes::new(request) }.roles()
+    }
+
+    #[test]
+    fn a_download_waits_for_the_whole_request() {
+        let (mut mobile, mut server) = download(200);
+        let (mut near, mut far) = (Pipe::default(), Pipe::default());
+        assert_eq!(mobile.step(&mut near), Progress::None, "not yet open");
+        (near.open, far.open) = (true, true);
+        assert_eq!(mobile.step(&mut near), Progress::Connected);
+        assert_eq!((near.written, near.closed), (200, false));
+        far.received = 199;
+        assert_eq!(server.step(&mut far), Progress::None);
+        far.received = 200;
+        assert_eq!(server.step(&mut far), Progress::Requested);
+        assert_eq!((far.written, far.closed), (1000, true));
+        assert_eq!(server.step(&mut far), Progress::None, "it sends once");
+    }
+
+    #[test]
+    fn the_drain_reads_all_and_closes_at_the_end() {
+        let (mut mobile, _) = download(0);
+        let mut near = Pipe { open: true, received: 600, ..Pipe::default() };
+        assert_eq!(
+            mobile.step(&mut near),
+            Progress::Delivered(600),
+            "data may come with the last step of the handshake"
+        );
+        assert_eq!((near.readable(), near.closed), (0, false));
+        near.received = 1000;
+        assert_eq!(mobile.step(&mut near), Progress::Delivered(1000));
+        assert!(near.closed);
+    }
+
+    #[test]
+    fn an_upload_begins_with_the_connection() {
+        let transfer = Transfer { direction: Direction::Up, bytes: Bytes::new(5), request: Bytes::ZERO };
+        let (mut mobile, _) = transfer.roles();
+        let mut near = Pipe { open: true, ..Pipe::default() };
+        assert_eq!(mobile.step(&mut near), Progress::Connected);
+        assert_eq!((near.written, near.closed), (5, true));
+    }
+}

@@ -1,0 +1,133 @@
+//! Datagrams at a constant rate: how many arrive, and after how long.
+
+use airpath_core::{Bitrate, Bytes, Direction, Instant, Span};
+use serde::{Deserialize, Serialize};
+
+use crate::samples::Samples;
+
+/// What to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Datagrams {
+    /// Which way.
+    pub direction: Direction,
+    /// Rate of the IP packets, headers included.
+    pub rate: Bitrate,
+    /// Payload bytes of a datagram, after the UDP header.
+    pub size: u32,
+    /// For how long to send.
+    pub duration: Span,
+    /// How long to wait for the last ones.
+    pub timeout: Span,
+}
+
+/// IPv4 and UDP headers.
+pub const HEADERS: u32 = 28;
+
+/// The end that sends.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    datagrams: Datagrams,
+    started: Instant,
+    sent: u32,
+}
+
+impl Sender {
+    /// A sender whose first datagram is due at `start`.
+    pub const fn new(datagrams: Datagrams, start: Instant) -> Self {
+        Self { datagrams, started: start, sent: 0 }
+    }
+
+    /// The number of the next datagram, if it is time for it.
+    pub fn poll(&mut self, now: Instant) -> Option<u32> {
+        let due = self.due()?;
+        (due <= now).then(|| {
+            self.sent += 1;
+            self.sent - 1
+        })
+    }
+
+    /// When the next datagram is due, or when the last ones are given up.
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        Some(self.due().unwrap_or_else(|| self.deadline()))
+    }
+
+    /// Whether all were sent and the wait for the last ones is over.
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.due().is_none() && now >= self.deadline()
+    }
+
+    /// Datagrams sent.
+    pub const fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    /// From the origin, not from the datagram before, so that no rounding adds up.
+    fn due(&self) -> Option<Instant> {
+        let offset =
+            self.datagrams.rate.time_for(Bytes::new(u64::from(self.datagrams.size + HEADERS) * u64::from(self.sent)));
+        (offset < self.datagrams.duration).then(|| self.started + offset)
+    }
+
+    fn deadline(&self) -> Instant {
+        self.started + self.datagrams.duration + self.datagrams.timeout
+    }
+}
+
+/// The end that receives.
+#[derive(Clone, Debug, Default)]
+pub struct Receiver {
+    received: u32,
+    delays: Samples,
+}
+
+impl Receiver {
+    /// Takes a datagram that was sent at `sent`: its one-way delay.
+    pub fn receive(&mut self, now: Instant, sent: Instant) -> Span {
+        let delay = now.since(sent);
+        self.received += 1;
+        self.delays.add(delay);
+        delay
+    }
+
+    /// Datagrams received.
+    pub const fn received(&self) -> u32 {
+        self.received
+    }
+
+    /// Their one-way delays.
+    pub const fn delays(&self) -> &Samples {
+        &self.delays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_rate_without_drift() {
+        let datagrams = Datagrams {
+            direction: Direction::Down,
+            rate: Bitrate::from_bps(7_000_000),
+            size: 972,
+            duration: Span::from_secs(1),
+            timeout: Span::from_secs(1),
+        };
+        let mut sender = Sender::new(datagrams, Instant::ZERO);
+        let mut now = Instant::ZERO;
+        while !sender.is_over(now) {
+            now = sender.next_wakeup().expect("not over");
+            while sender.poll(now).is_some() {}
+        }
+        assert_eq!(sender.sent(), 875, "7 Mbit/s are 875 packets of 1000 bytes a second");
+        assert_eq!(now, Instant::ZERO + Span::from_secs(2));
+    }
+
+    #[test]
+    fn delays_are_one_way() {
+        let mut receiver = Receiver::default();
+        let sent = Instant::from_nanos(5);
+        assert_eq!(receiver.receive(sent + Span::from_millis(3), sent), Span::from_millis(3));
+        assert_eq!((receiver.received(), receiver.delays().count()), (1, 1));
+    }
+}

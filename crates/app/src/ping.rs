@@ -1,0 +1,126 @@
+//! Ping: an echo request at each interval, and the round trips of those that come back.
+
+use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
+
+use crate::samples::Samples;
+
+/// What to ping with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ping {
+    /// Data bytes of an echo request, after the ICMP header; 56 is the habit of Unix.
+    pub size: u32,
+    /// Time from one request to the next.
+    pub interval: Span,
+    /// Requests to send.
+    pub count: u32,
+    /// How long to wait for the last replies.
+    pub timeout: Span,
+}
+
+impl Default for Ping {
+    fn default() -> Self {
+        Self { size: 56, interval: Span::from_secs(1), count: 10, timeout: Span::from_secs(10) }
+    }
+}
+
+/// The end that asks.
+#[derive(Clone, Debug)]
+pub struct Pinger {
+    ping: Ping,
+    started: Instant,
+    sent: u32,
+    answered: Vec<bool>,
+    round_trips: Samples,
+}
+
+impl Pinger {
+    /// A pinger whose first request is due at `start`.
+    pub fn new(ping: Ping, start: Instant) -> Self {
+        Self {
+            ping,
+            started: start,
+            sent: 0,
+            answered: vec![false; ping.count as usize],
+            round_trips: Samples::default(),
+        }
+    }
+
+    /// The number of the next echo request, if it is time for it.
+    pub fn poll(&mut self, now: Instant) -> Option<u32> {
+        (self.sent < self.ping.count && self.due() <= now).then(|| {
+            self.sent += 1;
+            self.sent - 1
+        })
+    }
+
+    /// Takes a reply to request `sequence`, which was sent at `sent`: its round trip, or `None` for a
+    /// duplicate or a number that was never sent.
+    pub fn reply(&mut self, now: Instant, sequence: u32, sent: Instant) -> Option<Span> {
+        let answered = self.answered.get_mut(sequence as usize)?;
+        if std::mem::replace(answered, true) {
+            return None;
+        }
+        let round_trip = now.since(sent);
+        self.round_trips.add(round_trip);
+        Some(round_trip)
+    }
+
+    /// When to call [`Self::poll`] next, or when to give up on what is still missing.
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        match self.is_over(Instant::ZERO) {
+            true => None,
+            false if self.sent < self.ping.count => Some(self.due()),
+            false => Some(self.deadline()),
+        }
+    }
+
+    /// Whether all replies came, or the wait for the last of them is over.
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.sent == self.ping.count && (self.round_trips.count() == u64::from(self.sent) || now >= self.deadline())
+    }
+
+    /// Requests sent.
+    pub const fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    /// The round trips of the replies.
+    pub const fn round_trips(&self) -> &Samples {
+        &self.round_trips
+    }
+
+    fn due(&self) -> Instant {
+        self.started + self.ping.interval * u64::from(self.sent)
+    }
+
+    fn deadline(&self) -> Instant {
+        self.started + self.ping.interval * u64::from(self.ping.count.saturating_sub(1)) + self.ping.timeout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn asks_at_each_interval_and_counts_each_reply_once() {
+        let ping = Ping { interval: Span::from_millis(100), count: 2, ..Ping::default() };
+        let mut pinger = Pinger::new(ping, at(50));
+        assert_eq!((pinger.next_wakeup(), pinger.poll(at(49))), (Some(at(50)), None));
+        assert_eq!((pinger.poll(at(50)), pinger.poll(at(50))), (Some(0), None));
+        assert_eq!(pinger.reply(at(80), 0, at(50)), Some(Span::from_millis(30)));
+        assert_eq!(pinger.reply(at(81), 0, at(50)), None, "a duplicate");
+        assert_eq!(pinger.reply(at(81), 9, at(50)), None, "never sent");
+        assert_eq!(pinger.poll(at(150)), Some(1));
+        assert!(!pinger.is_over(at(160)));
+        assert_eq!(pinger.next_wakeup(), Some(at(10_150)));
+        assert!(pinger.is_over(at(10_150)), "the second is given up");
+        pinger.reply(at(10_200), 1, at(150));
+        assert!(pinger.next_wakeup().is_none() && pinger.round_trips().count() == 2);
+    }
+}
