@@ -1,0 +1,54 @@
+# airpath, from a clean clone: `make demo` sets all up and runs the main job, `make test` sets all up and passes the tests.
+# Needs Python 3.11 or newer, Rust 1.90 or newer, and make. Everything else goes into .venv and target.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+
+RUST_SOURCES := $(shell find crates presets -type f 2>/dev/null) Cargo.toml Cargo.lock
+DEMO := runs/demo
+
+.PHONY: setup demo test lint bench clean
+
+setup: $(VENV)/.packages $(VENV)/.native
+
+demo: setup
+	@$(BIN)/airpath run examples/hs-dsch.toml --out $(DEMO)/hs-dsch
+	@$(BIN)/airpath run examples/dch.toml --out $(DEMO)/dch
+	@$(BIN)/airpath report $(DEMO)/hs-dsch $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
+
+test: lint
+	cargo test --workspace --locked --quiet
+	$(BIN)/pytest
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright
+
+bench: setup
+	cargo bench --workspace --locked
+
+clean:
+	rm -rf $(VENV) target runs
+
+# The tests' tools from Debian, where they are missing and may be installed.
+$(VENV)/.packages: .ci/system-packages | $(VENV)/.python
+	@sh .ci/system-packages tests
+	@touch $@
+
+# The environment with the development tools; made anew parts follow pyproject.toml.
+$(VENV)/.python: pyproject.toml .ci/system-packages
+	@sh .ci/system-packages build $(PYTHON)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+# The package itself, editable: only a change of the Rust sources needs a build.
+$(VENV)/.native: $(VENV)/.python $(RUST_SOURCES)
+	$(BIN)/maturin develop --release --locked --quiet
+	@touch $@

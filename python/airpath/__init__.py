@@ -1,0 +1,50 @@
+"""airpath: Internet protocols on a cellular path, and where the time goes.
+
+    import airpath
+
+    result = airpath.run("examples/hs-dsch.toml", seed=7)
+    result.flows                      # a Polars frame, one row a flow
+    result.packets.to_pandas()        # every packet, with its time in nanoseconds
+
+Importing the package costs next to nothing: Polars and the Rust core are loaded when they are first needed.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from airpath.preset import Parameter, Preset, preset, presets
+from airpath.result import NotLoggedError, Result, UnreadableResultError, load
+from airpath.run import resolve, run
+
+if TYPE_CHECKING:
+    from airpath._native import ResultError, ScenarioError, __version__
+
+__all__ = [
+    "NotLoggedError",
+    "Parameter",
+    "Preset",
+    "Result",
+    "ResultError",
+    "ScenarioError",
+    "UnreadableResultError",
+    "__version__",
+    "load",
+    "preset",
+    "presets",
+    "resolve",
+    "run",
+]
+
+_FROM_NATIVE = frozenset({"ResultError", "ScenarioError", "__version__"})
+
+
+def __getattr__(name: str) -> Any:
+    """Load what lives in the Rust core when it is first asked for."""
+    if name not in _FROM_NATIVE:
+        raise AttributeError(f"module 'airpath' has no attribute '{name}'")
+    from airpath import _native
+
+    return getattr(_native, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FROM_NATIVE})

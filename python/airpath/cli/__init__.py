@@ -1,0 +1,50 @@
+"""The `airpath` command. Each command is parsing, one call, printing; what is heavy is imported where it is used.
+
+Data goes to standard output, words to standard error. `main` is the whole of the error handling.
+"""
+
+import errno
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airpath.cli.words import ExitCode, Problem, nearest, show
+
+if TYPE_CHECKING:
+    import typer
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, by default those of the process, and return its exit code."""
+    import typer
+
+    from airpath.cli.application import app
+
+    try:
+        code = app(arguments, prog_name="airpath", standalone_mode=False)
+        sys.stdout.flush()
+    except Problem as problem:
+        show(problem)
+        return problem.exit_code
+    except typer.TyperException as error:
+        show(_usage_problem(error))
+        return ExitCode.BAD_INPUT
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        show(Problem("standard output cannot be written: the disk is full", exit_code=ExitCode.NOT_WRITTEN))
+        return ExitCode.NOT_WRITTEN
+    return int(code or 0)
+
+
+def _usage_problem(error: "typer.TyperException") -> Problem:
+    """Turn what the parser says about the arguments into a block of ours."""
+    message = error.format_message().replace("Value error, ", "").rstrip(".")
+    if possibilities := getattr(error, "possibilities", None):
+        option = str(getattr(error, "option_name", ""))
+        message = f"no such option {option}{nearest(option, possibilities)}"
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "airpath"
+    return Problem(message[:1].lower() + message[1:], next_step=f"`{command} --help` shows the usage and examples")

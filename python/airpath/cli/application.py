@@ -1,0 +1,57 @@
+"""The command's tree: which commands there are, and what `airpath --help` says."""
+
+from typing import Annotated
+
+import typer
+
+from airpath.cli import presets, report, run, study
+
+_HELP = """Internet protocols on a cellular path, and where the time goes.
+
+\b
+Examples:
+  airpath run examples/hs-dsch.toml
+  airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --out runs/lossy
+  airpath report runs/lossy -o report.html
+  airpath presets list
+  airpath study run hsdpa-sim
+
+\b
+Exit codes:
+  0    done; flows that were aborted or did not finish are a result, not a failure
+  1    the run stopped on an error, or a finding of a study does not hold
+  2    bad usage, or a scenario, preset or result folder that cannot be used
+  3    the result could not be written in full; what was written is kept
+  130  interrupted by Ctrl-C; what had happened until then is kept
+"""
+
+# Plain help text: it is up at once, and reads the same on a terminal, in a pipe and in a log.
+app = typer.Typer(
+    name="airpath",
+    help=_HELP,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("run", no_args_is_help=True)(run.run)
+app.add_typer(presets.app, name="presets")
+app.add_typer(study.app, name="study")
+app.command("report", no_args_is_help=True)(report.report)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from airpath import __version__
+
+        typer.echo(f"airpath {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Hold the options that come before any command."""

@@ -1,0 +1,80 @@
+"""What `airpath run` puts on standard output, in each of its formats, and the tables of the other commands."""
+
+import csv
+import json
+import sys
+import tomllib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airpath.tables import flat_rows
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# A table that goes into a file or a pipe is as wide as it needs to be.
+_WIDTH_OFF_TERMINAL = 240
+
+
+def print_summary(summary: dict[str, Any], format: str) -> None:
+    """Print a summary in the format that was asked for."""
+    match format:
+        case "json":
+            json.dump(summary, sys.stdout, indent=2, ensure_ascii=False)
+            sys.stdout.write("\n")
+        case "jsonl":
+            _print_lines(summary)
+        case "csv":
+            _print_csv(summary)
+        case _:
+            from airpath.cli.text import render
+
+            render(summary, console())
+
+
+def print_start(resolved: str, seed: int | None, repeat: int) -> None:
+    """Print the line that comes before a run: what is about to be run."""
+    scenario = tomllib.loads(resolved)
+    seed = scenario["seed"] if seed is None else seed
+    _print_line("start", {"scenario": scenario["name"], "seed": seed, "repeat": repeat})
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table of text."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(*head, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def console() -> "Console":
+    """Return standard output as rich writes to it: coloured on a terminal only, NO_COLOR respected, nothing cut off."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else _WIDTH_OFF_TERMINAL
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def _print_lines(summary: dict[str, Any]) -> None:
+    for name, table in (("flow", "flows"), ("link", "links"), ("radio", "radio"), ("repetition", "repetitions")):
+        for record in summary[table]:
+            _print_line(name, record)
+    end = {name: summary[name] for name in ("schema", "airpath", "scenario", "seed", "complete", "stopped")}
+    _print_line("end", end)
+
+
+def _print_line(kind: str, record: dict[str, Any]) -> None:
+    json.dump({"type": kind} | record, sys.stdout, ensure_ascii=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def _print_csv(summary: dict[str, Any]) -> None:
+    rows = flat_rows("flows", summary["flows"])
+    if rows:
+        writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

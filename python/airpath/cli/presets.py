@@ -1,0 +1,76 @@
+"""`airpath presets`: the bearers that come with airpath, and where their parameters are from."""
+
+import json
+from typing import Annotated, Literal
+
+import typer
+
+from airpath.cli.words import Problem, explained, nearest
+
+app = typer.Typer(help="List and show bearer presets.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def _complete(incomplete: str) -> list[str]:
+    from airpath.preset import presets
+
+    return [each.name for each in presets() if each.name.startswith(incomplete)]
+
+
+@app.command("list")
+def list_presets(
+    format: Annotated[Literal["text", "json"], typer.Option(help="On standard output: a table, or JSON.")] = "text",
+) -> None:
+    """List the presets that a scenario can name.
+
+    \b
+    Examples:
+      airpath presets list
+      airpath presets list --format json
+    """
+    from airpath.cli.output import print_table
+    from airpath.preset import presets
+
+    found = presets()
+    if format == "json":
+        typer.echo(json.dumps([each.to_dict() for each in found], indent=2))
+    else:
+        print_table(("preset", "kind", "what it is"), [(each.name, each.kind, each.title) for each in found])
+
+
+@app.command("show", no_args_is_help=True)
+def show_preset(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A preset, or a file.", autocompletion=_complete)],
+    format: Annotated[
+        Literal["text", "json", "toml"],
+        typer.Option(help="On standard output: a table with sources, JSON, or the TOML to copy and change."),
+    ] = "text",
+) -> None:
+    """Show a preset's parameters, each with where it comes from.
+
+    \b
+    Examples:
+      airpath presets show hs-dsch-384
+      airpath presets show hs-dsch-384 --format toml > my-bearer.toml
+      airpath presets show my-bearer.toml
+    """
+    from pathlib import Path
+
+    from airpath.cli.output import print_table
+    from airpath.preset import preset, presets
+
+    names = [each.name for each in presets()]
+    if name not in names and not Path(name).exists():
+        raise Problem(
+            f"no preset and no file '{name}'{nearest(name, names)}",
+            next_step="`airpath presets list` shows the presets",
+        )
+    with explained():
+        found = preset(name)
+    if format == "json":
+        typer.echo(json.dumps(found.to_dict(), indent=2))
+    elif format == "toml":
+        typer.echo(found.text.rstrip("\n"))
+    else:
+        typer.echo(f"{found.name}: {found.title}\n")
+        rows = [(each.key, str(each.value), each.source) for each in found.parameters]
+        print_table(("parameter", "value", "source"), rows)

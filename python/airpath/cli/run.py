@@ -1,0 +1,138 @@
+"""`airpath run`: a scenario file in, its figures out."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from airpath.cli.words import ExitCode, Problem, explained, note
+
+Format = Literal["text", "json", "jsonl", "csv"]
+
+
+def run(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.")],
+    set: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V", help="Override a value by its dotted path; may be given many times."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Seed of all chance, in place of the scenario's.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, run side by side on the cores.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep the result in this folder, in place of an earlier one. Without it nothing is kept.",
+        ),
+    ] = None,
+    capture: Annotated[
+        bool, typer.Option("--capture", help="Write pcapng captures of both ends; needs --out.")
+    ] = False,
+    format: Annotated[
+        Format,
+        typer.Option(
+            help="On standard output: a table, the summary as JSON, a JSON line a flow and link, or the flows as CSV."
+        ),
+    ] = "text",
+    no_log: Annotated[
+        bool, typer.Option("--no-log", help="Keep the summary but no event tables: smaller and faster.")
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Repetitions that run at once; as many as cores if not given. Changes no result."
+        ),
+    ] = None,
+) -> None:
+    """Run a scenario in virtual time and print its figures.
+
+    \b
+    Examples:
+      airpath run examples/hs-dsch.toml
+      airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --repeat 30
+      airpath run examples/hs-dsch.toml --out runs/one --capture
+      airpath run examples/shared-cell.toml --format csv > flows.csv
+
+    \b
+    Exit codes:
+      0    done; aborted or unfinished flows are a result, not a failure
+      1    the run stopped on an error
+      2    bad usage or scenario; nothing was run
+      3    the result could not be written in full; what was written is kept
+      130  interrupted by Ctrl-C; the result so far is printed and kept, marked as partial
+    """
+    from airpath.cli.output import print_start, print_summary
+    from airpath.cli.progress import progress_bar
+    from airpath.run import execute, resolve
+
+    if capture and out is None:
+        raise Problem("--capture needs a folder to write to", next_step="add --out DIR")
+    overrides = _overrides(set or [])
+    _check_file(scenario)
+    with explained():
+        resolved = resolve(scenario, set=overrides)
+    if format == "jsonl":
+        print_start(resolved, seed, repeat)
+    with explained(), progress_bar(scenario.name) as progress:
+        summary = execute(
+            scenario,
+            set=overrides,
+            seed=seed,
+            repeat=repeat,
+            out=out,
+            capture=capture,
+            log=not no_log,
+            threads=threads,
+            progress=progress,
+        )
+    print_summary(summary, format)
+    raise typer.Exit(_remarks(summary, out))
+
+
+def _check_file(scenario: Path) -> None:
+    if scenario.is_file():
+        return
+    if scenario.is_dir():
+        raise Problem(f"{scenario} is a folder, not a scenario", next_step="name a TOML file in it")
+    beside = {each.stem: each for each in scenario.parent.glob("*.toml")}
+    match = get_close_matches(scenario.stem, beside, n=1)
+    raise Problem(
+        f"no scenario file '{scenario}'",
+        next_step=f"did you mean '{beside[match[0]]}'?"
+        if match
+        else "check the path; examples/ has scenarios to start from",
+    )
+
+
+def _overrides(pairs: list[str]) -> dict[str, str]:
+    overrides = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise Problem(
+                f"--set {pair}: not of the form K=V", next_step="write it as in --set bearer.downlink.bler=0.1"
+            )
+        overrides[key.strip()] = value.strip()
+    return overrides
+
+
+def _remarks(summary: dict[str, Any], out: Path | None) -> ExitCode:
+    """Say on standard error what the figures alone might not, and return the exit code."""
+    for outcome in ("aborted", "unfinished"):
+        flows = [flow for flow in summary["flows"] if flow["outcome"] == outcome]
+        if flows:
+            causes = sorted({str(flow["cause"]) for flow in flows if flow["cause"]})
+            because = f": {', '.join(causes)}" if causes else ""
+            note(f"{len(flows)} of {len(summary['flows'])} flows {outcome}{because}")
+    kept = f"; what there is lies in {out}" if out is not None else ""
+    if summary["complete"]:
+        if out is not None:
+            note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
+        return ExitCode.OK
+    if summary["stopped"] == "interrupted":
+        note(f"interrupted: the figures are those of a partial run{kept}")
+        return ExitCode.INTERRUPTED
+    raise Problem(f"the run stopped: {summary['stopped']}{kept}", exit_code=ExitCode.FAILED)

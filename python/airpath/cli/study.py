@@ -1,0 +1,98 @@
+"""`airpath study`: published figures beside ours."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from airpath.cli.words import ExitCode, Problem, explained, nearest, note
+
+app = typer.Typer(help="List and run published studies.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def _complete(incomplete: str) -> list[str]:
+    from airpath import study
+
+    return [each.id for each in study.studies() if each.id.startswith(incomplete)]
+
+
+@app.command("list")
+def list_studies(
+    format: Annotated[Literal["text", "json"], typer.Option(help="On standard output: a table, or JSON.")] = "text",
+) -> None:
+    """List the studies and their experiments.
+
+    \b
+    Examples:
+      airpath study list
+      airpath study list --format json
+    """
+    from airpath import study
+    from airpath.cli.output import print_table
+
+    found = study.studies()
+    if format == "json":
+        typer.echo(
+            json.dumps(
+                [{"id": each.id, "title": each.title, "experiments": list(each.experiments)} for each in found],
+                indent=2,
+            )
+        )
+    else:
+        print_table(("study", "what it is", "experiments"), [(e.id, e.title, ", ".join(e.experiments)) for e in found])
+
+
+@app.command("run", no_args_is_help=True)
+def run_study(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The study.", autocompletion=_complete)],
+    only: Annotated[str | None, typer.Option(metavar="EXPERIMENT", help="Run this experiment alone.")] = None,
+    format: Annotated[
+        Literal["text", "json"], typer.Option(help="On standard output: a table, or the rows and findings as JSON.")
+    ] = "text",
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all chance.")] = 1,
+    repeat: Annotated[
+        int | None, typer.Option(min=2, metavar="N", help="Repetitions a row, in place of the study's own number.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the rows as one HTML file as well.")] = None,
+) -> None:
+    """Run a study and print the published figures beside ours, with the 95 % interval of the mean.
+
+    \b
+    Examples:
+      airpath study run hsdpa-sim
+      airpath study run hsdpa-sim --only rtt
+      airpath study run hsdpa-sim --format json > rows.json
+
+    \b
+    Exit codes:
+      0    done, and every finding holds
+      1    a finding does not hold
+      2    bad usage
+      130  interrupted by Ctrl-C
+    """
+    from airpath import study
+    from airpath.cli.output import console
+
+    studies = {each.id: each for each in study.studies()}
+    if id not in studies:
+        raise Problem(f"no study '{id}'{nearest(id, studies)}", next_step="`airpath study list` shows the studies")
+    experiments = studies[id].experiments
+    if only is not None and only not in experiments:
+        raise Problem(
+            f"the study {id} has no experiment '{only}'{nearest(only, experiments)}",
+            next_step=f"choose one of {', '.join(experiments)}",
+        )
+    with explained():
+        result = study.run(id, only=only, seed=seed, repeat=repeat)
+    if format == "json":
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+    else:
+        result.render_text(console())
+    if report is not None:
+        try:
+            result.report(report)
+        except OSError as error:
+            raise Problem(f"{report} cannot be written: {error.strerror}", exit_code=ExitCode.NOT_WRITTEN) from None
+        note(f"the report is in {report}")
+    raise typer.Exit(result.exit_code)

@@ -1,0 +1,160 @@
+"""A run's figures as text: one row a flow, over all repetitions, and what the figures mean."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Flow = dict[str, Any]
+
+
+TRANSFER_CLOCK = (
+    "Time runs from the start of a flow, its handshake included, until the last byte reaches the receiving "
+    "application; throughput is the bytes over that time."
+)
+DELAY_CLOCK = "The delay of a ping is its round trip, that of a datagram the way there."
+
+
+def render(summary: dict[str, Any], console: "Console") -> None:
+    """Print a summary: a table of the transfers, one of the pings and datagrams, and what was measured how."""
+    repetitions = summary["repetitions"]
+    simulated = _mean((each["simulated_s"] for each in repetitions), seconds)
+    many = f", {len(repetitions)} repetitions (mean ± standard deviation)" if len(repetitions) > 1 else ""
+    console.print(f"{summary['scenario']}: seed {summary['seed']}, {simulated} simulated{many}", style="bold")
+    by_flow: dict[int, list[Flow]] = {}
+    for flow in summary["flows"]:
+        by_flow.setdefault(flow["flow"], []).append(flow)
+    groups = list(by_flow.values())
+    transfers = [group for group in groups if group[0]["kind"] in ("download", "upload")]
+    delays = [group for group in groups if group[0]["kind"] not in ("download", "upload")]
+    if transfers:
+        head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", "round trip", "time-outs")
+        _print_table(console, head, [_transfer_row(group) for group in transfers])
+        console.print(TRANSFER_CLOCK, style="dim")
+        for line in _tcp_details(transfers):
+            console.print(line, style="dim")
+    if delays:
+        head = ("flow", "mobile", "outcome", "sent", "lost", "delay", "shortest", "95 %", "longest")
+        _print_table(console, head, [_delay_row(group) for group in delays])
+        console.print(DELAY_CLOCK, style="dim")
+
+
+def seconds(value: float) -> str:
+    """Return a span in words: three or four digits, `ms` below a second."""
+    return f"{value * 1e3:.4g} ms" if value < 1 else f"{value:,.1f} s" if value >= 1000 else f"{value:.4g} s"
+
+
+def rate(value: float) -> str:
+    """Return bits per second in words."""
+    return _scaled(value, "bit/s", 4)
+
+
+def size(value: float) -> str:
+    """Return bytes in words, with decimal prefixes."""
+    return _scaled(value, "B", 4)
+
+
+def count(value: float) -> str:
+    """Return a count, whole where it is whole."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def _scaled(value: float, unit: str, digits: int) -> str:
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.{digits}g} {prefix}{unit}"
+    return f"{value:.{digits}g} {unit}"
+
+
+def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
+    """Return the mean in words, with the standard deviation where there is one; a dash where there is nothing."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    if len(known) == 1 or min(known) == max(known):
+        return words(known[0])
+    return f"{words(fmean(known))} ± {words(stdev(known))}"
+
+
+def _outcomes(group: Sequence[Flow]) -> str:
+    outcomes = [flow["outcome"] for flow in group]
+    if len(set(outcomes)) == 1:
+        return outcomes[0]
+    return ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))
+
+
+def _transfer_row(group: Sequence[Flow]) -> tuple[str, ...]:
+    def mean(field: str, words: Callable[[float], str]) -> str:
+        return _mean((flow.get(field) for flow in group), words)
+
+    return (
+        group[0]["name"],
+        group[0]["mobile"],
+        _outcomes(group),
+        mean("delivered_bytes", size),
+        mean("duration_s", seconds),
+        mean("throughput_bps", rate),
+        mean("retransmitted_packets", count),
+        mean("rtt_mean_s", seconds),
+        mean("timeouts", count),
+    )
+
+
+def _delay_row(group: Sequence[Flow]) -> tuple[str, ...]:
+    def mean(field: str, words: Callable[[float], str]) -> str:
+        return _mean((flow.get(field) for flow in group), words)
+
+    return (
+        group[0]["name"],
+        group[0]["mobile"],
+        _outcomes(group),
+        mean("sent", count),
+        mean("lost", count),
+        mean("delay_mean_s", seconds),
+        mean("delay_min_s", seconds),
+        mean("delay_p95_s", seconds),
+        mean("delay_max_s", seconds),
+    )
+
+
+def _print_table(console: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in head:
+        table.add_column(name, justify="left" if name in ("flow", "mobile", "outcome") else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
+    """Return a line for each set of TCP details, with the flows that used it where there are several sets."""
+    users: dict[str, list[str]] = {}
+    for group in groups:
+        if group[0]["tcp"] is not None:
+            users.setdefault(json.dumps(group[0]["tcp"]), []).append(group[0]["name"])
+    lines = []
+    for details, names in users.items():
+        tcp = json.loads(details)
+        profile = tcp.pop("profile", "custom")
+        of = f" ({', '.join(names)})" if len(users) > 1 else ""
+        lines.append(f"TCP {profile}{of}: {'; '.join(_detail(key, value) for key, value in tcp.items())}")
+    return lines
+
+
+def _detail(key: str, value: Any) -> str:
+    name = key.replace("_", " ").replace("-", " ")
+    match value:
+        case True:
+            return name
+        case False | None:
+            return f"no {name}"
+        case dict():
+            return f"{name} {', '.join(_detail(inner, each) for inner, each in value.items())}"
+        case _:
+            return f"{name} {value}"

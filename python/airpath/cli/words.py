@@ -1,0 +1,111 @@
+"""What the command says to people, on standard error: problems and notes."""
+
+import errno
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airpath._native import ScenarioError
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every command."""
+
+    OK = 0
+    """Done. Flows that were aborted or did not finish are a result, not a failure."""
+    FAILED = 1
+    """The run stopped on an error, or a finding of a study does not hold."""
+    BAD_INPUT = 2
+    """The arguments, the scenario, a preset or a result folder cannot be used."""
+    NOT_WRITTEN = 3
+    """The result could not be written in full; what was written is kept."""
+    INTERRUPTED = 130
+    """Ctrl-C; what had happened until then is kept and says that it is partial."""
+
+
+class Problem(Exception):  # noqa: N818 - its text is for the user, who is told of a problem, not of an error class
+    """What is wrong, where, and what to do next: all that a user needs, without a traceback."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        next_step: str | None = None,
+        exit_code: ExitCode = ExitCode.BAD_INPUT,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.next_step = next_step
+        self.exit_code = exit_code
+
+
+def show(problem: Problem) -> None:
+    """Print a problem as one block on standard error."""
+    lines = [f"{_painted('error:', '1;31')} {problem.message}"]
+    if problem.where is not None:
+        lines.append(f"  at {problem.where}")
+    if problem.next_step is not None:
+        lines.append(f"  next: {problem.next_step}")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def note(text: str) -> None:
+    """Print a remark on standard error."""
+    sys.stderr.write(f"{_painted('note:', '1')} {text}\n")
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """Return ` did you mean …?` for the choice that looks most like the word, or nothing."""
+    matches = get_close_matches(word, list(choices), n=1, cutoff=0.5)
+    return f"; did you mean '{matches[0]}'?" if matches else ""
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what airpath's functions raise over bad input or an unwritable result into a `Problem`."""
+    from airpath import ResultError, ScenarioError, UnreadableResultError
+
+    try:
+        yield
+    except ScenarioError as error:
+        raise Problem(error.message, where=_place(error)) from None
+    except UnreadableResultError as error:
+        raise Problem(str(error)) from None
+    except ResultError as error:
+        raise Problem(str(error), exit_code=ExitCode.NOT_WRITTEN) from None
+    except FileExistsError as error:
+        raise Problem(str(error)) from None
+    except UnicodeDecodeError as error:
+        raise Problem(f"a file is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        code = ExitCode.NOT_WRITTEN if error.errno == errno.ENOSPC else ExitCode.BAD_INPUT
+        raise Problem(f"{error.filename}: {error.strerror}", exit_code=code) from None
+
+
+def _place(error: "ScenarioError") -> str:
+    """Return file, line and field, with the line itself where it can be read."""
+    place = error.file if error.line is None else f"{error.file}:{error.line}"
+    if error.field is not None:
+        place += f", field {error.field}"
+    if error.line is None:
+        return place
+    try:
+        line = Path(error.file).read_text(encoding="utf-8").splitlines()[error.line - 1]
+    except (OSError, UnicodeDecodeError, IndexError):
+        return place
+    return f"{place}\n  {error.line:>4} | {line.rstrip()}"
+
+
+def _painted(text: str, style: str) -> str:
+    """Colour a word, on a terminal only and never against NO_COLOR (no-color.org)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
+        return text
+    return f"\x1b[{style}m{text}\x1b[0m"

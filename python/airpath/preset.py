@@ -1,0 +1,65 @@
+"""Bearer presets: a bearer's parameters by name, each with where it comes from."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a preset."""
+
+    key: str
+    """Its dotted path below `[bearer]`, as a scenario or `--set bearer.KEY=…` names it."""
+    value: Any
+    """Its value, with its unit in words where it has one (`"384 kbit/s"`)."""
+    source: str
+    """Where it comes from: the study and table, or the specification and clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A bearer, ready to be named in a scenario: `bearer.preset = "hs-dsch-384"`."""
+
+    name: str
+    title: str
+    kind: str
+    parameters: tuple[Parameter, ...]
+    text: str
+    """The preset's own TOML, to be copied and changed; a file's path works wherever a name does."""
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Preset":
+        """Make a preset from the form in which the Rust core gives it."""
+        parameters = tuple(Parameter(each["key"], each["value"], each["source"]) for each in data["parameters"])
+        return cls(data["name"], data["title"], data["kind"], parameters, data["text"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, the inverse of `from_dict`."""
+        parameters = [{"key": each.key, "value": each.value, "source": each.source} for each in self.parameters]
+        return {
+            "name": self.name,
+            "title": self.title,
+            "kind": self.kind,
+            "parameters": parameters,
+            "text": self.text,
+        }
+
+
+def presets() -> list[Preset]:
+    """Return the presets that come with airpath, in their own order."""
+    from airpath import _native
+
+    return [Preset.from_dict(each) for each in json.loads(_native.presets())]
+
+
+def preset(name: str | Path) -> Preset:
+    """Return one preset, by its name or from a file of your own.
+
+    Raises:
+        ScenarioError: There is no such preset, or the file cannot be used.
+    """
+    from airpath import _native
+
+    return Preset.from_dict(json.loads(_native.preset(str(name))))

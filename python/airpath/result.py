@@ -1,0 +1,223 @@
+"""A result folder, as frames.
+
+| file | what |
+| --- | --- |
+| `scenario.toml` | the resolved scenario, seed included: running it again gives the same result |
+| `summary.json` | figures of each flow, link, radio user and repetition; `schema` is 1 |
+| `events/TABLE/*.parquet` | what happened, one row an event; times are nanoseconds from the run's origin |
+| `captures/*.pcapng` | what the server and the mobile saw, with `capture` |
+"""
+
+import json
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airpath.tables import EVENT_TABLES, SUMMARY_TABLES, flat_rows
+
+if TYPE_CHECKING:
+    import tempfile
+
+    import polars as pl
+
+SCHEMA = 1
+"""The newest summary schema that this version reads; it reads all older ones as well."""
+
+
+class UnreadableResultError(Exception):
+    """A folder that cannot be read as a result. The message says what is wrong with which file, and what to do."""
+
+
+class NotLoggedError(LookupError):
+    """An event table that the run was told not to keep."""
+
+
+class Result:
+    """What a run left behind.
+
+    Args:
+        path: The result folder.
+
+    Raises:
+        UnreadableResultError: The folder is no result, is damaged, or was written by a newer version.
+    """
+
+    path: Path
+    """The result folder."""
+    summary: dict[str, Any]
+    """The contents of `summary.json`."""
+
+    def __init__(self, path: str | Path, *, _temporary: "tempfile.TemporaryDirectory[str] | None" = None) -> None:
+        self.path = Path(path)
+        self._temporary = _temporary  # removed from disk when this object is
+        self.summary = _read_summary(self.path)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end; `stopped` says why if not."""
+        return bool(self.summary["complete"])
+
+    @property
+    def stopped(self) -> str | None:
+        """What stopped the run before its end: `"interrupted"`, or an error's text."""
+        return self.summary["stopped"]
+
+    @cached_property
+    def scenario(self) -> str:
+        """The resolved scenario as TOML, with its seed; it can be run again as it stands."""
+        return _read_text(self.path / "scenario.toml")
+
+    @cached_property
+    def flows(self) -> "pl.DataFrame":
+        """One row a flow and repetition; seconds (`…_s`), bits per second (`…_bps`), bytes."""
+        return self._summary_frame("flows")
+
+    @cached_property
+    def links(self) -> "pl.DataFrame":
+        """One row a link or bearer, direction and repetition: offered = delivered + dropped + still queued."""
+        return self._summary_frame("links")
+
+    @cached_property
+    def radio_totals(self) -> "pl.DataFrame":
+        """One row a radio user, direction and repetition: TTIs and PDUs used, PDUs repeated and errored."""
+        return self._summary_frame("radio")
+
+    @cached_property
+    def repetitions(self) -> "pl.DataFrame":
+        """One row a repetition: the simulated seconds, and how it ended."""
+        return self._summary_frame("repetitions")
+
+    @cached_property
+    def packets(self) -> "pl.DataFrame":
+        """One row a step of a packet: sent, queued, delivered, dropped, received. Times in nanoseconds."""
+        return self._event_frame("packets")
+
+    @cached_property
+    def tcp(self) -> "pl.DataFrame":
+        """One row a change of a TCP sender: its windows in bytes, its round trips in nanoseconds."""
+        return self._event_frame("tcp")
+
+    @cached_property
+    def radio(self) -> "pl.DataFrame":
+        """One row a user and TTI: the PDUs sent, repeated and errored. Times in nanoseconds."""
+        return self._event_frame("radio")
+
+    @cached_property
+    def app(self) -> "pl.DataFrame":
+        """One row a step of an application: started, connected, first byte, finished, arrived. Nanoseconds."""
+        return self._event_frame("app")
+
+    def scan(self, table: str) -> "pl.LazyFrame":
+        """Return an event table without reading it yet, for logs that are larger than you want in memory.
+
+        Its rows are in the order in which they were written: by repetition, and for each component by time. The
+        frames of the same names are sorted by time.
+
+        Args:
+            table: `packets`, `tcp`, `radio` or `app`.
+
+        Raises:
+            KeyError: There is no table of that name.
+            NotLoggedError: The run did not keep that table.
+        """
+        import polars as pl
+
+        if table not in EVENT_TABLES:
+            raise KeyError(f"no event table '{table}'; there are {', '.join(EVENT_TABLES)}")
+        if not self._kept(table):
+            raise NotLoggedError(
+                f"{self.path} has no '{table}' table: the run was told not to log it; run it with the log on"
+            )
+        types = {name: getattr(pl, kind) for name, kind in EVENT_TABLES[table].items()}
+        parts = sorted((self.path / "events" / table).glob("*.parquet"))
+        if not parts:
+            return pl.LazyFrame(schema=types)
+        return pl.scan_parquet(parts).select(pl.col(name).cast(kind) for name, kind in types.items())
+
+    def captures(self) -> list[Path]:
+        """Return the pcapng captures, in order of repetition; none if the run made none."""
+        return sorted((self.path / "captures").glob("*.pcapng"))
+
+    def _event_frame(self, table: str) -> "pl.DataFrame":
+        return self.scan(table).sort("repetition", "time", maintain_order=True).collect()
+
+    def _kept(self, table: str) -> bool:
+        if not (self.path / "events").is_dir():
+            return False
+        return tomllib.loads(self.scenario).get("log", {}).get(table, True)
+
+    def _summary_frame(self, table: str) -> "pl.DataFrame":
+        import polars as pl
+
+        types = {name: getattr(pl, kind) for name, kind in SUMMARY_TABLES[table].items()}
+        rows = flat_rows(table, self.summary[table])
+        if not rows:
+            return pl.DataFrame(schema=types)
+        return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
+
+    def __repr__(self) -> str:
+        summary = self.summary
+        state = "complete" if self.complete else f"partial: {self.stopped}"
+        what = f"'{summary['scenario']}' seed {summary['seed']}, {len(summary['flows'])} flows"
+        return f"<airpath.Result {what}, {state}, in {self.path}>"
+
+    def _repr_html_(self) -> str:
+        from airpath.notebook import html
+
+        return html(self)
+
+
+def load(path: str | Path) -> Result:
+    """Open a result folder.
+
+    Raises:
+        UnreadableResultError: The folder is no result, is damaged, or was written by a newer version.
+    """
+    return Result(path)
+
+
+def is_result(folder: Path) -> bool:
+    """Return whether a folder was written by a run, be it complete or not."""
+    return (folder / "summary.json").is_file() or (folder / "scenario.toml").is_file()
+
+
+def _read_summary(folder: Path) -> dict[str, Any]:
+    path = folder / "summary.json"
+    if not folder.is_dir():
+        raise UnreadableResultError(
+            f"{folder}: no such result folder; `airpath run SCENARIO.toml --out {folder}` makes one"
+        )
+    if not path.is_file():
+        raise UnreadableResultError(
+            f"{folder}: no result, as it has no summary.json; name a folder that `airpath run --out` wrote"
+        )
+    try:
+        summary = json.loads(_read_text(path))
+    except json.JSONDecodeError as error:
+        raise UnreadableResultError(
+            f"{path}:{error.lineno}: damaged: {error.msg.lower()}; run the scenario beside it again"
+        ) from None
+    if not isinstance(summary, dict) or not isinstance(summary.get("schema"), int):
+        raise UnreadableResultError(f"{path}: damaged: it has no schema number; run the scenario beside it again")
+    if summary["schema"] > SCHEMA:
+        raise UnreadableResultError(
+            f"{path}: has schema {summary['schema']}, written by airpath {summary.get('airpath', '(newer)')}; "
+            f"this version reads schemas up to {SCHEMA}: upgrade airpath"
+        )
+    needed = ("airpath", "scenario", "seed", "complete", "stopped", *SUMMARY_TABLES)
+    missing = [name for name in needed if name not in summary]
+    if missing:
+        raise UnreadableResultError(f"{path}: damaged: it has no '{missing[0]}'; run the scenario beside it again")
+    return summary
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UnreadableResultError(
+            f"{path}: missing; the result folder is not whole, run the scenario again"
+        ) from None
+    except UnicodeDecodeError:
+        raise UnreadableResultError(f"{path}: damaged: it is not text; run the scenario again") from None

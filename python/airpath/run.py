@@ -1,0 +1,155 @@
+"""Running a scenario."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from airpath.result import Result, is_result
+
+# What a run writes into its result folder; nothing else there is ever removed.
+_WRITTEN_BY_A_RUN = ("scenario.toml", "summary.json", "events", "captures", "report.html")
+
+
+def run(
+    scenario: str | Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    repeat: int = 1,
+    out: str | Path | None = None,
+    capture: bool = False,
+    log: bool = True,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Run a scenario in virtual time and return its result.
+
+    Args:
+        scenario: A file's path, the TOML text itself (recognised by its line breaks), or the same as a dictionary.
+        set: Overrides by dotted path, as in `{"bearer.downlink.bler": 0.1, "fixed.delay": "80 ms"}`.
+        seed: The seed, in place of the scenario's. The same scenario and seed give the same result on any machine.
+        repeat: How many repetitions to run, each with chances of its own.
+        out: The result folder. An earlier result there is replaced; a folder with anything else in it is refused.
+            Without it the result lies in a temporary folder that lasts as long as the returned object.
+        capture: Whether to write pcapng captures of both ends.
+        log: Whether to keep the event tables (`packets`, `tcp`, `radio`, `app`) that the scenario asks for.
+        threads: How many repetitions run at once; by default as many as there are cores.
+        progress: Called with the repetitions done and the repetitions in all.
+
+    Returns:
+        The result. After Ctrl-C it holds what had happened until then, and its `complete` is false.
+
+    Raises:
+        ScenarioError: The scenario cannot be used; nothing was run.
+        ResultError: The result could not be written in full; what was written is kept.
+        FileNotFoundError: There is no such scenario file.
+        FileExistsError: `out` holds something that is not a result.
+    """
+    temporary = None
+    if out is None:
+        temporary = tempfile.TemporaryDirectory(prefix="airpath-")
+        out = temporary.name
+    execute(
+        scenario,
+        set=set,
+        seed=seed,
+        repeat=repeat,
+        out=Path(out),
+        capture=capture,
+        log=log,
+        threads=threads,
+        progress=progress,
+    )
+    return Result(out, _temporary=temporary)
+
+
+def execute(
+    scenario: str | Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | None,
+    seed: int | None,
+    repeat: int,
+    out: Path | None,
+    capture: bool,
+    log: bool,
+    threads: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> dict[str, Any]:
+    """Run a scenario and return its summary alone; without `out` nothing is written to disk. See `run`."""
+    from airpath import _native
+
+    text, name = read_scenario(scenario)
+    sets = override_texts(set)
+    if out is not None:
+        _native.resolve(text, name, sets)  # a scenario that cannot run must not cost an earlier result
+        clear_result_folder(out)
+    folder = None if out is None else str(out)
+    return json.loads(_native.run(text, name, sets, seed, repeat, folder, capture, log, threads, progress))
+
+
+def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> str:
+    """Return a scenario as TOML text with the overrides applied and its preset filled in, without running it.
+
+    Raises:
+        ScenarioError: The scenario cannot be used.
+        FileNotFoundError: There is no such scenario file.
+    """
+    from airpath import _native
+
+    text, name = read_scenario(scenario)
+    return _native.resolve(text, name, override_texts(set))
+
+
+def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
+    """Return a scenario's TOML text, and the name under which messages speak of it."""
+    if isinstance(scenario, Mapping):
+        import tomli_w
+
+        return tomli_w.dumps(scenario), "<dictionary>"
+    if isinstance(scenario, str) and "\n" in scenario:
+        return scenario, "<text>"
+    return Path(scenario).read_text(encoding="utf-8"), str(scenario)
+
+
+def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return overrides as the command line would write them: `True` as `true`, text as it is."""
+    return [(key, _override_text(value)) for key, value in (overrides or {}).items()]
+
+
+def _override_text(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str() | Path():
+            return str(value)
+        case int() | float():
+            return repr(value)
+        case _:
+            import tomli_w
+
+            return tomli_w.dumps({"value": value}, multiline_strings=False).removeprefix("value = ").strip()
+
+
+def clear_result_folder(folder: Path) -> None:
+    """Make room for a result: remove an earlier one, and nothing else.
+
+    Raises:
+        FileExistsError: The folder holds something that no run wrote, or is a file.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file; name a folder for the result")
+    if not any(folder.iterdir()):
+        return
+    if not is_result(folder):
+        raise FileExistsError(f"{folder} is not empty and holds no airpath result; name a new or an empty folder")
+    for name in _WRITTEN_BY_A_RUN:
+        entry = folder / name
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink(missing_ok=True)

@@ -1,0 +1,180 @@
+"""The tables of a result: which columns they have, and the summary's records as flat rows.
+
+Plain Python without Polars, so that the command line can print a summary without loading it. Polars types are named
+by their class names here and looked up where a frame is made.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+TIME = "Int64"
+"""Nanoseconds from the run's origin."""
+
+EVENT_TABLES: dict[str, dict[str, str]] = {
+    "packets": {
+        "time": TIME,
+        "repetition": "Int32",
+        "component": "String",
+        "step": "String",
+        "direction": "String",
+        "packet": "Int64",
+        "flow": "Int32",
+        "user": "Int32",
+        "size": "Int32",
+        "ecn": "Int8",
+        "cause": "String",
+        "backlog_packets": "Int32",
+        "backlog_bytes": "Int64",
+        "offset": "Int64",
+        "length": "Int32",
+        "ack": "Int64",
+        "window": "Int64",
+        "flags": "Int16",
+        "retransmission": "Boolean",
+    },
+    "tcp": {
+        "time": TIME,
+        "repetition": "Int32",
+        "flow": "Int32",
+        "direction": "String",
+        "trigger": "String",
+        "congestion_window": "Int64",
+        "slow_start_threshold": "Int64",
+        "in_flight": "Int64",
+        "outstanding": "Int64",
+        "peer_window": "Int64",
+        "acknowledged": "Int64",
+        "round_trip": "Int64",
+        "smoothed_round_trip": "Int64",
+        "retransmission_timeout": "Int64",
+    },
+    "radio": {
+        "time": TIME,
+        "repetition": "Int32",
+        "component": "String",
+        "direction": "String",
+        "user": "Int32",
+        "duration": "Int64",
+        "pdus": "Int32",
+        "repeated": "Int32",
+        "errored": "Int32",
+        "bytes": "Int64",
+        "level": "Int16",
+    },
+    "app": {
+        "time": TIME,
+        "repetition": "Int32",
+        "flow": "Int32",
+        "step": "String",
+        "delivered": "Int64",
+        "sequence": "Int32",
+        "delay": "Int64",
+    },
+}
+"""The event tables and their columns. Times and spans are nanoseconds, sizes and windows bytes."""
+
+DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big")
+"""Why a link or bearer loses a packet, as the logs name it."""
+
+SUMMARY_TABLES: dict[str, dict[str, str]] = {
+    "flows": {
+        "repetition": "Int64",
+        "flow": "Int64",
+        "name": "String",
+        "kind": "String",
+        "mobile": "String",
+        "start_s": "Float64",
+        "outcome": "String",
+        "cause": "String",
+        "bytes": "Int64",
+        "duration_s": "Float64",
+        "acknowledged_s": "Float64",
+        "connect_s": "Float64",
+        "first_byte_s": "Float64",
+        "throughput_bps": "Float64",
+        "delivered_bytes": "Int64",
+        "data_packets": "Int64",
+        "data_bytes": "Int64",
+        "unique_bytes": "Int64",
+        "retransmitted_packets": "Int64",
+        "retransmitted_bytes": "Int64",
+        "ack_packets": "Int64",
+        "timeouts": "Int64",
+        "fast_retransmits": "Int64",
+        "undone": "Int64",
+        "rtt_min_s": "Float64",
+        "rtt_mean_s": "Float64",
+        "rtt_max_s": "Float64",
+        "rtt_samples": "Int64",
+        "sent": "Int64",
+        "received": "Int64",
+        "lost": "Int64",
+        "delay_min_s": "Float64",
+        "delay_mean_s": "Float64",
+        "delay_max_s": "Float64",
+        "delay_p50_s": "Float64",
+        "delay_p95_s": "Float64",
+    },
+    "links": {
+        "repetition": "Int64",
+        "component": "String",
+        "direction": "String",
+        "offered_packets": "Int64",
+        "offered_bytes": "Int64",
+        "delivered_packets": "Int64",
+        "delivered_bytes": "Int64",
+        "queued_packets": "Int64",
+        "queued_bytes": "Int64",
+    }
+    | {f"dropped_{cause.replace('-', '_')}_{unit}": "Int64" for cause in DROP_CAUSES for unit in ("packets", "bytes")},
+    "radio": {
+        "repetition": "Int64",
+        "component": "String",
+        "direction": "String",
+        "user": "Int64",
+        "ttis": "Int64",
+        "pdus": "Int64",
+        "repeated_pdus": "Int64",
+        "errored_pdus": "Int64",
+        "bytes": "Int64",
+    },
+    "repetitions": {
+        "repetition": "Int64",
+        "simulated_s": "Float64",
+        "ended": "String",
+        "packets": "Int64",
+        "events": "Int64",
+    },
+}
+"""The tables of `summary.json` and the columns that they always have, in order; `flows` has more, one for each detail
+of TCP that was on (`tcp_…`). Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes` bytes."""
+
+
+def flat_rows(table: str, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records of a summary's table as rows without nesting, all with the same columns in the same order.
+
+    A nested value becomes a column for each of its parts (`tcp.profile` is `tcp_profile`), a list one text. What a
+    record does not have is `None`; a cause for which no packet was lost is 0.
+    """
+    flat = [dict(_flatten("", record)) for record in records]
+    names = list(SUMMARY_TABLES[table])
+    known = set(names)
+    for row in flat:
+        for name in row:
+            if name not in known and not (name in ("tcp", "dropped") and row[name] is None):
+                known.add(name)
+                names.append(name)
+    missing = {name: 0 if name.startswith("dropped_") else None for name in names}
+    return [{name: row.get(name, missing[name]) for name in names} for row in flat]
+
+
+def _flatten(prefix: str, record: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    for key, value in record.items():
+        name = prefix + key.replace("-", "_")
+        match value:
+            case Mapping():
+                yield from _flatten(f"{name}_", value)
+            case list():
+                yield name, ", ".join(str(each) for each in value)
+            case _:
+                yield name, value
