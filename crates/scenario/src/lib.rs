@@ -1,1 +1,362 @@
 //! Scenarios and presets: typed TOML in, objects out.
+//!
+//! A scenario is read from a text, with values from the command line laid over it and those of a
+//! preset or a profile under it; every error names the file, the line and the key. What is resolved
+//! is printed again as a scenario that gives the same run ([`Scenario::to_toml`]).
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`document`] | TOML whose values know where they were written |
+//! | [`preset`] | named bearer parameters with their sources |
+//! | [`bearer`] | the `[bearer]` table and the objects made from it |
+//! | [`work`] | the `[[flow]]` tables |
+//! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
+//! | [`error`] | what is wrong, where, and what to do next |
+
+pub mod bearer;
+pub mod document;
+pub mod error;
+pub mod preset;
+pub mod tcp;
+pub mod work;
+
+use std::path::Path;
+
+use airpath_core::{Seed, Span, UserId};
+use airpath_link::Bearer;
+use serde::{Deserialize, Serialize};
+
+pub use bearer::{BearerConfig, Cells};
+pub use error::{Origin, ScenarioError};
+pub use preset::Preset;
+pub use work::{FlowGroup, Kind, Work};
+
+use document::Node;
+use error::did_you_mean;
+
+/// The version of the scenario format that this crate reads and writes.
+pub const FORMAT: u32 = 1;
+
+/// A scenario with every value resolved.
+#[derive(Clone, Debug, Serialize)]
+pub struct Scenario {
+    format: u32,
+    /// Its name.
+    pub name: String,
+    /// Seed of all chance.
+    pub seed: u64,
+    /// The run ends then, if its flows are not over before.
+    pub duration: Span,
+    /// What is logged where a log is kept.
+    pub log: Log,
+    /// The network between servers and cell.
+    pub fixed: BothWays,
+    /// The link of each flow's server to the fixed network; none if servers sit right at it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<BothWays>,
+    /// The radio access.
+    pub bearer: BearerConfig,
+    #[serde(rename = "mobile")]
+    groups: Vec<MobileGroup>,
+    #[serde(rename = "flow")]
+    flow_groups: Vec<FlowGroup>,
+}
+
+/// A link in each direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BothWays {
+    /// Towards the mobiles.
+    pub down: airpath_link::Config,
+    /// From the mobiles.
+    pub up: airpath_link::Config,
+}
+
+/// Which classes of events are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// Every step of every packet.
+    pub packets: bool,
+    /// The state of TCP senders.
+    pub tcp: bool,
+    /// Transmissions on the air.
+    pub radio: bool,
+    /// Progress of applications.
+    pub app: bool,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { packets: true, tcp: true, radio: true, app: true }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MobileGroup {
+    #[serde(default = "mobile")]
+    name: String,
+    #[serde(default = "one")]
+    count: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+}
+
+fn mobile() -> String {
+    "mobile".to_owned()
+}
+
+fn one() -> u16 {
+    1
+}
+
+/// One mobile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mobile {
+    /// Its name.
+    pub name: String,
+    /// The group that it belongs to.
+    pub group: String,
+    /// Its class of radio conditions, where the bearer knows classes.
+    pub class: Option<String>,
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct PlannedFlow {
+    /// Its name.
+    pub name: String,
+    /// Which workload.
+    pub kind: Kind,
+    /// Its mobile.
+    pub user: UserId,
+    /// When it starts, from the beginning of the run.
+    pub start: Span,
+    /// What it does.
+    pub work: Work,
+}
+
+impl Scenario {
+    /// Reads the scenario `text`. `file` is what errors call it, `folder` what relative paths in it
+    /// start from, and `sets` are values to lay over it, as dotted paths and TOML values.
+    pub fn read(text: &str, file: &str, folder: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let mut node = Node::parse(text, file)?;
+        for (path, value) in sets {
+            node.set(path, value)?;
+        }
+        let format = node.split(&["format"]);
+        let Format { format } = format.read("").map_err(|error| match format.get("format") {
+            Some(_) => error,
+            None => error.help(format!("begin the scenario with `format = {FORMAT}`")),
+        })?;
+        if format != FORMAT {
+            let origin = Origin::File(file.to_owned());
+            return Err(ScenarioError::new(format!("format {format} is not known"), origin, "format")
+                .help(format!("this version reads format {FORMAT}")));
+        }
+        let empty = || Node::table(Origin::File(file.to_owned()));
+        let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed")?;
+        let access = node.take("access").map(|node| BothWays::read(node, "access")).transpose()?;
+        let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
+        let bearer = BearerConfig::read(bearer, folder)?;
+        let tcp = node.take("tcp").unwrap_or_else(empty);
+        // Read once for its errors, even if every flow has settings of its own.
+        tcp::Settings::read(None, "tcp", &tcp)?;
+        let flows = node.take("flow").ok_or_else(|| missing(&node, "flow", "kind = \"download\""))?;
+        let origin = flows.origin().clone();
+        let flows = flows.into_array().ok_or_else(|| {
+            ScenarioError::new("this is a list of tables", origin, "flow").help("write `[[flow]]`, with two brackets")
+        })?;
+        let flow_groups = flows
+            .into_iter()
+            .enumerate()
+            .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp))
+            .collect::<Result<Vec<_>, _>>()?;
+        let known = ["format", "name", "seed", "duration", "fixed", "access", "bearer", "tcp", "mobile", "flow", "log"];
+        let rest = node.split(&["name", "seed", "duration", "mobile", "log"]);
+        if let Some(key) = node.to_value().as_table().and_then(|table| table.keys().next().cloned()) {
+            return Err(node.unknown_key("", &key, &known));
+        }
+        let rest: Rest = rest.read("")?;
+        let scenario = Self {
+            format,
+            name: rest.name,
+            seed: rest.seed,
+            duration: rest.duration,
+            log: rest.log,
+            fixed,
+            access,
+            bearer,
+            groups: rest.mobile,
+            flow_groups,
+        };
+        scenario.check(file)?;
+        Ok(scenario)
+    }
+
+    /// The scenario as TOML, with every default written out: read again, it gives the same run.
+    pub fn to_toml(&self) -> String {
+        // Through a value, so that plain keys come before tables wherever the types put them.
+        let value = toml::Value::try_from(self).expect("a scenario is made of tables and values");
+        toml::to_string(&value).expect("a TOML value can be written")
+    }
+
+    /// The mobiles, in the order of their users.
+    pub fn mobiles(&self) -> Vec<Mobile> {
+        let several = |group: &MobileGroup| {
+            let MobileGroup { name, count, class } = group.clone();
+            (0..count).map(move |index| Mobile {
+                name: if count == 1 { name.clone() } else { format!("{name}-{index}") },
+                group: name.clone(),
+                class: class.clone(),
+            })
+        };
+        self.groups.iter().flat_map(several).collect()
+    }
+
+    /// The flows, in the order of their numbers.
+    pub fn flows(&self) -> Vec<PlannedFlow> {
+        let mobiles = self.mobiles();
+        let mut flows = Vec::new();
+        for group in &self.flow_groups {
+            let users: Vec<usize> = (0..mobiles.len()).filter(|user| is_for(group, &mobiles[*user])).collect();
+            let several = users.len() as u64 * u64::from(group.count()) > 1;
+            let mut index = 0;
+            for user in users {
+                for _ in 0..group.count() {
+                    flows.push(PlannedFlow {
+                        name: if several { format!("{}-{index}", group.name()) } else { group.name().to_owned() },
+                        kind: group.kind,
+                        user: UserId(user as u16),
+                        start: group.start(index),
+                        work: group.work.clone(),
+                    });
+                    index += 1;
+                }
+            }
+        }
+        flows
+    }
+
+    /// Makes the fixed network.
+    pub fn build_fixed(&self, seed: Seed) -> Result<Box<dyn Bearer>, ScenarioError> {
+        self.fixed.build(seed, "fixed")
+    }
+
+    /// Makes the access link of the server of `flow`, if servers have one.
+    pub fn build_access(&self, flow: &str, seed: Seed) -> Result<Option<Box<dyn Bearer>>, ScenarioError> {
+        self.access.as_ref().map(|access| access.build(seed, &format!("access-{flow}"))).transpose()
+    }
+
+    /// Makes the bearers of all mobiles.
+    pub fn build_cells(&self, seed: Seed) -> Result<Cells, ScenarioError> {
+        self.bearer.build(&self.mobiles(), seed)
+    }
+
+    /// What serde alone cannot see.
+    fn check(&self, file: &str) -> Result<(), ScenarioError> {
+        let mobiles = self.mobiles();
+        let wrong = |message: String, field: &str| Err(ScenarioError::new(message, Origin::File(file.to_owned()), field));
+        if mobiles.is_empty() {
+            return wrong("there is no mobile".to_owned(), "mobile");
+        }
+        for (index, group) in self.groups.iter().enumerate() {
+            if self.groups[..index].iter().any(|other| other.name == group.name) {
+                return wrong(format!("two groups of mobiles are called `{}`", group.name), "mobile.name");
+            }
+        }
+        for group in &self.flow_groups {
+            if !mobiles.iter().any(|mobile| is_for(group, mobile)) {
+                let name = group.mobile().expect("a flow for every mobile has one");
+                let known: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();
+                let error = ScenarioError::new(
+                    format!("there is no mobile `{name}`"),
+                    group.mobile_origin.clone(),
+                    "flow.mobile",
+                );
+                return Err(error.help(did_you_mean(name, &known)));
+            }
+        }
+        // Building finds what only the models know: a class that does not exist, a file that is not there.
+        self.build_fixed(Seed::default())?;
+        self.build_access("", Seed::default())?;
+        self.build_cells(Seed::default()).map_err(|mut error| {
+            if error.origin == Origin::Default {
+                error.origin = Origin::File(file.to_owned());
+            }
+            error
+        })?;
+        Ok(())
+    }
+}
+
+fn is_for(group: &FlowGroup, mobile: &Mobile) -> bool {
+    group.mobile().is_none_or(|name| name == mobile.group || name == mobile.name)
+}
+
+fn missing(node: &Node, key: &str, example: &str) -> ScenarioError {
+    ScenarioError::new("this table is missing", node.origin().clone(), key)
+        .help(format!("for a start, give it `{example}`"))
+}
+
+impl BothWays {
+    /// Reads a link that is the same both ways but for what its `down` and `up` tables say.
+    fn read(mut node: Node, at: &str) -> Result<Self, ScenarioError> {
+        let (down, up) = (node.take("down"), node.take("up"));
+        let one_way = |over: Option<Node>, key: &str| {
+            let mut base = node.clone();
+            let field = match over {
+                Some(over) => {
+                    base.overlay(over);
+                    document::join(at, key)
+                }
+                None => at.to_owned(),
+            };
+            base.read(&field)
+        };
+        Ok(Self { down: one_way(down, "down")?, up: one_way(up, "up")? })
+    }
+
+    fn build(&self, seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ScenarioError> {
+        match airpath_link::duplex(&self.down, &self.up, seed, name) {
+            Ok(bearer) => Ok(Box::new(bearer)),
+            Err(error) => Err(ScenarioError::new(error.to_string(), Origin::Default, name)),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rest {
+    #[serde(default = "unnamed")]
+    name: String,
+    #[serde(default = "first_seed")]
+    seed: u64,
+    #[serde(default = "hour")]
+    duration: Span,
+    #[serde(default = "one_mobile")]
+    mobile: Vec<MobileGroup>,
+    #[serde(default)]
+    log: Log,
+}
+
+fn unnamed() -> String {
+    "scenario".to_owned()
+}
+
+fn first_seed() -> u64 {
+    1
+}
+
+fn hour() -> Span {
+    Span::from_secs(3600)
+}
+
+fn one_mobile() -> Vec<MobileGroup> {
+    vec![MobileGroup { name: mobile(), count: one(), class: None }]
+}

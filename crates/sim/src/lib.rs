@@ -1,1 +1,25 @@
-//! The virtual clock: event queue and topology.
+//! The virtual clock: a scenario run as fast as the processor can, event by event.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`agenda`] | the event queue |
+//! | [`world`] | the hops of the topology and the packets on their way |
+//! | [`store`] | what packets carry |
+//! | [`flow`] | the two ends of each flow |
+//! | [`simulation`] | one run: topology from a scenario, the loop |
+//! | [`capture`] | packet captures at both ends |
+//! | [`summary`] | what is said of a run |
+//! | [`runner`] | repetitions over the cores, and the result folder |
+
+pub mod agenda;
+pub mod capture;
+pub mod flow;
+pub mod runner;
+pub mod simulation;
+pub mod store;
+pub mod summary;
+pub mod world;
+
+pub use runner::{Options, RunError, run};
+pub use simulation::{Ended, Setup, Simulation};
+pub use summary::Summary;

@@ -1,0 +1,133 @@
+//! Bindings of airpath for Python, as `airpath._native`. No logic: the types and the documentation
+//! that Python people see are in `python/airpath`.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use airpath_scenario::{Preset, Scenario, ScenarioError as CoreScenarioError};
+use airpath_sim::{Options, RunError};
+use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::prelude::*;
+use pyo3::{create_exception, intern};
+use serde_json::json;
+
+create_exception!(_native, ScenarioError, PyException, "A scenario, preset or setting is wrong.");
+create_exception!(_native, ResultError, PyOSError, "A result could not be written.");
+
+/// How often Python is asked whether a signal came in while a run is under way.
+const SIGNAL_CHECK: Duration = Duration::from_millis(50);
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("ScenarioError", py.get_type::<ScenarioError>())?;
+    module.add("ResultError", py.get_type::<ResultError>())?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(resolve, module)?)?;
+    module.add_function(wrap_pyfunction!(presets, module)?)?;
+    module.add_function(wrap_pyfunction!(preset, module)?)
+}
+
+/// Runs a scenario and returns its summary as JSON.
+#[pyfunction]
+#[pyo3(signature = (text, name, sets, seed, repeat, out, capture, log, threads, progress))]
+#[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
+fn run(
+    py: Python<'_>,
+    text: &str,
+    name: &str,
+    sets: Vec<(String, String)>,
+    seed: Option<u64>,
+    repeat: u64,
+    out: Option<PathBuf>,
+    capture: bool,
+    log: bool,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let mut scenario = read(py, text, name, &sets)?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let options = Options { repeat, out, capture, log, threads: threads.unwrap_or_else(cores) };
+    let (stop, over, done) = (AtomicBool::new(false), AtomicU64::new(0), AtomicBool::new(false));
+    let summary = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let summary = airpath_sim::run(&scenario, &options, &stop, &|count| over.store(count, Ordering::Relaxed));
+            done.store(true, Ordering::Release);
+            summary
+        });
+        let mut told = 0;
+        let mut failure = None;
+        while !done.load(Ordering::Acquire) {
+            py.detach(|| std::thread::park_timeout(SIGNAL_CHECK));
+            let count = over.load(Ordering::Relaxed);
+            if let Some(progress) = progress.as_ref().filter(|_| count > told) {
+                told = count;
+                failure = failure.or(progress.call1(py, (count, repeat)).err());
+            }
+            if py.check_signals().is_err() || failure.is_some() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        let summary = worker.join().expect("a run does not panic");
+        failure.map_or(Ok(summary), Err)
+    })?;
+    summary.map(|summary| summary.to_json()).map_err(|error| match error {
+        RunError::Scenario(error) => scenario_error(py, &error),
+        RunError::NotEmpty(_) | RunError::Output { .. } => ResultError::new_err(error.to_string()),
+    })
+}
+
+/// The resolved scenario as TOML.
+#[pyfunction]
+fn resolve(py: Python<'_>, text: &str, name: &str, sets: Vec<(String, String)>) -> PyResult<String> {
+    Ok(read(py, text, name, &sets)?.to_toml())
+}
+
+/// All presets, as JSON.
+#[pyfunction]
+fn presets() -> String {
+    json!(Preset::shipped().iter().map(describe).collect::<Vec<_>>()).to_string()
+}
+
+/// One preset, by name or path, as JSON.
+#[pyfunction]
+fn preset(py: Python<'_>, name: &str) -> PyResult<String> {
+    let preset = Preset::load(name, Path::new(""), &Default::default()).map_err(|error| scenario_error(py, &error))?;
+    Ok(describe(&preset).to_string())
+}
+
+fn describe(preset: &Preset) -> serde_json::Value {
+    let parameters = preset.parameters.iter();
+    let parameters = parameters.map(|p| json!({ "key": p.key, "value": p.value, "source": p.source }));
+    json!({
+        "name": preset.name,
+        "title": preset.title,
+        "kind": "bearer",
+        "parameters": parameters.collect::<Vec<_>>(),
+        "text": preset.text,
+    })
+}
+
+fn read(py: Python<'_>, text: &str, name: &str, sets: &[(String, String)]) -> PyResult<Scenario> {
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    Scenario::read(text, name, folder, sets).map_err(|error| scenario_error(py, &error))
+}
+
+fn scenario_error(py: Python<'_>, error: &CoreScenarioError) -> PyErr {
+    let python = ScenarioError::new_err(error.to_string());
+    let value = python.value(py);
+    let set = || -> PyResult<()> {
+        value.setattr(intern!(py, "message"), &error.message)?;
+        value.setattr(intern!(py, "help"), error.help.as_deref())?;
+        value.setattr(intern!(py, "file"), error.file())?;
+        value.setattr(intern!(py, "line"), error.line())?;
+        value.setattr(intern!(py, "field"), error.field.as_deref())
+    };
+    match set() {
+        Ok(()) => python,
+        Err(other) => other,
+    }
+}

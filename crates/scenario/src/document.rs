@@ -1,0 +1,387 @@
+//! A TOML document whose every value knows where it was written, so that values from a preset, a
+//! file and the command line can be laid over each other and an error still names the right place.
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{Origin, ScenarioError, did_you_mean};
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub struct Node {
+    value: Value,
+    origin: Origin,
+}
+
+#[derive(Clone, Debug)]
+enum Value {
+    Table(Vec<(String, Node)>),
+    Array(Vec<Node>),
+    Scalar(toml::Value),
+}
+
+impl Node {
+    /// An empty table.
+    pub fn table(origin: Origin) -> Self {
+        Self { value: Value::Table(Vec::new()), origin }
+    }
+
+    /// Reads a document; `file` is what errors call it.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let line = |span: Range<usize>| Origin::Line { file: file.to_owned(), line: line_of(text, span.start) };
+        let table = DeTable::parse(text).map_err(|error| {
+            let origin = error.span().map_or_else(|| Origin::File(file.to_owned()), line);
+            ScenarioError::new(error.message(), origin, "").help("this is not valid TOML")
+        })?;
+        Ok(Self { value: from_table(table.get_ref(), &line), origin: Origin::File(file.to_owned()) })
+    }
+
+    /// A value that did not come from a document, such as a profile's settings.
+    pub fn from_value(value: toml::Value, origin: &Origin) -> Self {
+        let value = match value {
+            toml::Value::Table(table) => Value::Table(
+                table.into_iter().map(|(key, value)| (key, Self::from_value(value, origin))).collect(),
+            ),
+            toml::Value::Array(array) => {
+                Value::Array(array.into_iter().map(|value| Self::from_value(value, origin)).collect())
+            }
+            scalar => Value::Scalar(scalar),
+        };
+        Self { value, origin: origin.clone() }
+    }
+
+    /// Where it was written.
+    pub const fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Whether it is a table.
+    pub const fn is_table(&self) -> bool {
+        matches!(self.value, Value::Table(_))
+    }
+
+    /// The text of a string value.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar(toml::Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The elements of an array.
+    pub fn into_array(self) -> Option<Vec<Self>> {
+        match self.value {
+            Value::Array(elements) => Some(elements),
+            _ => None,
+        }
+    }
+
+    /// The value at `key` of a table.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// Takes the value at `key` out of a table.
+    pub fn take(&mut self, key: &str) -> Option<Self> {
+        let Value::Table(entries) = &mut self.value else { return None };
+        let index = entries.iter().position(|(name, _)| name == key)?;
+        Some(entries.remove(index).1)
+    }
+
+    /// Takes those of `keys` that are there into a table of their own.
+    pub fn split(&mut self, keys: &[&str]) -> Self {
+        let mut part = Self::table(self.origin.clone());
+        for key in keys {
+            if let Some(node) = self.take(key) {
+                part.insert(key, node);
+            }
+        }
+        part
+    }
+
+    /// Puts a value into a table, in place of what was at `key`.
+    pub fn insert(&mut self, key: &str, node: Self) {
+        let Value::Table(entries) = &mut self.value else { return };
+        match entries.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = node,
+            None => entries.push((key.to_owned(), node)),
+        }
+    }
+
+    /// Lays `over` on top: tables key by key, all else as a whole.
+    pub fn overlay(&mut self, over: Self) {
+        match (&mut self.value, over.value) {
+            (Value::Table(_), Value::Table(entries)) => {
+                for (key, node) in entries {
+                    match self.get_mut(&key) {
+                        Some(old) => old.overlay(node),
+                        None => self.insert(&key, node),
+                    }
+                }
+                self.origin = over.origin;
+            }
+            (_, value) => *self = Self { value, origin: over.origin },
+        }
+    }
+
+    /// Sets the value at the dotted `path` to what `text` says: a TOML value, or else a string. A number
+    /// in the path picks an element of an array; without one, every element is meant.
+    pub fn set(&mut self, path: &str, text: &str) -> Result<(), ScenarioError> {
+        let origin = Origin::Argument(format!("--set {path}={text}"));
+        let value = parse_value(text);
+        let keys: Vec<&str> = path.split('.').map(str::trim).collect();
+        if keys.iter().any(|key| key.is_empty()) {
+            return Err(ScenarioError::new("this is not the path of a key", origin, "")
+                .help("write it with dots between the keys, as in `--set bearer.bler=0.1`"));
+        }
+        self.set_at(&keys, &Self::from_value(value, &origin), &origin)
+    }
+
+    fn set_at(&mut self, keys: &[&str], node: &Self, origin: &Origin) -> Result<(), ScenarioError> {
+        let Some((key, rest)) = keys.split_first() else {
+            *self = node.clone();
+            return Ok(());
+        };
+        match &mut self.value {
+            Value::Array(elements) => match key.parse::<usize>() {
+                Ok(index) => match elements.get_mut(index) {
+                    Some(element) => element.set_at(rest, node, origin),
+                    None => {
+                        let message = format!("there is no element {index}: there are {}", elements.len());
+                        Err(ScenarioError::new(message, origin.clone(), "").help("elements count from 0"))
+                    }
+                },
+                Err(_) => elements.iter_mut().try_for_each(|element| element.set_at(keys, node, origin)),
+            },
+            Value::Table(_) => {
+                if self.get(key).is_none() {
+                    self.insert(key, Self::table(origin.clone()));
+                }
+                self.get_mut(key).expect("it was just put there").set_at(rest, node, origin)
+            }
+            // A table may take the place of a scalar: `fixed.delay.mean` over `delay = "110 ms"`.
+            Value::Scalar(_) => {
+                *self = Self::table(origin.clone());
+                self.set_at(keys, node, origin)
+            }
+        }
+    }
+
+    /// Reads the value as a `T`. Errors name the place of the offending value; `at` is the dotted path
+    /// of this node.
+    pub fn read<T: DeserializeOwned>(&self, at: &str) -> Result<T, ScenarioError> {
+        serde_path_to_error::deserialize(self.to_value()).map_err(|error| {
+            let path = error.path().clone();
+            self.explain(at, &path, error.into_inner().message())
+        })
+    }
+
+    /// The plain value.
+    pub fn to_value(&self) -> toml::Value {
+        match &self.value {
+            Value::Table(entries) => {
+                toml::Value::Table(entries.iter().map(|(key, node)| (key.clone(), node.to_value())).collect())
+            }
+            Value::Array(elements) => toml::Value::Array(elements.iter().map(Self::to_value).collect()),
+            Value::Scalar(value) => value.clone(),
+        }
+    }
+
+    /// The error for an unknown `key` of this table.
+    pub fn unknown_key(&self, at: &str, key: &str, known: &[&str]) -> ScenarioError {
+        let origin = self.get(key).map_or(&self.origin, Self::origin).clone();
+        ScenarioError::new("unknown key", origin, join(at, key)).help(did_you_mean(key, known))
+    }
+
+    fn explain(&self, at: &str, path: &serde_path_to_error::Path, message: &str) -> ScenarioError {
+        use serde_path_to_error::Segment;
+        let (mut node, mut field) = (self, at.to_owned());
+        for segment in path.iter() {
+            let next = match segment {
+                Segment::Map { key } => node.get(key),
+                Segment::Seq { index } => node.element(*index),
+                Segment::Enum { .. } | Segment::Unknown => None,
+            };
+            match (segment, next) {
+                (Segment::Map { .. } | Segment::Seq { .. }, Some(next)) => {
+                    field = join(&field, &segment.to_string());
+                    node = next;
+                }
+                _ => break,
+            }
+        }
+        let quoted = || message.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+        if message.starts_with("unknown field") {
+            let names = quoted();
+            if let Some((key, known)) = names.split_first() {
+                // The deserialiser may already have stepped to the key itself.
+                let parent = field.strip_suffix(&format!(".{key}")).unwrap_or(&field).to_owned();
+                let origin = node.get(key).unwrap_or(node).origin.clone();
+                return ScenarioError::new("unknown key", origin, join(&parent, key)).help(did_you_mean(key, known));
+            }
+        }
+        if message.starts_with("missing field")
+            && let Some(key) = quoted().first()
+        {
+            return ScenarioError::new("this key is missing", node.origin.clone(), join(&field, key));
+        }
+        if message.starts_with("unknown variant")
+            && let Some((wrong, known)) = quoted().split_first()
+        {
+            return ScenarioError::new(format!("`{wrong}` is not known"), node.origin.clone(), field)
+                .help(did_you_mean(wrong, known));
+        }
+        ScenarioError::new(message, node.origin.clone(), field)
+    }
+
+    fn element(&self, index: usize) -> Option<&Self> {
+        match &self.value {
+            Value::Array(elements) => elements.get(index),
+            _ => None,
+        }
+    }
+
+    fn entries(&self) -> &[(String, Self)] {
+        match &self.value {
+            Value::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        match &mut self.value {
+            Value::Table(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node),
+            _ => None,
+        }
+    }
+}
+
+/// `a.b`, or `b` at the top.
+pub fn join(at: &str, key: &str) -> String {
+    if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") }
+}
+
+fn parse_value(text: &str) -> toml::Value {
+    toml::from_str::<toml::Table>(&format!("value = {text}"))
+        .ok()
+        .filter(|table| table.len() == 1)
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(text.to_owned()))
+}
+
+fn from_table(table: &DeTable<'_>, line: &impl Fn(Range<usize>) -> Origin) -> Value {
+    Value::Table(
+        table
+            .iter()
+            .map(|(key, value)| {
+                // A key is where people look for a setting; its value may stand lines below.
+                (key.get_ref().to_string(), Node { value: from_value(value.get_ref(), line), origin: line(key.span()) })
+            })
+            .collect(),
+    )
+}
+
+fn from_value(value: &DeValue<'_>, line: &impl Fn(Range<usize>) -> Origin) -> Value {
+    match value {
+        DeValue::Table(table) => from_table(table, line),
+        DeValue::Array(array) => Value::Array(
+            array.iter().map(|item| Node { value: from_value(item.get_ref(), line), origin: line(item.span()) }).collect(),
+        ),
+        DeValue::String(text) => Value::Scalar(toml::Value::String(text.to_string())),
+        DeValue::Boolean(truth) => Value::Scalar(toml::Value::Boolean(*truth)),
+        DeValue::Datetime(datetime) => Value::Scalar(toml::Value::Datetime(*datetime)),
+        // Numbers out of range are kept as text, so that the type's own error speaks of them.
+        DeValue::Integer(integer) => Value::Scalar(
+            i64::from_str_radix(integer.as_str(), integer.radix())
+                .map_or_else(|_| toml::Value::String(integer.as_str().to_owned()), toml::Value::Integer),
+        ),
+        DeValue::Float(float) => Value::Scalar(
+            float.as_str().parse().map_or_else(|_| toml::Value::String(float.as_str().to_owned()), toml::Value::Float),
+        ),
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpath_core::{Bitrate, Span};
+
+    #[derive(serde::Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Link {
+        rate: Bitrate,
+        #[serde(default)]
+        delay: Span,
+        queue: Option<Queue>,
+    }
+
+    #[derive(serde::Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Queue {
+        packets: u32,
+    }
+
+    fn error(text: &str) -> String {
+        let node = Node::parse(text, "a.toml").expect("valid TOML");
+        node.get("link").expect("a link").read::<Link>("link").expect_err("wrong").to_string()
+    }
+
+    #[test]
+    fn errors_name_file_line_and_field() {
+        assert_eq!(
+            error("[link]\nrate = \"1 kbit/s\"\ndelai = \"1 ms\""),
+            "a.toml:3: link.delai: unknown key; did you mean `delay`? known here: rate, delay, queue"
+        );
+        assert!(error("[link]\nrate = \"1 ms\"").starts_with("a.toml:2: link.rate: `ms` is not a unit of a bit rate"));
+        assert!(error("[link]\nrate = \"-1 bit/s\"").contains("a.toml:2: link.rate: `-1 bit/s` is negative"));
+        assert!(error("[link]\nrate = 5").contains("a.toml:2: link.rate: invalid type: integer `5`"));
+        assert_eq!(error("# here\n[link]"), "a.toml:2: link.rate: this key is missing");
+        assert!(
+            error("[link]\nrate = \"1 bit/s\"\n\nqueue = { packets = 1, bites = 2 }")
+                .starts_with("a.toml:4: link.queue.bites: unknown key; did you mean")
+                || error("[link]\nrate = \"1 bit/s\"\n\nqueue = { packets = 1, bites = 2 }").contains("known here: packets")
+        );
+    }
+
+    #[test]
+    fn what_is_not_toml_is_said_with_its_line() {
+        let error = Node::parse("a = 1\nb = = 2\n", "a.toml").expect_err("no TOML");
+        assert_eq!((error.file(), error.line()), (Some("a.toml"), Some(2)));
+    }
+
+    #[test]
+    fn layers_keep_their_origins() {
+        let mut base = Node::parse("rate = \"1 kbit/s\"\nqueue = { packets = 3 }", "preset").expect("valid");
+        base.overlay(Node::parse("\n\n\ndelay = \"x\"", "user").expect("valid"));
+        let error = base.read::<Link>("link").expect_err("a delay without a number");
+        assert_eq!((error.file(), error.line()), (Some("user"), Some(4)));
+        base.set("delay", "2 ms").expect("a path");
+        base.set("queue.packets", "many").expect("a path");
+        let error = base.read::<Link>("").expect_err("no number").to_string();
+        assert!(error.starts_with("--set queue.packets=many: queue.packets: invalid type"), "{error}");
+        base.set("queue.packets", "7").expect("a path");
+        let link = base.read::<Link>("").expect("all well");
+        assert_eq!((link.delay, link.queue.map(|q| q.packets)), (Span::from_millis(2), Some(7)));
+    }
+
+    #[test]
+    fn set_reaches_into_arrays() {
+        let mut node = Node::parse("[[flow]]\na = 1\n[[flow]]\na = 2", "f").expect("valid");
+        node.set("flow.1.a", "5").expect("there is one");
+        node.set("flow.b", "true").expect("all of them");
+        assert_eq!(
+            node.to_value().to_string().replace(' ', ""),
+            "{flow=[{a=1,b=true},{a=5,b=true}]}"
+        );
+        assert!(node.set("flow.2.a", "5").expect_err("only two").to_string().contains("there are 2"));
+        assert!(node.set("a..b", "5").is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! TCP settings: a profile, and what differs from it.
+
+use airpath_tcp::{Config, Profile};
+use serde::Serialize;
+
+use crate::document::{Node, join};
+use crate::error::{Origin, ScenarioError, did_you_mean};
+
+/// The profile of a scenario that names none.
+const DEFAULT_PROFILE: Profile = Profile::Linux6;
+
+/// All TCP settings of a flow, and the profile that they began from.
+#[derive(Clone, Debug, Serialize)]
+pub struct Settings {
+    /// The profile.
+    pub profile: Profile,
+    /// Every setting that is in force.
+    #[serde(flatten)]
+    pub config: Config,
+}
+
+impl Settings {
+    /// Reads a `tcp` table over the scenario's `defaults`. One that names a profile begins from that
+    /// profile afresh.
+    pub(crate) fn read(own: Option<Node>, at: &str, defaults: &Node) -> Result<Self, ScenarioError> {
+        let mut node = defaults.clone();
+        let mut field = "tcp";
+        if let Some(mut own) = own {
+            field = at;
+            if let Some(name) = own.as_str() {
+                // `tcp = "linux-6"` is short for `tcp = { profile = "linux-6" }`.
+                let mut table = Node::table(own.origin().clone());
+                let profile = Node::from_value(toml::Value::String(name.to_owned()), own.origin());
+                table.insert("profile", profile);
+                own = table;
+            }
+            if own.get("profile").is_some() {
+                node = own;
+            } else {
+                node.overlay(own);
+            }
+        }
+        let profile = match node.take("profile") {
+            None => DEFAULT_PROFILE,
+            Some(named) => {
+                let name: String = named.read(&join(field, "profile"))?;
+                name.parse().map_err(|_| {
+                    let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name()).collect();
+                    ScenarioError::new(
+                        format!("there is no TCP profile `{name}`"),
+                        named.origin().clone(),
+                        join(field, "profile"),
+                    )
+                    .help(did_you_mean(&name, &names))
+                })?
+            }
+        };
+        let settings = toml::Value::try_from(profile.config()).expect("settings of TCP are a table");
+        let mut base = Node::from_value(settings, &Origin::Default);
+        base.overlay(node);
+        Ok(Self { profile, config: base.read(field)? })
+    }
+}

@@ -1,0 +1,242 @@
+//! The flows of a scenario: which workload, between which ends, from when.
+
+use airpath_app::{Datagrams, Ping, Transfer};
+use airpath_core::{Bitrate, Bytes, Direction, Span};
+use airpath_tcp::Config as TcpConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::document::{Node, join};
+use crate::error::{Origin, ScenarioError, did_you_mean};
+use crate::tcp;
+
+/// A `[[flow]]`: one workload, for one mobile or several, once or several times.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowGroup {
+    /// Which workload.
+    pub kind: Kind,
+    #[serde(flatten)]
+    common: Common,
+    #[serde(flatten)]
+    settings: toml::Table,
+    /// TCP settings, for those that use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp: Option<tcp::Settings>,
+    #[serde(skip)]
+    pub(crate) work: Work,
+    #[serde(skip)]
+    pub(crate) mobile_origin: Origin,
+}
+
+/// The workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Bytes from the server to the mobile over TCP.
+    Download,
+    /// Bytes from the mobile to the server over TCP.
+    Upload,
+    /// Echo requests from the mobile.
+    Ping,
+    /// Datagrams at a constant rate.
+    Datagrams,
+}
+
+impl Kind {
+    const NAMES: [&'static str; 4] = ["download", "upload", "ping", "datagrams"];
+
+    /// The name under which it is written.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// What a flow does.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// A bulk transfer with these TCP settings at both ends.
+    Transfer {
+        /// What is moved.
+        transfer: Transfer,
+        /// Settings of both ends.
+        tcp: Box<TcpConfig>,
+    },
+    /// Echo requests.
+    Ping(Ping),
+    /// Datagrams.
+    Datagrams(Datagrams),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Common {
+    /// Name of the flow; flows that are several get a number behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Name of the mobile or of a group of them; every mobile if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mobile: Option<String>,
+    /// How many such flows each of these mobiles has.
+    #[serde(default = "one")]
+    count: u32,
+    /// When the first of them starts.
+    #[serde(default)]
+    start: Span,
+    /// How much later each next one starts.
+    #[serde(default)]
+    stagger: Span,
+}
+
+const COMMON: [&str; 5] = ["name", "mobile", "count", "start", "stagger"];
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Download {
+    bytes: Bytes,
+    /// Bytes that the mobile sends first to ask for them.
+    #[serde(default)]
+    request: Bytes,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Upload {
+    bytes: Bytes,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PingSettings {
+    size: u32,
+    interval: Span,
+    requests: u32,
+    timeout: Span,
+}
+
+impl Default for PingSettings {
+    fn default() -> Self {
+        let Ping { size, interval, count, timeout } = Ping::default();
+        Self { size, interval, requests: count, timeout }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DatagramSettings {
+    direction: Direction,
+    rate: Bitrate,
+    /// Payload bytes; 1472 fill an Ethernet packet.
+    #[serde(default = "ethernet_payload")]
+    size: u32,
+    duration: Span,
+    #[serde(default = "ten_seconds")]
+    timeout: Span,
+}
+
+fn ethernet_payload() -> u32 {
+    1472
+}
+
+fn ten_seconds() -> Span {
+    Span::from_secs(10)
+}
+
+impl FlowGroup {
+    /// Reads a `[[flow]]` table at the path `at`; `defaults` are the scenario's TCP settings.
+    pub(crate) fn read(mut node: Node, at: &str, defaults: &Node) -> Result<Self, ScenarioError> {
+        let origin = node.origin().clone();
+        let kind = node.take("kind").ok_or_else(|| {
+            ScenarioError::new("this key is missing", origin.clone(), join(at, "kind"))
+                .help(format!("one of {}", Kind::NAMES.join(", ")))
+        })?;
+        let name: String = kind.read(&join(at, "kind"))?;
+        let kind = match name.as_str() {
+            "download" => Kind::Download,
+            "upload" => Kind::Upload,
+            "ping" => Kind::Ping,
+            "datagrams" => Kind::Datagrams,
+            _ => {
+                return Err(ScenarioError::new(
+                    format!("there is no workload `{name}`"),
+                    kind.origin().clone(),
+                    join(at, "kind"),
+                )
+                .help(did_you_mean(&name, &Kind::NAMES)));
+            }
+        };
+        let common_node = node.split(&COMMON);
+        let mobile_origin = common_node.get("mobile").map_or(&origin, Node::origin).clone();
+        let common: Common = common_node.read(at)?;
+        if common.count == 0 {
+            let origin = common_node.get("count").map_or(&origin, Node::origin).clone();
+            return Err(ScenarioError::new("there must be at least one", origin, join(at, "count")));
+        }
+        let tcp = match kind {
+            Kind::Download | Kind::Upload => {
+                let own = node.take("tcp");
+                Some(tcp::Settings::read(own, &join(at, "tcp"), defaults)?)
+            }
+            Kind::Ping | Kind::Datagrams => None,
+        };
+        let transfer = |direction, bytes: Bytes, request| {
+            if bytes == Bytes::ZERO {
+                let origin = node.get("bytes").map_or(&origin, Node::origin).clone();
+                return Err(ScenarioError::new("there is nothing to move", origin, join(at, "bytes")));
+            }
+            let tcp = tcp.as_ref().expect("transfers use TCP").config.clone();
+            Ok(Work::Transfer { transfer: Transfer { direction, bytes, request }, tcp: Box::new(tcp) })
+        };
+        let (work, settings) = match kind {
+            Kind::Download => {
+                let download: Download = node.read(at)?;
+                (transfer(Direction::Down, download.bytes, download.request)?, table(&download))
+            }
+            Kind::Upload => {
+                let upload: Upload = node.read(at)?;
+                (transfer(Direction::Up, upload.bytes, Bytes::ZERO)?, table(&upload))
+            }
+            Kind::Ping => {
+                let settings: PingSettings = node.read(at)?;
+                let PingSettings { size, interval, requests: count, timeout } = settings;
+                if count > 0 && interval.is_zero() {
+                    let origin = node.get("interval").map_or(&origin, Node::origin).clone();
+                    return Err(ScenarioError::new("the interval must be above zero", origin, join(at, "interval")));
+                }
+                (Work::Ping(Ping { size, interval, count, timeout }), table(&settings))
+            }
+            Kind::Datagrams => {
+                let settings: DatagramSettings = node.read(at)?;
+                let DatagramSettings { direction, rate, size, duration, timeout } = settings;
+                (Work::Datagrams(Datagrams { direction, rate, size, duration, timeout }), table(&settings))
+            }
+        };
+        Ok(Self { kind, common, settings, tcp, work, mobile_origin })
+    }
+
+    /// Its name: as given, or that of its workload.
+    pub fn name(&self) -> &str {
+        self.common.name.as_deref().unwrap_or_else(|| self.kind.name())
+    }
+
+    /// The mobile or group that it is for; `None` for every mobile.
+    pub fn mobile(&self) -> Option<&str> {
+        self.common.mobile.as_deref()
+    }
+
+    /// How many flows for each mobile.
+    pub const fn count(&self) -> u32 {
+        self.common.count
+    }
+
+    /// The start of the flow that is number `index` of this group.
+    pub fn start(&self, index: u64) -> Span {
+        self.common.start + self.common.stagger * index
+    }
+}
+
+fn table(settings: &impl Serialize) -> toml::Table {
+    toml::Table::try_from(settings).expect("settings of a flow are a table")
+}

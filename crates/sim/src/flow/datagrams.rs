@@ -1,0 +1,76 @@
+//! Datagrams at a constant rate, one way.
+
+use airpath_app::Datagrams;
+use airpath_app::datagrams::{HEADERS, Receiver, Sender};
+use airpath_core::{AppStep, Ecn, Instant};
+
+use super::Identity;
+use crate::store::Body;
+use crate::world::{Outgoing, Side, World};
+
+/// A stream of datagrams in progress.
+pub struct DatagramsFlow {
+    /// Name, mobile, start.
+    pub identity: Identity,
+    /// What is sent.
+    pub datagrams: Datagrams,
+    /// The end that sends.
+    pub sender: Sender,
+    /// The end that receives.
+    pub receiver: Receiver,
+    over: bool,
+}
+
+impl DatagramsFlow {
+    /// A stream that waits for its start.
+    pub fn new(identity: Identity, datagrams: Datagrams) -> Self {
+        let sender = Sender::new(datagrams, identity.start);
+        Self { identity, datagrams, sender, receiver: Receiver::default(), over: false }
+    }
+
+    /// The side that sends.
+    pub const fn source(&self) -> Side {
+        match self.datagrams.direction {
+            airpath_core::Direction::Down => Side::Server,
+            airpath_core::Direction::Up => Side::Mobile,
+        }
+    }
+
+    /// Whether all was sent and the wait for the last ones is over.
+    pub const fn is_over(&self) -> bool {
+        self.over
+    }
+
+    pub(super) fn wake(&mut self, now: Instant, world: &mut World<'_>) -> Option<Instant> {
+        while let Some(sequence) = self.sender.poll(now) {
+            if sequence == 0 {
+                self.identity.report(world, now, self.source(), AppStep::Started, 0);
+            }
+            let outgoing = Outgoing {
+                flow: self.identity.id,
+                user: self.identity.user,
+                side: self.source(),
+                size: self.datagrams.size + HEADERS,
+                ecn: Ecn::NotEct,
+                body: Body::Datagram { sequence, sent: now },
+            };
+            world.send(now, outgoing);
+        }
+        self.over = self.sender.is_over(now);
+        (!self.over).then(|| self.sender.next_wakeup()).flatten()
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        sequence: u32,
+        sent: Instant,
+        world: &mut World<'_>,
+    ) -> Option<Instant> {
+        let delay = self.receiver.receive(now, sent);
+        let delivered = u64::from(self.receiver.received()) * u64::from(self.datagrams.size);
+        let side = Side::at_end_of(self.datagrams.direction);
+        self.identity.report(world, now, side, AppStep::Arrived { sequence, delay }, delivered);
+        None
+    }
+}

@@ -1,0 +1,208 @@
+//! A bulk transfer: two TCP connections, joined by the world's hops, and an application on each.
+
+use airpath_app::bulk::{Progress, Role, Transfer, Transport as _};
+use airpath_core::{AppStep, Direction, Instant, UserId};
+use airpath_tcp::{Config, Connection, Identity as TcpIdentity, Segment, State};
+
+use super::{IPV4_HEADER, Identity};
+use crate::world::{Outgoing, Side, World};
+
+/// A transfer in progress.
+pub struct TransferFlow {
+    /// Name, mobile, start.
+    pub identity: Identity,
+    /// What is moved.
+    pub transfer: Transfer,
+    /// TCP settings of both ends.
+    pub tcp: Config,
+    /// The mobile's connection.
+    pub mobile: Connection,
+    /// The server's connection.
+    pub server: Connection,
+    /// What happened when.
+    pub marks: Marks,
+    mobile_role: Role,
+    server_role: Role,
+    started: bool,
+    over: bool,
+}
+
+/// Milestones of a transfer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Marks {
+    /// The side that asked saw its connection open.
+    pub connected: Option<Instant>,
+    /// The server had the whole request.
+    pub requested: Option<Instant>,
+    /// The first byte reached the receiving application.
+    pub first_byte: Option<Instant>,
+    /// The last byte did.
+    pub finished: Option<Instant>,
+    /// The sender knew that it did.
+    pub acknowledged: Option<Instant>,
+    /// A connection was lost.
+    pub aborted: Option<Instant>,
+    /// Bytes that reached the receiving application.
+    pub delivered: u64,
+}
+
+impl TransferFlow {
+    /// A transfer that waits for its start.
+    pub fn new(identity: Identity, transfer: Transfer, tcp: &Config) -> Self {
+        let ports = (49_152 + (identity.id.0 % 16_384) as u16, 80);
+        // Fixed initial sequence numbers: nobody guesses here, and a capture is easier to read.
+        let end = |direction, local_port, remote_port| TcpIdentity {
+            flow: identity.id,
+            direction,
+            local_port,
+            remote_port,
+            initial_sequence: 0,
+        };
+        let (mobile_role, server_role) = transfer.roles();
+        Self {
+            mobile: Connection::connect(tcp, end(Direction::Up, ports.0, ports.1), identity.start),
+            server: Connection::listen(tcp, end(Direction::Down, ports.1, ports.0)),
+            identity,
+            transfer,
+            tcp: tcp.clone(),
+            marks: Marks::default(),
+            mobile_role,
+            server_role,
+            started: false,
+            over: false,
+        }
+    }
+
+    /// The side that sends the bytes.
+    pub const fn source(&self) -> Side {
+        match self.transfer.direction {
+            Direction::Down => Side::Server,
+            Direction::Up => Side::Mobile,
+        }
+    }
+
+    /// The connection that sends the bytes.
+    pub const fn sender(&self) -> &Connection {
+        match self.transfer.direction {
+            Direction::Down => &self.server,
+            Direction::Up => &self.mobile,
+        }
+    }
+
+    /// Whether all is said and done.
+    pub const fn is_over(&self) -> bool {
+        self.over
+    }
+
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        side: Side,
+        segment: &Segment,
+        world: &mut World<'_>,
+    ) -> Option<Instant> {
+        let component = world.component(self.identity.user, side);
+        self.connection(side).handle_segment(now, segment, &mut world.cx(component));
+        self.proceed(now, side, world)
+    }
+
+    pub(super) fn wake(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
+        if !self.started {
+            self.started = true;
+            self.identity.report(world, now, Side::Mobile, AppStep::Started, 0);
+            // Without a handshake the server's end is open from the start, and nothing will wake it.
+            let server = self.proceed(now, Side::Server, world);
+            world.agenda.wake(world.route.node(self.identity.id, Side::Server), server);
+            return self.proceed(now, Side::Mobile, world);
+        }
+        let component = world.component(self.identity.user, side);
+        self.connection(side).handle_timeout(now, &mut world.cx(component));
+        self.proceed(now, side, world)
+    }
+
+    /// Lets the application act on what its connection has, then sends what is to be sent.
+    #[inline]
+    fn proceed(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
+        let (connection, role) = match side {
+            Side::Mobile => (&mut self.mobile, &mut self.mobile_role),
+            Side::Server => (&mut self.server, &mut self.server_role),
+        };
+        let progress = role.step(connection);
+        let component = world.component(self.identity.user, side);
+        while let Some(segment) = connection.poll_transmit(now, &mut world.cx(component)) {
+            world.send(now, outgoing(&self.identity, self.identity.user, side, segment));
+        }
+        let wakeup = connection.next_wakeup();
+        self.mark(now, side, progress, world);
+        wakeup
+    }
+
+    #[inline]
+    fn mark(&mut self, now: Instant, side: Side, progress: Progress, world: &mut World<'_>) {
+        match progress {
+            Progress::None => {}
+            Progress::Connected => {
+                self.marks.connected.get_or_insert(now);
+                self.identity.report(world, now, side, AppStep::Connected, 0);
+            }
+            Progress::Requested => {
+                self.marks.requested = Some(now);
+                self.identity.report(world, now, side, AppStep::Requested, 0);
+            }
+            Progress::Delivered(bytes) => {
+                self.marks.delivered = bytes;
+                if self.marks.first_byte.is_none() {
+                    self.marks.first_byte = Some(now);
+                    self.identity.report(world, now, side, AppStep::FirstByte, bytes);
+                }
+                if bytes >= self.transfer.bytes.get() && self.marks.finished.is_none() {
+                    self.marks.finished = Some(now);
+                    self.identity.report(world, now, side, AppStep::Finished, bytes);
+                }
+            }
+        }
+        let delivered = self.marks.delivered;
+        if self.marks.acknowledged.is_none()
+            && side == self.source()
+            && self.sender().acknowledged() >= self.transfer.bytes.get()
+        {
+            self.marks.acknowledged = Some(now);
+            self.identity.report(world, now, side, AppStep::Acknowledged, delivered);
+        }
+        if self.marks.acknowledged.is_none()
+            && self.marks.aborted.is_none()
+            && self.connection(side).outcome().is_some_and(|outcome| !outcome.is_orderly())
+        {
+            self.marks.aborted = Some(now);
+            self.identity.report(world, now, side, AppStep::Aborted, delivered);
+        }
+        self.over = self.marks.aborted.is_some()
+            || (self.marks.finished.is_some()
+                && self.marks.acknowledged.is_some()
+                && (!self.tcp.handshake || (is_done(&self.mobile) && is_done(&self.server))));
+    }
+
+    #[inline]
+    const fn connection(&mut self, side: Side) -> &mut Connection {
+        match side {
+            Side::Mobile => &mut self.mobile,
+            Side::Server => &mut self.server,
+        }
+    }
+}
+
+fn is_done(connection: &Connection) -> bool {
+    connection.outcome().is_some() || connection.state() == State::TimeWait
+}
+
+fn outgoing(identity: &Identity, user: UserId, side: Side, segment: Segment) -> Outgoing {
+    Outgoing {
+        flow: identity.id,
+        user,
+        side,
+        size: segment.wire_size(IPV4_HEADER),
+        ecn: segment.ecn,
+        body: crate::store::Body::Segment(segment),
+    }
+}

@@ -1,0 +1,227 @@
+//! Runs a scenario, all its repetitions, over the cores, and writes the result folder as it goes.
+//!
+//! A result folder holds `scenario.toml` (resolved), `summary.json`, and if asked for `events/` and
+//! `captures/`. A run that is killed leaves the summary of what was done, marked as not complete, and
+//! the events and captures up to then.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use airpath_core::{Classes, Seed, Sink};
+use airpath_eventlog::EventLog;
+use airpath_scenario::{Log, Scenario, ScenarioError};
+
+use crate::capture::Captures;
+use crate::simulation::{Ended, Setup};
+use crate::summary::{Rows, Summary};
+
+/// How to run a scenario.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Repetitions, each with its own streams.
+    pub repeat: u64,
+    /// The result folder; none to return the summary only.
+    pub out: Option<PathBuf>,
+    /// Whether to capture packets at both ends.
+    pub capture: bool,
+    /// Whether to write the event log.
+    pub log: bool,
+    /// Repetitions that run at the same time.
+    pub threads: usize,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The result folder is in use.
+    #[error("{0}: this folder is not empty; name another one, or remove it")]
+    NotEmpty(PathBuf),
+    /// The result could not be written.
+    #[error("{path}: {source}; what was written before is kept, and the summary says that the run is not complete")]
+    Output {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Runs `scenario`. `stop` ends it early with what there is by then; `progress` is told how many
+/// repetitions are over, from any thread.
+pub fn run(
+    scenario: &Scenario,
+    options: &Options,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Summary, RunError> {
+    let components = Setup::new(scenario, Seed::new(scenario.seed))?.names().to_vec();
+    let folder = options.out.as_deref().map(|out| Folder::create(out, scenario)).transpose()?;
+    let shared = Shared { scenario, options, stop, components: &components, folder: folder.as_ref() };
+    let (next, over) = (AtomicU64::new(0), AtomicU64::new(0));
+    let results: Mutex<Vec<(u64, Rows)>> = Mutex::default();
+    let failure: Mutex<Option<RunError>> = Mutex::default();
+    let abandon = AtomicBool::new(false);
+    let work = || {
+        while !stop.load(Ordering::Relaxed) && !abandon.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= options.repeat {
+                return;
+            }
+            let (rows, outcome) = shared.repetition(number);
+            let so_far = {
+                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                results.extend(rows.map(|rows| (number, rows)));
+                // Seldom enough that the writing does not grow with the square of the repetitions.
+                results.len().is_power_of_two().then(|| shared.summary(results.clone()))
+            };
+            let saved = match (outcome, so_far, shared.folder) {
+                (Err(error), ..) => Err(error),
+                (Ok(()), Some(mut summary), Some(folder)) => {
+                    summary.unfinished("the run was ended from outside");
+                    folder.save(&summary)
+                }
+                (Ok(()), ..) => Ok(()),
+            };
+            if let Err(error) = saved {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                abandon.store(true, Ordering::Relaxed);
+            }
+            progress(over.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    let threads = (options.threads as u64).clamp(1, options.repeat.max(1));
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let mut summary = shared.summary(results.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = &failure {
+        summary.unfinished(&error.to_string());
+    } else if stop.load(Ordering::Relaxed) {
+        summary.unfinished("interrupted");
+    }
+    let saved = shared.folder.map_or(Ok(()), |folder| folder.save(&summary));
+    match failure {
+        Some(error) => Err(error),
+        None => saved.map(|()| summary),
+    }
+}
+
+/// What the repetitions have in common.
+struct Shared<'a> {
+    scenario: &'a Scenario,
+    options: &'a Options,
+    stop: &'a AtomicBool,
+    components: &'a [String],
+    folder: Option<&'a Folder>,
+}
+
+impl Shared<'_> {
+    /// Runs one repetition: its rows if it began, and whether all that it should write was written.
+    fn repetition(&self, number: u64) -> (Option<Rows>, Result<(), RunError>) {
+        let setup = match Setup::new(self.scenario, Seed { seed: self.scenario.seed, repetition: number }) {
+            Ok(setup) => setup,
+            Err(error) => return (None, Err(error.into())),
+        };
+        let mobiles: Vec<String> = self.scenario.mobiles().into_iter().map(|mobile| mobile.name).collect();
+        let opened = (|| {
+            let Some(folder) = self.folder else { return Ok((None, None)) };
+            let log = match self.options.log {
+                true => Some(folder.event_log(number, self.components, classes(self.scenario.log))?),
+                false => None,
+            };
+            let captures = match self.options.capture {
+                true => Some(folder.captures(number)?),
+                false => None,
+            };
+            Ok((log, captures))
+        })();
+        let (mut log, captures) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return (None, Err(error)),
+        };
+        let sink = log.as_mut().map(|log| log as &mut dyn Sink);
+        let mut simulation = setup.start(sink, captures);
+        let ended = simulation.run(self.stop);
+        let rows = Rows::of(&simulation, number, ended, &mobiles);
+        let captured = simulation.finish_captures();
+        drop(simulation);
+        let logged = log.map_or(Ok(()), |log| log.finish().map(drop));
+        let path = || self.folder.map(|folder| folder.path.clone()).unwrap_or_default();
+        let written = captured.and(logged).map_err(|source| RunError::Output { path: path(), source });
+        (Some(rows), written)
+    }
+
+    fn summary(&self, mut results: Vec<(u64, Rows)>) -> Summary {
+        results.sort_by_key(|(number, _)| *number);
+        let mut summary = Summary::new(self.scenario, self.components);
+        let wanted = self.options.repeat;
+        let interrupted = results.iter().any(|(_, rows)| rows.ended() == Ended::Interrupted);
+        if (results.len() as u64) < wanted || interrupted {
+            summary.unfinished("interrupted");
+        }
+        results.into_iter().for_each(|(_, rows)| summary.add(rows));
+        summary
+    }
+}
+
+fn classes(log: Log) -> Classes {
+    [
+        (log.packets, Classes::PACKET),
+        (log.tcp, Classes::TCP),
+        (log.radio, Classes::RADIO),
+        (log.app, Classes::APP),
+    ]
+    .into_iter()
+    .filter(|(on, _)| *on)
+    .fold(Classes::NONE, |all, (_, class)| all.with(class))
+}
+
+/// A result folder.
+struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    fn create(path: &Path, scenario: &Scenario) -> Result<Self, RunError> {
+        let folder = Self { path: path.to_owned() };
+        fs::create_dir_all(path).map_err(|source| folder.error("", source))?;
+        if fs::read_dir(path).map_err(|source| folder.error("", source))?.next().is_some() {
+            return Err(RunError::NotEmpty(path.to_owned()));
+        }
+        folder.write("scenario.toml", &scenario.to_toml())?;
+        Ok(folder)
+    }
+
+    fn event_log(&self, number: u64, components: &[String], classes: Classes) -> Result<EventLog, RunError> {
+        let name = "events";
+        EventLog::create(&self.path.join(name), number as u32, components.to_vec(), classes)
+            .map_err(|source| self.error(name, source))
+    }
+
+    fn captures(&self, number: u64) -> Result<Captures, RunError> {
+        let name = "captures";
+        Captures::create(&self.path.join(name), number).map_err(|source| self.error(name, source))
+    }
+
+    fn save(&self, summary: &Summary) -> Result<(), RunError> {
+        self.write("summary.json", &summary.to_json())
+    }
+
+    /// Writes a file so that there is the old one or the new one at any time, never half of one.
+    fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
+        let (path, draft) = (self.path.join(name), self.path.join(format!("{name}.draft")));
+        fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(|source| self.error(name, source))
+    }
+
+    fn error(&self, name: &str, source: io::Error) -> RunError {
+        RunError::Output { path: self.path.join(name), source }
+    }
+}

@@ -1,0 +1,218 @@
+//! One run of a scenario under the virtual clock.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use airpath_app::Transfer;
+use airpath_core::event::ComponentId;
+use airpath_core::{Direction, FlowId, Instant, Seed, Sink, Span, UserId};
+use airpath_link::Bearer;
+use airpath_scenario::{Scenario, ScenarioError, Work};
+
+use crate::capture::Captures;
+use crate::flow::{DatagramsFlow, Flow, Identity, PingFlow, TransferFlow};
+use crate::world::{Route, Side, World};
+
+/// How often the loop looks whether it should stop: every so many events.
+const STOP_CHECK: u64 = 1 << 12;
+
+/// A scenario that is being run.
+pub struct Simulation<'a> {
+    world: World<'a>,
+    flows: Vec<Flow>,
+    unfinished: usize,
+    end: Instant,
+    now: Instant,
+    events: u64,
+    names: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ended {
+    /// All flows are over.
+    Finished,
+    /// The scenario's duration is over, or nothing was left to happen.
+    Duration,
+    /// It was told to stop.
+    Interrupted,
+}
+
+/// The objects of a scenario before anything has happened.
+pub struct Setup {
+    hops: Vec<Box<dyn Bearer>>,
+    route: Route,
+    flows: Vec<Flow>,
+    names: Vec<String>,
+    duration: Span,
+}
+
+impl Setup {
+    /// Builds the topology and the flows of `scenario`.
+    pub fn new(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
+        let mobiles = scenario.mobiles();
+        let cells = scenario.build_cells(seed)?;
+        let planned = scenario.flows();
+        let mut hops: Vec<Box<dyn Bearer>> = vec![scenario.build_fixed(seed)?];
+        let mut names = vec!["fixed".to_owned()];
+        let cell_of = cells.of_user.iter().map(|cell| 1 + cell).collect();
+        for (name, bearer) in cells.bearers {
+            names.push(name);
+            hops.push(bearer);
+        }
+        let mut access_of = Vec::new();
+        for flow in &planned {
+            if let Some(access) = scenario.build_access(&flow.name, seed)? {
+                access_of.push(hops.len());
+                names.push(format!("access-{}", flow.name));
+                hops.push(access);
+            }
+        }
+        let server = component(names.len())?;
+        names.push("server".to_owned());
+        let mut mobile_of = Vec::with_capacity(mobiles.len());
+        for mobile in &mobiles {
+            mobile_of.push(component(names.len())?);
+            names.push(mobile.name.clone());
+        }
+        let route = Route { hops: hops.len(), fixed: 0, cell_of, access_of, server, mobile_of };
+        let flows = planned.iter().enumerate().map(|(index, planned)| {
+            let identity = Identity {
+                id: FlowId(index as u32),
+                name: planned.name.clone(),
+                user: planned.user,
+                start: Instant::ZERO + planned.start,
+            };
+            match &planned.work {
+                Work::Transfer { transfer, tcp } => {
+                    Flow::Transfer(Box::new(TransferFlow::new(identity, Transfer::clone(transfer), tcp)))
+                }
+                Work::Ping(ping) => Flow::Ping(Box::new(PingFlow::new(identity, *ping))),
+                Work::Datagrams(datagrams) => Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams))),
+            }
+        });
+        Ok(Self { flows: flows.collect(), hops, route, names, duration: scenario.duration })
+    }
+
+    /// The names of the components, by their number.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Makes ready to run, with events going to `sink` and packets to `captures`.
+    pub fn start<'a>(self, sink: Option<&'a mut dyn Sink>, captures: Option<Captures>) -> Simulation<'a> {
+        let nodes = self.hops.len() + 2 * self.flows.len();
+        let mut world = World::new(self.hops, self.route, nodes, sink);
+        world.captures = captures;
+        for flow in &self.flows {
+            let identity = flow.identity();
+            let first = match flow {
+                Flow::Datagrams(flow) => flow.source(),
+                Flow::Transfer(_) | Flow::Ping(_) => Side::Mobile,
+            };
+            world.agenda.wake(world.route.node(identity.id, first), Some(identity.start));
+        }
+        Simulation {
+            world,
+            unfinished: self.flows.len(),
+            flows: self.flows,
+            end: Instant::ZERO + self.duration,
+            now: Instant::ZERO,
+            events: 0,
+            names: self.names,
+        }
+    }
+}
+
+impl<'a> Simulation<'a> {
+    /// Runs to the end, or until `stop` is set.
+    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+        while self.unfinished > 0 {
+            let Some((now, node)) = self.world.agenda.next() else { return Ended::Duration };
+            if now > self.end {
+                self.now = self.end;
+                return Ended::Duration;
+            }
+            self.now = now;
+            self.events += 1;
+            if self.events.is_multiple_of(STOP_CHECK) && stop.load(Ordering::Relaxed) {
+                return Ended::Interrupted;
+            }
+            match self.world.route.end_of(node) {
+                None => self.serve(now, node as usize),
+                Some((flow, side)) => {
+                    let flow = &mut self.flows[flow.0 as usize];
+                    let was_over = flow.is_over();
+                    let wakeup = flow.wake(now, side, &mut self.world);
+                    self.unfinished -= usize::from(!was_over && flow.is_over());
+                    self.world.agenda.wake(node, wakeup);
+                }
+            }
+        }
+        Ended::Finished
+    }
+
+    /// Moves on what has left a hop.
+    #[inline]
+    fn serve(&mut self, now: Instant, hop: usize) {
+        while let Some((direction, departure)) = self.world.pop(now, hop) {
+            let packet = departure.packet;
+            let Some(body) = self.world.forward(now, hop, direction, packet) else { continue };
+            let side = Side::at_end_of(direction);
+            let flow = &mut self.flows[packet.flow.0 as usize];
+            let was_over = flow.is_over();
+            let wakeup = flow.receive(now, side, body, &mut self.world);
+            self.unfinished -= usize::from(!was_over && flow.is_over());
+            self.world.agenda.wake(self.world.route.node(packet.flow, side), wakeup);
+        }
+        self.world.rearm(hop);
+    }
+
+    /// The time that the run has reached.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Wake-ups that were served.
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Packets that were created.
+    pub const fn packets(&self) -> u64 {
+        self.world.packets
+    }
+
+    /// Packets that are on their way.
+    pub fn under_way(&self) -> u64 {
+        self.world.under_way()
+    }
+
+    /// The flows.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// The hops, each with its name.
+    pub fn hops(&self) -> impl Iterator<Item = (&str, &dyn Bearer)> {
+        self.names.iter().map(String::as_str).zip(self.world.hops.iter().map(AsRef::as_ref))
+    }
+
+    /// Number of users, for what hops count by user.
+    pub fn users(&self) -> impl Iterator<Item = (Direction, UserId)> + use<> {
+        let users = self.world.route.cell_of.len() as u16;
+        Direction::BOTH.into_iter().flat_map(move |direction| (0..users).map(move |user| (direction, UserId(user))))
+    }
+
+    /// Ends the captures, writing out what they hold.
+    pub fn finish_captures(&mut self) -> std::io::Result<()> {
+        self.world.captures.take().map_or(Ok(()), Captures::finish)
+    }
+}
+
+fn component(index: usize) -> Result<ComponentId, ScenarioError> {
+    u16::try_from(index).map(ComponentId).map_err(|_| {
+        ScenarioError::new("too many mobiles and access links for one run", Default::default(), "")
+            .help("65,535 components in all are possible")
+    })
+}

@@ -1,0 +1,415 @@
+//! What is said of a run: one row a flow, a link, a user of the radio, a repetition.
+//!
+//! Times are seconds, sizes bytes, rates bits per second, as the names say. `None` means that there
+//! is nothing to say: a transfer that did not finish has no duration.
+
+use std::collections::BTreeMap;
+
+use airpath_core::{Count, Direction, DropCause, Instant, Span};
+use airpath_scenario::Scenario;
+use serde::Serialize;
+
+use crate::flow::{DatagramsFlow, Flow, PingFlow, TransferFlow};
+use crate::simulation::{Ended, Simulation};
+
+/// Version of the summary's schema, and of the result folder's.
+pub const SCHEMA: u32 = 1;
+
+/// The summary of a run and all its repetitions.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Version of this schema.
+    pub schema: u32,
+    /// Version of airpath.
+    pub airpath: &'static str,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Whether all repetitions ran to their end.
+    pub complete: bool,
+    /// Why not.
+    pub stopped: Option<String>,
+    /// The components of the run, by number.
+    pub components: Vec<Component>,
+    /// One row a repetition.
+    pub repetitions: Vec<Repetition>,
+    /// One row a flow and repetition.
+    pub flows: Vec<FlowRow>,
+    /// One row a hop, direction and repetition.
+    pub links: Vec<LinkRow>,
+    /// One row a user, direction and repetition, of those that used the radio.
+    pub radio: Vec<RadioRow>,
+}
+
+/// A component's number and name.
+#[derive(Clone, Debug, Serialize)]
+pub struct Component {
+    /// Its number.
+    pub id: usize,
+    /// Its name in the logs.
+    pub name: String,
+}
+
+/// One repetition.
+#[derive(Clone, Debug, Serialize)]
+pub struct Repetition {
+    /// Its number, from zero.
+    pub repetition: u64,
+    /// Virtual time at its end.
+    pub simulated_s: f64,
+    /// How it ended.
+    pub ended: Ended,
+    /// Packets that end points sent.
+    pub packets: u64,
+    /// Events that the clock served.
+    pub events: u64,
+}
+
+/// One flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowRow {
+    /// The repetition.
+    pub repetition: u64,
+    /// Number of the flow.
+    pub flow: u32,
+    /// Its name.
+    pub name: String,
+    /// Its workload.
+    pub kind: &'static str,
+    /// Name of its mobile.
+    pub mobile: String,
+    /// When it started.
+    pub start_s: f64,
+    /// `finished`, `aborted` or `unfinished`.
+    pub outcome: &'static str,
+    /// Why it was aborted.
+    pub cause: Option<String>,
+    /// What a transfer did.
+    #[serde(flatten)]
+    pub transfer: Option<TransferRow>,
+    /// What a ping or a stream of datagrams did.
+    #[serde(flatten)]
+    pub probes: Option<ProbesRow>,
+}
+
+/// The part of a flow's row that transfers have.
+#[derive(Clone, Debug, Serialize)]
+pub struct TransferRow {
+    /// Settings of TCP that were on: what was configured, and what was agreed with the peer.
+    pub tcp: serde_json::Value,
+    /// Application bytes to move.
+    pub bytes: u64,
+    /// Application bytes that arrived.
+    pub delivered_bytes: u64,
+    /// From the start until the connection was open at the end that opened it.
+    pub connect_s: Option<f64>,
+    /// From the start to the first byte at the receiving application.
+    pub first_byte_s: Option<f64>,
+    /// From the start to the last byte at the receiving application.
+    pub duration_s: Option<f64>,
+    /// From the start to the acknowledgement of the last byte at the sender.
+    pub acknowledged_s: Option<f64>,
+    /// Bytes that arrived over the time that this took, in bits per second.
+    pub throughput_bps: Option<f64>,
+    /// Segments with payload that the sender sent.
+    pub data_packets: u64,
+    /// Payload bytes in them.
+    pub data_bytes: u64,
+    /// Payload bytes, each counted once.
+    pub unique_bytes: u64,
+    /// Segments of which a part was sent before.
+    pub retransmitted_packets: u64,
+    /// Payload bytes that were sent before.
+    pub retransmitted_bytes: u64,
+    /// Segments without payload that the receiver sent.
+    pub ack_packets: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Recoveries entered because of acknowledgements.
+    pub fast_retransmits: u64,
+    /// Reductions of the window that were found needless and taken back.
+    pub undone: u64,
+    /// Least round trip that the sender measured.
+    pub rtt_min_s: Option<f64>,
+    /// Their mean.
+    pub rtt_mean_s: Option<f64>,
+    /// The greatest.
+    pub rtt_max_s: Option<f64>,
+    /// How many were measured.
+    pub rtt_samples: u64,
+}
+
+/// The part of a flow's row that pings and datagrams have.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProbesRow {
+    /// Echo requests or datagrams sent.
+    pub sent: u64,
+    /// Replies or datagrams received.
+    pub received: u64,
+    /// Those that did not come.
+    pub lost: u64,
+    /// Least delay: round trip of a ping, one way of a datagram.
+    pub delay_min_s: Option<f64>,
+    /// Mean delay.
+    pub delay_mean_s: Option<f64>,
+    /// Median delay.
+    pub delay_p50_s: Option<f64>,
+    /// 95th percentile of the delay.
+    pub delay_p95_s: Option<f64>,
+    /// Greatest delay.
+    pub delay_max_s: Option<f64>,
+}
+
+/// One direction of a hop.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkRow {
+    /// The repetition.
+    pub repetition: u64,
+    /// The hop.
+    pub component: String,
+    /// The direction.
+    pub direction: &'static str,
+    /// Packets that came in.
+    pub offered_packets: u64,
+    /// Their bytes.
+    pub offered_bytes: u64,
+    /// Packets that left.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets still inside at the end.
+    pub queued_packets: u64,
+    /// Their bytes.
+    pub queued_bytes: u64,
+    /// Packets lost, by cause; causes that did not occur are left out.
+    pub dropped: BTreeMap<&'static str, CountRow>,
+}
+
+/// A number of packets.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CountRow {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// One user's radio in one direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct RadioRow {
+    /// The repetition.
+    pub repetition: u64,
+    /// The bearer.
+    pub component: String,
+    /// The direction.
+    pub direction: &'static str,
+    /// Number of the user.
+    pub user: u16,
+    /// TTIs in which the user sent or was sent to.
+    pub ttis: u64,
+    /// PDUs in them.
+    pub pdus: u64,
+    /// Of these, sent for the second or a later time.
+    pub repeated_pdus: u64,
+    /// Of all PDUs, not decoded by the receiver.
+    pub errored_pdus: u64,
+    /// RLC bytes, padding included.
+    pub bytes: u64,
+}
+
+impl Summary {
+    /// A summary without repetitions.
+    pub fn new(scenario: &Scenario, components: &[String]) -> Self {
+        let components = components.iter().cloned().enumerate().map(|(id, name)| Component { id, name }).collect();
+        Self {
+            schema: SCHEMA,
+            airpath: env!("CARGO_PKG_VERSION"),
+            scenario: scenario.name.clone(),
+            seed: scenario.seed,
+            complete: true,
+            stopped: None,
+            components,
+            repetitions: Vec::new(),
+            flows: Vec::new(),
+            links: Vec::new(),
+            radio: Vec::new(),
+        }
+    }
+
+    /// Adds what a repetition brought.
+    pub fn add(&mut self, mut rows: Rows) {
+        self.repetitions.push(rows.repetition);
+        self.flows.append(&mut rows.flows);
+        self.links.append(&mut rows.links);
+        self.radio.append(&mut rows.radio);
+    }
+
+    /// The summary as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a summary is made of numbers and text")
+    }
+}
+
+/// The rows of one repetition.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    repetition: Repetition,
+    flows: Vec<FlowRow>,
+    links: Vec<LinkRow>,
+    radio: Vec<RadioRow>,
+}
+
+impl Rows {
+    /// Reads the rows of repetition `number` off the simulation as it stands.
+    pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[String]) -> Self {
+        let now = simulation.now();
+        let repetition = Repetition {
+            repetition: number,
+            simulated_s: now.as_secs_f64(),
+            ended,
+            packets: simulation.packets(),
+            events: simulation.events(),
+        };
+        let flows = simulation.flows().iter().map(|flow| FlowRow::of(flow, number, now, mobiles)).collect();
+        let (mut links, mut radio) = (Vec::new(), Vec::new());
+        for (name, hop) in simulation.hops() {
+            for direction in Direction::BOTH {
+                links.push(LinkRow::of(name, direction, number, &hop.tally(direction)));
+            }
+            for (direction, user) in simulation.users() {
+                if let Some(totals) = hop.radio_totals(direction, user) {
+                    radio.push(RadioRow {
+                        repetition: number,
+                        component: name.to_owned(),
+                        direction: direction.name(),
+                        user: user.0,
+                        ttis: totals.ttis,
+                        pdus: totals.pdus,
+                        repeated_pdus: totals.repeated,
+                        errored_pdus: totals.errored,
+                        bytes: totals.bytes,
+                    });
+                }
+            }
+        }
+        Self { repetition, flows, links, radio }
+    }
+}
+
+impl LinkRow {
+    fn of(name: &str, direction: Direction, repetition: u64, tally: &airpath_core::Tally) -> Self {
+        let Count { packets: offered_packets, bytes: offered_bytes } = tally.offered;
+        let Count { packets: delivered_packets, bytes: delivered_bytes } = tally.delivered;
+        let Count { packets: queued_packets, bytes: queued_bytes } = tally.queued;
+        let dropped = DropCause::ALL.iter().zip(&tally.dropped).filter(|(_, count)| count.packets > 0);
+        Self {
+            repetition,
+            component: name.to_owned(),
+            direction: direction.name(),
+            offered_packets,
+            offered_bytes,
+            delivered_packets,
+            delivered_bytes,
+            queued_packets,
+            queued_bytes,
+            dropped: dropped
+                .map(|(cause, count)| (cause.name(), CountRow { packets: count.packets, bytes: count.bytes }))
+                .collect(),
+        }
+    }
+}
+
+impl FlowRow {
+    fn of(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> Self {
+        let identity = flow.identity();
+        let row = |kind, outcome| Self {
+            repetition,
+            flow: identity.id.0,
+            name: identity.name.clone(),
+            kind,
+            mobile: mobiles[usize::from(identity.user.0)].clone(),
+            start_s: identity.start.as_secs_f64(),
+            outcome,
+            cause: None,
+            transfer: None,
+            probes: None,
+        };
+        let over = if flow.is_over() { "finished" } else { "unfinished" };
+        match flow {
+            Flow::Transfer(flow) => Self {
+                cause: flow.cause(),
+                transfer: Some(TransferRow::of(flow, now)),
+                ..row(
+                    match flow.transfer.direction {
+                        Direction::Down => "download",
+                        Direction::Up => "upload",
+                    },
+                    match (flow.marks.finished, flow.marks.aborted) {
+                        (Some(_), _) => "finished",
+                        (None, Some(_)) => "aborted",
+                        (None, None) => "unfinished",
+                    },
+                )
+            },
+            Flow::Ping(flow) => Self { probes: Some(ProbesRow::of_ping(flow)), ..row("ping", over) },
+            Flow::Datagrams(flow) => Self { probes: Some(ProbesRow::of_datagrams(flow)), ..row("datagrams", over) },
+        }
+    }
+}
+
+impl TransferRow {
+    fn of(flow: &TransferFlow, now: Instant) -> Self {
+        let start = flow.identity.start;
+        let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
+        let sent = flow.sender().statistics();
+        let until = flow.marks.finished.or(flow.marks.aborted).unwrap_or(now);
+        Self {
+            tcp: flow.details(),
+            bytes: flow.transfer.bytes.get(),
+            delivered_bytes: flow.marks.delivered,
+            connect_s: since_start(flow.marks.connected),
+            first_byte_s: since_start(flow.marks.first_byte),
+            duration_s: since_start(flow.marks.finished),
+            acknowledged_s: since_start(flow.marks.acknowledged),
+            throughput_bps: airpath_core::Bytes::new(flow.marks.delivered).rate_over(until.since(start)),
+            data_packets: sent.data_segments,
+            data_bytes: sent.data_bytes,
+            unique_bytes: sent.unique_bytes,
+            retransmitted_packets: sent.retransmitted_segments,
+            retransmitted_bytes: sent.retransmitted_bytes,
+            ack_packets: flow.receiver().statistics().pure_acks,
+            timeouts: sent.timeouts,
+            fast_retransmits: sent.fast_retransmits,
+            undone: sent.undos,
+            rtt_min_s: sent.rtt_min.map(Span::as_secs_f64),
+            rtt_mean_s: sent.rtt_mean_s(),
+            rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
+            rtt_samples: sent.rtt_samples,
+        }
+    }
+}
+
+impl ProbesRow {
+    fn of(sent: u32, received: u64, delays: &airpath_app::Samples) -> Self {
+        let quantile = |q| delays.quantile(q).map(Span::as_secs_f64);
+        Self {
+            sent: u64::from(sent),
+            received,
+            lost: u64::from(sent) - received,
+            delay_min_s: quantile(0.0),
+            delay_mean_s: delays.mean_s(),
+            delay_p50_s: quantile(0.5),
+            delay_p95_s: quantile(0.95),
+            delay_max_s: quantile(1.0),
+        }
+    }
+
+    fn of_ping(flow: &PingFlow) -> Self {
+        Self::of(flow.pinger.sent(), flow.pinger.round_trips().count(), flow.pinger.round_trips())
+    }
+
+    fn of_datagrams(flow: &DatagramsFlow) -> Self {
+        Self::of(flow.sender.sent(), u64::from(flow.receiver.received()), flow.receiver.delays())
+    }
+}

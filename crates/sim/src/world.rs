@@ -1,0 +1,253 @@
+//! Everything that flows share: the hops of the topology, the packets on their way, who listens.
+//!
+//! A packet's way down is server → access (where servers have one) → fixed network → cell → mobile,
+//! and the same backwards.
+
+use airpath_core::event::ComponentId;
+use airpath_core::{Cx, Direction, Dropped, Ecn, FlowId, Instant, Packet, PacketStep, SegmentInfo, Sink, UserId};
+use airpath_link::{Bearer, Departure};
+
+use crate::agenda::Agenda;
+use crate::capture::Captures;
+use crate::store::{Body, Store};
+
+/// The two sides of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// In the fixed network.
+    Server,
+    /// Behind the cell.
+    Mobile,
+}
+
+impl Side {
+    /// The direction in which this side sends.
+    pub const fn sends(self) -> Direction {
+        match self {
+            Self::Server => Direction::Down,
+            Self::Mobile => Direction::Up,
+        }
+    }
+
+    /// The side that `direction` leads to.
+    pub const fn at_end_of(direction: Direction) -> Self {
+        match direction {
+            Direction::Down => Self::Mobile,
+            Direction::Up => Self::Server,
+        }
+    }
+}
+
+/// Where each kind of hop lies in the list of hops, and each node on the agenda.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The number of hops: nodes and components from here on are no hops.
+    pub hops: usize,
+    /// The fixed network.
+    pub fixed: usize,
+    /// The bearer of each user.
+    pub cell_of: Vec<usize>,
+    /// The access link of each flow's server; empty if servers have none.
+    pub access_of: Vec<usize>,
+    /// The component of all servers.
+    pub server: ComponentId,
+    /// The component of each user's mobile.
+    pub mobile_of: Vec<ComponentId>,
+}
+
+impl Route {
+    /// The agenda's node for one end of a flow.
+    #[inline]
+    pub const fn node(&self, flow: FlowId, side: Side) -> u32 {
+        self.hops as u32 + 2 * flow.0 + side as u32
+    }
+
+    /// The end of a flow that a node of the agenda stands for; `None` for a hop.
+    #[inline]
+    pub const fn end_of(&self, node: u32) -> Option<(FlowId, Side)> {
+        match node.checked_sub(self.hops as u32) {
+            None => None,
+            Some(end) => Some((FlowId(end / 2), if end % 2 == 0 { Side::Server } else { Side::Mobile })),
+        }
+    }
+}
+
+/// The shared part of a simulation.
+pub struct World<'a> {
+    /// Every bearer that packets cross; its index is its node number and its component.
+    pub hops: Vec<Box<dyn Bearer>>,
+    /// Which hop is what.
+    pub route: Route,
+    /// Who is called next.
+    pub agenda: Agenda,
+    /// Packet captures, if asked for.
+    pub captures: Option<Captures>,
+    /// Packets created so far.
+    pub packets: u64,
+    store: Store,
+    sink: Option<&'a mut dyn Sink>,
+    dropped: Vec<Dropped>,
+}
+
+/// What an end point sends.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// The flow.
+    pub flow: FlowId,
+    /// Whose.
+    pub user: UserId,
+    /// The side that sends.
+    pub side: Side,
+    /// Size of the IP packet in bytes.
+    pub size: u32,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// What it carries.
+    pub body: Body,
+}
+
+impl<'a> World<'a> {
+    /// A world without packets.
+    pub fn new(hops: Vec<Box<dyn Bearer>>, route: Route, nodes: usize, sink: Option<&'a mut dyn Sink>) -> Self {
+        Self {
+            hops,
+            route,
+            agenda: Agenda::new(nodes),
+            captures: None,
+            packets: 0,
+            store: Store::default(),
+            sink,
+            dropped: Vec::new(),
+        }
+    }
+
+    /// A context for a call into `component`.
+    #[inline]
+    pub fn cx(&mut self, component: ComponentId) -> Cx<'_> {
+        // The explicit match shortens the sink's lifetime to that of the borrow.
+        let sink: Option<&mut dyn Sink> = match &mut self.sink {
+            Some(sink) => Some(&mut **sink),
+            None => None,
+        };
+        Cx::new(sink, &mut self.dropped, component)
+    }
+
+    /// The component of one end of a flow.
+    pub fn component(&self, user: UserId, side: Side) -> ComponentId {
+        match side {
+            Side::Server => self.route.server,
+            Side::Mobile => self.route.mobile_of[usize::from(user.0)],
+        }
+    }
+
+    /// Sends a packet from an end point.
+    #[inline]
+    pub fn send(&mut self, now: Instant, outgoing: Outgoing) {
+        let Outgoing { flow, user, side, size, ecn, body } = outgoing;
+        let id = self.packets;
+        self.packets += 1;
+        let slot = self.store.put(body);
+        let packet = Packet { id, size, flow, user, ecn, slot };
+        if let Some(captures) = &mut self.captures {
+            captures.record(side, now, side.sends(), &packet, &body);
+        }
+        let component = self.component(user, side);
+        let mut cx = self.cx(component);
+        cx.direction = side.sends();
+        cx.packet(now, packet, || PacketStep::Sent(segment_info(&body)));
+        let hop = match side {
+            Side::Mobile => self.route.cell_of[usize::from(user.0)],
+            Side::Server => self.route.access_of.get(flow.0 as usize).copied().unwrap_or(self.route.fixed),
+        };
+        self.push(now, hop, side.sends(), packet);
+    }
+
+    /// The next packet that has left `hop`. Call until `None`, then [`Self::rearm`].
+    #[inline]
+    pub fn pop(&mut self, now: Instant, hop: usize) -> Option<(Direction, Departure)> {
+        let sink: Option<&mut dyn Sink> = match &mut self.sink {
+            Some(sink) => Some(&mut **sink),
+            None => None,
+        };
+        let mut cx = Cx::new(sink, &mut self.dropped, component_of(hop));
+        let departure = self.hops[hop].pop(now, &mut cx);
+        self.reclaim();
+        departure
+    }
+
+    /// Puts the next wake-up of `hop` on the agenda.
+    #[inline]
+    pub fn rearm(&mut self, hop: usize) {
+        self.agenda.wake(hop as u32, self.hops[hop].next_wakeup());
+    }
+
+    /// Takes a packet from `hop` to the next one; what it carries is returned at the end of its way.
+    #[inline]
+    pub fn forward(&mut self, now: Instant, hop: usize, direction: Direction, packet: Packet) -> Option<Body> {
+        let (fixed, cell) = (self.route.fixed, self.route.cell_of[usize::from(packet.user.0)]);
+        let access = self.route.access_of.get(packet.flow.0 as usize).copied();
+        let next = match direction {
+            Direction::Down if hop == fixed => Some(cell),
+            Direction::Down if hop == cell => None,
+            Direction::Down => Some(fixed),
+            Direction::Up if hop == cell => Some(fixed),
+            Direction::Up if hop == fixed => access,
+            Direction::Up => None,
+        };
+        if let Some(next) = next {
+            self.push(now, next, direction, packet);
+            return None;
+        }
+        let side = Side::at_end_of(direction);
+        let component = self.component(packet.user, side);
+        let mut cx = self.cx(component);
+        cx.direction = direction;
+        cx.packet(now, packet, || PacketStep::Received);
+        let mut body = self.store.take(packet.slot);
+        if let Body::Segment(segment) = &mut body {
+            segment.ecn = packet.ecn;
+        }
+        if let Some(captures) = &mut self.captures {
+            captures.record(side, now, direction, &packet, &body);
+        }
+        Some(body)
+    }
+
+    /// Packets that are under way somewhere.
+    pub fn under_way(&self) -> u64 {
+        self.store.len() as u64
+    }
+
+    #[inline]
+    fn push(&mut self, now: Instant, hop: usize, direction: Direction, packet: Packet) {
+        let sink: Option<&mut dyn Sink> = match &mut self.sink {
+            Some(sink) => Some(&mut **sink),
+            None => None,
+        };
+        let mut cx = Cx::new(sink, &mut self.dropped, component_of(hop));
+        cx.direction = direction;
+        self.hops[hop].push(now, direction, packet, &mut cx);
+        self.reclaim();
+        self.rearm(hop);
+    }
+
+    /// Frees what lost packets carried.
+    #[inline]
+    fn reclaim(&mut self) {
+        for dropped in self.dropped.drain(..) {
+            self.store.take(dropped.packet.slot);
+        }
+    }
+}
+
+/// Hops come first among the components.
+fn component_of(hop: usize) -> ComponentId {
+    ComponentId(hop as u16)
+}
+
+fn segment_info(body: &Body) -> Option<SegmentInfo> {
+    match body {
+        Body::Segment(segment) => Some(segment.info),
+        Body::Echo { .. } | Body::Datagram { .. } => None,
+    }
+}
