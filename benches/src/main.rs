@@ -1,0 +1,118 @@
+//! Runs scenarios one after the other in one process and prints what each cost, a line a scenario:
+//!
+//! ```text
+//! cargo run --release -p airpath-benches -- [--repeat N] [--log DIR] [--set K=V]… SCENARIO.toml…
+//! ```
+//!
+//! `setup_s` and `cpu_s` are processor time (user and system) of building the objects and of running
+//! them; reading the scenario and starting the process are left out. `peak_kb` is the most memory
+//! that the process had by then. `benches/compare.py` sets these lines beside those of other simulators.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use airpath_core::{Classes, Direction, Seed, Sink};
+use airpath_eventlog::EventLog;
+use airpath_scenario::Scenario;
+use airpath_sim::Setup;
+use rustix::time::{ClockId, clock_gettime};
+
+#[derive(Default)]
+struct Arguments {
+    repeat: u64,
+    log: Option<PathBuf>,
+    sets: Vec<(String, String)>,
+    scenarios: Vec<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let result = arguments().and_then(|arguments| {
+        arguments.scenarios.iter().try_for_each(|path| measure(path, &arguments).map(|line| println!("{line}")))
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut arguments = Arguments { repeat: 1, ..Arguments::default() };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--repeat" => arguments.repeat = value()?.parse().map_err(|error| format!("--repeat: {error}"))?,
+            "--log" => arguments.log = Some(value()?.into()),
+            "--set" => {
+                let set = value()?;
+                let (key, value) = set.split_once('=').ok_or_else(|| format!("--set {set}: expected KEY=VALUE"))?;
+                arguments.sets.push((key.to_owned(), value.to_owned()));
+            }
+            path => arguments.scenarios.push(path.into()),
+        }
+    }
+    Ok(arguments)
+}
+
+/// Runs all repetitions of one scenario on this thread.
+fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let scenario = Scenario::read(&text, &path.to_string_lossy(), folder, &arguments.sets).map_err(|e| e.to_string())?;
+    let stop = AtomicBool::new(false);
+    let (mut setup, mut run) = (Duration::ZERO, Duration::ZERO);
+    let (mut simulated, mut packets, mut events, mut data, mut users) = (0.0, 0, 0, 0, 0);
+    for repetition in 0..arguments.repeat {
+        let began = cpu();
+        let objects = Setup::new(&scenario, Seed { seed: scenario.seed, repetition }).map_err(|e| e.to_string())?;
+        let mut log = match &arguments.log {
+            Some(folder) => {
+                let names = objects.names().to_vec();
+                Some(EventLog::create(folder, repetition as u32, names, Classes::ALL).map_err(|e| e.to_string())?)
+            }
+            None => None,
+        };
+        let mut simulation = objects.start(log.as_mut().map(|log| log as &mut dyn Sink), None);
+        let ready = cpu();
+        simulation.run(&stop);
+        setup += ready - began;
+        simulated += simulation.now().as_secs_f64();
+        packets += simulation.packets();
+        events += simulation.events();
+        users = simulation.users().count() / Direction::BOTH.len();
+        data += simulation.hops().next().map_or(0, |(_, fixed)| fixed.tally(Direction::Down).offered.packets);
+        drop(simulation);
+        if let Some(log) = log {
+            log.finish().map_err(|error| error.to_string())?;
+        }
+        run += cpu() - ready;
+    }
+    let seconds = run.as_secs_f64();
+    Ok(format!(
+        "sim=airpath case={} users={users} repeat={} sim_s={simulated:.3} setup_s={:.6} cpu_s={seconds:.6} packets={packets} \
+         data_pkts={data} events={events} pkts_per_s={:.0} rtf={:.0} peak_kb={}",
+        scenario.name,
+        arguments.repeat,
+        setup.as_secs_f64(),
+        data as f64 / seconds,
+        simulated / seconds,
+        peak_kb(),
+    ))
+}
+
+/// Processor time of this process, all threads.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn peak_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0)
+}
