@@ -9,9 +9,13 @@
 //!   same departures, in the same order, with the same `due`, as one that is polled on time.
 //! - `pop` is repeated until `None`; departures come in the order of their `due`, never after `now`.
 //! - `next_wakeup` is never later than the next departure that would happen without further calls;
-//!   it may be earlier, and is `None` when nothing can happen.
+//!   it may be earlier, and is `None` when nothing can happen. Once `pop(now)` has answered `None`, it
+//!   lies after that `now`.
 //! - Packets that are lost go to [`Cx::drop_packet`], with the exact time of the loss. A packet that
 //!   `push` answers with [`Admission::Dropped`] went there too.
+
+#[cfg(feature = "testing")]
+pub mod testing;
 
 use airpath_core::{Cx, Direction, DropCause, Instant, Packet, Tally};
 
@@ -55,4 +59,34 @@ pub trait Bearer {
     fn next_wakeup(&self) -> Option<Instant>;
     /// What went in, came out, was lost and is inside, one way.
     fn tally(&self, direction: Direction) -> Tally;
+}
+
+impl<L: Link + ?Sized> Link for Box<L> {
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        (**self).push(now, packet, cx)
+    }
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+        (**self).pop(now, cx)
+    }
+    fn next_wakeup(&self) -> Option<Instant> {
+        (**self).next_wakeup()
+    }
+    fn tally(&self) -> Tally {
+        (**self).tally()
+    }
+}
+
+impl<B: Bearer + ?Sized> Bearer for Box<B> {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        (**self).push(now, direction, packet, cx)
+    }
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        (**self).pop(now, cx)
+    }
+    fn next_wakeup(&self) -> Option<Instant> {
+        (**self).next_wakeup()
+    }
+    fn tally(&self, direction: Direction) -> Tally {
+        (**self).tally(direction)
+    }
 }

@@ -1,0 +1,435 @@
+//! Checks of the contracts of [`Link`] and [`Bearer`](crate::Bearer), for the tests of every crate
+//! that implements them (feature `testing`).
+//!
+//! A check takes a closure that makes the bearer afresh, and traffic to put on it; it panics with
+//! what went wrong, so it serves in a plain test and inside a property test alike:
+//!
+//! ```no_run
+//! # use airpath_core::{Instant, Direction};
+//! # use airpath_link::testing::{Traffic, contracts};
+//! # fn make_bearer() -> Box<dyn airpath_link::Bearer> { unimplemented!() }
+//! let traffic = Traffic { packets: 50, directions: &Direction::BOTH, ..Traffic::default() }.arrivals(7);
+//! contracts(make_bearer, &traffic, Instant::from_nanos(60_000_000_000));
+//! ```
+//!
+//! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are for
+//! those that promise it. [`OneWay`] makes a bearer of a link.
+
+use airpath_core::{
+    ComponentId, Count, Cx, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet, PacketStep,
+    Seed, Sink, Slot, Span, Stream, Tally, UserId,
+};
+
+use crate::{Admission, Bearer, Departure, Link};
+
+/// A packet that is to be pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub at: Instant,
+    /// Which way.
+    pub direction: Direction,
+    /// The packet; its id is its index among the arrivals.
+    pub packet: Packet,
+}
+
+/// Random traffic: bursts at one instant, packets back to back, and pauses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traffic {
+    /// How many packets.
+    pub packets: usize,
+    /// The mean time between bursts; pauses are ten times as long.
+    pub gap: Span,
+    /// Packet sizes in bytes, smallest and largest; half of all packets have one of these two.
+    pub sizes: (u32, u32),
+    /// How many users they belong to.
+    pub users: u16,
+    /// The directions they go.
+    pub directions: &'static [Direction],
+}
+
+impl Default for Traffic {
+    /// 200 packets of 40 to 1500 bytes down to one user, 2 ms between bursts.
+    fn default() -> Self {
+        Self { packets: 200, gap: Span::from_millis(2), sizes: (40, 1500), users: 1, directions: &[Direction::Down] }
+    }
+}
+
+impl Traffic {
+    /// The arrivals of this traffic, in the order of their times; the same for the same `seed`.
+    ///
+    /// # Panics
+    /// If there are no users or no directions, or if the sizes are the wrong way round.
+    pub fn arrivals(&self, seed: u64) -> Vec<Arrival> {
+        let mut stream = Seed::new(seed).stream("testing/traffic");
+        let mut at = Instant::ZERO;
+        (0..self.packets).map(|index| self.arrival(index, &mut at, &mut stream)).collect()
+    }
+
+    fn arrival(&self, index: usize, at: &mut Instant, stream: &mut Stream) -> Arrival {
+        let (smallest, largest) = self.sizes;
+        let gap = self.gap.as_nanos();
+        *at += Span::from_nanos(match stream.below(20) {
+            0..10 => 0,
+            10..19 => stream.below(2 * gap + 1),
+            _ => stream.below(20 * gap + 1),
+        });
+        let size = match stream.below(4) {
+            0 => smallest,
+            1 => largest,
+            _ => smallest + stream.below(u64::from(largest - smallest) + 1) as u32,
+        };
+        let user = UserId(stream.below(u64::from(self.users)) as u16);
+        let direction = self.directions[stream.below(self.directions.len() as u64) as usize];
+        let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][stream.below(3) as usize];
+        let packet =
+            Packet { id: index as u64, size, flow: FlowId(u32::from(user.0)), user, ecn, slot: Slot(index as u32) };
+        Arrival { at: *at, direction, packet }
+    }
+}
+
+/// When a bearer is polled between its arrivals.
+#[derive(Clone, Debug)]
+pub enum Polling {
+    /// At every wake-up that it asks for.
+    OnTime,
+    /// At every wake-up, and at random times between: too early never hurts.
+    Early(u64),
+    /// Only now and then, at random times.
+    Late(u64),
+    /// Only when all packets are in and the horizon has come.
+    AtEnd,
+}
+
+/// What came out of a bearer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Departures, in their order.
+    pub departures: Vec<(Direction, Departure)>,
+    /// Losses, in the order of their times (and of ids among those of one instant).
+    pub drops: Vec<Dropped>,
+    /// The tallies at the end, down and up.
+    pub tallies: [Tally; 2],
+}
+
+/// Makes a bearer of a link, for the checks: it goes down only.
+#[derive(Clone, Debug)]
+pub struct OneWay<L>(pub L);
+
+impl<L: Link> Bearer for OneWay<L> {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        assert_eq!(direction, Direction::Down, "a one-way link goes down");
+        self.0.push(now, packet, cx)
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        self.0.pop(now, cx).map(|departure| (Direction::Down, departure))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.0.next_wakeup()
+    }
+
+    fn tally(&self, direction: Direction) -> Tally {
+        match direction {
+            Direction::Down => self.0.tally(),
+            Direction::Up => Tally::default(),
+        }
+    }
+}
+
+/// Runs every check that holds for every bearer: [`drive`]'s own, determinism, no difference without a
+/// listener, and [`late_poll_invariance`]. `horizon` is when the run ends; packets may still be inside.
+///
+/// # Panics
+/// If a contract is broken.
+pub fn contracts<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon: Instant) {
+    let first = drive(&mut make(), arrivals, Polling::OnTime, horizon);
+    assert_eq!(first, drive(&mut make(), arrivals, Polling::OnTime, horizon), "two runs of the same differ");
+    let mut bearer = make();
+    let mut unheard = Driver::new(&mut bearer, arrivals, Polling::OnTime);
+    unheard.listening = false;
+    assert_eq!(first, unheard.run(horizon), "it behaves differently when nobody listens");
+    late_poll_invariance(make, arrivals, horizon);
+}
+
+/// Whether a bearer that has nothing inside asks for no wake-up: idle costs nothing.
+///
+/// # Panics
+/// If it does ask, or if `horizon` comes before all packets are out.
+pub fn idle_sleeps<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon: Instant) {
+    let mut bearer = make();
+    assert_eq!(bearer.next_wakeup(), None, "it has never had anything to do");
+    let outcome = drive(&mut bearer, arrivals, Polling::OnTime, horizon);
+    let inside: u64 = outcome.tallies.iter().map(|tally| tally.queued.packets).sum();
+    assert_eq!(inside, 0, "the horizon comes too early for this check");
+    assert_eq!(bearer.next_wakeup(), None, "it has nothing inside");
+}
+
+/// Whether the bearer yields the same departures, in the same order, with the same `due`, and the
+/// same losses at the same times, however late it is polled.
+///
+/// # Panics
+/// If it does not.
+pub fn late_poll_invariance<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon: Instant) {
+    let on_time = drive(&mut make(), arrivals, Polling::OnTime, horizon);
+    for polling in [Polling::Early(1), Polling::Late(1), Polling::Late(2), Polling::AtEnd] {
+        let other = drive(&mut make(), arrivals, polling.clone(), horizon);
+        let first_difference =
+            on_time.departures.iter().zip(&other.departures).position(|(a, b)| a != b).map(|index| {
+                format!("departure {index}: {:?} on time, {:?}", on_time.departures[index], other.departures[index])
+            });
+        assert!(first_difference.is_none(), "polled {polling:?}: {}", first_difference.unwrap_or_default());
+        assert_eq!(on_time, other, "polled {polling:?}");
+    }
+}
+
+/// Whether the packets of each user leave in the order in which they came, each way.
+///
+/// # Panics
+/// If they do not.
+pub fn order_kept<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon: Instant) {
+    let outcome = drive(&mut make(), arrivals, Polling::OnTime, horizon);
+    for direction in Direction::BOTH {
+        let users = arrivals.iter().map(|arrival| arrival.packet.user).max().map_or(0, |user| user.0 + 1);
+        for user in (0..users).map(UserId) {
+            let ids = outcome
+                .departures
+                .iter()
+                .filter(|(way, departure)| *way == direction && departure.packet.user == user)
+                .map(|(_, departure)| departure.packet.id);
+            assert!(ids.is_sorted(), "packets {} to user {} left out of order", direction.name(), user.0);
+        }
+    }
+}
+
+/// Puts `arrivals` on a bearer, polls it as asked until `horizon`, and checks with every call that
+///
+/// - packets are conserved, and the tally counts what really came out and was lost, by cause;
+/// - each packet comes out or is lost at most once, unchanged but for its ECN field, not before it came;
+/// - departures come in the order of their `due`, and not after `now`;
+/// - once `pop` has said `None`, the next wake-up lies ahead; and, polled on time, no departure is
+///   earlier than the wake-up that was asked for;
+/// - the events tell the same: `Queued` with each admission, `Delivered` at each `due`, `Dropped` with each loss.
+///
+/// # Panics
+/// If any of this is not so.
+pub fn drive<B: Bearer>(bearer: &mut B, arrivals: &[Arrival], polling: Polling, horizon: Instant) -> Outcome {
+    Driver::new(bearer, arrivals, polling).run(horizon)
+}
+
+struct Driver<'a, B> {
+    bearer: &'a mut B,
+    arrivals: &'a [Arrival],
+    polling: Polling,
+    stream: Stream,
+    now: Instant,
+    /// What became of each packet, by id.
+    fates: Vec<Fate>,
+    departures: Vec<(Direction, Departure)>,
+    dropped: Vec<Dropped>,
+    /// Those of `dropped` that are already checked.
+    drops_seen: usize,
+    log: Memory,
+    /// Whether anyone takes the events.
+    listening: bool,
+    counts: [Tally; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Ahead,
+    Inside,
+    Out,
+}
+
+impl<'a, B: Bearer> Driver<'a, B> {
+    fn new(bearer: &'a mut B, arrivals: &'a [Arrival], polling: Polling) -> Self {
+        let seed = match polling {
+            Polling::Early(seed) | Polling::Late(seed) => seed,
+            Polling::OnTime | Polling::AtEnd => 0,
+        };
+        Self {
+            bearer,
+            arrivals,
+            polling,
+            stream: Seed::new(seed).stream("testing/polling"),
+            now: Instant::ZERO,
+            fates: vec![Fate::Ahead; arrivals.len()],
+            departures: Vec::new(),
+            dropped: Vec::new(),
+            drops_seen: 0,
+            log: Memory::default(),
+            listening: true,
+            counts: [Tally::default(); 2],
+        }
+    }
+
+    fn run(mut self, horizon: Instant) -> Outcome {
+        for arrival in self.arrivals.iter().take_while(|arrival| arrival.at <= horizon) {
+            self.run_until(arrival.at);
+            self.push(arrival);
+        }
+        self.run_until(horizon);
+        self.poll(horizon);
+        self.outcome(horizon)
+    }
+
+    /// Polls as the policy says until `until`, where something else is to happen.
+    fn run_until(&mut self, until: Instant) {
+        match self.polling {
+            Polling::OnTime => self.run_on_time(until),
+            Polling::Early(_) => {
+                while self.stream.below(2) == 0 {
+                    let extra = self.between(until);
+                    self.run_on_time(extra);
+                    self.poll(extra);
+                }
+                self.run_on_time(until);
+            }
+            Polling::Late(_) => {
+                if self.stream.below(4) == 0 {
+                    let at = self.between(until);
+                    self.poll(at);
+                }
+            }
+            Polling::AtEnd => {}
+        }
+        self.now = until;
+    }
+
+    fn run_on_time(&mut self, until: Instant) {
+        while let Some(wakeup) = self.bearer.next_wakeup()
+            && wakeup <= until
+        {
+            let before = self.departures.len();
+            self.poll(wakeup.max(self.now));
+            for (_, departure) in &self.departures[before..] {
+                assert!(departure.due >= wakeup, "asked to be woken at {wakeup}, but {departure:?} left earlier");
+            }
+        }
+    }
+
+    fn between(&mut self, until: Instant) -> Instant {
+        self.now + Span::from_nanos(self.stream.below(until.since(self.now).as_nanos() + 1))
+    }
+
+    fn push(&mut self, arrival: &Arrival) {
+        let (packet, way) = (arrival.packet, arrival.direction);
+        let (events, drops) = (self.log.events.len(), self.dropped.len());
+        let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
+        let mut cx = Cx::new(sink, &mut self.dropped, ComponentId(0));
+        let admission = self.bearer.push(arrival.at, way, packet, &mut cx);
+        assert_eq!(self.fates[packet.id as usize], Fate::Ahead, "the ids of arrivals are their indices");
+        self.fates[packet.id as usize] = Fate::Inside;
+        self.counts[way as usize].offer(&packet);
+        let queued = self.log.events[events..].iter().any(|(time, _, event)| {
+            matches!(event, Event::Packet(event) if event.packet.id == packet.id
+                && matches!(event.step, PacketStep::Queued { .. }))
+                && *time == arrival.at
+        });
+        match admission {
+            Admission::Queued => {
+                assert!(queued || !self.listening, "{packet:?} was admitted without an event at that time")
+            }
+            Admission::Dropped(cause) => {
+                assert!(!queued, "{packet:?} was dropped but reported as queued");
+                let dropped = Dropped { time: arrival.at, packet, cause };
+                assert!(self.dropped[drops..].contains(&dropped), "{dropped:?} did not go to the context");
+            }
+        }
+        self.check();
+    }
+
+    fn poll(&mut self, now: Instant) {
+        loop {
+            let events = self.log.events.len();
+            let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
+            let mut cx = Cx::new(sink, &mut self.dropped, ComponentId(0));
+            let popped = self.bearer.pop(now, &mut cx);
+            if let Some((way, departure)) = popped {
+                self.depart(now, way, departure, events);
+            }
+            self.check();
+            if popped.is_none() {
+                break;
+            }
+        }
+        let wakeup = self.bearer.next_wakeup();
+        assert!(wakeup.is_none_or(|wakeup| wakeup > now), "polled at {now}, wants to be woken at {wakeup:?}");
+        self.now = now;
+    }
+
+    fn depart(&mut self, now: Instant, way: Direction, departure: Departure, events: usize) {
+        let Departure { due, packet } = departure;
+        assert!(due <= now, "polled at {now}, but {departure:?}");
+        if let Some((_, last)) = self.departures.last() {
+            assert!(last.due <= due, "{departure:?} comes after {last:?}");
+        }
+        let reported = || {
+            self.log.events[events..].iter().any(|(time, _, event)| {
+                *time == due
+                    && matches!(event, Event::Packet(event)
+                    if event.step == PacketStep::Delivered && event.packet == packet && event.direction == way)
+            })
+        };
+        assert!(!self.listening || reported(), "{departure:?} was not reported as delivered");
+        self.take_out(way, &packet, due);
+        self.counts[way as usize].deliver(&packet);
+        self.departures.push((way, departure));
+    }
+
+    /// Marks a packet as gone, having checked that it was inside and is still what it was.
+    fn take_out(&mut self, way: Direction, packet: &Packet, time: Instant) {
+        let arrival = &self.arrivals[packet.id as usize];
+        let fate = std::mem::replace(&mut self.fates[packet.id as usize], Fate::Out);
+        assert_eq!(fate, Fate::Inside, "{packet:?} leaves, but was not inside");
+        assert_eq!(Packet { ecn: arrival.packet.ecn, ..*packet }, arrival.packet, "a packet was changed on its way");
+        let marked = packet.ecn == Ecn::Ce && arrival.packet.ecn.is_capable();
+        assert!(packet.ecn == arrival.packet.ecn || marked, "{packet:?} was given a wrong ECN field");
+        assert_eq!(way, arrival.direction, "{packet:?} turned round");
+        assert!(time >= arrival.at, "{packet:?} left at {time}, before it came at {}", arrival.at);
+    }
+
+    fn check(&mut self) {
+        while let Some(lost) = self.dropped.get(self.drops_seen).copied() {
+            let way = self.arrivals[lost.packet.id as usize].direction;
+            self.take_out(way, &lost.packet, lost.time);
+            self.counts[way as usize].lose(&lost.packet, lost.cause);
+            self.drops_seen += 1;
+        }
+        for direction in Direction::BOTH {
+            let tally = self.bearer.tally(direction);
+            assert!(tally.is_conserved(), "packets are not conserved {}: {tally:?}", direction.name());
+            assert_eq!(tally, self.counts[direction as usize], "the tally {} is not what happened", direction.name());
+        }
+    }
+
+    fn outcome(self, horizon: Instant) -> Outcome {
+        let lost_in_log = self
+            .log
+            .events
+            .iter()
+            .filter_map(|(time, _, event)| match event {
+                Event::Packet(event) => match event.step {
+                    PacketStep::Dropped(cause) => Some(Dropped { time: *time, packet: event.packet, cause }),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect::<Vec<_>>();
+        assert!(!self.listening || lost_in_log == self.dropped, "the losses in the log are not those handed back");
+        let mut drops = self.dropped;
+        assert!(drops.iter().all(|lost| lost.time <= horizon), "a loss was reported before it happened");
+        drops.sort_by_key(|lost| (lost.time, lost.packet.id));
+        Outcome { departures: self.departures, drops, tallies: self.counts }
+    }
+}
+
+impl Outcome {
+    /// Packets and bytes lost for `cause`, both ways.
+    pub fn lost(&self, cause: DropCause) -> Count {
+        let [down, up] = self.tallies.map(|tally| tally.dropped[cause as usize]);
+        Count { packets: down.packets + up.packets, bytes: down.bytes + up.bytes }
+    }
+}
