@@ -1,6 +1,15 @@
 //! The TCP header (RFC 9293 §3.1) and the options that airpath uses.
 
+mod options;
+
 use core::ops::{BitOr, BitOrAssign};
+
+use crate::checksum::Sum;
+use crate::error::{ParseError, after, leading};
+
+pub use options::{Options, SackBlocks, Timestamps};
+
+const NAME: &str = "TCP";
 
 /// A TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,92 +71,65 @@ impl BitOrAssign for Flags {
     }
 }
 
-/// TCP options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Maximum segment size (RFC 9293 §3.7.1), on a SYN.
-    pub maximum_segment_size: Option<u16>,
-    /// Window scale shift (RFC 7323 §2), on a SYN.
-    pub window_scale: Option<u8>,
-    /// Selective acknowledgement is permitted (RFC 2018 §2), on a SYN.
-    pub sack_permitted: bool,
-    /// Timestamps (RFC 7323 §3).
-    pub timestamps: Option<Timestamps>,
-    /// Selective acknowledgement (RFC 2018 §3): first and one past the last sequence number of each block.
-    pub sack: SackBlocks,
-}
-
-/// The timestamps option.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Timestamps {
-    /// TSval: the sender's clock.
-    pub value: u32,
-    /// TSecr: the clock that is echoed.
-    pub echo: u32,
-}
-
-/// Up to four blocks of a selective acknowledgement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SackBlocks {
-    blocks: [(u32, u32); 4],
-    count: u8,
-}
-
-impl SackBlocks {
-    /// The most that fit into a header without other options.
-    pub const MAX: usize = 4;
-
-    /// Adds a block; a fifth is refused with `false`.
-    pub fn push(&mut self, start: u32, end: u32) -> bool {
-        let free = usize::from(self.count) < Self::MAX;
-        if free {
-            self.blocks[usize::from(self.count)] = (start, end);
-            self.count += 1;
-        }
-        free
-    }
-
-    /// The blocks, in the order in which they stand in the header.
-    pub fn as_slice(&self) -> &[(u32, u32)] {
-        &self.blocks[..usize::from(self.count)]
-    }
-
-    /// Whether there are none.
-    pub const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-}
-
-impl Options {
-    /// Bytes that these options take in a header, padded to a multiple of four.
-    ///
-    /// Timestamps and blocks are preceded by two bytes of padding each, as most stacks do (RFC 7323
-    /// appendix A), so that their words are aligned.
-    pub fn wire_length(&self) -> usize {
-        let mut length = 0;
-        if self.maximum_segment_size.is_some() {
-            length += 4;
-        }
-        if self.sack_permitted {
-            // Without timestamps to share a word with, two bytes of padding precede it.
-            length += if self.timestamps.is_some() { 2 } else { 4 };
-        }
-        if self.timestamps.is_some() {
-            length += if self.sack_permitted { 10 } else { 12 };
-        }
-        if self.window_scale.is_some() {
-            length += 4;
-        }
-        if !self.sack.is_empty() {
-            length += 4 + 8 * self.sack.as_slice().len();
-        }
-        length
-    }
-}
-
 impl TcpHeader {
+    /// Bytes of the header without options.
+    pub const MIN_LENGTH: usize = 20;
+    /// Bytes of the header with as many options as fit.
+    pub const MAX_LENGTH: usize = Self::MIN_LENGTH + Options::MAX_LENGTH;
+
     /// Bytes of the header with its options.
     pub fn wire_length(&self) -> usize {
-        20 + self.options.wire_length()
+        Self::MIN_LENGTH + self.options.wire_length()
+    }
+
+    /// Writes the header into the first [`Self::wire_length`] bytes of `buffer`. `surroundings` is the sum of the
+    /// pseudo header and the payload, to which the checksum adds the header.
+    ///
+    /// # Panics
+    /// If `buffer` is shorter than that, or the options take more than [`Options::MAX_LENGTH`] bytes.
+    pub fn emit(&self, buffer: &mut [u8], surroundings: Sum) {
+        let length = self.wire_length();
+        assert!(length <= Self::MAX_LENGTH, "the options of a TCP header take {} bytes, of 40", length - 20);
+        let header = buffer.get_mut(..length).expect("the buffer has room for a TCP header");
+        header[..2].copy_from_slice(&self.source_port.to_be_bytes());
+        header[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        header[4..8].copy_from_slice(&self.sequence.to_be_bytes());
+        header[8..12].copy_from_slice(&self.acknowledgment.to_be_bytes());
+        // The length in words, in the upper half of the byte: at most 15, as was seen to above.
+        header[12] = ((length / 4) << 4) as u8;
+        header[13] = self.flags.0;
+        header[14..16].copy_from_slice(&self.window.to_be_bytes());
+        // Checksum and urgent pointer.
+        header[16..20].fill(0);
+        self.options.emit(&mut header[Self::MIN_LENGTH..]);
+        let checksum = surroundings.and(header).checksum();
+        header[16..18].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// Reads the header at the start of `segment`, and returns it with the payload. The urgent pointer and options that
+    /// [`Options`] does not have are skipped.
+    ///
+    /// # Errors
+    /// Where the header is cut short, its length is less than 20 bytes, or an option is malformed.
+    pub fn parse(segment: &[u8]) -> Result<(Self, &[u8]), ParseError> {
+        let bytes: &[u8; Self::MIN_LENGTH] = leading(NAME, segment)?;
+        let words = bytes[12] >> 4;
+        let length = usize::from(words) * 4;
+        if length < Self::MIN_LENGTH {
+            return Err(ParseError::Malformed { header: NAME, field: "header length in words", value: words.into() });
+        }
+        let payload = after(NAME, segment, length)?;
+        let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let header = Self {
+            source_port: short(0),
+            destination_port: short(2),
+            sequence: word(4),
+            acknowledgment: word(8),
+            flags: Flags(bytes[13]),
+            window: short(14),
+            options: Options::parse(&segment[Self::MIN_LENGTH..length])?,
+        };
+        Ok((header, payload))
     }
 }

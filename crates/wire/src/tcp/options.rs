@@ -1,0 +1,199 @@
+//! The options of a TCP header: which there are, and how they are laid out.
+
+use crate::error::ParseError;
+
+// Kinds, as IANA's registry has them.
+const END_OF_LIST: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// TCP options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Maximum segment size (RFC 9293 §3.7.1), on a SYN.
+    pub maximum_segment_size: Option<u16>,
+    /// Window scale shift (RFC 7323 §2), on a SYN.
+    pub window_scale: Option<u8>,
+    /// Selective acknowledgement is permitted (RFC 2018 §2), on a SYN.
+    pub sack_permitted: bool,
+    /// Timestamps (RFC 7323 §3).
+    pub timestamps: Option<Timestamps>,
+    /// Selective acknowledgement (RFC 2018 §3): first and one past the last sequence number of each block.
+    pub sack: SackBlocks,
+}
+
+/// The timestamps option.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval: the sender's clock.
+    pub value: u32,
+    /// TSecr: the clock that is echoed.
+    pub echo: u32,
+}
+
+/// Up to four blocks of a selective acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); 4],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// The most that fit into a header without other options.
+    pub const MAX: usize = 4;
+
+    /// Adds a block; a fifth is refused with `false`.
+    pub fn push(&mut self, start: u32, end: u32) -> bool {
+        let free = usize::from(self.count) < Self::MAX;
+        if free {
+            self.blocks[usize::from(self.count)] = (start, end);
+            self.count += 1;
+        }
+        free
+    }
+
+    /// The blocks, in the order in which they stand in the header.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl Options {
+    /// Bytes of options that fit into a header.
+    pub const MAX_LENGTH: usize = 40;
+
+    /// Bytes that these options take in a header, padded to a multiple of four.
+    ///
+    /// Timestamps and blocks are preceded by two bytes of padding each, as most stacks do (RFC 7323
+    /// appendix A), so that their words are aligned.
+    pub fn wire_length(&self) -> usize {
+        let mut length = 0;
+        if self.maximum_segment_size.is_some() {
+            length += 4;
+        }
+        if self.sack_permitted {
+            // Without timestamps to share a word with, two bytes of padding precede it.
+            length += if self.timestamps.is_some() { 2 } else { 4 };
+        }
+        if self.timestamps.is_some() {
+            length += if self.sack_permitted { 10 } else { 12 };
+        }
+        if self.window_scale.is_some() {
+            length += 4;
+        }
+        if !self.sack.is_empty() {
+            length += 4 + 8 * self.sack.as_slice().len();
+        }
+        length
+    }
+
+    /// Writes the options into `buffer`, which has exactly [`Self::wire_length`] bytes.
+    pub(super) fn emit(&self, buffer: &mut [u8]) {
+        let mut out = Output { buffer, at: 0 };
+        if let Some(size) = self.maximum_segment_size {
+            out.put(&[MAXIMUM_SEGMENT_SIZE, 4]);
+            out.put(&size.to_be_bytes());
+        }
+        if self.sack_permitted {
+            if self.timestamps.is_none() {
+                out.put(&[NO_OPERATION; 2]);
+            }
+            out.put(&[SACK_PERMITTED, 2]);
+        }
+        if let Some(timestamps) = self.timestamps {
+            if !self.sack_permitted {
+                out.put(&[NO_OPERATION; 2]);
+            }
+            out.put(&[TIMESTAMPS, 10]);
+            out.put(&timestamps.value.to_be_bytes());
+            out.put(&timestamps.echo.to_be_bytes());
+        }
+        if let Some(shift) = self.window_scale {
+            out.put(&[NO_OPERATION, WINDOW_SCALE, 3, shift]);
+        }
+        if !self.sack.is_empty() {
+            out.put(&[NO_OPERATION, NO_OPERATION, SACK, 2 + 8 * self.sack.count]);
+            for (start, end) in self.sack.as_slice() {
+                out.put(&start.to_be_bytes());
+                out.put(&end.to_be_bytes());
+            }
+        }
+    }
+
+    /// Reads the options of a header. Of an option that stands there twice the last counts, except that all blocks of
+    /// selective acknowledgements are kept.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let mut options = Self::default();
+        let mut at = 0;
+        while let Some(&kind) = bytes.get(at) {
+            match kind {
+                END_OF_LIST => break,
+                NO_OPERATION => at += 1,
+                _ => {
+                    let length = bytes.get(at + 1).copied().unwrap_or(0);
+                    let malformed = ParseError::Option { kind, at, length };
+                    // A length below two would not even cover itself, and `get` refuses it.
+                    let value = bytes.get(at + 2..at + usize::from(length)).ok_or(malformed)?;
+                    options.take(kind, value).ok_or(malformed)?;
+                    at += usize::from(length);
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    /// Keeps the option if it is one of ours; `None` where its value has a length that it cannot have.
+    fn take(&mut self, kind: u8, value: &[u8]) -> Option<()> {
+        match kind {
+            MAXIMUM_SEGMENT_SIZE => self.maximum_segment_size = Some(u16::from_be_bytes(value.try_into().ok()?)),
+            WINDOW_SCALE => self.window_scale = Some(u8::from_be_bytes(value.try_into().ok()?)),
+            SACK_PERMITTED if value.is_empty() => self.sack_permitted = true,
+            SACK_PERMITTED => return None,
+            TIMESTAMPS => {
+                let (value, echo) = pair(value.try_into().ok()?);
+                self.timestamps = Some(Timestamps { value, echo });
+            }
+            SACK => {
+                let (blocks, rest) = value.as_chunks();
+                if blocks.is_empty() || !rest.is_empty() {
+                    return None;
+                }
+                for block in blocks {
+                    let (start, end) = pair(block);
+                    // Five blocks do not fit into 40 bytes, in however many options.
+                    self.sack.push(start, end);
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// Two words in network byte order.
+fn pair(bytes: &[u8; 8]) -> (u32, u32) {
+    let words = u64::from_be_bytes(*bytes);
+    ((words >> 32) as u32, words as u32)
+}
+
+/// Where the options are written one after the other.
+struct Output<'a> {
+    buffer: &'a mut [u8],
+    at: usize,
+}
+
+impl Output<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.buffer[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+}
