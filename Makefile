@@ -30,7 +30,8 @@ lint: setup
 	$(BIN)/pyright
 
 bench: setup
-	cargo bench --workspace --locked
+	cargo build --release --locked --quiet --package airpath-benches
+	$(BIN)/python benches/compare.py
 
 clean:
 	rm -rf $(VENV) target runs

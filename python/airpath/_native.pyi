@@ -12,9 +12,11 @@ class ScenarioError(Exception):
     """A scenario, preset or override that cannot be used. `str()` says what is wrong, where, and what to do next."""
 
     message: str
-    """What is wrong and what to do next, without the place."""
-    file: str
-    """The name that was given for the text."""
+    """What is wrong, without the place."""
+    help: str | None
+    """What to do next, where that is known."""
+    file: str | None
+    """The name that was given for the text, or a preset; `None` for an override."""
     line: int | None
     """The line in `file`, counted from 1; `None` where no single line is at fault."""
     field: str | None
@@ -64,7 +66,10 @@ def resolve(text: str, name: str, sets: list[tuple[str, str]]) -> str:
     """
 
 def presets() -> str:
-    """Return the presets as a JSON list: `name`, `title`, `kind`, `parameters` (`key`, `value`, `source`), `text`."""
+    """Return the presets as a JSON list.
+
+    Each has `name`, `title`, `kind`, `text` and `parameters`; of these each has `key`, `value` (as TOML) and `source`.
+    """
 
 def preset(name: str) -> str:
     """Return one preset, by name or by the path of a file, as JSON in the form of `presets`.

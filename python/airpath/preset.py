@@ -12,10 +12,11 @@ class Parameter:
 
     key: str
     """Its dotted path below `[bearer]`, as a scenario or `--set bearer.KEY=…` names it."""
-    value: Any
-    """Its value, with its unit in words where it has one (`"384 kbit/s"`)."""
-    source: str
-    """Where it comes from: the study and table, or the specification and clause."""
+    value: str
+    """Its value as TOML, with its unit in words where it has one."""
+    source: str | None
+    """Where it comes from: a study and table, a specification and clause, or the reason of a choice. None for `model`,
+    which says what the others are parameters of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from airpath.result import Result, is_result
 
-# What a run writes into its result folder; nothing else there is ever removed.
-_WRITTEN_BY_A_RUN = ("scenario.toml", "summary.json", "events", "captures", "report.html")
+# What a run or a report writes into a result folder; nothing else there is ever removed.
+_WRITTEN_BY_A_RUN = frozenset({"scenario.toml", "summary.json", "events", "captures", "report.html"})
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
 
     Args:
         scenario: A file's path, the TOML text itself (recognised by its line breaks), or the same as a dictionary.
-        set: Overrides by dotted path, as in `{"bearer.downlink.bler": 0.1, "fixed.delay": "80 ms"}`.
+        set: Overrides by dotted path, as in `{"bearer.bler": 0.1, "fixed.delay": "80 ms"}`.
         seed: The seed, in place of the scenario's. The same scenario and seed give the same result on any machine.
         repeat: How many repetitions to run, each with chances of its own.
         out: The result folder. An earlier result there is replaced; a folder with anything else in it is refused.
@@ -115,22 +115,29 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
 
 
 def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Return overrides as the command line would write them: `True` as `true`, text as it is."""
-    return [(key, _override_text(value)) for key, value in (overrides or {}).items()]
+    """Return overrides as the command line would write them: text as it is, all else as a TOML value."""
+    texts = []
+    for key, value in (overrides or {}).items():
+        texts.append((key, str(value) if isinstance(value, str | Path) else _inline(value)))
+    return texts
 
 
-def _override_text(value: Any) -> str:
+def _inline(value: Any) -> str:
+    """Return a value as TOML on one line, which libraries that write documents do not offer."""
     match value:
         case bool():
             return "true" if value else "false"
-        case str() | Path():
-            return str(value)
         case int() | float():
             return repr(value)
+        case str() | Path():
+            # A JSON string is a TOML basic string but for this character, which TOML wants escaped (TOML 1.0, String).
+            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+        case Mapping():
+            return "{" + ", ".join(f"{_inline(key)} = {_inline(each)}" for key, each in value.items()) + "}"
+        case Iterable():
+            return "[" + ", ".join(_inline(each) for each in value) + "]"
         case _:
-            import tomli_w
-
-            return tomli_w.dumps({"value": value}, multiline_strings=False).removeprefix("value = ").strip()
+            raise TypeError(f"{type(value).__name__} is no TOML value; give text, a number, a list or a dictionary")
 
 
 def clear_result_folder(folder: Path) -> None:
@@ -143,13 +150,14 @@ def clear_result_folder(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; name a folder for the result")
-    if not any(folder.iterdir()):
-        return
-    if not is_result(folder):
+    entries = list(folder.iterdir())
+    if entries and not is_result(folder):
         raise FileExistsError(f"{folder} is not empty and holds no airpath result; name a new or an empty folder")
-    for name in _WRITTEN_BY_A_RUN:
-        entry = folder / name
+    foreign = sorted(entry.name for entry in entries if entry.name not in _WRITTEN_BY_A_RUN)
+    if foreign:
+        raise FileExistsError(f"{folder} holds '{foreign[0]}', which no run wrote; move it away or name another folder")
+    for entry in entries:
         if entry.is_dir():
             shutil.rmtree(entry)
         else:
-            entry.unlink(missing_ok=True)
+            entry.unlink()

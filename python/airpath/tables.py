@@ -58,7 +58,7 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
         "pdus": "Int32",
         "repeated": "Int32",
         "errored": "Int32",
-        "bytes": "Int64",
+        "bytes": "Int32",
         "level": "Int16",
     },
     "app": {

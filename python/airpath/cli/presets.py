@@ -72,5 +72,5 @@ def show_preset(
         typer.echo(found.text.rstrip("\n"))
     else:
         typer.echo(f"{found.name}: {found.title}\n")
-        rows = [(each.key, str(each.value), each.source) for each in found.parameters]
+        rows = [(each.key, each.value, each.source or "") for each in found.parameters]
         print_table(("parameter", "value", "source"), rows)

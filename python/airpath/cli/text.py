@@ -12,7 +12,7 @@ Flow = dict[str, Any]
 
 
 TRANSFER_CLOCK = (
-    "Time runs from the start of a flow, its handshake included, until the last byte reaches the receiving "
+    "Time runs from the start of a flow, any handshake included, until the last byte reaches the receiving "
     "application; throughput is the bytes over that time."
 )
 DELAY_CLOCK = "The delay of a ping is its round trip, that of a datagram the way there."

@@ -76,7 +76,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except ScenarioError as error:
-        raise Problem(error.message, where=_place(error)) from None
+        raise Problem(error.message, where=_place(error), next_step=error.help) from None
     except UnreadableResultError as error:
         raise Problem(str(error)) from None
     except ResultError as error:
@@ -90,11 +90,13 @@ def explained() -> Iterator[None]:
         raise Problem(f"{error.filename}: {error.strerror}", exit_code=code) from None
 
 
-def _place(error: "ScenarioError") -> str:
-    """Return file, line and field, with the line itself where it can be read."""
+def _place(error: "ScenarioError") -> str | None:
+    """Return file, line and field, with the line itself where it can be read; for an override the field alone."""
+    if error.file is None:
+        return error.field
     place = error.file if error.line is None else f"{error.file}:{error.line}"
     if error.field is not None:
-        place += f", field {error.field}"
+        place += f", {error.field}"
     if error.line is None:
         return place
     try:

@@ -1,0 +1,117 @@
+"""Runs that end early: Ctrl-C, a full disk, a closed pipe. What was written is kept and says that it is partial."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from airpath import load
+from support import Command, plain_environment
+
+LONG = """\
+format = 1
+name = "long"
+duration = "100000 s"
+
+[fixed]
+rate = "100 Mbit/s"
+delay = "10 ms"
+
+[bearer]
+preset = "wired"
+
+[log]
+packets = false
+tcp = false
+
+[[flow]]
+kind = "download"
+bytes = "1 TB"
+"""
+
+
+def test_ctrl_c_keeps_a_partial_result(airpath_command: Command) -> None:
+    (airpath_command.folder / "long.toml").write_text(LONG)
+    process = subprocess.Popen(
+        airpath_command.line("run", "long.toml", "--out", "kept", "--format", "json"),
+        cwd=airpath_command.folder,
+        env=plain_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for(airpath_command.folder / "kept" / "scenario.toml")
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    summary = json.loads(out)
+    assert (summary["complete"], summary["stopped"]) == (False, "interrupted")
+    assert summary["flows"][0]["outcome"] == "unfinished"
+    assert summary["flows"][0]["delivered_bytes"] > 0
+    result = load(airpath_command.folder / "kept")
+    assert not result.complete
+    assert result.stopped == "interrupted"
+    assert result.app.height > 0
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} does not appear"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 512 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("NOT TESTED: a full disk needs the right to mount a small file system (root)")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_keeps_what_was_written(
+    airpath_command: Command, scenario: Callable[..., Path], small_disk: Path
+) -> None:
+    path = scenario(('"200 kB"', '"20 MB"'))
+    done = airpath_command("run", path, "--out", small_disk / "kept", "--capture", "--format", "json")
+    assert done.code == 3
+    assert done.err.startswith("error: ")
+    assert os.strerror(errno.ENOSPC).lower() in done.err.lower()
+    assert "kept" in done.err
+    assert (small_disk / "kept" / "scenario.toml").exists()
+
+
+def test_a_full_disk_below_standard_output(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("NOT TESTED: this system has no /dev/full")
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            airpath_command.line("run", scenario(), "--format", "json"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=plain_environment(),
+            check=False,
+        )
+    assert process.returncode == 3
+    assert "standard output cannot be written: the disk is full" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    line = " ".join(airpath_command.line("run", scenario(), "--format", "jsonl", "--repeat", "500"))
+    shell = subprocess.run(f"{line} | head -n 1", shell=True, capture_output=True, text=True, check=False)
+    assert json.loads(shell.stdout)["type"] == "start"
+    assert "Traceback" not in shell.stderr

@@ -1,0 +1,65 @@
+"""The crates depend one way (ARCHITECTURE.md): what is general never sees what is special."""
+
+import json
+import subprocess
+
+import pytest
+from support import ROOT
+
+# What each crate may depend on. A new crate is entered here, and so is thought about.
+ALLOWED: dict[str, set[str]] = {
+    "core": set(),
+    "wire": {"core"},
+    "link": {"core"},
+    "eventlog": {"core"},
+    "radio": {"core", "link"},
+    "tcp": {"core", "wire"},
+    "app": {"core", "tcp"},
+    "scenario": {"core", "link", "radio", "tcp", "app"},
+    "sim": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog"},
+    "emu": {"core", "wire", "link", "radio", "scenario", "eventlog"},
+    "benches": {"core", "eventlog", "scenario", "sim"},
+    "python": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "sim", "emu"},
+}
+
+
+@pytest.fixture(scope="module")
+def dependencies() -> dict[str, set[str]]:
+    """Each crate of ours with the crates of ours that it depends on, for building and for testing."""
+    command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"]
+    try:
+        output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except FileNotFoundError:
+        pytest.skip("NOT TESTED: cargo is not installed")
+    return {
+        _short(package["name"]): {_short(each["name"]) for each in package["dependencies"] if _is_ours(each["name"])}
+        for package in json.loads(output)["packages"]
+    }
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("airpath-")
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("airpath-")
+
+
+def test_dependencies_point_one_way(dependencies: dict[str, set[str]]) -> None:
+    for crate, needs in dependencies.items():
+        assert crate in ALLOWED, f"the crate {crate} is new: say in {__file__} what it may depend on"
+        assert needs <= ALLOWED[crate], f"{crate} must not depend on {', '.join(sorted(needs - ALLOWED[crate]))}"
+
+
+def test_the_two_clocks_never_see_each_other() -> None:
+    assert "emu" not in ALLOWED["sim"]
+    assert "sim" not in ALLOWED["emu"]
+
+
+def test_what_is_allowed_has_an_order() -> None:
+    """No circle is allowed, so that the table itself points one way."""
+    placed: set[str] = set()
+    while placed != set(ALLOWED):
+        free = {crate for crate, needs in ALLOWED.items() if crate not in placed and needs <= placed}
+        assert free, f"a circle among {', '.join(sorted(set(ALLOWED) - placed))}"
+        placed |= free

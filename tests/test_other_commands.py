@@ -1,0 +1,119 @@
+"""`airpath presets`, `study` and `report`, the version and completion."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from support import ROOT, Command
+
+PRESETS = {
+    "wired",
+    "umts-dch-64",
+    "umts-dch-384",
+    "hs-dsch-360",
+    "hs-dsch-384",
+    "hs-dsch-1152-shared",
+    "hsdpa-cell-abc",
+    "recorded",
+}
+
+
+def test_the_version_is_the_workspaces(airpath_command: Command) -> None:
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    assert airpath_command("--version").out == f"airpath {cargo['workspace']['package']['version']}\n"
+
+
+def test_presets_are_listed(airpath_command: Command) -> None:
+    listed = airpath_command("presets", "list", "--format", "json").json
+    assert {each["name"] for each in listed} >= PRESETS
+    text = airpath_command("presets", "list").out
+    assert all(f"{name} " in text for name in PRESETS)
+
+
+def test_every_parameter_has_a_source(airpath_command: Command) -> None:
+    for preset in airpath_command("presets", "list", "--format", "json").json:
+        for parameter in preset["parameters"]:
+            assert parameter["source"] or parameter["key"] == "model", f"{preset['name']}: {parameter['key']}"
+
+
+def test_a_preset_becomes_a_file_of_ones_own(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    shown = airpath_command("presets", "show", "hs-dsch-384")
+    assert shown.out.startswith("hs-dsch-384: ")
+    assert "bler" in shown.out
+    copy = airpath_command("presets", "show", "hs-dsch-384", "--format", "toml")
+    (airpath_command.folder / "mine.toml").write_text(copy.out)
+    assert airpath_command("presets", "show", "mine.toml", "--format", "json").json["parameters"]
+    named = airpath_command("run", scenario(), "--format", "json")
+    own = airpath_command("run", scenario(("hs-dsch-384", "./mine.toml")), "--format", "json")
+    assert own.code == 0, own.err
+    assert own.json["flows"] == named.json["flows"]
+
+
+def test_studies_are_listed(airpath_command: Command) -> None:
+    assert "hsdpa-sim" in airpath_command("study", "list").out
+    listed = airpath_command("study", "list", "--format", "json").json
+    assert "rtt" in next(each for each in listed if each["id"] == "hsdpa-sim")["experiments"]
+
+
+def test_one_experiment_as_json(airpath_command: Command) -> None:
+    done = airpath_command("study", "run", "hsdpa-sim", "--only", "rtt", "--format", "json")
+    assert done.code == 0, done.err
+    study = done.json
+    assert {"study", "seed", "version", "rows", "findings"} <= set(study)
+    assert {row["experiment"] for row in study["rows"]} == {"rtt"}
+    columns = {"experiment", "case", "metric", "unit", "published", "ours", "low", "high", "n"}
+    for row in study["rows"]:
+        assert columns <= set(row)
+        assert row["low"] <= row["ours"] <= row["high"]
+
+
+def test_one_experiment_as_text(airpath_command: Command) -> None:
+    done = airpath_command("study", "run", "hsdpa-sim", "--only", "rtt", "--repeat", "2")
+    assert done.code in (0, 1), done.err
+    assert "published" in done.out.lower()
+
+
+def test_a_report_compares_results(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    for name, preset in (("one", "hs-dsch-384"), ("two", "umts-dch-384")):
+        assert airpath_command("run", scenario(("hs-dsch-384", preset)), "--out", name).code == 0
+    done = airpath_command("report", "one", "two", "-o", "report.html")
+    assert (done.code, done.out) == (0, "report.html\n"), done.err
+    html = (airpath_command.folder / "report.html").read_text()
+    assert html.lstrip().lower().startswith("<!doctype html>")
+    assert "small" in html
+
+
+def test_a_report_that_cannot_be_written(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    assert airpath_command("run", scenario(), "--out", "one").code == 0
+    done = airpath_command("report", "one", "-o", "no-such-folder/report.html")
+    assert done.code == 3
+    assert "no-such-folder" in done.err
+
+
+def test_a_damaged_result_is_said_to_be(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    assert airpath_command("run", scenario(), "--out", "one").code == 0
+    summary = airpath_command.folder / "one" / "summary.json"
+    whole = summary.read_text()
+    summary.write_text(whole[: len(whole) // 2])
+    done = airpath_command("report", "one", "-o", "report.html")
+    assert done.code == 2
+    assert "one/summary.json" in done.err
+    assert "damaged" in done.err
+    summary.write_text(json.dumps(json.loads(whole) | {"schema": 2}))
+    done = airpath_command("report", "one", "-o", "report.html")
+    assert done.code == 2
+    assert "schema 2" in done.err
+    assert "upgrade airpath" in done.err
+
+
+def test_completion_knows_commands_and_presets(airpath_command: Command) -> None:
+    done = airpath_command(_AIRPATH_COMPLETE="complete_bash", COMP_WORDS="airpath pre", COMP_CWORD="1")
+    assert "presets" in done.out
+    done = airpath_command(_AIRPATH_COMPLETE="complete_bash", COMP_WORDS="airpath presets show hs", COMP_CWORD="3")
+    assert "hs-dsch-384" in done.out
+
+
+def test_no_color_and_pipes_have_no_escapes(airpath_command: Command) -> None:
+    assert "\x1b" not in airpath_command("presets", "list", FORCE_COLOR="").out
+    assert "\x1b" not in airpath_command("presets", "list", NO_COLOR="1", TERM="xterm-256color").out

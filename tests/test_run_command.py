@@ -1,0 +1,115 @@
+"""`airpath run`: its formats, what it keeps, and that chance comes from the seed alone."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import ROOT, Command
+
+WriteScenario = Callable[..., Path]
+
+
+def test_text_says_where_the_clock_stops_and_which_tcp_ran(airpath_command: Command, scenario: WriteScenario) -> None:
+    done = airpath_command("run", scenario())
+    assert done.code == 0
+    assert "download" in done.out
+    assert "until the last byte reaches the receiving application" in done.out
+    assert "TCP linux-6" in done.out
+    assert done.err == ""
+    assert "\x1b" not in done.out
+
+
+def test_repetitions_are_one_row_with_mean_and_deviation(airpath_command: Command, scenario: WriteScenario) -> None:
+    done = airpath_command("run", scenario(), "--repeat", "4")
+    assert "4 repetitions (mean ± standard deviation)" in done.out
+    assert sum(line.startswith("download") for line in done.out.splitlines()) == 1
+
+
+def test_json_is_the_summary(airpath_command: Command, scenario: WriteScenario) -> None:
+    done = airpath_command("run", scenario(), "--format", "json", "--out", "kept")
+    summary = done.json
+    assert summary == json.loads((airpath_command.folder / "kept" / "summary.json").read_text())
+    assert (summary["schema"], summary["scenario"], summary["seed"], summary["complete"]) == (1, "small", 3, True)
+    assert summary["flows"][0]["outcome"] == "finished"
+    assert summary["flows"][0]["delivered_bytes"] == 200_000
+
+
+def test_jsonl_streams_typed_lines(airpath_command: Command, scenario: WriteScenario) -> None:
+    done = airpath_command("run", scenario(), "--format", "jsonl", "--repeat", "2")
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    kinds = [line["type"] for line in lines]
+    assert kinds[0] == "start"
+    assert kinds[-1] == "end"
+    assert {"flow", "link", "radio", "repetition"} <= set(kinds)
+    assert lines[0] == {"type": "start", "scenario": "small", "seed": 3, "repeat": 2}
+    assert kinds.count("repetition") == 2
+
+
+def test_csv_is_the_flows(airpath_command: Command, scenario: WriteScenario) -> None:
+    done = airpath_command("run", scenario(), "--format", "csv", "--repeat", "3")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [row["repetition"] for row in rows] == ["0", "1", "2"]
+    assert {row["delivered_bytes"] for row in rows} == {"200000"}
+    assert rows[0]["tcp_profile"] == "linux-6"
+
+
+def test_a_seed_gives_one_result_whatever_the_threads(airpath_command: Command, scenario: WriteScenario) -> None:
+    path = scenario()
+    command = ["run", path, "--format", "json", "--repeat", "6"]
+    first = airpath_command(*command, "--threads", "1").out
+    assert airpath_command(*command, "--threads", "1").out == first
+    assert airpath_command(*command, "--threads", "2").out == first
+    assert airpath_command(*command, "--out", "logged", "--capture").out == first
+    assert airpath_command(*command, "--seed", "4").out != first
+
+
+def test_a_result_can_be_run_again_from_its_scenario(airpath_command: Command, scenario: WriteScenario) -> None:
+    settings = ["--set", "fixed.delay=35 ms", "--set", "flow.bytes=50 kB", "--seed", "9"]
+    first = airpath_command("run", scenario(), *settings, "--format", "json", "--out", "first")
+    again = airpath_command("run", "first/scenario.toml", "--format", "json")
+    assert first.json["flows"][0]["bytes"] == 50_000
+    assert again.out == first.out
+
+
+def test_out_keeps_and_replaces_a_result(airpath_command: Command, scenario: WriteScenario) -> None:
+    path, kept = scenario(), airpath_command.folder / "kept"
+    assert airpath_command("run", path, "--out", "kept", "--repeat", "3", "--capture").code == 0
+    assert sorted(entry.name for entry in kept.iterdir()) == ["captures", "events", "scenario.toml", "summary.json"]
+    assert len(list((kept / "captures").iterdir())) == 6
+    done = airpath_command("run", path, "--out", "kept", "--no-log")
+    assert done.code == 0
+    assert "the result is in kept" in done.err
+    assert sorted(entry.name for entry in kept.iterdir()) == ["scenario.toml", "summary.json"]
+
+
+def test_out_never_touches_what_no_run_wrote(airpath_command: Command, scenario: WriteScenario) -> None:
+    path, precious = scenario(), airpath_command.folder / "thesis"
+    precious.mkdir()
+    (precious / "chapter.tex").write_text("words")
+    done = airpath_command("run", path, "--out", "thesis")
+    assert (done.code, done.out) == (2, "")
+    assert "thesis is not empty and holds no airpath result" in done.err
+    assert airpath_command("run", path, "--out", "mixed").code == 0
+    (airpath_command.folder / "mixed" / "notes.txt").write_text("words")
+    done = airpath_command("run", path, "--out", "mixed")
+    assert done.code == 2
+    assert "mixed holds 'notes.txt', which no run wrote" in done.err
+    assert (airpath_command.folder / "mixed" / "summary.json").exists()
+
+
+def test_a_bad_scenario_costs_no_earlier_result(airpath_command: Command, scenario: WriteScenario) -> None:
+    assert airpath_command("run", scenario(), "--out", "kept").code == 0
+    before = (airpath_command.folder / "kept" / "summary.json").read_text()
+    assert airpath_command("run", scenario(("rate", "rte")), "--out", "kept").code == 2
+    assert (airpath_command.folder / "kept" / "summary.json").read_text() == before
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_example_runs(airpath_command: Command, example: Path) -> None:
+    done = airpath_command("run", example, "--format", "json")
+    assert done.code == 0, done.err
+    assert done.json["complete"]
+    assert all(flow["outcome"] != "aborted" for flow in done.json["flows"])

@@ -1,0 +1,32 @@
+"""`airpath --help` answers at once: what is heavy waits until it is needed."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("airpath._native", "airpath.report", "airpath.plot", "airpath.study", "jinja2", "pandas", "plotly", "polars")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["study", "--help"], ["presets", "list", "--help"]]
+)
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    assert not _imported(f"from airpath.cli import main; main({arguments!r})") & {*HEAVY, "rich"}
+
+
+def test_the_package_imports_nothing_heavy() -> None:
+    assert not _imported("import airpath") & {*HEAVY, "rich", "typer"}
+
+
+def test_running_needs_no_frames() -> None:
+    """A run's summary is printed without Polars, Plotly and the template engine."""
+    code = "from airpath.cli import main; main(['run', 'no-such-file.toml'])"
+    assert not _imported(code) & {"jinja2", "pandas", "plotly", "polars"}
+
+
+def _imported(code: str) -> set[str]:
+    """Return the modules that are loaded after the code ran in an interpreter of its own."""
+    script = f"import sys\n{code}\nprint('MODULES', *sys.modules)"
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    return set(output.rsplit("MODULES ", 1)[1].split())
