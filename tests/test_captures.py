@@ -1,0 +1,157 @@
+"""tcptrace and tshark read our captures and agree with our own figures of each flow."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import airpath
+import pytest
+
+# Losses in the fixed network, so that there are retransmissions to count; long enough that the closing handshake,
+# which tcptrace counts as part of the transfer and we do not, is less than half a percent of it.
+SCENARIO = """\
+format = 1
+name = "captured"
+seed = 5
+
+[fixed]
+rate = "10 Mbit/s"
+delay = "60 ms"
+loss = 0.01
+
+[bearer]
+preset = "hs-dsch-384"
+bler = 0.1
+
+[tcp]
+profile = "linux-6"
+
+[[flow]]
+kind = "download"
+bytes = "6 MB"
+request = "200 B"
+"""
+
+MILLISECOND = 1e-3
+
+
+@pytest.fixture(scope="module")
+def result() -> airpath.Result:
+    """The captured run."""
+    return airpath.run(SCENARIO, capture=True, log=False)
+
+
+@pytest.fixture(scope="module")
+def flow(result: airpath.Result) -> dict[str, Any]:
+    """Our figures of its one flow."""
+    flow = result.flows.row(0, named=True)
+    assert flow["outcome"] == "finished"
+    assert flow["retransmitted_packets"] > 10, "the test is about retransmissions"
+    return flow
+
+
+def _capture(result: airpath.Result, end: str) -> str:
+    [path] = [path for path in result.captures() if path.stem.endswith(end)]
+    return str(path)
+
+
+def _tcptrace(program: str, capture: str) -> dict[str, tuple[float, float]]:
+    """Return tcptrace's figures of the one connection: by name, that of the opener and that of the other end."""
+    output = subprocess.run([program, "-lrn", capture], capture_output=True, text=True, check=True).stdout
+    assert "1 TCP connection traced" in output
+    assert "complete conn: yes" in output
+    column = r"([\w #.]+): +([\d.]+)[^:]*?"
+    figures = {}
+    for line in output.splitlines():
+        if match := re.fullmatch(rf" +{column} {{2,}}{column}", line):
+            name, opener, _, other = match.groups()
+            figures[name] = (float(opener), float(other))
+    return figures
+
+
+def test_tcptrace_agrees_at_the_server(
+    result: airpath.Result, flow: dict[str, Any], need: Callable[[str], str]
+) -> None:
+    theirs = {name: other for name, (_, other) in _tcptrace(need("tcptrace"), _capture(result, "server")).items()}
+    assert theirs["actual data pkts"] == flow["data_packets"]
+    assert theirs["actual data bytes"] == flow["data_bytes"]
+    assert theirs["unique bytes sent"] == flow["unique_bytes"]
+    assert theirs["rexmt data pkts"] == flow["retransmitted_packets"]
+    assert theirs["rexmt data bytes"] == flow["retransmitted_bytes"]
+    assert theirs["RTT min"] * MILLISECOND == pytest.approx(flow["rtt_min_s"], abs=MILLISECOND)
+    assert theirs["RTT avg"] * MILLISECOND == pytest.approx(flow["rtt_mean_s"], abs=MILLISECOND)
+
+
+def test_tcptrace_agrees_at_the_mobile(
+    result: airpath.Result, flow: dict[str, Any], need: Callable[[str], str]
+) -> None:
+    """The mobile opens the connection and takes the last byte, so its capture has the time of our throughput."""
+    theirs = _tcptrace(need("tcptrace"), _capture(result, "mobile"))
+    assert theirs["pure acks sent"][0] == pytest.approx(flow["ack_packets"], abs=2)
+    assert theirs["throughput"][1] * 8 == pytest.approx(flow["throughput_bps"], rel=0.005)
+
+
+def _tshark(program: str, capture: str, only: str, field: str) -> list[float]:
+    """Return a field of each packet that passes a display filter."""
+    command = [program, "-r", capture, "-Y", only, "-T", "fields", "-e", field]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [float(line) for line in output.split()]
+
+
+def test_tshark_agrees(result: airpath.Result, flow: dict[str, Any], need: Callable[[str], str]) -> None:
+    program, capture = need("tshark"), _capture(result, "server")
+    [server_port, *_] = _tshark(program, capture, "tcp.flags.syn == 1 && tcp.flags.ack == 1", "tcp.srcport")
+    from_server = f"tcp.srcport == {server_port:.0f} && tcp.len > 0"
+    lengths = _tshark(program, capture, from_server, "tcp.len")
+    assert len(lengths) == flow["data_packets"]
+    assert sum(lengths) == flow["data_bytes"]
+    again = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || tcp.analysis.spurious_retransmission"
+    repeated = _tshark(program, capture, f"{from_server} && ({again})", "tcp.len")
+    assert len(repeated) == flow["retransmitted_packets"]
+    assert sum(repeated) == flow["retransmitted_bytes"]
+    round_trips = _tshark(
+        program, capture, f"tcp.dstport == {server_port:.0f} && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt"
+    )
+    assert min(round_trips) == pytest.approx(flow["rtt_min_s"], abs=MILLISECOND)
+    assert fmean(round_trips) == pytest.approx(flow["rtt_mean_s"], abs=MILLISECOND)
+    mobile = _capture(result, "mobile")
+    arrivals = _tshark(program, mobile, f"tcp.srcport == {server_port:.0f} && tcp.len > 0", "frame.time_relative")
+    assert flow["bytes"] * 8 / arrivals[-1] == pytest.approx(flow["throughput_bps"], rel=0.005)
+
+
+def test_captures_have_nanoseconds(result: airpath.Result, need: Callable[[str], str]) -> None:
+    for path in result.captures():
+        times = _tshark(need("tshark"), str(path), "tcp", "frame.time_epoch")
+        assert len(times) > 1000
+    raw = subprocess.run(
+        [need("tshark"), "-r", _capture(result, "server"), "-T", "fields", "-e", "frame.time_epoch"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert all(re.fullmatch(r"\d+\.\d{9}", each) for each in raw)
+    assert any(not each.endswith("000") for each in raw)
+
+
+def test_checksums_are_right(result: airpath.Result, need: Callable[[str], str]) -> None:
+    """The headers are whole even though the payload is left out of the file."""
+    command = [need("tshark"), "-r", _capture(result, "server"), "-o", "ip.check_checksum:TRUE"]
+    wrong = [*command, "-Y", "ip.checksum.status == 0 || _ws.malformed"]
+    assert subprocess.run(wrong, capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_both_ends_saw_the_same_run(result: airpath.Result, flow: dict[str, Any], need: Callable[[str], str]) -> None:
+    """What the server sent and the mobile did not get is what the log says was dropped on the way down."""
+    program = need("tshark")
+    sent = len(_tshark(program, _capture(result, "server"), "ip.dst != 0.0.0.0 && tcp.len > 0", "tcp.len"))
+    got = len(_tshark(program, _capture(result, "mobile"), "ip.dst != 0.0.0.0 && tcp.len > 0", "tcp.len"))
+    requests = 1
+    down = result.links.filter(direction="down")
+    columns = [name for name in down.columns if name.startswith("dropped_") and name.endswith("_packets")]
+    dropped = sum(sum(row) for row in down.select(columns).iter_rows())
+    assert sent == flow["data_packets"] + requests
+    assert sent - got == dropped
+    assert Path(_capture(result, "server")).stat().st_size > 0
