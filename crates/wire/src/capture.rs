@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 
-use airpath_core::{Ecn, Instant};
+use airpath_core::{Ecn, Instant, Span};
 
 use crate::checksum::Sum;
 use crate::icmp::{EchoTypes, IcmpEcho};
@@ -15,6 +15,10 @@ use crate::ipv4::Ipv4Header;
 use crate::pcapng::{CapturedPacket, Interface, InterfaceId, Writer};
 use crate::tcp::TcpHeader;
 use crate::udp::UdpHeader;
+
+/// Where captures put the origin of the run, counted from 1 January 1970, UTC. So a time in the file is that of the
+/// run behind a leading 1. It is not zero because there are tools (tcptrace) that take a time of zero for none.
+pub const ORIGIN: Span = Span::from_secs(1_000_000_000);
 
 /// Hops that a packet may make: the initial value of most systems.
 const TIME_TO_LIVE: u8 = 64;
@@ -29,7 +33,7 @@ pub struct Capture<W: Write> {
 /// What is the same for packets of every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// When the packet is captured.
+    /// When the packet is captured; see [`ORIGIN`].
     pub time: Instant,
     /// Where it comes from.
     pub source: Ipv4Addr,
@@ -139,7 +143,8 @@ impl<W: Write> Capture<W> {
         let pseudo = Sum::pseudo_v4(source, destination, protocol, length.into());
         emit(&mut headers[Ipv4Header::LENGTH..], pseudo, length);
         let bytes = &headers[..captured];
-        let packet = CapturedPacket { time, bytes, original_length: total_length.into(), comment: "" };
+        let timestamp = (time + ORIGIN).as_nanos();
+        let packet = CapturedPacket { timestamp, bytes, original_length: total_length.into(), comment: "" };
         self.writer.packet(self.interface, packet)
     }
 }

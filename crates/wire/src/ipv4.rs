@@ -13,6 +13,10 @@ const NAME: &str = "IPv4";
 /// Bits of the word that holds the fragment offset.
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
+const FRAGMENT_OFFSET: u16 = 0x1FFF;
+
+/// Version 4, and a header of five words.
+const VERSION_AND_WORDS: u8 = 0x45;
 
 /// An IPv4 header without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +56,14 @@ impl Ipv4Header {
     /// If `buffer` is shorter than that.
     pub fn emit(&self, buffer: &mut [u8]) {
         let header = buffer.first_chunk_mut::<{ Self::LENGTH }>().expect("the buffer has room for an IPv4 header");
-        let fragment = u16::from(self.dont_fragment) * DONT_FRAGMENT
-            | u16::from(self.more_fragments) * MORE_FRAGMENTS
-            | self.fragment_offset & 0x1FFF;
-        header[0] = 0x45;
+        let mut fragment = self.fragment_offset & FRAGMENT_OFFSET;
+        if self.dont_fragment {
+            fragment |= DONT_FRAGMENT;
+        }
+        if self.more_fragments {
+            fragment |= MORE_FRAGMENTS;
+        }
+        header[0] = VERSION_AND_WORDS;
         header[1] = self.dscp << 2 | self.ecn.bits();
         header[2..4].copy_from_slice(&self.total_length.to_be_bytes());
         header[4..6].copy_from_slice(&self.identification.to_be_bytes());
@@ -100,7 +108,7 @@ impl Ipv4Header {
             identification: word(4),
             dont_fragment: word(6) & DONT_FRAGMENT != 0,
             more_fragments: word(6) & MORE_FRAGMENTS != 0,
-            fragment_offset: word(6) & 0x1FFF,
+            fragment_offset: word(6) & FRAGMENT_OFFSET,
             time_to_live: bytes[8],
             protocol: Protocol(bytes[9]),
             source: address(12),

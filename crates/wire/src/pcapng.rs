@@ -5,8 +5,6 @@
 
 use std::io::{self, Write};
 
-use airpath_core::Instant;
-
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
@@ -59,8 +57,8 @@ pub struct Interface<'a> {
 /// A packet as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
-    /// When; the file counts from 1970, and the origin of the run is put there.
-    pub time: Instant,
+    /// When: nanoseconds since 1 January 1970, UTC.
+    pub timestamp: u64,
     /// Its first bytes, from the IP header on.
     pub bytes: &'a [u8],
     /// The size that it had: not less than `bytes`.
@@ -118,11 +116,16 @@ impl<W: Write> Writer<W> {
     /// Those of the output; a comment of 64 KiB or more is invalid input. After an error of the output nothing more is
     /// written, because the file may end within a block, and each call returns an error of the same kind.
     pub fn packet(&mut self, interface: InterfaceId, packet: CapturedPacket<'_>) -> io::Result<()> {
-        let nanos = packet.time.as_nanos();
         let captured = u32::try_from(packet.bytes.len()).map_err(|_| invalid("a packet has less than 4 GiB"))?;
         self.block(ENHANCED_PACKET, |block| {
             // The timestamp is two words, the high one first.
-            let words = [interface.0, (nanos >> 32) as u32, nanos as u32, captured, packet.original_length];
+            let words = [
+                interface.0,
+                (packet.timestamp >> 32) as u32,
+                packet.timestamp as u32,
+                captured,
+                packet.original_length,
+            ];
             words.iter().for_each(|word| block.extend_from_slice(&word.to_le_bytes()));
             block.extend_from_slice(packet.bytes);
             pad(block);
@@ -234,7 +237,7 @@ mod tests {
     }
 
     fn packet(bytes: &[u8]) -> CapturedPacket<'_> {
-        CapturedPacket { time: Instant::from_nanos(5 << 32 | 7), bytes, original_length: 1500, comment: "" }
+        CapturedPacket { timestamp: (5 << 32) + 7, bytes, original_length: 1500, comment: "" }
     }
 
     #[test]
