@@ -213,6 +213,33 @@ pub struct RadioEvent {
     pub level: u8,
 }
 
+/// All transmissions on the air of one user in one direction: the sum of its [`RadioEvent`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RadioTotals {
+    /// TTIs in which the user sent or was sent to.
+    pub ttis: u64,
+    /// PDUs in them.
+    pub pdus: u64,
+    /// Of these, sent for the second or a later time.
+    pub repeated: u64,
+    /// Of all PDUs, not decoded by the receiver.
+    pub errored: u64,
+    /// RLC bytes sent, padding included.
+    pub bytes: u64,
+}
+
+impl RadioTotals {
+    /// Counts one transmission.
+    #[inline]
+    pub fn add(&mut self, event: &RadioEvent) {
+        self.ttis += 1;
+        self.pdus += u64::from(event.pdus);
+        self.repeated += u64::from(event.repeated);
+        self.errored += u64::from(event.errored);
+        self.bytes += u64::from(event.bytes);
+    }
+}
+
 /// Progress of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppEvent {
@@ -454,6 +481,22 @@ impl Tally {
     }
 }
 
+/// The tally of several paths together.
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        let sum = |a: &mut Count, b: Count| {
+            a.packets += b.packets;
+            a.bytes += b.bytes;
+        };
+        sum(&mut self.offered, other.offered);
+        sum(&mut self.delivered, other.delivered);
+        sum(&mut self.queued, other.queued);
+        for (mine, others) in self.dropped.iter_mut().zip(other.dropped) {
+            sum(mine, others);
+        }
+    }
+}
+
 /// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
@@ -522,6 +565,10 @@ mod tests {
         tally.lose(&packet(1, 100), DropCause::Loss);
         assert!(tally.is_conserved());
         assert_eq!((tally.queued.packets, tally.dropped_total().bytes), (1, 100));
+        let mut both = tally;
+        both += tally;
+        assert!(both.is_conserved());
+        assert_eq!((both.offered.packets, both.dropped_total().bytes), (6, 200));
         for (index, cause) in DropCause::ALL.into_iter().enumerate() {
             assert_eq!(index, cause as usize, "the order of ALL is that of the counters");
         }

@@ -24,7 +24,7 @@ pub mod units;
 
 pub use event::{
     AppEvent, AppStep, Classes, ComponentId, Count, Cx, DropCause, Dropped, Event, Memory, PacketEvent, PacketStep,
-    RadioEvent, SegmentInfo, Sink, Tally, TcpEvent, TcpTrigger,
+    RadioEvent, RadioTotals, SegmentInfo, Sink, Tally, TcpEvent, TcpTrigger,
 };
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{Seed, Stream};

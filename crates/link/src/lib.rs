@@ -17,7 +17,7 @@
 #[cfg(feature = "testing")]
 pub mod testing;
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Packet, Tally};
+use airpath_core::{Cx, Direction, DropCause, Instant, Packet, RadioTotals, Tally, UserId};
 
 /// What became of a packet that was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,11 @@ pub trait Bearer {
     fn next_wakeup(&self) -> Option<Instant>;
     /// What went in, came out, was lost and is inside, one way.
     fn tally(&self, direction: Direction) -> Tally;
+    /// What `user` has transmitted on the air one way; `None` where there is no radio or no such user.
+    fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
+        let _ = (direction, user);
+        None
+    }
 }
 
 impl<L: Link + ?Sized> Link for Box<L> {
@@ -88,5 +93,8 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     }
     fn tally(&self, direction: Direction) -> Tally {
         (**self).tally(direction)
+    }
+    fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
+        (**self).radio_totals(direction, user)
     }
 }
