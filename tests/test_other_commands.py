@@ -117,3 +117,10 @@ def test_completion_knows_commands_and_presets(airpath_command: Command) -> None
 def test_no_color_and_pipes_have_no_escapes(airpath_command: Command) -> None:
     assert "\x1b" not in airpath_command("presets", "list", FORCE_COLOR="").out
     assert "\x1b" not in airpath_command("presets", "list", NO_COLOR="1", TERM="xterm-256color").out
+
+
+def test_a_group_alone_shows_its_help(airpath_command: Command) -> None:
+    for arguments in ([], ["presets"], ["study"]):
+        done = airpath_command(*arguments)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith("Usage: airpath")

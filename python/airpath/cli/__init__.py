@@ -6,18 +6,14 @@ Data goes to standard output, words to standard error. `main` is the whole of th
 import errno
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import typer
 
 from airpath.cli.words import ExitCode, Problem, nearest, show
-
-if TYPE_CHECKING:
-    import typer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default those of the process, and return its exit code."""
-    import typer
-
     from airpath.cli.application import app
 
     try:
@@ -39,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(code or 0)
 
 
-def _usage_problem(error: "typer.TyperException") -> Problem:
+def _usage_problem(error: typer.TyperException) -> Problem:
     """Turn what the parser says about the arguments into a block of ours."""
     message = error.format_message().replace("Value error, ", "").rstrip(".")
     if possibilities := getattr(error, "possibilities", None):

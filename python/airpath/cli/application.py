@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from airpath.cli import presets, report, run, study
+from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
 
@@ -29,15 +30,14 @@ Exit codes:
 app = typer.Typer(
     name="airpath",
     help=_HELP,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("run", no_args_is_help=True)(run.run)
+app.command("run")(run.run)
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
-app.command("report", no_args_is_help=True)(report.report)
+app.command("report")(report.report)
 
 
 def _print_version(wanted: bool) -> None:
@@ -48,10 +48,12 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Hold the options that come before any command."""
+    """Take the options that come before any command."""
+    help_without_command(context)

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.words import Problem, explained, nearest
+from airpath.cli.words import Problem, explained, help_without_command, nearest
 
-app = typer.Typer(help="List and show bearer presets.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List and show bearer presets.", rich_markup_mode=None, invoke_without_command=True)
+app.callback()(help_without_command)
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -37,7 +38,7 @@ def list_presets(
         print_table(("preset", "kind", "what it is"), [(each.name, each.kind, each.title) for each in found])
 
 
-@app.command("show", no_args_is_help=True)
+@app.command("show")
 def show_preset(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A preset, or a file.", autocompletion=_complete)],
     format: Annotated[

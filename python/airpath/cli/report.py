@@ -9,9 +9,7 @@ from airpath.cli.words import ExitCode, Problem, explained
 
 
 def report(
-    results: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Result folders, as `run --out` writes them.")
-    ],
+    results: Annotated[list[Path], typer.Argument(metavar="DIR", help="Result folders, as `run --out` writes them.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file.")],
 ) -> None:
     """Draw results as one HTML file that works offline; several are compared on shared axes.

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem, explained, nearest, note
+from airpath.cli.words import ExitCode, Problem, explained, help_without_command, nearest, note
 
-app = typer.Typer(help="List and run published studies.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
+app.callback()(help_without_command)
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -43,7 +44,7 @@ def list_studies(
         print_table(("study", "what it is", "experiments"), [(e.id, e.title, ", ".join(e.experiments)) for e in found])
 
 
-@app.command("run", no_args_is_help=True)
+@app.command("run")
 def run_study(
     id: Annotated[str, typer.Argument(metavar="ID", help="The study.", autocompletion=_complete)],
     only: Annotated[str | None, typer.Option(metavar="EXPERIMENT", help="Run this experiment alone.")] = None,

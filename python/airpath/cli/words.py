@@ -10,6 +10,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from airpath._native import ScenarioError
 
@@ -60,6 +62,13 @@ def show(problem: Problem) -> None:
 def note(text: str) -> None:
     """Print a remark on standard error."""
     sys.stderr.write(f"{_painted('note:', '1')} {text}\n")
+
+
+def help_without_command(context: typer.Context) -> None:
+    """Show the help of a group of commands to whoever named the group alone."""
+    if context.invoked_subcommand is None:
+        sys.stderr.write(context.get_help() + "\n")
+        raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
