@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem, explained, help_without_command, nearest, note
+from airpath.cli.words import ExitCode, Problem, explained, help_without_command, note
 
 app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -47,13 +47,20 @@ def list_studies(
 @app.command("run")
 def run_study(
     id: Annotated[str, typer.Argument(metavar="ID", help="The study.", autocompletion=_complete)],
-    only: Annotated[str | None, typer.Option(metavar="EXPERIMENT", help="Run this experiment alone.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="EXPERIMENT", help="Run this experiment alone; may be given many times.")
+    ] = None,
     format: Annotated[
-        Literal["text", "json"], typer.Option(help="On standard output: a table, or the rows and findings as JSON.")
+        Literal["text", "json", "markdown"],
+        typer.Option(
+            help="On standard output: tables, rows and findings as JSON, or the tables of the study's README."
+        ),
     ] = "text",
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all chance.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Seed of all chance, in place of the study's.")
+    ] = None,
     repeat: Annotated[
-        int | None, typer.Option(min=2, metavar="N", help="Repetitions a row, in place of the study's own number.")
+        int | None, typer.Option(min=2, metavar="N", help="Repetitions a row, in place of the study's own numbers.")
     ] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the rows as one HTML file as well.")] = None,
 ) -> None:
@@ -68,28 +75,31 @@ def run_study(
     \b
     Exit codes:
       0    done, and every finding holds
-      1    a finding does not hold
+      1    a finding does not hold, or a run of the study did not come to its end
       2    bad usage
-      130  interrupted by Ctrl-C
+      3    the report could not be written
+      130  interrupted by Ctrl-C; nothing is printed
     """
     from airpath import study
     from airpath.cli.output import console
+    from airpath.cli.progress import progress_bar
 
-    studies = {each.id: each for each in study.studies()}
-    if id not in studies:
-        raise Problem(f"no study '{id}'{nearest(id, studies)}", next_step="`airpath study list` shows the studies")
-    experiments = studies[id].experiments
-    if only is not None and only not in experiments:
-        raise Problem(
-            f"the study {id} has no experiment '{only}'{nearest(only, experiments)}",
-            next_step=f"choose one of {', '.join(experiments)}",
-        )
-    with explained():
-        result = study.run(id, only=only, seed=seed, repeat=repeat)
-    if format == "json":
-        typer.echo(json.dumps(result.to_dict(), indent=2))
-    else:
-        result.render_text(console())
+    try:
+        with explained(), progress_bar(id) as progress:
+            result = study.run(id, only=only, seed=seed, repeat=repeat, progress=progress)
+    except study.UnknownNameError as error:
+        raise Problem(str(error), next_step="`airpath study list` shows the studies and their experiments") from None
+    except study.StudyError as error:
+        raise Problem(str(error), exit_code=ExitCode.FAILED) from None
+    except KeyboardInterrupt:
+        raise Problem("interrupted; a study prints nothing before its end", exit_code=ExitCode.INTERRUPTED) from None
+    match format:
+        case "json":
+            typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
+        case "markdown":
+            typer.echo(result.render_markdown(), nl=False)
+        case _:
+            result.render_text(console())
     if report is not None:
         try:
             result.report(report)
