@@ -1,0 +1,25 @@
+"""What can be wrong with a study, or with the words that name one."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class StudyError(Exception):
+    """A study whose files cannot be used, or whose runs do not give its figures. The message says where and what."""
+
+
+class UnknownNameError(LookupError):
+    """A study or experiment that does not exist. The message names the nearest one that does."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        known = list(known)
+        super().__init__(f"no {what} '{name}'{did_you_mean(name, known)}; there is {', '.join(known) or 'none'}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Return `; did you mean …?` for the choice that looks most like the word, or nothing."""
+    matches = get_close_matches(word, list(choices), n=1, cutoff=0.5)
+    return f"; did you mean '{matches[0]}'?" if matches else ""

@@ -1,0 +1,92 @@
+"""The figures that a study compares, each computed from one repetition of one case.
+
+A study names them in its `study.toml`, and gives there what a formula needs beyond the run itself (`given`).
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+HEADERS = 40
+"""Bytes of IPv4 and TCP headers without options on each data packet (RFC 791 §3.1, RFC 9293 §3.1)."""
+
+Flow = Mapping[str, Any]
+"""A row of `flows` in a run's `summary.json`."""
+Given = Mapping[str, float]
+"""What `study.toml` gives to formulas for a case, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure of a case."""
+
+    name: str
+    unit: str
+    decimals: int
+    """Digits after the point in tables: a digit more than the study printed, at least."""
+    compute: Callable[[Sequence[Flow], Given], float]
+    """From the flows of one repetition, and what the study gives."""
+    needs: tuple[str, ...] = ()
+    """What it must be given."""
+
+
+def transfer_time(flow: Flow) -> float:
+    """Return the seconds from the terminal's request to the last acknowledgement at the sender.
+
+    That is the clock of a one-way agent of ns-2, which learns at the sender that its data arrived, with the request
+    before it, because the study counts it among what the uplink carries.
+    """
+    return flow["acknowledged_s"]
+
+
+def application_bit_rate(flow: Flow) -> float:
+    """Return data over time, in bits per second."""
+    return flow["bytes"] * 8 / transfer_time(flow)
+
+
+def bytes_with_headers(flow: Flow) -> int:
+    """Return the size of the file as the packets carry it, each packet counted once."""
+    packets = flow["data_packets"] - flow["retransmitted_packets"]
+    return flow["bytes"] + HEADERS * packets
+
+
+def retransmit_bit_rate(flows: Sequence[Flow], bler: float) -> float:
+    """Return the bit rate of a channel that carries these files, with what the radio had to send again.
+
+    It is (file size with TCP/IP headers / time) / (1 − BLER): each block is sent 1 / (1 − BLER) times on average. A
+    channel that several share is in use until the last of them is served.
+    """
+    bits = 8 * sum(bytes_with_headers(flow) for flow in flows)
+    return bits / max(transfer_time(flow) for flow in flows) / (1 - bler)
+
+
+def _utilisation(flows: Sequence[Flow], given: Given) -> float:
+    users = len(flows) // int(given["channels"])
+    channels = [flows[first : first + users] for first in range(0, len(flows), users)]
+    rates = [retransmit_bit_rate(channel, given["bler"]) for channel in channels]
+    return 100 * statistics.fmean(rates) / given["channel_bps"]
+
+
+def _mean_application_bit_rate(flows: Sequence[Flow], _: Given) -> float:
+    return statistics.fmean(application_bit_rate(flow) for flow in flows) / 1e3
+
+
+def _deviation_of_application_bit_rate(flows: Sequence[Flow], _: Given) -> float:
+    return statistics.stdev(application_bit_rate(flow) for flow in flows) / 1e3
+
+
+def _round_trip(flows: Sequence[Flow], _: Given) -> float:
+    return 1e3 * statistics.fmean(flow["rtt_mean_s"] for flow in flows)
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("round-trip", "ms", 1, _round_trip),
+        Metric("utilisation", "%", 1, _utilisation, ("channel_bps", "channels", "bler")),
+        Metric("application-bit-rate", "kbit/s", 2, _mean_application_bit_rate),
+        Metric("application-bit-rate-deviation", "kbit/s", 2, _deviation_of_application_bit_rate),
+    )
+}
+"""By name. Rates are means over the users of a case, deviations those of a sample of users."""

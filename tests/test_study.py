@@ -1,0 +1,477 @@
+"""Studies: the definition, the formulas, the runner and its rows, the findings, and the real one in small."""
+
+import importlib
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airpath import study
+from airpath.study import checks, definition, metrics
+from airpath.study.interval import mean_interval, paired_difference, student_t
+from airpath.study.rows import Row, Rows
+from airpath.study.tolerance import Tolerance
+from support import ROOT, Command
+
+SMALL = """\
+format = 1
+id = "small"
+title = "A study in small"
+seed = 5
+repeat = 3
+
+[tolerance]
+round-trip = { relative = 0.1 }
+application-bit-rate = { absolute = 5 }
+
+[axis.bler]
+"1 %" = { set = { "bearer.bler" = 0.01 }, given = { bler = 0.01 } }
+"10 %" = { set = { "bearer.bler" = 0.1 }, given = { bler = 0.1 } }
+[axis.bearer]
+dch = { set = { "bearer.preset" = "dch" } }
+hs = { set = { "bearer.preset" = "hs" } }
+
+[[experiment]]
+name = "trip"
+text = "Round trips."
+scenario = "scenario.toml"
+axes = { bearer = ["dch", "hs"], bler = ["1 %", "10 %"] }
+metrics = ["round-trip"]
+[experiment.published]
+round-trip = [[100, 200], "predict"]
+[[experiment.difference]]
+name = "trip-difference"
+metric = "round-trip"
+axis = "bler"
+minuend = "10 %"
+subtrahend = "1 %"
+published = [100, "predict"]
+
+[[experiment]]
+name = "rate"
+text = "Rates."
+scenario = "scenario.toml"
+set = { "flow.0.bytes" = "1 MB" }
+repeat = 4
+axes = {}
+metrics = ["application-bit-rate"]
+[experiment.published]
+application-bit-rate = 800
+
+[[finding]]
+id = "trip-rises"
+text = "Round trips rise."
+check = "rises"
+along = "bler"
+rows = [{ experiment = "trip", metric = "round-trip" }]
+
+[[finding]]
+id = "rate-beats-trip"
+text = "Rates are compared with round trips, which is nonsense, but needs both experiments."
+check = "exceeds"
+rows = [{ experiment = "rate", metric = "application-bit-rate" }]
+than = [{ experiment = "trip", metric = "round-trip", bearer = "dch", bler = "1 %" }]
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Write the small study, with parts replaced, where studies are looked for; return its folder."""
+
+    def write(*replacements: tuple[str, str]) -> Path:
+        text = SMALL
+        for old, new in replacements:
+            assert old in text
+            text = text.replace(old, new, 1)
+        folder = tmp_path / "small"
+        folder.mkdir()
+        (folder / "study.toml").write_text(text)
+        (folder / "scenario.toml").write_text("format = 1\n")
+        monkeypatch.setattr(definition, "_STUDIES", tmp_path)
+        return folder
+
+    return write
+
+
+class Core:
+    """In place of the Rust core: flows whose round trip follows from the overrides and scatters a little."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.outcome = "finished"
+        self.stopped: str | None = None
+
+    def execute(self, scenario: Path, **arguments: Any) -> dict[str, Any]:
+        """Do as `airpath.run.execute` would."""
+        overrides, repeat = dict(arguments["set"]), arguments["repeat"]
+        self.calls.append({"scenario": scenario, "set": overrides, "seed": arguments["seed"], "repeat": repeat})
+        assert (arguments["out"], arguments["capture"], arguments["log"]) == (None, False, False)
+        if arguments["progress"] is not None:
+            arguments["progress"](repeat, repeat)
+        trip = 0.1 + overrides.get("bearer.bler", 0.01) * (1 if overrides.get("bearer.preset") == "dch" else 0.1)
+        flows = [
+            a_flow(repetition=each, outcome=self.outcome, rtt_mean_s=trip + 0.001 * each) for each in range(repeat)
+        ]
+        return {"stopped": self.stopped, "flows": flows}
+
+
+@pytest.fixture
+def core(monkeypatch: pytest.MonkeyPatch) -> Core:
+    replacement = Core()
+    monkeypatch.setattr(importlib.import_module("airpath.run"), "execute", replacement.execute)
+    return replacement
+
+
+def a_flow(**values: Any) -> dict[str, Any]:
+    """A row of `flows`: 100 packets of 1,460 bytes, of which five were sent again, in a second and a half."""
+    flow = {
+        "repetition": 0,
+        "name": "download",
+        "outcome": "finished",
+        "bytes": 146_000,
+        "data_packets": 105,
+        "retransmitted_packets": 5,
+        "duration_s": 1.4,
+        "acknowledged_s": 1.5,
+        "rtt_mean_s": 0.25,
+    }
+    return flow | values
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("degrees", "t"), [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (199, 1.972)]
+)
+def test_students_t_is_that_of_the_tables(degrees: int, t: float) -> None:
+    assert student_t(degrees) == pytest.approx(t, abs=5e-4)
+
+
+def test_the_interval_of_a_mean() -> None:
+    interval = mean_interval([1.0, 2.0, 3.0, 4.0])
+    half = 3.182446 * math.sqrt(5 / 3) / 2
+    assert (interval.mean, interval.n) == (2.5, 4)
+    assert (interval.low, interval.high) == pytest.approx((2.5 - half, 2.5 + half))
+
+
+def test_one_repetition_has_no_interval() -> None:
+    with pytest.raises(ValueError, match="two repetitions"):
+        mean_interval([1.0])
+
+
+def test_a_paired_difference_is_free_of_what_both_share() -> None:
+    difference = paired_difference([11.0, 22.0, 33.0], [10.0, 21.0, 32.0])
+    assert (difference.mean, difference.low, difference.high) == (1.0, 1.0, 1.0)
+
+
+# --- formulas ---------------------------------------------------------------------------------------------------------
+
+
+def test_application_bit_rate_is_data_over_time() -> None:
+    assert metrics.application_bit_rate(a_flow()) == pytest.approx(146_000 * 8 / 1.5)
+
+
+def test_packets_are_counted_once_with_their_headers() -> None:
+    assert metrics.bytes_with_headers(a_flow()) == 146_000 + 100 * 40
+
+
+def test_utilisation_of_a_channel() -> None:
+    given = {"channel_bps": 1e6, "channels": 1, "bler": 0.2}
+    expected = 100 * (150_000 * 8 / 1.5) / 0.8 / 1e6
+    assert metrics.METRICS["utilisation"].compute([a_flow()], given) == pytest.approx(expected)
+
+
+def test_a_shared_channel_is_in_use_until_the_last_is_served_and_own_channels_each_for_itself() -> None:
+    flows = [a_flow(acknowledged_s=1.0), a_flow(acknowledged_s=2.0)]
+    bits = 150_000 * 8
+    compute = metrics.METRICS["utilisation"].compute
+    shared = compute(flows, {"channel_bps": 2e6, "channels": 1, "bler": 0.0})
+    own = compute(flows, {"channel_bps": 2e6, "channels": 2, "bler": 0.0})
+    assert shared == pytest.approx(100 * 2 * bits / 2.0 / 2e6)
+    assert own == pytest.approx(100 * (bits / 1.0 + bits / 2.0) / 2 / 2e6)
+
+
+def test_mean_and_deviation_across_users() -> None:
+    flows = [a_flow(bytes=125 * rate, acknowledged_s=1.0) for rate in (100, 200, 300)]
+    assert metrics.METRICS["application-bit-rate"].compute(flows, {}) == pytest.approx(200)
+    assert metrics.METRICS["application-bit-rate-deviation"].compute(flows, {}) == pytest.approx(100)
+
+
+def test_tolerances() -> None:
+    assert Tolerance(relative=0.1).admits(110, 100)
+    assert not Tolerance(relative=0.1).admits(111, 100)
+    assert Tolerance(absolute=5).admits(25, 30)
+    assert not Tolerance(absolute=5).admits(24.9, 30)
+    assert Tolerance(factor=3).admits(4, 12)
+    assert not Tolerance(factor=3).admits(3.9, 12)
+
+
+# --- the definition ---------------------------------------------------------------------------------------------------
+
+
+def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callable[..., Path]) -> None:
+    small()
+    (found,) = study.studies()
+    trip, rate = found.tables
+    assert found.experiments == ("trip", "rate")
+    assert [case.values for case in trip.cases[:2]] == [
+        {"bearer": "dch", "bler": "1 %"},
+        {"bearer": "dch", "bler": "10 %"},
+    ]
+    assert trip.cases[1].set == {"bearer.preset": "dch", "bearer.bler": 0.1}
+    assert trip.cases[1].given == {"bler": 0.1}
+    assert [case.published["round-trip"] for case in trip.cases] == [100, 200, None, None]
+    assert (trip.cases[0].repeat, rate.cases[0].repeat) == (3, 4)
+    assert rate.cases[0].published == {"application-bit-rate": 800}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("format = 1", "format = 2", "format is not 1"),
+        ('title = "A study in small"', "", "'title' is missing"),
+        ("seed = 5", 'seed = "five"', "'seed' has a value of the wrong type"),
+        ("repeat = 3", "repeat = 3\nrepat = 4", "unknown key 'repat'; did you mean 'repeat'?"),
+        ('metrics = ["round-trip"]', 'metrics = ["round-trips"]', "did you mean 'round-trip'?"),
+        ('bearer = ["dch", "hs"]', 'bearer = ["dch", "hsd"]', "experiment 'trip'|did you mean 'hs'"),
+        ('bearer = ["dch", "hs"]', 'beaver = ["dch", "hs"]', "no 'beaver'; did you mean 'bearer'?"),
+        ("round-trip = [[100, 200], ", "round-trip = [[100], ", "nested as the axes are: 2 here"),
+        ("round-trip = [[100, 200], ", 'round-trip = [[100, "x"], ', "neither a number nor 'predict'"),
+        ("round-trip = [[100, 200], ", "utilisation = [[100, 200], ", "none of its metrics"),
+        ('scenario = "scenario.toml"', 'scenario = "other.toml"', "no scenario other.toml"),
+        ('check = "rises"', 'check = "rise"', "did you mean 'rises'?"),
+        ('rows = [{ experiment = "trip"', 'rows = [{ experiment = "trap"', "did you mean 'trip'?"),
+        ('axis = "bler"', 'axis = "blur"', "difference: there is no axis 'blur'.*did you mean 'bler'?"),
+        ("{ relative = 0.1 }", "{ relative = 0.1, factor = 3 }", "one of relative, absolute and factor"),
+        ("round-trip = { relative = 0.1 }", "", "metric 'round-trip' has no tolerance"),
+        ('metrics = ["application-bit-rate"]', 'metrics = ["utilisation"]', "must be given 'channel_bps'|none of its"),
+        ("format = 1", "format = ", "study.toml: "),
+    ],
+)
+def test_a_study_that_cannot_be_used_says_where_and_why(
+    small: Callable[..., Path], old: str, new: str, message: str
+) -> None:
+    small((old, new))
+    with pytest.raises(study.StudyError, match=message) as caught:
+        study.studies()
+    assert "small/study.toml" in str(caught.value)
+
+
+# --- the runner -------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_gives_the_rows_in_the_order_of_the_study(small: Callable[..., Path], core: Core) -> None:
+    small()
+    result = study.run("small")
+    assert [(row.experiment, row.metric, *row.case.values()) for row in result.rows] == [
+        ("trip", "round-trip", "dch", "1 %"),
+        ("trip", "round-trip", "dch", "10 %"),
+        ("trip", "round-trip", "hs", "1 %"),
+        ("trip", "round-trip", "hs", "10 %"),
+        ("trip", "trip-difference", "dch", "10 % − 1 %"),
+        ("trip", "trip-difference", "hs", "10 % − 1 %"),
+        ("rate", "application-bit-rate"),
+    ]
+    assert [call["seed"] for call in core.calls] == [5] * 5
+    assert [call["repeat"] for call in core.calls] == [3, 3, 3, 3, 4]
+    assert core.calls[-1]["set"] == {"flow.0.bytes": "1 MB"}
+
+
+def test_differences_are_paired(small: Callable[..., Path], core: Core) -> None:
+    small()
+    difference = study.run("small").rows[4]
+    assert difference.interval.mean == pytest.approx(90)
+    assert difference.interval.high - difference.interval.low == pytest.approx(0, abs=1e-9)
+    assert (difference.published, difference.agrees) == (100, True)
+
+
+def test_the_json_has_the_promised_shape(small: Callable[..., Path], core: Core) -> None:
+    small()
+    data = study.run("small", seed=9, repeat=2).to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert list(data) == ["study", "seed", "version", "rows", "findings"]
+    assert (data["study"], data["seed"]) == ("small", 9)
+    keys = ["experiment", "case", "metric", "unit", "published", "ours", "low", "high", "n"]
+    assert all(list(row) == keys for row in data["rows"])
+    assert all(row["low"] <= row["ours"] <= row["high"] and row["n"] == 2 for row in data["rows"])
+    assert data["rows"][0]["case"] == {"bearer": "dch", "bler": "1 %"}
+    assert [row["published"] for row in data["rows"][:3]] == [100, 200, None]
+    assert [list(each) for each in data["findings"]] == [["id", "text", "holds"]] * 2
+
+
+def test_only_some_experiments_leave_out_findings_that_need_others(small: Callable[..., Path], core: Core) -> None:
+    small()
+    result = study.run("small", only="trip")
+    assert {row.experiment for row in result.rows} == {"trip"}
+    assert [(each.id, each.holds) for each in result.findings] == [("trip-rises", True)]
+    assert len(study.run("small", only=["trip", "rate"]).findings) == 2
+    assert study.run("small", only=["rate"]).findings == []
+
+
+def test_the_exit_code_says_whether_all_findings_hold(small: Callable[..., Path], core: Core) -> None:
+    small(('check = "rises"', 'check = "falls"'))
+    result = study.run("small", only="trip")
+    assert [each.holds for each in result.findings] == [False]
+    assert result.exit_code == 1
+    assert study.run("small", only="rate").exit_code == 0
+
+
+def test_progress_counts_repetitions_over_all_cases(small: Callable[..., Path], core: Core) -> None:
+    small()
+    seen: list[tuple[int, int]] = []
+    study.run("small", progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(3, 16), (6, 16), (9, 16), (12, 16), (16, 16)]
+
+
+def test_unknown_names_are_answered_with_the_nearest(small: Callable[..., Path], core: Core) -> None:
+    small()
+    with pytest.raises(study.UnknownNameError, match="no study 'smal'; did you mean 'small'"):
+        study.run("smal")
+    with pytest.raises(study.UnknownNameError, match="no experiment of small 'trips'; did you mean 'trip'"):
+        study.run("small", only=["trips"])
+    with pytest.raises(ValueError, match="repeat is 1"):
+        study.run("small", repeat=1)
+    assert core.calls == []
+
+
+def test_a_flow_that_does_not_finish_is_an_error(small: Callable[..., Path], core: Core) -> None:
+    small()
+    core.outcome = "unfinished"
+    with pytest.raises(study.StudyError, match=r"trip, dch, 1 %: download was unfinished .* longer duration"):
+        study.run("small")
+
+
+def test_interruption_and_other_ends_are_not_taken_for_results(small: Callable[..., Path], core: Core) -> None:
+    small()
+    core.stopped = "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        study.run("small")
+    core.stopped = "out of memory"
+    with pytest.raises(study.StudyError, match="out of memory"):
+        study.run("small")
+
+
+def test_text_and_markdown_show_published_beside_ours(small: Callable[..., Path], core: Core) -> None:
+    from rich.console import Console
+
+    small()
+    result = study.run("small")
+    written = io.StringIO()
+    result.render_text(Console(file=written, width=160, highlight=False, markup=False))
+    text = written.getvalue()
+    assert "trip-difference (ms)" in text
+    assert "predict" in text
+    assert "2 of 4 published figures agree within tolerance." in text
+    assert "✓ holds  Round trips rise." in text
+    markdown = result.render_markdown()
+    assert "| dch | 1 % | round-trip (ms) | 100 | 111.0 |" in markdown
+    assert "| Round trips rise. | yes |" in markdown
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def rows_of(**series: list[tuple[float, ...]]) -> Rows:
+    """Rows of an experiment `e`: for each value of the axis `kind`, the samples along the axis `step`."""
+    kind = metrics.METRICS["round-trip"]
+    return Rows(
+        [
+            Row("e", {"kind": name, "step": str(step)}, kind.name, kind, None, Tolerance(relative=0.1), samples)
+            for name, values in series.items()
+            for step, samples in enumerate(values)
+        ]
+    )
+
+
+def holds(check: str, rows: Rows, kind: str, than: str | None = None) -> bool:
+    """Whether a check on one kind's rows holds, against those of another."""
+    selector = checks.Selector("e", "round-trip", {"kind": kind})
+    compared = () if than is None else ({"kind": than},)
+    return checks.CHECKS[check](checks.FindingDefinition("f", "", check, (selector,), "step", compared), rows)
+
+
+DOWN = [(10.0, 10.2, 9.8), (9.0, 9.1, 8.9), (8.0, 8.2, 7.8)]
+LEVEL = [(10.0, 10.2, 9.8), (10.1, 10.1, 9.9), (10.1, 10.2, 9.7)]
+BUMPY = [(10.0, 10.2, 9.8), (11.0, 11.3, 10.7), (8.0, 8.2, 7.8)]
+NOISY = [(10.0, 14.0, 6.0), (9.0, 14.0, 6.0), (8.0, 6.0, 14.0)]
+
+
+def test_falling_and_rising_need_certainty_and_no_step_against() -> None:
+    rows = rows_of(down=DOWN, level=LEVEL, bumpy=BUMPY, noisy=NOISY, up=DOWN[::-1])
+    assert holds("falls", rows, "down")
+    assert not any(holds("falls", rows, kind) for kind in ("level", "bumpy", "noisy", "up"))
+    assert holds("rises", rows, "up")
+    assert not any(holds("rises", rows, kind) for kind in ("down", "level", "bumpy", "noisy"))
+
+
+def test_changing_less() -> None:
+    rows = rows_of(level=LEVEL, down=DOWN, up=DOWN[::-1], noisy=NOISY)
+    assert holds("changes-less", rows, "level", than="down")
+    assert holds("changes-less", rows, "level", than="up")
+    assert not holds("changes-less", rows, "level", than="noisy")
+    assert not holds("changes-less", rows, "down", than="level")
+
+
+def test_exceeding_and_not_lying_below() -> None:
+    rows = rows_of(high=[(5.0, 5.1, 4.9)], low=[(4.0, 4.1, 3.9)], other=[(5.0, 5.0, 5.1)])
+    assert holds("exceeds", rows, "high", than="low")
+    assert not holds("exceeds", rows, "high", than="other")
+    assert holds("not-below", rows, "high", than="other")
+    assert not holds("not-below", rows, "low", than="high")
+
+
+def test_a_gap_closes() -> None:
+    closing = [(20.0, 20.1, 20.0), (15.0, 15.2, 15.1), (11.0, 11.0, 11.2)]
+    rows = rows_of(closing=closing, one=[(10.0, 10.1, 9.9)] * 3, other=[(10.1, 10.0, 9.9)] * 3)
+    assert holds("gap-closes", rows, "closing", than="one")
+    assert not holds("gap-closes", rows, "other", than="one")
+
+
+def test_a_finding_that_selects_nothing_is_an_error(small: Callable[..., Path], core: Core) -> None:
+    small(('rows = [{ experiment = "trip", metric = "round-trip" }]', 'rows = [{ experiment = "trip", metric = "x" }]'))
+    with pytest.raises(study.StudyError, match="finding 'trip-rises' of small: no row of 'x' in 'trip'"):
+        study.run("small", only="trip")
+
+
+# --- the real one -----------------------------------------------------------------------------------------------------
+
+
+def test_every_published_value_of_hsdpa_sim_is_there() -> None:
+    hsdpa = next(each for each in study.studies() if each.id == "hsdpa-sim")
+    published = {
+        table.name: sum(value is not None for case in table.cases for value in case.published.values())
+        + sum(value is not None for difference in table.differences for value in difference.published.values())
+        for table in hsdpa.tables
+    }
+    assert published == {
+        "rtt": 6,
+        "utilisation-16MB": 9,
+        "utilisation-100kB": 9,
+        "utilisation-50kB": 0,
+        "utilisation-20kB": 9,
+        "retransmission-delay": 0,
+        "three-users": 4,
+        "schedulers-3-users": 18,
+        "schedulers-6-users": 0,
+    }
+    assert all(case.repeat >= 30 for table in hsdpa.tables for case in table.cases)
+
+
+def test_studies_lie_in_the_checkout_and_in_the_package() -> None:
+    folder = ROOT / "studies" / "hsdpa-sim"
+    assert definition.load_study("hsdpa-sim").tables[0].cases[0].scenario.samefile(folder / "round-trip.toml")
+    assert (folder / "README.md").is_file()
+
+
+@pytest.mark.slow
+def test_the_study_in_small(airpath_command: Command) -> None:
+    done = airpath_command(
+        "study", "run", "hsdpa-sim", "--only", "utilisation-20kB", "--repeat", "20", "--format", "json"
+    )
+    assert done.code == 0, done.err
+    assert len(done.json["rows"]) == 9
+    assert all(abs(row["ours"] - row["published"]) < 5 for row in done.json["rows"])
