@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem, nearest, show
+from airpath.cli.words import ExitCode, Problem, show
+from airpath.suggest import did_you_mean
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +41,7 @@ def _usage_problem(error: typer.TyperException) -> Problem:
     message = error.format_message().replace("Value error, ", "").rstrip(".")
     if possibilities := getattr(error, "possibilities", None):
         option = str(getattr(error, "option_name", ""))
-        message = f"no such option {option}{nearest(option, possibilities)}"
+        message = f"no such option {option}{did_you_mean(option, possibilities)}"
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "airpath"
     return Problem(message[:1].lower() + message[1:], next_step=f"`{command} --help` shows the usage and examples")

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.words import Problem, explained, help_without_command, nearest
+from airpath.cli.words import Problem, explained, help_without_command
+from airpath.suggest import did_you_mean
 
 app = typer.Typer(help="List and show bearer presets.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -62,7 +63,7 @@ def show_preset(
     names = [each.name for each in presets()]
     if name not in names and not Path(name).exists():
         raise Problem(
-            f"no preset and no file '{name}'{nearest(name, names)}",
+            f"no preset and no file '{name}'{did_you_mean(name, names)}",
             next_step="`airpath presets list` shows the presets",
         )
     with explained():

@@ -3,9 +3,8 @@
 import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,12 +68,6 @@ def help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         sys.stderr.write(context.get_help() + "\n")
         raise typer.Exit(ExitCode.BAD_INPUT)
-
-
-def nearest(word: str, choices: Iterable[str]) -> str:
-    """Return ` did you mean …?` for the choice that looks most like the word, or nothing."""
-    matches = get_close_matches(word, list(choices), n=1, cutoff=0.5)
-    return f"; did you mean '{matches[0]}'?" if matches else ""
 
 
 @contextmanager

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from airpath.study.checks import CHECKS, FindingDefinition, Selector
-from airpath.study.errors import StudyError, UnknownNameError, did_you_mean
+from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.metrics import METRICS, Metric
 from airpath.study.table import Table
 from airpath.study.tolerance import Tolerance
+from airpath.suggest import did_you_mean
 
 FORMAT = 1
 PREDICT = "predict"

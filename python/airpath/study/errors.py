@@ -1,7 +1,8 @@
 """What can be wrong with a study, or with the words that name one."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from airpath.suggest import did_you_mean
 
 
 class StudyError(Exception):
@@ -17,9 +18,3 @@ class UnknownNameError(LookupError):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return `; did you mean …?` for the choice that looks most like the word, or nothing."""
-    matches = get_close_matches(word, list(choices), n=1, cutoff=0.5)
-    return f"; did you mean '{matches[0]}'?" if matches else ""
