@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from airpath.study.errors import StudyError, did_you_mean
+from airpath.study.errors import StudyError
+from airpath.suggest import did_you_mean
 
 
 class Table:
