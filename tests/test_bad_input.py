@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from support import Command
 
 WriteScenario = Callable[..., Path]

@@ -7,8 +7,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import airpath
 import pytest
+
+import airpath
 
 # Losses in the fixed network, so that there are retransmissions to count; long enough that the closing handshake,
 # which tcptrace counts as part of the transfer and we do not, is less than half a percent of it.

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+
 from support import ROOT
 
 # What each crate may depend on. A new crate is entered here, and so is thought about.

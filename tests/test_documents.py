@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+
 from support import ROOT, Command, plain_environment
 
 README = (ROOT / "README.md").read_text()

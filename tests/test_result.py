@@ -6,14 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import airpath
 import duckdb
 import polars as pl
 import pytest
-from airpath.run import override_texts
-from airpath.tables import DROP_CAUSES, EVENT_TABLES, SUMMARY_TABLES, flat_rows
 from hypothesis import given
 from hypothesis import strategies as st
+
+import airpath
+from airpath.run import override_texts
+from airpath.tables import DROP_CAUSES, EVENT_TABLES, SUMMARY_TABLES, flat_rows
 from support import DOWNLOAD
 
 
