@@ -2,6 +2,7 @@
 //! [`Drain`]. In a download the drain may ask first.
 
 use airpath_core::{Bytes, Direction};
+use airpath_tcp::{Connection, State};
 use serde::{Deserialize, Serialize};
 
 /// What a transfer moves.
@@ -41,6 +42,27 @@ pub trait Transport {
     fn read(&mut self, bytes: u64);
     /// All bytes that arrived in order so far, read or not.
     fn received(&self) -> u64;
+}
+
+impl Transport for Connection {
+    fn is_established(&self) -> bool {
+        !matches!(self.state(), State::Closed | State::Listen | State::SynSent | State::SynReceived)
+    }
+    fn write(&mut self, bytes: u64) {
+        self.write(bytes);
+    }
+    fn close(&mut self) {
+        self.close();
+    }
+    fn readable(&self) -> u64 {
+        self.readable()
+    }
+    fn read(&mut self, bytes: u64) {
+        self.read(bytes);
+    }
+    fn received(&self) -> u64 {
+        self.received()
+    }
 }
 
 /// One end of a transfer.

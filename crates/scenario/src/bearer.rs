@@ -1,56 +1,37 @@
 //! The bearer of a scenario: which model, with which parameters, and the objects made from them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use airpath_core::Seed;
 use airpath_link::Bearer;
 use airpath_radio::{hsdpa, umts_dch};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::Mobile;
 use crate::document::Node;
 use crate::error::{Origin, ScenarioError, did_you_mean};
+use crate::links::{BothWays, OneWay};
 use crate::preset::Preset;
 
 /// A bearer's model and parameters.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(tag = "model", rename_all = "kebab-case")]
 pub enum BearerConfig {
-    /// Two plain links for each mobile.
+    /// Two plain links for each mobile; a recorded link among them if they say so.
     Wired(Wired),
     /// A UMTS dedicated channel for each mobile.
     UmtsDch(umts_dch::Config),
     /// A cell whose HS-DSCH all mobiles share.
     Hsdpa(hsdpa::Config),
-    /// A recorded link for each mobile.
-    Recorded(Recorded),
 }
 
 /// Two plain links.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Wired {
     /// Towards the mobile.
-    pub downlink: airpath_link::Config,
+    pub downlink: OneWay,
     /// From the mobile.
-    pub uplink: airpath_link::Config,
-}
-
-/// A recorded link: two files of delivery opportunities in the mahimahi format, and what stands
-/// before and behind them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recorded {
-    /// File of the downlink, relative to the scenario's folder.
-    pub down: PathBuf,
-    /// File of the uplink.
-    pub up: PathBuf,
-    /// Queue and delay of the downlink.
-    #[serde(default)]
-    pub downlink: airpath_link::Config,
-    /// Queue and delay of the uplink.
-    #[serde(default)]
-    pub uplink: airpath_link::Config,
+    pub uplink: OneWay,
 }
 
 /// The bearer objects of a scenario.
@@ -61,7 +42,7 @@ pub struct Cells {
     pub of_user: Vec<usize>,
 }
 
-const MODELS: [&str; 4] = ["wired", "umts-dch", "hsdpa", "recorded"];
+const MODELS: [&str; 3] = ["wired", "umts-dch", "hsdpa"];
 
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
@@ -81,15 +62,21 @@ impl BearerConfig {
         };
         let name: String = model.read("bearer.model")?;
         Ok(match name.as_str() {
-            "wired" => Self::Wired(node.read("bearer")?),
+            "wired" => {
+                let mut link = |key: &str| {
+                    let link = node.take(key).ok_or_else(|| {
+                        ScenarioError::new("this table is missing", node.origin().clone(), format!("bearer.{key}"))
+                    })?;
+                    OneWay::read(&link, &format!("bearer.{key}"), folder)
+                };
+                let wired = Wired { downlink: link("downlink")?, uplink: link("uplink")? };
+                if let Some(key) = node.first_key() {
+                    return Err(node.unknown_key("bearer", key, &["downlink", "uplink"]));
+                }
+                Self::Wired(wired)
+            }
             "umts-dch" => Self::UmtsDch(node.read("bearer")?),
             "hsdpa" => Self::Hsdpa(node.read("bearer")?),
-            "recorded" => {
-                let mut recorded: Recorded = node.read("bearer")?;
-                recorded.down = folder.join(recorded.down);
-                recorded.up = folder.join(recorded.up);
-                Self::Recorded(recorded)
-            }
             _ => {
                 return Err(ScenarioError::new(
                     format!("there is no bearer model `{name}`"),
@@ -114,20 +101,9 @@ impl BearerConfig {
                 let bearer = hsdpa::Hsdpa::new(config, &classes, seed, "cell").map_err(|e| refuse(&e))?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
-            Self::Wired(config) => Cells::own(mobiles, |name| {
-                airpath_link::duplex(&config.downlink, &config.uplink, seed, name).map_err(|e| refuse(&e))
-            }),
-            Self::Recorded(config) => {
-                let read = |path: &Path, key: &str| {
-                    airpath_link::Recording::read(path).map_err(|error| {
-                        ScenarioError::new(error.to_string(), Origin::Default, format!("bearer.{key}"))
-                    })
-                };
-                let (down, up) = (read(&config.down, "down")?, read(&config.up, "up")?);
-                Cells::own(mobiles, |name| {
-                    airpath_link::recorded_duplex((&down, &config.downlink), (&up, &config.uplink), seed, name)
-                        .map_err(|e| refuse(&e))
-                })
+            Self::Wired(Wired { downlink, uplink }) => {
+                let both = BothWays { down: downlink.clone(), up: uplink.clone() };
+                Ok(Cells::own(mobiles, |name| Box::new(both.build(seed, name))))
             }
         }
     }
@@ -138,16 +114,12 @@ impl Cells {
         Self { bearers: vec![("cell".to_owned(), bearer)], of_user: vec![0; users] }
     }
 
-    fn own<B: Bearer + 'static>(
-        mobiles: &[Mobile],
-        make: impl Fn(&str) -> Result<B, ScenarioError>,
-    ) -> Result<Self, ScenarioError> {
-        let mut bearers: Vec<(String, Box<dyn Bearer>)> = Vec::with_capacity(mobiles.len());
-        for mobile in mobiles {
+    fn own(mobiles: &[Mobile], make: impl Fn(&str) -> Box<dyn Bearer>) -> Self {
+        let named = |mobile: &Mobile| {
             let name = format!("bearer-{}", mobile.name);
-            let bearer = make(&name)?;
-            bearers.push((name, Box::new(bearer)));
-        }
-        Ok(Self { of_user: (0..bearers.len()).collect(), bearers })
+            let bearer = make(&name);
+            (name, bearer)
+        };
+        Self { bearers: mobiles.iter().map(named).collect(), of_user: (0..mobiles.len()).collect() }
     }
 }

@@ -41,9 +41,9 @@ impl Node {
     /// A value that did not come from a document, such as a profile's settings.
     pub fn from_value(value: toml::Value, origin: &Origin) -> Self {
         let value = match value {
-            toml::Value::Table(table) => Value::Table(
-                table.into_iter().map(|(key, value)| (key, Self::from_value(value, origin))).collect(),
-            ),
+            toml::Value::Table(table) => {
+                Value::Table(table.into_iter().map(|(key, value)| (key, Self::from_value(value, origin))).collect())
+            }
             toml::Value::Array(array) => {
                 Value::Array(array.into_iter().map(|value| Self::from_value(value, origin)).collect())
             }
@@ -81,6 +81,11 @@ impl Node {
     /// The value at `key` of a table.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// A key of a table, if it has any.
+    pub fn first_key(&self) -> Option<&str> {
+        self.entries().first().map(|(key, _)| key.as_str())
     }
 
     /// Takes the value at `key` out of a table.
@@ -287,7 +292,10 @@ fn from_value(value: &DeValue<'_>, line: &impl Fn(Range<usize>) -> Origin) -> Va
     match value {
         DeValue::Table(table) => from_table(table, line),
         DeValue::Array(array) => Value::Array(
-            array.iter().map(|item| Node { value: from_value(item.get_ref(), line), origin: line(item.span()) }).collect(),
+            array
+                .iter()
+                .map(|item| Node { value: from_value(item.get_ref(), line), origin: line(item.span()) })
+                .collect(),
         ),
         DeValue::String(text) => Value::Scalar(toml::Value::String(text.to_string())),
         DeValue::Boolean(truth) => Value::Scalar(toml::Value::Boolean(*truth)),
@@ -347,7 +355,8 @@ mod tests {
         assert!(
             error("[link]\nrate = \"1 bit/s\"\n\nqueue = { packets = 1, bites = 2 }")
                 .starts_with("a.toml:4: link.queue.bites: unknown key; did you mean")
-                || error("[link]\nrate = \"1 bit/s\"\n\nqueue = { packets = 1, bites = 2 }").contains("known here: packets")
+                || error("[link]\nrate = \"1 bit/s\"\n\nqueue = { packets = 1, bites = 2 }")
+                    .contains("known here: packets")
         );
     }
 
@@ -377,10 +386,7 @@ mod tests {
         let mut node = Node::parse("[[flow]]\na = 1\n[[flow]]\na = 2", "f").expect("valid");
         node.set("flow.1.a", "5").expect("there is one");
         node.set("flow.b", "true").expect("all of them");
-        assert_eq!(
-            node.to_value().to_string().replace(' ', ""),
-            "{flow=[{a=1,b=true},{a=5,b=true}]}"
-        );
+        assert_eq!(node.to_value().to_string().replace(' ', ""), "{flow=[{a=1,b=true},{a=5,b=true}]}");
         assert!(node.set("flow.2.a", "5").expect_err("only two").to_string().contains("there are 2"));
         assert!(node.set("a..b", "5").is_err());
     }

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`document`] | TOML whose values know where they were written |
 //! | [`preset`] | named bearer parameters with their sources |
+//! | [`links`] | plain links: the `[fixed]` and `[access]` tables |
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | [`work`] | the `[[flow]]` tables |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
@@ -16,6 +17,7 @@
 pub mod bearer;
 pub mod document;
 pub mod error;
+pub mod links;
 pub mod preset;
 pub mod tcp;
 pub mod work;
@@ -28,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bearer::{BearerConfig, Cells};
 pub use error::{Origin, ScenarioError};
+pub use links::{BothWays, OneWay};
 pub use preset::Preset;
 pub use work::{FlowGroup, Kind, Work};
 
@@ -60,15 +63,6 @@ pub struct Scenario {
     groups: Vec<MobileGroup>,
     #[serde(rename = "flow")]
     flow_groups: Vec<FlowGroup>,
-}
-
-/// A link in each direction.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BothWays {
-    /// Towards the mobiles.
-    pub down: airpath_link::Config,
-    /// From the mobiles.
-    pub up: airpath_link::Config,
 }
 
 /// Which classes of events are logged.
@@ -155,8 +149,8 @@ impl Scenario {
                 .help(format!("this version reads format {FORMAT}")));
         }
         let empty = || Node::table(Origin::File(file.to_owned()));
-        let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed")?;
-        let access = node.take("access").map(|node| BothWays::read(node, "access")).transpose()?;
+        let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
+        let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
         let bearer = BearerConfig::read(bearer, folder)?;
         let tcp = node.take("tcp").unwrap_or_else(empty);
@@ -174,8 +168,8 @@ impl Scenario {
             .collect::<Result<Vec<_>, _>>()?;
         let known = ["format", "name", "seed", "duration", "fixed", "access", "bearer", "tcp", "mobile", "flow", "log"];
         let rest = node.split(&["name", "seed", "duration", "mobile", "log"]);
-        if let Some(key) = node.to_value().as_table().and_then(|table| table.keys().next().cloned()) {
-            return Err(node.unknown_key("", &key, &known));
+        if let Some(key) = node.first_key() {
+            return Err(node.unknown_key("", key, &known));
         }
         let rest: Rest = rest.read("")?;
         let scenario = Self {
@@ -239,13 +233,14 @@ impl Scenario {
     }
 
     /// Makes the fixed network.
-    pub fn build_fixed(&self, seed: Seed) -> Result<Box<dyn Bearer>, ScenarioError> {
-        self.fixed.build(seed, "fixed")
+    pub fn build_fixed(&self, seed: Seed) -> Box<dyn Bearer> {
+        Box::new(self.fixed.build(seed, "fixed"))
     }
 
     /// Makes the access link of the server of `flow`, if servers have one.
-    pub fn build_access(&self, flow: &str, seed: Seed) -> Result<Option<Box<dyn Bearer>>, ScenarioError> {
-        self.access.as_ref().map(|access| access.build(seed, &format!("access-{flow}"))).transpose()
+    pub fn build_access(&self, flow: &str, seed: Seed) -> Option<Box<dyn Bearer>> {
+        let access = self.access.as_ref()?;
+        Some(Box::new(access.build(seed, &format!("access-{flow}"))))
     }
 
     /// Makes the bearers of all mobiles.
@@ -256,7 +251,8 @@ impl Scenario {
     /// What serde alone cannot see.
     fn check(&self, file: &str) -> Result<(), ScenarioError> {
         let mobiles = self.mobiles();
-        let wrong = |message: String, field: &str| Err(ScenarioError::new(message, Origin::File(file.to_owned()), field));
+        let wrong =
+            |message: String, field: &str| Err(ScenarioError::new(message, Origin::File(file.to_owned()), field));
         if mobiles.is_empty() {
             return wrong("there is no mobile".to_owned(), "mobile");
         }
@@ -277,9 +273,7 @@ impl Scenario {
                 return Err(error.help(did_you_mean(name, &known)));
             }
         }
-        // Building finds what only the models know: a class that does not exist, a file that is not there.
-        self.build_fixed(Seed::default())?;
-        self.build_access("", Seed::default())?;
+        // Building finds what only the models know, such as a class that does not exist.
         self.build_cells(Seed::default()).map_err(|mut error| {
             if error.origin == Origin::Default {
                 error.origin = Origin::File(file.to_owned());
@@ -297,32 +291,6 @@ fn is_for(group: &FlowGroup, mobile: &Mobile) -> bool {
 fn missing(node: &Node, key: &str, example: &str) -> ScenarioError {
     ScenarioError::new("this table is missing", node.origin().clone(), key)
         .help(format!("for a start, give it `{example}`"))
-}
-
-impl BothWays {
-    /// Reads a link that is the same both ways but for what its `down` and `up` tables say.
-    fn read(mut node: Node, at: &str) -> Result<Self, ScenarioError> {
-        let (down, up) = (node.take("down"), node.take("up"));
-        let one_way = |over: Option<Node>, key: &str| {
-            let mut base = node.clone();
-            let field = match over {
-                Some(over) => {
-                    base.overlay(over);
-                    document::join(at, key)
-                }
-                None => at.to_owned(),
-            };
-            base.read(&field)
-        };
-        Ok(Self { down: one_way(down, "down")?, up: one_way(up, "up")? })
-    }
-
-    fn build(&self, seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ScenarioError> {
-        match airpath_link::duplex(&self.down, &self.up, seed, name) {
-            Ok(bearer) => Ok(Box::new(bearer)),
-            Err(error) => Err(ScenarioError::new(error.to_string(), Origin::Default, name)),
-        }
-    }
 }
 
 #[derive(Deserialize)]

@@ -61,17 +61,19 @@ impl Preset {
         }
         let path = folder.join(name);
         let text = std::fs::read_to_string(&path).map_err(|error| {
-            ScenarioError::new(format!("the preset file `{}` cannot be read: {error}", path.display()), origin.clone(), "")
+            ScenarioError::new(
+                format!("the preset file `{}` cannot be read: {error}", path.display()),
+                origin.clone(),
+                "",
+            )
         })?;
         Self::parse(&text, name)
     }
 
     /// The names of all that are shipped, sorted.
     pub fn names() -> Vec<String> {
-        let mut names: Vec<String> = SHIPPED
-            .files()
-            .filter_map(|file| file.path().to_str()?.strip_suffix(".toml").map(str::to_owned))
-            .collect();
+        let mut names: Vec<String> =
+            SHIPPED.files().filter_map(|file| file.path().to_str()?.strip_suffix(".toml").map(str::to_owned)).collect();
         names.sort();
         names
     }
@@ -120,7 +122,11 @@ mod tests {
     #[test]
     fn every_parameter_of_every_preset_has_a_source() {
         for preset in Preset::shipped() {
-            assert!(SHIPPED.get_file(format!("{}.toml", preset.name)).is_some(), "{} is named as its file", preset.name);
+            assert!(
+                SHIPPED.get_file(format!("{}.toml", preset.name)).is_some(),
+                "{} is named as its file",
+                preset.name
+            );
             for parameter in preset.parameters.iter().filter(|parameter| parameter.key != "model") {
                 assert!(parameter.source.is_some(), "{}: {} has no source", preset.name, parameter.key);
             }

@@ -2,7 +2,6 @@
 
 use airpath_app::{Datagrams, Ping, Transfer};
 use airpath_core::{Bitrate, Bytes, Direction, Span};
-use airpath_tcp::Config as TcpConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Node, join};
@@ -58,7 +57,7 @@ pub enum Work {
         /// What is moved.
         transfer: Transfer,
         /// Settings of both ends.
-        tcp: Box<TcpConfig>,
+        tcp: Box<tcp::Settings>,
     },
     /// Echo requests.
     Ping(Ping),
@@ -186,7 +185,7 @@ impl FlowGroup {
                 let origin = node.get("bytes").map_or(&origin, Node::origin).clone();
                 return Err(ScenarioError::new("there is nothing to move", origin, join(at, "bytes")));
             }
-            let tcp = tcp.as_ref().expect("transfers use TCP").config.clone();
+            let tcp = tcp.clone().expect("transfers use TCP");
             Ok(Work::Transfer { transfer: Transfer { direction, bytes, request }, tcp: Box::new(tcp) })
         };
         let (work, settings) = match kind {

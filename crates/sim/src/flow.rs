@@ -14,7 +14,7 @@ pub use ping::PingFlow;
 pub use transfer::TransferFlow;
 
 /// Size of an IPv4 header without options.
-const IPV4_HEADER: u32 = 20;
+pub(crate) const IPV4_HEADER: u32 = 20;
 
 /// What all flows have.
 #[derive(Clone, Debug)]

@@ -83,7 +83,7 @@ pub fn run(
             let saved = match (outcome, so_far, shared.folder) {
                 (Err(error), ..) => Err(error),
                 (Ok(()), Some(mut summary), Some(folder)) => {
-                    summary.unfinished("the run was ended from outside");
+                    summary.unfinished("ended from outside before all repetitions were done");
                     folder.save(&summary)
                 }
                 (Ok(()), ..) => Ok(()),
@@ -104,7 +104,9 @@ pub fn run(
     let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = &failure {
         summary.unfinished(&error.to_string());
-    } else if stop.load(Ordering::Relaxed) {
+    } else if (summary.repetitions.len() as u64) < options.repeat
+        || summary.repetitions.iter().any(|repetition| repetition.ended == Ended::Interrupted)
+    {
         summary.unfinished("interrupted");
     }
     let saved = shared.folder.map_or(Ok(()), |folder| folder.save(&summary));
@@ -162,26 +164,16 @@ impl Shared<'_> {
     fn summary(&self, mut results: Vec<(u64, Rows)>) -> Summary {
         results.sort_by_key(|(number, _)| *number);
         let mut summary = Summary::new(self.scenario, self.components);
-        let wanted = self.options.repeat;
-        let interrupted = results.iter().any(|(_, rows)| rows.ended() == Ended::Interrupted);
-        if (results.len() as u64) < wanted || interrupted {
-            summary.unfinished("interrupted");
-        }
         results.into_iter().for_each(|(_, rows)| summary.add(rows));
         summary
     }
 }
 
 fn classes(log: Log) -> Classes {
-    [
-        (log.packets, Classes::PACKET),
-        (log.tcp, Classes::TCP),
-        (log.radio, Classes::RADIO),
-        (log.app, Classes::APP),
-    ]
-    .into_iter()
-    .filter(|(on, _)| *on)
-    .fold(Classes::NONE, |all, (_, class)| all.with(class))
+    [(log.packets, Classes::PACKET), (log.tcp, Classes::TCP), (log.radio, Classes::RADIO), (log.app, Classes::APP)]
+        .into_iter()
+        .filter(|(on, _)| *on)
+        .fold(Classes::NONE, |all, (_, class)| all.with(class))
 }
 
 /// A result folder.

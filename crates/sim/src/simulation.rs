@@ -53,7 +53,7 @@ impl Setup {
         let mobiles = scenario.mobiles();
         let cells = scenario.build_cells(seed)?;
         let planned = scenario.flows();
-        let mut hops: Vec<Box<dyn Bearer>> = vec![scenario.build_fixed(seed)?];
+        let mut hops: Vec<Box<dyn Bearer>> = vec![scenario.build_fixed(seed)];
         let mut names = vec!["fixed".to_owned()];
         let cell_of = cells.of_user.iter().map(|cell| 1 + cell).collect();
         for (name, bearer) in cells.bearers {
@@ -62,7 +62,7 @@ impl Setup {
         }
         let mut access_of = Vec::new();
         for flow in &planned {
-            if let Some(access) = scenario.build_access(&flow.name, seed)? {
+            if let Some(access) = scenario.build_access(&flow.name, seed) {
                 access_of.push(hops.len());
                 names.push(format!("access-{}", flow.name));
                 hops.push(access);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use airpath_core::{Count, Direction, DropCause, Instant, Span};
 use airpath_scenario::Scenario;
+use airpath_scenario::tcp::Settings;
 use serde::Serialize;
 
 use crate::flow::{DatagramsFlow, Flow, PingFlow, TransferFlow};
@@ -97,7 +98,7 @@ pub struct FlowRow {
 #[derive(Clone, Debug, Serialize)]
 pub struct TransferRow {
     /// Settings of TCP that were on: what was configured, and what was agreed with the peer.
-    pub tcp: serde_json::Value,
+    pub tcp: TcpRow,
     /// Application bytes to move.
     pub bytes: u64,
     /// Application bytes that arrived.
@@ -138,6 +139,14 @@ pub struct TransferRow {
     pub rtt_max_s: Option<f64>,
     /// How many were measured.
     pub rtt_samples: u64,
+}
+
+/// The TCP settings of a flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpRow {
+    /// The profile and every setting that was in force.
+    #[serde(flatten)]
+    pub settings: Settings,
 }
 
 /// The part of a flow's row that pings and datagrams have.
@@ -237,6 +246,12 @@ impl Summary {
         }
     }
 
+    /// Marks that not all was done, and why; the first reason stays.
+    pub fn unfinished(&mut self, why: &str) {
+        self.complete = false;
+        self.stopped.get_or_insert_with(|| why.to_owned());
+    }
+
     /// Adds what a repetition brought.
     pub fn add(&mut self, mut rows: Rows) {
         self.repetitions.push(rows.repetition);
@@ -261,6 +276,11 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// How the repetition ended.
+    pub const fn ended(&self) -> Ended {
+        self.repetition.ended
+    }
+
     /// Reads the rows of repetition `number` off the simulation as it stands.
     pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[String]) -> Self {
         let now = simulation.now();
@@ -365,7 +385,7 @@ impl TransferRow {
         let sent = flow.sender().statistics();
         let until = flow.marks.finished.or(flow.marks.aborted).unwrap_or(now);
         Self {
-            tcp: flow.details(),
+            tcp: TcpRow { settings: flow.tcp.clone() },
             bytes: flow.transfer.bytes.get(),
             delivered_bytes: flow.marks.delivered,
             connect_s: since_start(flow.marks.connected),

@@ -1,8 +1,9 @@
 //! A bulk transfer: two TCP connections, joined by the world's hops, and an application on each.
 
-use airpath_app::bulk::{Progress, Role, Transfer, Transport as _};
+use airpath_app::bulk::{Progress, Role, Transfer};
 use airpath_core::{AppStep, Direction, Instant, UserId};
-use airpath_tcp::{Config, Connection, Identity as TcpIdentity, Segment, State};
+use airpath_scenario::tcp::Settings;
+use airpath_tcp::{Connection, Identity as TcpIdentity, Segment, State};
 
 use super::{IPV4_HEADER, Identity};
 use crate::world::{Outgoing, Side, World};
@@ -14,7 +15,7 @@ pub struct TransferFlow {
     /// What is moved.
     pub transfer: Transfer,
     /// TCP settings of both ends.
-    pub tcp: Config,
+    pub tcp: Settings,
     /// The mobile's connection.
     pub mobile: Connection,
     /// The server's connection.
@@ -48,7 +49,7 @@ pub struct Marks {
 
 impl TransferFlow {
     /// A transfer that waits for its start.
-    pub fn new(identity: Identity, transfer: Transfer, tcp: &Config) -> Self {
+    pub fn new(identity: Identity, transfer: Transfer, tcp: &Settings) -> Self {
         let ports = (49_152 + (identity.id.0 % 16_384) as u16, 80);
         // Fixed initial sequence numbers: nobody guesses here, and a capture is easier to read.
         let end = |direction, local_port, remote_port| TcpIdentity {
@@ -60,8 +61,8 @@ impl TransferFlow {
         };
         let (mobile_role, server_role) = transfer.roles();
         Self {
-            mobile: Connection::connect(tcp, end(Direction::Up, ports.0, ports.1), identity.start),
-            server: Connection::listen(tcp, end(Direction::Down, ports.1, ports.0)),
+            mobile: Connection::connect(&tcp.config, end(Direction::Up, ports.0, ports.1), identity.start),
+            server: Connection::listen(&tcp.config, end(Direction::Down, ports.1, ports.0)),
             identity,
             transfer,
             tcp: tcp.clone(),
@@ -87,6 +88,25 @@ impl TransferFlow {
             Direction::Down => &self.server,
             Direction::Up => &self.mobile,
         }
+    }
+
+    /// The connection that takes them.
+    pub const fn receiver(&self) -> &Connection {
+        match self.transfer.direction {
+            Direction::Down => &self.mobile,
+            Direction::Up => &self.server,
+        }
+    }
+
+    /// Why the transfer was aborted, if it was.
+    pub fn cause(&self) -> Option<String> {
+        self.marks.aborted?;
+        let ends = [("mobile", &self.mobile), ("server", &self.server)];
+        let lost = ends.into_iter().find_map(|(end, connection)| {
+            let outcome = connection.outcome().filter(|outcome| !outcome.is_orderly())?;
+            Some(format!("{} at the {end}", outcome.name()))
+        });
+        lost.or_else(|| Some("a connection was lost".to_owned()))
     }
 
     /// Whether all is said and done.
@@ -180,7 +200,7 @@ impl TransferFlow {
         self.over = self.marks.aborted.is_some()
             || (self.marks.finished.is_some()
                 && self.marks.acknowledged.is_some()
-                && (!self.tcp.handshake || (is_done(&self.mobile) && is_done(&self.server))));
+                && (!self.tcp.config.handshake || (is_done(&self.mobile) && is_done(&self.server))));
     }
 
     #[inline]

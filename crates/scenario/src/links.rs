@@ -1,0 +1,73 @@
+//! Plain links in a scenario: read, checked and ready to be made as often as there are repetitions.
+
+use std::path::Path;
+
+use airpath_core::Seed;
+use airpath_link::config::Plan;
+use airpath_link::duplex::Duplex;
+use airpath_link::{Config, path};
+use serde::{Serialize, Serializer};
+
+use crate::document::{Node, join};
+use crate::error::ScenarioError;
+
+/// A link in each direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct BothWays {
+    /// Towards the mobiles.
+    pub down: OneWay,
+    /// From the mobiles.
+    pub up: OneWay,
+}
+
+/// A link in one direction.
+#[derive(Clone, Debug)]
+pub struct OneWay(Plan);
+
+impl BothWays {
+    /// Reads a link that is the same both ways but for what its `down` and `up` tables say.
+    pub(crate) fn read(mut node: Node, at: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        let (down, up) = (node.take("down"), node.take("up"));
+        let one_way = |over: Option<Node>, key: &str| {
+            let mut base = node.clone();
+            let field = match over {
+                Some(over) => {
+                    base.overlay(over);
+                    join(at, key)
+                }
+                None => at.to_owned(),
+            };
+            OneWay::read(&base, &field, folder)
+        };
+        Ok(Self { down: one_way(down, "down")?, up: one_way(up, "up")? })
+    }
+
+    /// Makes the pair; its generator streams are named after `name`.
+    pub fn build(&self, seed: Seed, name: &str) -> Duplex<path::Path, path::Path> {
+        Duplex::from_plans(&self.down.0, &self.up.0, seed, name)
+    }
+}
+
+impl OneWay {
+    /// Reads a link; relative paths in it start from `folder`.
+    pub(crate) fn read(node: &Node, at: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        let mut config: Config = node.read(at)?;
+        config.recorded = config.recorded.map(|file| folder.join(file));
+        let plan = config.prepare().map_err(|error| {
+            let origin = node.get(error.field()).unwrap_or(node).origin().clone();
+            ScenarioError::new(error.to_string(), origin, join(at, error.field()))
+        })?;
+        Ok(Self(plan))
+    }
+
+    /// Its parameters.
+    pub const fn config(&self) -> &Config {
+        self.0.config()
+    }
+}
+
+impl Serialize for OneWay {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.config().serialize(serializer)
+    }
+}

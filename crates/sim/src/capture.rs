@@ -1,0 +1,86 @@
+//! Packet captures at both ends: what the server and what the mobiles see.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use airpath_app::datagrams::HEADERS;
+use airpath_core::{Direction, Instant, Packet, UserId};
+use airpath_wire::capture::{Capture, Envelope, Ports};
+use airpath_wire::icmp::IcmpEcho;
+use airpath_wire::pcapng::Interface;
+
+use crate::flow::IPV4_HEADER;
+use crate::store::Body;
+use crate::world::Side;
+
+/// The address of all servers, from the block for documentation (RFC 5737).
+const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// The capture files of one repetition.
+#[derive(Debug)]
+pub struct Captures {
+    server: Capture<File>,
+    mobile: Capture<File>,
+    failure: Option<io::Error>,
+}
+
+impl Captures {
+    /// Begins both files of repetition `number` in `folder`.
+    pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let begin = |end: &str, what: &str| {
+            let file = File::create(folder.join(format!("{number:04}-{end}.pcapng")))?;
+            let interface = Interface { name: end, description: what };
+            Capture::create(file, "simulated by airpath; headers only, payload is not kept", interface)
+        };
+        Ok(Self {
+            server: begin("server", "at the servers, behind the fixed network")?,
+            mobile: begin("mobile", "at the mobiles, above the radio")?,
+            failure: None,
+        })
+    }
+
+    /// Adds a packet that `side` sends or gets. After an error nothing more is written; [`Self::finish`]
+    /// returns it.
+    pub fn record(&mut self, side: Side, now: Instant, direction: Direction, packet: &Packet, body: &Body) {
+        if self.failure.is_some() {
+            return;
+        }
+        let capture = match side {
+            Side::Server => &mut self.server,
+            Side::Mobile => &mut self.mobile,
+        };
+        let (source, destination) = match direction {
+            Direction::Down => (SERVER, address(packet.user)),
+            Direction::Up => (address(packet.user), SERVER),
+        };
+        let envelope = Envelope { time: now, source, destination, ecn: packet.ecn };
+        let written = match body {
+            Body::Segment(segment) => capture.tcp(envelope, &segment.header, segment.length),
+            Body::Datagram { .. } => {
+                let port = |index: u32| 49_152 + (index % 16_384) as u16;
+                let ports = Ports { source: port(packet.flow.0), destination: port(packet.flow.0) };
+                capture.udp(envelope, ports, packet.size - HEADERS)
+            }
+            Body::Echo { sequence, reply, .. } => {
+                let echo = IcmpEcho { reply: *reply, identifier: packet.flow.0 as u16, sequence: *sequence as u16 };
+                capture.icmp_echo(envelope, echo, packet.size - IPV4_HEADER - IcmpEcho::LENGTH as u32)
+            }
+        };
+        self.failure = written.err();
+    }
+
+    /// Ends both files.
+    pub fn finish(self) -> io::Result<()> {
+        self.failure.map_or(Ok(()), Err)?;
+        self.server.finish()?;
+        self.mobile.finish()
+    }
+}
+
+/// A mobile's address, from a block for private use (RFC 1918).
+fn address(user: UserId) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + u32::from(user.0))
+}

@@ -1,0 +1,132 @@
+//! The contracts of ARCHITECTURE.md, held by whole runs of scenarios drawn at random.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use airpath_core::{Direction, Event, Memory, Seed, Sink};
+use airpath_scenario::Scenario;
+use airpath_sim::{Ended, Setup};
+use proptest::prelude::*;
+
+/// A run's log, how it ended, and what each hop counted.
+struct Run {
+    log: Memory,
+    ended: Ended,
+    under_way: u64,
+    tallies: Vec<airpath_core::Tally>,
+}
+
+fn run(text: &str, repetition: u64) -> Run {
+    let scenario = Scenario::read(text, "test", Path::new(""), &[]).expect("a valid scenario");
+    let mut log = Memory::default();
+    let setup = Setup::new(&scenario, Seed { seed: scenario.seed, repetition }).expect("a scenario that can be built");
+    let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
+    let ended = simulation.run(&AtomicBool::new(false));
+    let under_way = simulation.under_way();
+    let tallies =
+        simulation.hops().flat_map(|(_, hop)| Direction::BOTH.map(|direction| hop.tally(direction))).collect();
+    drop(simulation);
+    Run { log, ended, under_way, tallies }
+}
+
+prop_compose! {
+    fn scenario()(
+        preset in prop::sample::select(vec!["umts-dch-384", "umts-dch-64", "hs-dsch-384", "hs-dsch-360", "hsdpa-cell-abc"]),
+        profile in prop::sample::select(vec!["ns2-newreno", "windows-xp", "linux-2.4", "linux-6"]),
+        bler in prop::sample::select(vec![0.0, 0.01, 0.1, 0.3]),
+        loss in prop::sample::select(vec![0.0, 0.01, 0.05]),
+        queue in 3u32..60,
+        kilobytes in 1u64..200,
+        mobiles in 1u16..4,
+        seed in 0u64..1_000_000,
+        upload: bool,
+        probes: bool,
+    ) -> String {
+        let class = if preset == "hsdpa-cell-abc" { "class = \"b\"" } else { "" };
+        let mut text = format!(
+            "format = 1\nseed = {seed}\nduration = \"300 s\"\n\
+             [fixed]\nrate = \"10 Mbit/s\"\ndelay = \"50 ms\"\nloss = {loss}\nqueue = {{ packets = {queue} }}\n\
+             [bearer]\npreset = \"{preset}\"\nbler = {bler}\n\
+             [tcp]\nprofile = \"{profile}\"\n\
+             [[mobile]]\nname = \"m\"\ncount = {mobiles}\n{class}\n\
+             [[flow]]\nkind = \"download\"\nbytes = \"{kilobytes} kB\"\nrequest = \"300 B\"\nstagger = \"30 ms\"\n",
+        );
+        if upload {
+            text += "[[flow]]\nkind = \"upload\"\nbytes = \"20 kB\"\n";
+        }
+        if probes {
+            text += "[[flow]]\nkind = \"ping\"\ninterval = \"200 ms\"\nrequests = 20\n\
+                     [[flow]]\nkind = \"datagrams\"\ndirection = \"down\"\nrate = \"50 kbit/s\"\nsize = 200\nduration = \"5 s\"\n";
+        }
+        text
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn packets_are_conserved_and_every_flow_ends(text in scenario()) {
+        let run = run(&text, 0);
+        prop_assert_eq!(run.ended, Ended::Finished);
+        for tally in &run.tallies {
+            prop_assert!(tally.is_conserved(), "{:?}", tally);
+        }
+        let inside: u64 = run.tallies.iter().map(|tally| tally.queued.packets).sum();
+        prop_assert_eq!(inside, run.under_way, "what hops hold is what was sent and has not ended");
+    }
+
+    #[test]
+    fn the_same_scenario_and_seed_give_the_same_log(text in scenario()) {
+        let (first, again, other) = (run(&text, 0), run(&text, 0), run(&text, 1));
+        prop_assert_eq!(&first.log, &again.log);
+        let chance = text.contains("loss = 0.05") && text.contains("bler = 0.3");
+        prop_assert!(!chance || first.log != other.log, "another repetition has other chances");
+    }
+
+    #[test]
+    fn the_resolved_scenario_gives_the_same_run(text in scenario()) {
+        let resolved = Scenario::read(&text, "test", Path::new(""), &[]).expect("valid").to_toml();
+        prop_assert_eq!(&run(&text, 0).log, &run(&resolved, 0).log, "{}", resolved);
+    }
+
+    #[test]
+    fn the_events_of_a_component_are_in_order(text in scenario()) {
+        let mut last = std::collections::BTreeMap::new();
+        for (time, at, event) in run(&text, 0).log.events {
+            // A bearer's directions are independent of each other, and so are its kinds of events.
+            let lane = match event {
+                Event::Packet(packet) => (at, 0, packet.direction as u8, packet.step.name()),
+                Event::Radio(radio) => (at, 1, radio.direction as u8, ""),
+                Event::Tcp(tcp) => (at, 2, tcp.direction as u8, ""),
+                Event::App(_) => (at, 3, 0, ""),
+            };
+            let before = last.insert(lane, time);
+            prop_assert!(before.is_none_or(|before| before <= time), "{:?} at {} after {:?}", lane, time, before);
+        }
+    }
+}
+
+/// Chance elsewhere is not disturbed when a component is added: contract 5.
+#[test]
+fn another_mobile_does_not_change_the_draws_of_the_first() {
+    let text = |more: &str| {
+        format!(
+            "format = 1\nseed = 3\n[bearer]\npreset = \"umts-dch-384\"\nbler = 0.2\n[tcp]\nprofile = \"linux-6\"\n\
+             [fixed]\ndelay = \"20 ms\"\n[[mobile]]\nname = \"first\"\n{more}\
+             [[flow]]\nkind = \"download\"\nbytes = \"200 kB\"\nmobile = \"first\"\n"
+        )
+    };
+    let radio = |text: &str| -> Vec<_> {
+        let events = run(text, 0).log.events;
+        events
+            .into_iter()
+            .filter(|(.., event)| matches!(event, Event::Radio(_)))
+            .map(|(time, _, event)| (time, event))
+            .collect()
+    };
+    let alone = radio(&text(""));
+    let together = radio(&text("[[mobile]]\nname = \"second\"\ncount = 2\n"));
+    assert!(alone.len() > 100);
+    assert_eq!(alone, together);
+}
