@@ -174,6 +174,20 @@ pub enum TcpTrigger {
 }
 
 impl TcpTrigger {
+    /// All triggers, in the order of their declaration.
+    pub const ALL: [Self; 10] = [
+        Self::Established,
+        Self::Ack,
+        Self::FastRetransmit,
+        Self::RecoveryEnd,
+        Self::Timeout,
+        Self::TailProbe,
+        Self::Undo,
+        Self::WindowProbe,
+        Self::CongestionExperienced,
+        Self::Closed,
+    ];
+
     /// The name under which it is logged.
     pub const fn name(self) -> &'static str {
         match self {
@@ -473,6 +487,13 @@ impl Tally {
         self.delivered.add(packet);
     }
 
+    /// Takes back a delivery: the packet is still inside after all.
+    #[inline]
+    pub fn recall(&mut self, packet: &Packet) {
+        self.delivered.take(packet);
+        self.queued.add(packet);
+    }
+
     /// Counts a packet out as lost.
     #[inline]
     pub fn lose(&mut self, packet: &Packet, cause: DropCause) {
@@ -571,6 +592,13 @@ mod tests {
         assert_eq!((both.offered.packets, both.dropped_total().bytes), (6, 200));
         for (index, cause) in DropCause::ALL.into_iter().enumerate() {
             assert_eq!(index, cause as usize, "the order of ALL is that of the counters");
+        }
+    }
+
+    #[test]
+    fn all_triggers_are_in_order() {
+        for (index, trigger) in TcpTrigger::ALL.into_iter().enumerate() {
+            assert_eq!(index, trigger as usize, "the order of ALL is that of the declaration");
         }
     }
 }

@@ -1,5 +1,37 @@
 //! Technology-free links: rate, delay, loss, queues, recorded links, and their composition.
 //!
+//! | module | what |
+//! | --- | --- |
+//! | [`config`] | what a scenario says of one direction of a link, and what is wrong with it |
+//! | [`path`] | the link that is made of it: queue, transmitter, loss and delay in one |
+//! | [`duplex`](mod@duplex) | a bearer of two links |
+//! | [`chain`] | links in series |
+//! | [`queue`], [`loss`], [`delay`], [`recorded`] | the mechanisms, each with its parameters |
+//! | `testing` | checks of the contracts below (feature `testing`) |
+//!
+//! ```
+//! use airpath_core::{Bitrate, Cx, Instant, Packet, Seed, Span};
+//! use airpath_link::{Config, Link, Path, queue::Queue};
+//!
+//! let config = Config {
+//!     rate: Some(Bitrate::from_bps(10_000_000)),
+//!     queue: Some(Queue::of_packets(100)),
+//!     delay: Span::from_millis(110).into(),
+//!     ..Config::default()
+//! };
+//! let mut path = Path::new(&config, Seed::new(1), "fixed/down")?;
+//!
+//! let mut lost = Vec::new();
+//! let mut cx = Cx::new(None, &mut lost, Default::default());
+//! # use airpath_core::{Ecn, FlowId, Slot, UserId};
+//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+//! path.push(Instant::ZERO, packet, &mut cx);
+//! let due = Instant::ZERO + Span::from_micros(1_200 + 110_000);
+//! assert_eq!(path.next_wakeup(), Some(due));
+//! assert_eq!(path.pop(due, &mut cx).map(|departure| departure.due), Some(due));
+//! # Ok::<(), airpath_link::ConfigError>(())
+//! ```
+//!
 //! Two contracts stand here, for every link and bearer under both clocks. [`Link`] goes one way;
 //! [`Bearer`] is both directions with one radio state. Their rules:
 //!
@@ -14,10 +46,26 @@
 //! - Packets that are lost go to [`Cx::drop_packet`], with the exact time of the loss. A packet that
 //!   `push` answers with [`Admission::Dropped`] went there too.
 
+pub mod chain;
+pub mod config;
+pub mod delay;
+pub mod duplex;
+pub mod loss;
+pub mod path;
+pub mod queue;
+mod rate;
+pub mod recorded;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod transmitter;
 
 use airpath_core::{Cx, Direction, DropCause, Instant, Packet, RadioTotals, Tally, UserId};
+
+pub use chain::Chain;
+pub use config::{Config, ConfigError, Plan};
+pub use duplex::{Duplex, duplex};
+pub use path::Path;
+pub use recorded::{Recording, RecordingError};
 
 /// What became of a packet that was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

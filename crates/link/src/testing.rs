@@ -4,20 +4,23 @@
 //! A check takes a closure that makes the bearer afresh, and traffic to put on it; it panics with
 //! what went wrong, so it serves in a plain test and inside a property test alike:
 //!
-//! ```no_run
-//! # use airpath_core::{Instant, Direction};
-//! # use airpath_link::testing::{Traffic, contracts};
-//! # fn make_bearer() -> Box<dyn airpath_link::Bearer> { unimplemented!() }
+//! ```
+//! use airpath_core::{Direction, Instant, Seed, Span};
+//! use airpath_link::testing::{Traffic, contracts};
+//! use airpath_link::{Config, duplex};
+//!
+//! let config = Config { delay: Span::from_millis(20).into(), ..Config::default() };
 //! let traffic = Traffic { packets: 50, directions: &Direction::BOTH, ..Traffic::default() }.arrivals(7);
-//! contracts(make_bearer, &traffic, Instant::from_nanos(60_000_000_000));
+//! let horizon = Instant::ZERO + Span::from_secs(60);
+//! contracts(|| duplex(&config, &config, Seed::new(1), "fixed").unwrap(), &traffic, horizon);
 //! ```
 //!
 //! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are for
 //! those that promise it. [`OneWay`] makes a bearer of a link.
 
 use airpath_core::{
-    ComponentId, Count, Cx, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet, PacketStep,
-    Seed, Sink, Slot, Span, Stream, Tally, UserId,
+    ComponentId, Count, Cx, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet, PacketEvent,
+    PacketStep, Seed, Sink, Slot, Span, Stream, Tally, UserId,
 };
 
 use crate::{Admission, Bearer, Departure, Link};
@@ -210,7 +213,8 @@ pub fn order_kept<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon
 /// - departures come in the order of their `due`, and not after `now`;
 /// - once `pop` has said `None`, the next wake-up lies ahead; and, polled on time, no departure is
 ///   earlier than the wake-up that was asked for;
-/// - the events tell the same: `Queued` with each admission, `Delivered` at each `due`, `Dropped` with each loss.
+/// - the events tell the same: `Queued` with each admission, `Delivered` at each `due`, `Dropped` with each loss;
+///   and, polled on time, they come in the order of their times.
 ///
 /// # Panics
 /// If any of this is not so.
@@ -226,11 +230,17 @@ struct Driver<'a, B> {
     now: Instant,
     /// What became of each packet, by id.
     fates: Vec<Fate>,
+    /// When and which way each packet was reported as queued, by id.
+    queued: Vec<Option<(Instant, Direction)>>,
+    /// What was reported of each packet's delivery, by id.
+    delivered: Vec<Option<(Direction, Departure)>>,
     departures: Vec<(Direction, Departure)>,
     dropped: Vec<Dropped>,
     /// Those of `dropped` that are already checked.
     drops_seen: usize,
     log: Memory,
+    /// Those of the log's events that are already checked.
+    events_seen: usize,
     /// Whether anyone takes the events.
     listening: bool,
     counts: [Tally; 2],
@@ -256,10 +266,13 @@ impl<'a, B: Bearer> Driver<'a, B> {
             stream: Seed::new(seed).stream("testing/polling"),
             now: Instant::ZERO,
             fates: vec![Fate::Ahead; arrivals.len()],
+            queued: vec![None; arrivals.len()],
+            delivered: vec![None; arrivals.len()],
             departures: Vec::new(),
             dropped: Vec::new(),
             drops_seen: 0,
             log: Memory::default(),
+            events_seen: 0,
             listening: true,
             counts: [Tally::default(); 2],
         }
@@ -316,24 +329,22 @@ impl<'a, B: Bearer> Driver<'a, B> {
 
     fn push(&mut self, arrival: &Arrival) {
         let (packet, way) = (arrival.packet, arrival.direction);
-        let (events, drops) = (self.log.events.len(), self.dropped.len());
+        let drops = self.dropped.len();
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
         let mut cx = Cx::new(sink, &mut self.dropped, ComponentId(0));
         let admission = self.bearer.push(arrival.at, way, packet, &mut cx);
         assert_eq!(self.fates[packet.id as usize], Fate::Ahead, "the ids of arrivals are their indices");
         self.fates[packet.id as usize] = Fate::Inside;
         self.counts[way as usize].offer(&packet);
-        let queued = self.log.events[events..].iter().any(|(time, _, event)| {
-            matches!(event, Event::Packet(event) if event.packet.id == packet.id
-                && matches!(event.step, PacketStep::Queued { .. }))
-                && *time == arrival.at
-        });
+        self.read_log();
+        let queued = self.queued[packet.id as usize];
         match admission {
-            Admission::Queued => {
-                assert!(queued || !self.listening, "{packet:?} was admitted without an event at that time")
-            }
+            Admission::Queued => assert!(
+                !self.listening || queued == Some((arrival.at, way)),
+                "{packet:?} was admitted, but not reported as queued at that time"
+            ),
             Admission::Dropped(cause) => {
-                assert!(!queued, "{packet:?} was dropped but reported as queued");
+                assert_eq!(queued, None, "{packet:?} was dropped but reported as queued");
                 let dropped = Dropped { time: arrival.at, packet, cause };
                 assert!(self.dropped[drops..].contains(&dropped), "{dropped:?} did not go to the context");
             }
@@ -343,12 +354,12 @@ impl<'a, B: Bearer> Driver<'a, B> {
 
     fn poll(&mut self, now: Instant) {
         loop {
-            let events = self.log.events.len();
             let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
             let mut cx = Cx::new(sink, &mut self.dropped, ComponentId(0));
             let popped = self.bearer.pop(now, &mut cx);
             if let Some((way, departure)) = popped {
-                self.depart(now, way, departure, events);
+                self.read_log();
+                self.depart(now, way, departure);
             }
             self.check();
             if popped.is_none() {
@@ -360,23 +371,37 @@ impl<'a, B: Bearer> Driver<'a, B> {
         self.now = now;
     }
 
-    fn depart(&mut self, now: Instant, way: Direction, departure: Departure, events: usize) {
+    fn depart(&mut self, now: Instant, way: Direction, departure: Departure) {
         let Departure { due, packet } = departure;
         assert!(due <= now, "polled at {now}, but {departure:?}");
         if let Some((_, last)) = self.departures.last() {
             assert!(last.due <= due, "{departure:?} comes after {last:?}");
         }
-        let reported = || {
-            self.log.events[events..].iter().any(|(time, _, event)| {
-                *time == due
-                    && matches!(event, Event::Packet(event)
-                    if event.step == PacketStep::Delivered && event.packet == packet && event.direction == way)
-            })
-        };
-        assert!(!self.listening || reported(), "{departure:?} was not reported as delivered");
+        assert!(
+            !self.listening || self.delivered[packet.id as usize] == Some((way, departure)),
+            "{departure:?} was not reported as delivered"
+        );
         self.take_out(way, &packet, due);
         self.counts[way as usize].deliver(&packet);
         self.departures.push((way, departure));
+    }
+
+    /// Takes in what was reported since the last call.
+    fn read_log(&mut self) {
+        for (time, _, event) in &self.log.events[self.events_seen..] {
+            let Event::Packet(PacketEvent { step, direction, packet }) = *event else { continue };
+            let id = packet.id as usize;
+            let twice = match step {
+                PacketStep::Queued { .. } => self.queued[id].replace((*time, direction)).is_some(),
+                PacketStep::Delivered => {
+                    self.delivered[id].replace((direction, Departure { due: *time, packet })).is_some()
+                }
+                // Checked at the end against what was handed back; the others are not a bearer's.
+                _ => false,
+            };
+            assert!(!twice, "{} was reported twice of {packet:?}", step.name());
+        }
+        self.events_seen = self.log.events.len();
     }
 
     /// Marks a packet as gone, having checked that it was inside and is still what it was.
@@ -406,6 +431,11 @@ impl<'a, B: Bearer> Driver<'a, B> {
     }
 
     fn outcome(self, horizon: Instant) -> Outcome {
+        if let Polling::OnTime = self.polling {
+            let packets = self.log.events.iter().filter(|(_, _, event)| matches!(event, Event::Packet(_)));
+            let ordered = packets.is_sorted_by_key(|(time, ..)| *time);
+            assert!(ordered, "polled on time, the packets' events are not in the order of their times");
+        }
         let lost_in_log = self
             .log
             .events

@@ -145,7 +145,7 @@ fn a_missing_event_is_found() {
 }
 
 #[test]
-#[should_panic(expected = "was not inside")]
+#[should_panic(expected = "reported twice")]
 fn a_duplicate_is_found() {
     check(Fault::Duplicates);
 }

@@ -1,0 +1,105 @@
+//! What a packet costs on a link: pushed, popped and the wake-up asked for, with no listener. The
+//! load is a full transmitter behind a standing queue: one packet in, one out.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use airpath_core::{
+    Bitrate, ComponentId, Cx, Direction, Ecn, FlowId, Instant, Packet, Probability, Seed, Slot, Span, UserId,
+};
+use airpath_link::delay::{Delay, Distribution};
+use airpath_link::loss::Loss;
+use airpath_link::queue::{Discipline, Queue};
+use airpath_link::{Bearer, Config, Duplex, Link, Plan, Recording};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+const PACKETS: u64 = 10_000;
+/// The time of 1500 bytes at 1 Gbit/s.
+const GAP: Span = Span::from_micros(12);
+
+fn packet(id: u64) -> Packet {
+    Packet { id, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(id as u32) }
+}
+
+/// Packets through the link at its rate, after 1000 that make a queue and fill the delay.
+fn one_way(criterion: &mut Criterion, name: &str, plan: &Plan) {
+    let mut link = plan.path(Seed::new(1), name);
+    let mut lost = Vec::new();
+    let mut now = Instant::ZERO;
+    let mut id = 0;
+    let mut step = |link: &mut airpath_link::Path, lost: &mut Vec<_>| {
+        let mut cx = Cx::new(None, lost, ComponentId(0));
+        now += GAP;
+        link.push(now, packet(id), &mut cx);
+        id += 1;
+        while let Some(departure) = link.pop(now, &mut cx) {
+            black_box(departure);
+        }
+        black_box(link.next_wakeup());
+        lost.clear();
+    };
+    (0..1000).for_each(|_| step(&mut link, &mut lost));
+    let mut group = criterion.benchmark_group("link");
+    group.throughput(Throughput::Elements(PACKETS));
+    group.bench_function(name, |bencher| bencher.iter(|| (0..PACKETS).for_each(|_| step(&mut link, &mut lost))));
+    group.finish();
+}
+
+fn two_ways(criterion: &mut Criterion, plan: &Plan) {
+    let mut bearer: Box<dyn Bearer> = Box::new(Duplex::from_plans(plan, plan, Seed::new(1), "duplex"));
+    let mut lost = Vec::new();
+    let mut now = Instant::ZERO;
+    let mut id = 0;
+    let mut step = |bearer: &mut dyn Bearer| {
+        let mut cx = Cx::new(None, &mut lost, ComponentId(0));
+        now += GAP;
+        for direction in Direction::BOTH {
+            bearer.push(now, direction, packet(id), &mut cx);
+            id += 1;
+        }
+        while let Some(departure) = bearer.pop(now, &mut cx) {
+            black_box(departure);
+        }
+        black_box(bearer.next_wakeup());
+        lost.clear();
+    };
+    (0..1000).for_each(|_| step(bearer.as_mut()));
+    let mut group = criterion.benchmark_group("link");
+    group.throughput(Throughput::Elements(2 * PACKETS));
+    group.bench_function("duplex", |bencher| bencher.iter(|| (0..PACKETS).for_each(|_| step(bearer.as_mut()))));
+    group.finish();
+}
+
+fn links(criterion: &mut Criterion) {
+    let plan = |config: &Config| config.prepare().expect("a sound configuration");
+    let plain = Config {
+        rate: Some(Bitrate::from_bps(1_000_000_000)),
+        queue: Some(Queue::of_packets(1000)),
+        delay: Span::from_millis(5).into(),
+        ..Config::default()
+    };
+    one_way(criterion, "rate-delay", &plan(&plain));
+    let access = Config { delay: plain.delay, ..Config::default() };
+    one_way(criterion, "delay", &plan(&access));
+    let lossy = Config { loss: Loss::Bernoulli(Probability::new(0.01).expect("one percent")), ..plain.clone() };
+    one_way(criterion, "rate-loss-delay", &plan(&lossy));
+    let distribution =
+        Distribution::Normal { mean: Span::from_millis(5), deviation: Span::from_millis(1), minimum: Span::ZERO };
+    let jittery = Config { delay: Delay { distribution, reorder: true }, ..plain.clone() };
+    one_way(criterion, "rate-jitter-reordering", &plan(&jittery));
+    let managed = Queue { discipline: Discipline::CoDel(Default::default()), ..Queue::of_packets(1000) };
+    one_way(criterion, "codel-rate-delay", &plan(&Config { queue: Some(managed), ..plain.clone() }));
+    let millis: Vec<u64> = (0..=1000).flat_map(|millis| [millis; 83]).collect();
+    let recording = Arc::new(Recording::new(&millis).expect("in order"));
+    let recorded = Config { rate: None, ..plain.clone() }.prepare_with(recording).expect("a sound configuration");
+    one_way(criterion, "recorded-delay", &recorded);
+    two_ways(criterion, &plan(&plain));
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(20).measurement_time(std::time::Duration::from_secs(1))
+        .warm_up_time(std::time::Duration::from_millis(300));
+    targets = links
+}
+criterion_main!(benches);

@@ -1,0 +1,85 @@
+//! Links in series.
+
+use airpath_core::{Cx, Dropped, Instant, Packet, Tally};
+
+use crate::{Admission, Departure, Link};
+
+/// Links that a packet crosses one after the other, as one link.
+///
+/// It reports as one: a packet is queued when the first link takes it, with that link's backlog, and
+/// delivered when it leaves the last; a loss is reported wherever it happens.
+#[derive(Clone, Debug)]
+pub struct Chain<L> {
+    links: Vec<L>,
+    /// What was lost between the ends in the call at hand.
+    lost: Vec<Dropped>,
+}
+
+impl<L: Link> Chain<L> {
+    /// These links, first to last.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn new(links: Vec<L>) -> Self {
+        assert!(!links.is_empty(), "a chain has at least one link");
+        Self { links, lost: Vec::new() }
+    }
+
+    /// Moves packets from link to link up to and including `now`, in the order of time.
+    fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        while let Some((wakeup, index)) = self.next_transfer()
+            && wakeup <= now
+        {
+            self.quietly(cx, |links, cx| {
+                while let Some(Departure { due, packet }) = links[index].pop(wakeup, cx) {
+                    links[index + 1].push(due, packet, cx);
+                }
+            });
+        }
+    }
+
+    /// The link that is the next to wake up, and when, but for the last: it is popped from outside.
+    /// Among equals the link that is farther on goes first: it does not wait for the one before.
+    fn next_transfer(&self) -> Option<(Instant, usize)> {
+        let inner = &self.links[..self.links.len() - 1];
+        let wakeups = inner.iter().enumerate().rev();
+        wakeups.filter_map(|(index, link)| link.next_wakeup().map(|wakeup| (wakeup, index))).min_by_key(|(at, _)| *at)
+    }
+
+    /// Calls links in the middle: of what they report, only losses concern those outside.
+    fn quietly(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut [L], &mut Cx<'_>)) {
+        let mut quiet = Cx::new(None, &mut self.lost, cx.at);
+        quiet.direction = cx.direction;
+        call(&mut self.links, &mut quiet);
+        for Dropped { time, packet, cause } in self.lost.drain(..) {
+            cx.drop_packet(time, packet, cause);
+        }
+    }
+}
+
+impl<L: Link> Link for Chain<L> {
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        self.advance(now, cx);
+        self.links[0].push(now, packet, cx)
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+        self.advance(now, cx);
+        self.links.last_mut().and_then(|last| last.pop(now, cx))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.links.iter().filter_map(Link::next_wakeup).min()
+    }
+
+    fn tally(&self) -> Tally {
+        let mut chain = Tally::default();
+        self.links.iter().for_each(|link| chain += link.tally());
+        // What goes from link to link neither comes in nor goes out.
+        if let (Some(first), Some(last)) = (self.links.first(), self.links.last()) {
+            chain.offered = first.tally().offered;
+            chain.delivered = last.tally().delivered;
+        }
+        chain
+    }
+}

@@ -1,0 +1,175 @@
+//! Propagation delay: a fixed time, or one drawn for each packet from a [`Distribution`].
+
+pub mod distribution;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fmt;
+
+use airpath_core::{Instant, Packet, Seed, Span, Stream};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Departure;
+use distribution::Table;
+pub use distribution::{Distribution, DistributionError};
+
+/// The propagation delay of a link. Written as a time, `"110 ms"`, or as a table:
+///
+/// ```toml
+/// delay = { distribution = "normal", mean = "50 ms", deviation = "5 ms", reorder = false }
+/// ```
+///
+/// [`Distribution`] has the distributions and their keys. The draws are independent of each other.
+/// A delay that varies keeps the order of the packets unless `reorder` is set: a packet that would
+/// overtake the one ahead arrives together with it. That makes the mean delay somewhat larger than
+/// the distribution's where packets follow each other closely.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delay {
+    /// The delay of each packet.
+    pub distribution: Distribution,
+    /// Whether packets may overtake each other.
+    pub reorder: bool,
+}
+
+impl Default for Delay {
+    /// No delay.
+    fn default() -> Self {
+        Span::ZERO.into()
+    }
+}
+
+impl From<Span> for Delay {
+    fn from(delay: Span) -> Self {
+        Self { distribution: Distribution::Fixed(delay), reorder: false }
+    }
+}
+
+impl Serialize for Delay {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match Table::new(*self) {
+            Ok(table) => table.serialize(serializer),
+            Err(delay) => delay.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Delay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TimeOrTable;
+        impl<'de> Visitor<'de> for TimeOrTable {
+            type Value = Delay;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a length of time such as \"110 ms\", or a table with a `distribution`")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Delay, E> {
+                text.parse::<Span>().map(Delay::from).map_err(E::custom)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Delay, A::Error> {
+                Table::deserialize(MapAccessDeserializer::new(map))?.try_into().map_err(A::Error::custom)
+            }
+        }
+        deserializer.deserialize_any(TimeOrTable)
+    }
+}
+
+/// The packets that propagate, each with the time at which it arrives.
+#[derive(Clone, Debug)]
+pub struct DelayLine {
+    delay: Delay,
+    stream: Stream,
+    flying: Flying,
+}
+
+/// The order of arrivals is that of entries, or it takes sorting.
+#[derive(Clone, Debug)]
+enum Flying {
+    InOrder(VecDeque<Departure>),
+    /// With the number of packets that ever entered: among equals, first in, first out.
+    Any(BinaryHeap<Reverse<Arrival>>, u64),
+}
+
+impl DelayLine {
+    /// A line of this delay, which draws from the stream `path` of `seed`.
+    pub fn new(delay: Delay, seed: Seed, path: &str) -> Self {
+        let flying = if delay.reorder { Flying::Any(BinaryHeap::new(), 0) } else { Flying::InOrder(VecDeque::new()) };
+        Self { delay, stream: seed.stream(path), flying }
+    }
+
+    /// Lets `packet` in at `sent`; calls come in the order of that time.
+    #[inline]
+    pub fn enter(&mut self, sent: Instant, packet: Packet) {
+        let due = sent + self.delay.distribution.draw(&mut self.stream);
+        match &mut self.flying {
+            Flying::InOrder(flying) => {
+                // Those that have left do not matter: they are not later than `sent`.
+                let due = flying.back().map_or(due, |ahead| due.max(ahead.due));
+                flying.push_back(Departure { due, packet });
+            }
+            Flying::Any(flying, entered) => {
+                flying.push(Reverse(Arrival { due, entry: *entered, packet }));
+                *entered += 1;
+            }
+        }
+    }
+
+    /// Draws the delay of a packet that will never arrive, so that the others' draws do not depend on losses.
+    #[inline]
+    pub fn skip(&mut self) {
+        self.delay.distribution.draw(&mut self.stream);
+    }
+
+    /// When the next packet arrives.
+    #[inline]
+    pub fn next_due(&self) -> Option<Instant> {
+        match &self.flying {
+            Flying::InOrder(flying) => flying.front().map(|departure| departure.due),
+            Flying::Any(flying, _) => flying.peek().map(|Reverse(arrival)| arrival.due),
+        }
+    }
+
+    /// Takes out the next packet that arrives.
+    #[inline]
+    pub fn leave(&mut self) -> Option<Departure> {
+        match &mut self.flying {
+            Flying::InOrder(flying) => flying.pop_front(),
+            Flying::Any(flying, _) => {
+                flying.pop().map(|Reverse(Arrival { due, packet, .. })| Departure { due, packet })
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    due: Instant,
+    entry: u64,
+    packet: Packet,
+}
+
+impl Arrival {
+    const fn key(&self) -> (Instant, u64) {
+        (self.due, self.entry)
+    }
+}
+
+impl PartialEq for Arrival {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Arrival {}
+
+impl PartialOrd for Arrival {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Arrival {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}

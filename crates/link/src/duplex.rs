@@ -1,0 +1,112 @@
+//! Two links that make a bearer.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Cx, Direction, Instant, Packet, Seed, Tally};
+
+use crate::config::{Config, ConfigError, Plan};
+use crate::path::Path;
+use crate::{Admission, Bearer, Departure, Link};
+
+/// A bearer of two links that know nothing of each other, whoever its users are.
+#[derive(Clone, Debug)]
+pub struct Duplex<D, U> {
+    down: D,
+    up: U,
+    /// What has left a link and was not asked for before the next packet was pushed.
+    left: VecDeque<(Direction, Departure)>,
+}
+
+/// The bearer of two configured links. Generator streams are `name/down/…` and `name/up/…` of `seed`.
+///
+/// # Errors
+/// Those of [`Config::prepare`] of either link; to know whose they are, prepare both and use
+/// [`Duplex::from_plans`].
+pub fn duplex(down: &Config, up: &Config, seed: Seed, name: &str) -> Result<Duplex<Path, Path>, ConfigError> {
+    Ok(Duplex::from_plans(&down.prepare()?, &up.prepare()?, seed, name))
+}
+
+impl Duplex<Path, Path> {
+    /// The bearer of two links. Generator streams are `name/down/…` and `name/up/…` of `seed`.
+    pub fn from_plans(down: &Plan, up: &Plan, seed: Seed, name: &str) -> Self {
+        Self::new(down.path(seed, &format!("{name}/down")), up.path(seed, &format!("{name}/up")))
+    }
+}
+
+impl<D: Link, U: Link> Duplex<D, U> {
+    /// The bearer of these two links.
+    pub const fn new(down: D, up: U) -> Self {
+        Self { down, up, left: VecDeque::new() }
+    }
+
+    /// The direction that wakes up next, and when; downlink first among equals.
+    #[inline]
+    fn next(&self) -> Option<(Direction, Instant)> {
+        match (self.down.next_wakeup(), self.up.next_wakeup()) {
+            (Some(down), Some(up)) if up < down => Some((Direction::Up, up)),
+            (Some(down), _) => Some((Direction::Down, down)),
+            (None, Some(up)) => Some((Direction::Up, up)),
+            (None, None) => None,
+        }
+    }
+
+    /// The next packet that left either link at or before `now`: from wake-up to wake-up, so that the
+    /// departures of both come in one order.
+    #[inline]
+    fn step(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        while let Some((direction, wakeup)) = self.next().filter(|(_, wakeup)| *wakeup <= now) {
+            cx.direction = direction;
+            let departure = match direction {
+                Direction::Down => self.down.pop(wakeup, cx),
+                Direction::Up => self.up.pop(wakeup, cx),
+            };
+            if let Some(departure) = departure {
+                return Some((direction, departure));
+            }
+        }
+        None
+    }
+}
+
+impl<D: Link, U: Link> Bearer for Duplex<D, U> {
+    #[inline]
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        // A link is not asked for the time before it was given a packet.
+        while let Some(departure) = self.step(now, cx) {
+            self.left.push_back(departure);
+        }
+        cx.direction = direction;
+        match direction {
+            Direction::Down => self.down.push(now, packet, cx),
+            Direction::Up => self.up.push(now, packet, cx),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        match self.left.pop_front() {
+            Some(departure) => Some(departure),
+            None => self.step(now, cx),
+        }
+    }
+
+    #[inline]
+    fn next_wakeup(&self) -> Option<Instant> {
+        match self.left.front() {
+            Some((_, departure)) => Some(departure.due),
+            None => self.next().map(|(_, wakeup)| wakeup),
+        }
+    }
+
+    fn tally(&self, direction: Direction) -> Tally {
+        let mut tally = match direction {
+            Direction::Down => self.down.tally(),
+            Direction::Up => self.up.tally(),
+        };
+        // What was not handed over is still inside, as seen from outside.
+        for (_, departure) in self.left.iter().filter(|(way, _)| *way == direction) {
+            tally.recall(&departure.packet);
+        }
+        tally
+    }
+}

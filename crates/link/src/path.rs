@@ -1,0 +1,188 @@
+//! The common link: queue, transmitter, loss and delay in one.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Cx, DropCause, Instant, Packet, PacketStep, Seed, Tally};
+
+use crate::config::{Config, ConfigError, Plan};
+use crate::delay::DelayLine;
+use crate::loss::LossProcess;
+use crate::queue::codel::CoDel;
+use crate::queue::drop_tail::DropTail;
+use crate::queue::{Discipline, Limits};
+use crate::transmitter::Transmitter;
+use crate::{Admission, Departure, Link};
+
+/// One direction of a link, as [`Config`] describes it.
+///
+/// The backlog that it reports with each packet that it takes is what is not completely sent: waiting
+/// or in transmission, that packet included. A link without a rate never has any.
+#[derive(Clone, Debug)]
+pub struct Path {
+    queue: Waiting,
+    transmitter: Transmitter,
+    loss: LossProcess,
+    /// Packets that will be lost when they are sent, in the order of these times.
+    losing: VecDeque<(Instant, Packet)>,
+    line: DelayLine,
+    tally: Tally,
+}
+
+#[derive(Clone, Debug)]
+enum Waiting {
+    /// When a packet is sent is known as it comes: nothing is left to do later.
+    DropTail(DropTail),
+    /// Which packet is sent is known when one can be.
+    CoDel(CoDel),
+}
+
+impl Path {
+    /// The link of `config`. Its generator streams are `name/loss` and `name/delay` of `seed`. To make
+    /// many of a kind, see [`Config::prepare`].
+    pub fn new(config: &Config, seed: Seed, name: &str) -> Result<Self, ConfigError> {
+        Ok(config.prepare()?.path(seed, name))
+    }
+
+    pub(crate) fn from_plan(plan: &Plan, seed: Seed, name: &str) -> Self {
+        let config = &plan.config;
+        let queue = config.queue.clone().unwrap_or_default();
+        let limits = Limits::of(&queue);
+        Self {
+            queue: match queue.discipline {
+                Discipline::DropTail => Waiting::DropTail(DropTail::new(limits)),
+                Discipline::CoDel(settings) => Waiting::CoDel(CoDel::new(settings, limits)),
+            },
+            transmitter: Transmitter::new(config.rate, plan.recording.as_ref()),
+            loss: LossProcess::new(config.loss, seed, &format!("{name}/loss")),
+            losing: VecDeque::new(),
+            line: DelayLine::new(config.delay, seed, &format!("{name}/delay")),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Does all that happens inside up to and including `now` but for departures, in the order of time.
+    #[inline]
+    fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        while let Some((ready, start)) = self.next_service()
+            && start <= now
+        {
+            self.lose(start, cx);
+            self.serve(ready, start, cx);
+        }
+        self.lose(now, cx);
+    }
+
+    /// Since when the packet waits that a CoDel queue gives out next, and when it does.
+    #[inline]
+    fn next_service(&self) -> Option<(Instant, Instant)> {
+        match &self.queue {
+            Waiting::DropTail(_) => None,
+            Waiting::CoDel(queue) => queue.head_entered().map(|ready| (ready, self.transmitter.next_start(ready))),
+        }
+    }
+
+    /// Sends the packet that a CoDel queue gives out at `start`, where one waits since `ready`.
+    fn serve(&mut self, ready: Instant, start: Instant, cx: &mut Cx<'_>) {
+        let Waiting::CoDel(queue) = &mut self.queue else { return };
+        let tally = &mut self.tally;
+        let packet = queue.dequeue(start, |packet| {
+            tally.lose(&packet, DropCause::QueueManagement);
+            cx.drop_packet(start, packet, DropCause::QueueManagement);
+        });
+        if let Some(packet) = packet {
+            let (_, end) = self.transmitter.send(ready, packet.size);
+            queue.sending(end, packet.size);
+            self.launch(end, packet);
+        }
+    }
+
+    /// Lets a packet on its way whose last bit is out at `sent`.
+    #[inline]
+    fn launch(&mut self, sent: Instant, packet: Packet) {
+        if self.loss.is_lost() {
+            self.losing.push_back((sent, packet));
+            self.line.skip();
+        } else {
+            self.line.enter(sent, packet);
+        }
+    }
+
+    /// Loses what is to be lost up to and including `now`.
+    #[inline]
+    fn lose(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        while let Some((time, packet)) = self.losing.front().copied()
+            && time <= now
+        {
+            self.losing.pop_front();
+            self.tally.lose(&packet, DropCause::Loss);
+            cx.drop_packet(time, packet, DropCause::Loss);
+        }
+    }
+}
+
+impl Link for Path {
+    #[inline]
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        self.tally.offer(&packet);
+        self.advance(now, cx);
+        let has_room = match &mut self.queue {
+            Waiting::DropTail(queue) => {
+                queue.advance(now);
+                queue.has_room(packet.size)
+            }
+            Waiting::CoDel(queue) => queue.has_room(packet.size),
+        };
+        if !has_room && !self.transmitter.is_free(now) {
+            self.tally.lose(&packet, DropCause::QueueFull);
+            cx.drop_packet(now, packet, DropCause::QueueFull);
+            return Admission::Dropped(DropCause::QueueFull);
+        }
+        match &mut self.queue {
+            Waiting::DropTail(queue) => {
+                let (start, end) = self.transmitter.send(now, packet.size);
+                queue.enter(now, start, end, packet.size);
+                report_queued(now, packet, cx, || queue.backlog(now));
+                self.launch(end, packet);
+                self.lose(now, cx);
+            }
+            Waiting::CoDel(queue) => {
+                queue.enter(now, packet);
+                report_queued(now, packet, cx, || queue.backlog(now));
+                self.advance(now, cx);
+            }
+        }
+        Admission::Queued
+    }
+
+    #[inline]
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+        // What happens after the next departure is left for later, so that events come in order.
+        let until = self.line.next_due().map_or(now, |due| due.min(now));
+        self.advance(until, cx);
+        self.line.next_due().filter(|due| *due <= now)?;
+        let departure = self.line.leave()?;
+        self.tally.deliver(&departure.packet);
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some(departure)
+    }
+
+    #[inline]
+    fn next_wakeup(&self) -> Option<Instant> {
+        let service = self.next_service().map(|(_, start)| start);
+        let loss = self.losing.front().map(|(time, _)| *time);
+        let soonest = [self.line.next_due(), service, loss].map(|time| time.unwrap_or(Instant::FAR_FUTURE));
+        soonest.into_iter().min().filter(|time| *time < Instant::FAR_FUTURE)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+#[inline]
+fn report_queued(now: Instant, packet: Packet, cx: &mut Cx<'_>, backlog: impl FnOnce() -> (u32, u64)) {
+    cx.packet(now, packet, || {
+        let (backlog_packets, backlog_bytes) = backlog();
+        PacketStep::Queued { backlog_packets, backlog_bytes }
+    });
+}

@@ -1,0 +1,177 @@
+//! What waits for the transmitter, and what is done when that is too much.
+
+pub mod codel;
+pub mod drop_tail;
+
+use airpath_core::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+/// The queue in front of a transmitter. Written as a table:
+///
+/// ```toml
+/// queue = { packets = 100 }
+/// queue = { bytes = "64 kB" }
+/// queue = { discipline = "codel", target = "5 ms", interval = "100 ms", ecn = true, packets = 1000 }
+/// ```
+///
+/// Limits are for what waits. The packet in transmission has left the queue, as in Linux, ns-2 and
+/// mahimahi, so that one packet more than `packets` can be inside; and one that finds the
+/// transmitter idle need not wait, however large it is. A packet that exceeds a limit is dropped as it comes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Table", into = "Table")]
+pub struct Queue {
+    /// `packets`: how many may wait, at least one; `None`: any number.
+    pub packets: Option<u32>,
+    /// `bytes`: how many bytes may wait, IP headers included, at least one; `None`: any number.
+    pub bytes: Option<Bytes>,
+    /// `discipline`: what is done before the queue is full.
+    pub discipline: Discipline,
+}
+
+/// How a queue is managed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Discipline {
+    /// `drop-tail`: not at all, the default.
+    #[default]
+    DropTail,
+    /// `codel`, with its keys beside.
+    CoDel(codel::Settings),
+}
+
+/// Why a queue makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueueError {
+    /// No room at all.
+    #[error("a queue with room for no `{key}` loses everything: give at least 1, or leave it out for no limit")]
+    NoRoom {
+        /// `packets` or `bytes`.
+        key: &'static str,
+    },
+    /// CoDel without time.
+    #[error("the `{key}` of codel must be above zero: RFC 8289 recommends 5 ms for `target`, 100 ms for `interval`")]
+    NoTime {
+        /// `target` or `interval`.
+        key: &'static str,
+    },
+    /// A key of another discipline.
+    #[error("a drop-tail queue has no `{key}`: remove it, or set `discipline = \"codel\"`")]
+    Foreign {
+        /// The key.
+        key: &'static str,
+    },
+}
+
+impl Queue {
+    /// A drop-tail queue for this number of packets.
+    pub fn of_packets(packets: u32) -> Self {
+        Self { packets: Some(packets), ..Self::default() }
+    }
+
+    /// A drop-tail queue for this number of bytes.
+    pub fn of_bytes(bytes: Bytes) -> Self {
+        Self { bytes: Some(bytes), ..Self::default() }
+    }
+
+    /// Whether the parameters make sense together.
+    pub fn check(&self) -> Result<(), QueueError> {
+        if self.packets == Some(0) {
+            return Err(QueueError::NoRoom { key: "packets" });
+        }
+        if self.bytes == Some(Bytes::ZERO) {
+            return Err(QueueError::NoRoom { key: "bytes" });
+        }
+        match &self.discipline {
+            Discipline::DropTail => Ok(()),
+            Discipline::CoDel(settings) if settings.target.is_zero() => Err(QueueError::NoTime { key: "target" }),
+            Discipline::CoDel(settings) if settings.interval.is_zero() => Err(QueueError::NoTime { key: "interval" }),
+            Discipline::CoDel(_) => Ok(()),
+        }
+    }
+}
+
+/// A queue as a table of a scenario.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(default)]
+    discipline: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<Bytes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ecn: Option<bool>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Name {
+    #[default]
+    DropTail,
+    #[serde(rename = "codel")]
+    CoDel,
+}
+
+impl TryFrom<Table> for Queue {
+    type Error = QueueError;
+
+    fn try_from(table: Table) -> Result<Self, QueueError> {
+        let Table { discipline, packets, bytes, target, interval, ecn } = table;
+        let discipline = match discipline {
+            Name::DropTail => {
+                let given = [("target", target.is_some()), ("interval", interval.is_some()), ("ecn", ecn.is_some())];
+                if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+                    return Err(QueueError::Foreign { key });
+                }
+                Discipline::DropTail
+            }
+            Name::CoDel => {
+                let default = codel::Settings::default();
+                Discipline::CoDel(codel::Settings {
+                    target: target.unwrap_or(default.target),
+                    interval: interval.unwrap_or(default.interval),
+                    ecn: ecn.unwrap_or(default.ecn),
+                })
+            }
+        };
+        let queue = Self { packets, bytes, discipline };
+        queue.check()?;
+        Ok(queue)
+    }
+}
+
+impl From<Queue> for Table {
+    fn from(queue: Queue) -> Self {
+        let Queue { packets, bytes, discipline } = queue;
+        let (discipline, target, interval, ecn) = match discipline {
+            Discipline::DropTail => (Name::DropTail, None, None, None),
+            Discipline::CoDel(codel::Settings { target, interval, ecn }) => {
+                (Name::CoDel, Some(target), Some(interval), Some(ecn))
+            }
+        };
+        Self { discipline, packets, bytes, target, interval, ecn }
+    }
+}
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Limits {
+    pub fn of(queue: &Queue) -> Self {
+        Self { packets: queue.packets.map_or(u64::MAX, u64::from), bytes: queue.bytes.map_or(u64::MAX, Bytes::get) }
+    }
+
+    /// Whether a packet of `size` bytes fits behind so many packets and bytes.
+    #[inline]
+    pub const fn admit(&self, packets: usize, bytes: u64, size: u32) -> bool {
+        (packets as u64) < self.packets && bytes.saturating_add(size as u64) <= self.bytes
+    }
+}

@@ -1,0 +1,185 @@
+//! CoDel (RFC 8289): packets are dropped, or marked, when they leave the queue, at a rate that grows
+//! until the time they waited falls below a target.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Ecn, Instant, Packet, Span};
+
+use super::Limits;
+
+/// The parameters of CoDel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The waiting time that is acceptable as a standing queue (RFC 8289 §4). Default: 5 ms.
+    pub target: Span,
+    /// About the round trip of the slowest flow; how long the target must be exceeded before anything
+    /// is done (RFC 8289 §4). Default: 100 ms.
+    pub interval: Span,
+    /// Whether packets of ECN-capable transports are marked instead of dropped, as Linux does it: one
+    /// mark takes the place of one drop. Default: `false`.
+    pub ecn: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        // The constants of RFC 8289 §5.
+        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: false }
+    }
+}
+
+/// The queue and the state of its control loop. The names are those of RFC 8289 §5.
+#[derive(Clone, Debug)]
+pub(crate) struct CoDel {
+    settings: Settings,
+    limits: Limits,
+    queue: VecDeque<Entry>,
+    bytes: u64,
+    /// Until when the last packet given out is being sent, and its size.
+    sending: (Instant, u32),
+    /// The largest packet seen: a backlog of no more than that is no standing queue.
+    maximum_packet: u32,
+    /// When the waiting time will have exceeded the target for an interval; `None` while it does not.
+    first_above: Option<Instant>,
+    dropping: bool,
+    /// When to drop next, while dropping.
+    drop_next: Instant,
+    /// Drops since dropping began; the rate grows with its square root.
+    count: u32,
+    /// `count` when dropping began last.
+    last_count: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    entered: Instant,
+    packet: Packet,
+}
+
+impl CoDel {
+    pub fn new(settings: Settings, limits: Limits) -> Self {
+        Self {
+            settings,
+            limits,
+            queue: VecDeque::new(),
+            bytes: 0,
+            sending: (Instant::ZERO, 0),
+            maximum_packet: 0,
+            first_above: None,
+            dropping: false,
+            drop_next: Instant::ZERO,
+            count: 0,
+            last_count: 0,
+        }
+    }
+
+    /// Whether a packet of `size` bytes may wait.
+    pub fn has_room(&self, size: u32) -> bool {
+        self.limits.admit(self.queue.len(), self.bytes, size)
+    }
+
+    /// Takes a packet, which waits from now on.
+    pub fn enter(&mut self, now: Instant, packet: Packet) {
+        self.bytes += u64::from(packet.size);
+        self.queue.push_back(Entry { entered: now, packet });
+    }
+
+    /// Since when the packet at the head waits.
+    pub fn head_entered(&self) -> Option<Instant> {
+        self.queue.front().map(|entry| entry.entered)
+    }
+
+    /// Notes that the packet that was given out will be completely sent at `end`.
+    pub fn sending(&mut self, end: Instant, size: u32) {
+        self.sending = (end, size);
+    }
+
+    /// Packets and bytes that are not completely sent.
+    pub fn backlog(&self, now: Instant) -> (u32, u64) {
+        let (end, size) = self.sending;
+        let (packets, bytes) = if end > now { (1, u64::from(size)) } else { (0, 0) };
+        (self.queue.len() as u32 + packets, self.bytes + bytes)
+    }
+
+    /// The packet to send at `now`, which may be marked; `dropped` is called for those that are
+    /// dropped on the way to it (RFC 8289 §5.5).
+    pub fn dequeue(&mut self, now: Instant, mut dropped: impl FnMut(Packet)) -> Option<Packet> {
+        let mut head = self.take(now);
+        if self.dropping {
+            if !head.ok_to_drop {
+                self.dropping = false;
+            }
+            while self.dropping && now >= self.drop_next {
+                self.count += 1;
+                if let Some(marked) = self.mark(head.packet) {
+                    self.drop_next = self.control_law(self.drop_next);
+                    return Some(marked);
+                }
+                head.packet.into_iter().for_each(&mut dropped);
+                head = self.take(now);
+                if head.ok_to_drop {
+                    self.drop_next = self.control_law(self.drop_next);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if head.ok_to_drop {
+            match self.mark(head.packet) {
+                Some(marked) => head.packet = Some(marked),
+                None => {
+                    head.packet.into_iter().for_each(&mut dropped);
+                    head = self.take(now);
+                }
+            }
+            self.dropping = true;
+            // If dropping ended not long ago, the rate that controlled the queue then is a good one to begin with.
+            let recently = now.since(self.drop_next) < self.settings.interval.saturating_mul(16);
+            let delta = self.count - self.last_count;
+            self.count = if delta > 1 && recently { delta } else { 1 };
+            self.drop_next = self.control_law(now);
+            self.last_count = self.count;
+        }
+        head.packet
+    }
+
+    /// Takes the packet at the head, and finds whether the waiting time has been above the target for
+    /// an interval (RFC 8289 §5.6).
+    fn take(&mut self, now: Instant) -> Head {
+        let Some(Entry { entered, packet }) = self.queue.pop_front() else {
+            self.first_above = None;
+            return Head { packet: None, ok_to_drop: false };
+        };
+        self.bytes -= u64::from(packet.size);
+        self.maximum_packet = self.maximum_packet.max(packet.size);
+        let below = now.since(entered) < self.settings.target || self.bytes <= u64::from(self.maximum_packet);
+        let ok_to_drop = match self.first_above {
+            _ if below => {
+                self.first_above = None;
+                false
+            }
+            None => {
+                self.first_above = Some(now + self.settings.interval);
+                false
+            }
+            Some(first_above) => now >= first_above,
+        };
+        Head { packet: Some(packet), ok_to_drop }
+    }
+
+    /// The packet marked, if it is to be marked rather than dropped.
+    fn mark(&self, packet: Option<Packet>) -> Option<Packet> {
+        packet
+            .filter(|packet| self.settings.ecn && packet.ecn.is_capable())
+            .map(|packet| Packet { ecn: Ecn::Ce, ..packet })
+    }
+
+    /// Drops follow each other at the interval divided by the square root of their number (RFC 8289 §5.6).
+    fn control_law(&self, after: Instant) -> Instant {
+        // The square root and quotient of IEEE 754 are exact to the last bit, the same everywhere.
+        after + Span::from_nanos((self.settings.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)
+    }
+}
+
+struct Head {
+    packet: Option<Packet>,
+    ok_to_drop: bool,
+}

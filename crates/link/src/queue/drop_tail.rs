@@ -1,0 +1,72 @@
+//! Drop-tail: first in, first out, and what finds no room is dropped.
+//!
+//! Nothing that comes later changes when a packet is sent, so that is known as it comes in, and the
+//! queue need not hold the packets: it remembers until when each of them waits.
+
+use std::collections::VecDeque;
+
+use airpath_core::Instant;
+
+use super::Limits;
+
+/// The times and sizes of what waits.
+#[derive(Clone, Debug)]
+pub(crate) struct DropTail {
+    limits: Limits,
+    waiting: VecDeque<Entry>,
+    waiting_bytes: u64,
+    /// What was sent last, or is being sent.
+    last: Entry,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: Instant,
+    end: Instant,
+    size: u32,
+}
+
+impl DropTail {
+    pub fn new(limits: Limits) -> Self {
+        let last = Entry { start: Instant::ZERO, end: Instant::ZERO, size: 0 };
+        Self { limits, waiting: VecDeque::new(), waiting_bytes: 0, last }
+    }
+
+    /// Lets go of the packets whose transmission has begun.
+    #[inline]
+    pub fn advance(&mut self, now: Instant) {
+        while let Some(entry) = self.waiting.front()
+            && entry.start <= now
+        {
+            self.last = *entry;
+            self.waiting_bytes -= u64::from(entry.size);
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Whether a packet of `size` bytes may wait.
+    #[inline]
+    pub fn has_room(&self, size: u32) -> bool {
+        self.limits.admit(self.waiting.len(), self.waiting_bytes, size)
+    }
+
+    /// Takes a packet whose transmission begins at `start` and is over at `end`.
+    #[inline]
+    pub fn enter(&mut self, now: Instant, start: Instant, end: Instant, size: u32) {
+        let entry = Entry { start, end, size };
+        if start <= now {
+            self.last = entry;
+        } else {
+            self.waiting_bytes += u64::from(size);
+            self.waiting.push_back(entry);
+        }
+    }
+
+    /// Packets and bytes that are not completely sent.
+    #[inline]
+    pub fn backlog(&self, now: Instant) -> (u32, u64) {
+        let sending = self.last.end > now;
+        let size = if sending { u64::from(self.last.size) } else { 0 };
+        (self.waiting.len() as u32 + u32::from(sending), self.waiting_bytes + size)
+    }
+}

@@ -1,0 +1,186 @@
+//! The contracts of links and bearers, on random links, chains and bearers under random traffic.
+
+use std::sync::Arc;
+
+use airpath_core::{Bitrate, Bytes, Direction, Instant, Probability, Seed, Span};
+use airpath_link::delay::{Delay, Distribution};
+use airpath_link::loss::{GilbertElliott, Loss};
+use airpath_link::queue::{Discipline, Queue, codel};
+use airpath_link::testing::{Arrival, OneWay, Polling, Traffic, contracts, drive, idle_sleeps, order_kept};
+use airpath_link::{Bearer, Chain, Config, Duplex, Path, Plan, Recording};
+use proptest::prelude::*;
+
+const HORIZON: Instant = Instant::from_nanos(100_000 * 1_000_000_000);
+
+/// A link, and whether it keeps the order of its packets.
+fn any_plan() -> impl Strategy<Value = Plan> {
+    (any_transmitter(), any_loss(), any_delay()).prop_map(|(transmitter, loss, delay)| {
+        let config = Config { loss, delay, ..Config::default() };
+        match transmitter {
+            Transmitter::Open => config.prepare(),
+            Transmitter::Rate(rate, queue) => Config { rate: Some(rate), queue, ..config }.prepare(),
+            Transmitter::Recorded(millis, queue) => {
+                let recording = Recording::new(&millis).expect("in order");
+                Config { queue, ..config }.prepare_with(Arc::new(recording))
+            }
+        }
+        .expect("a sound configuration")
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Transmitter {
+    Open,
+    Rate(Bitrate, Option<Queue>),
+    Recorded(Vec<u64>, Option<Queue>),
+}
+
+fn any_transmitter() -> impl Strategy<Value = Transmitter> {
+    prop_oneof![
+        1 => Just(Transmitter::Open),
+        // The traffic is about 3 Mbit/s: from hopeless overload to hardly any queue.
+        4 => (100_000u64..20_000_000, any_queue()).prop_map(|(bps, queue)| Transmitter::Rate(Bitrate::from_bps(bps), queue)),
+        2 => (prop::collection::vec(0u64..200, 1..100), any_queue()).prop_map(|(mut millis, queue)| {
+            millis.sort_unstable();
+            millis.push(200);
+            Transmitter::Recorded(millis, queue)
+        }),
+    ]
+}
+
+fn any_queue() -> impl Strategy<Value = Option<Queue>> {
+    let discipline = prop_oneof![
+        Just(Discipline::DropTail),
+        (1u64..20, 1u64..100, any::<bool>()).prop_map(|(target, interval, ecn)| {
+            let (target, interval) = (Span::from_millis(target), Span::from_millis(interval));
+            Discipline::CoDel(codel::Settings { target, interval, ecn })
+        }),
+    ];
+    let bytes = prop::option::of((1u64..60_000).prop_map(Bytes::new));
+    prop::option::of((prop::option::of(1u32..50), bytes, discipline).prop_map(|(packets, bytes, discipline)| Queue {
+        packets,
+        bytes,
+        discipline,
+    }))
+}
+
+fn any_probability() -> impl Strategy<Value = Probability> {
+    (0.0..=1.0).prop_map(|p| Probability::new(p).expect("within range"))
+}
+
+fn any_loss() -> impl Strategy<Value = Loss> {
+    prop_oneof![
+        Just(Loss::default()),
+        (0.0..0.3).prop_map(|p| Loss::Bernoulli(Probability::new(p).expect("within range"))),
+        (any_probability(), 0.01..=1.0, any_probability(), any_probability()).prop_map(|(enter, leave, bad, good)| {
+            Loss::GilbertElliott(GilbertElliott {
+                good_to_bad: enter,
+                bad_to_good: Probability::new(leave).expect("within range"),
+                loss_in_bad: bad,
+                loss_in_good: good,
+            })
+        }),
+    ]
+}
+
+fn any_delay() -> impl Strategy<Value = Delay> {
+    let micros = || (0u64..50_000).prop_map(Span::from_micros);
+    let distribution = prop_oneof![
+        micros().prop_map(Distribution::Fixed),
+        (micros(), micros()).prop_map(|(minimum, more)| Distribution::Uniform { minimum, maximum: minimum + more }),
+        (micros(), micros(), micros()).prop_map(|(minimum, more, deviation)| Distribution::Normal {
+            mean: minimum + more,
+            deviation,
+            minimum
+        }),
+        (micros(), micros()).prop_map(|(minimum, more)| Distribution::Exponential { mean: minimum + more, minimum }),
+        (micros(), micros()).prop_map(|(minimum, more)| {
+            let minimum = minimum + Span::from_nanos(1);
+            Distribution::Pareto { mean: minimum + more + Span::from_nanos(1), minimum }
+        }),
+    ];
+    (distribution, any::<bool>()).prop_map(|(distribution, reorder)| Delay { distribution, reorder })
+}
+
+fn traffic(seed: u64, directions: &'static [Direction]) -> Vec<Arrival> {
+    Traffic { users: 2, directions, ..Traffic::default() }.arrivals(seed)
+}
+
+fn check<B: Bearer>(make: impl Fn() -> B + Copy, arrivals: &[Arrival], keeps_order: bool) {
+    contracts(make, arrivals, HORIZON);
+    idle_sleeps(make, arrivals, HORIZON);
+    if keeps_order {
+        order_kept(make, arrivals, HORIZON);
+    }
+}
+
+fn keeps_order(plan: &Plan) -> bool {
+    !plan.config().delay.reorder
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn every_link_keeps_the_contracts(plan in any_plan(), seed: u64) {
+        let make = || OneWay(plan.path(Seed::new(seed), "link"));
+        check(make, &traffic(seed, &[Direction::Down]), keeps_order(&plan));
+    }
+
+    #[test]
+    fn every_chain_keeps_the_contracts(plans in prop::collection::vec(any_plan(), 1..5), seed: u64) {
+        let make = || OneWay(chain(&plans, seed));
+        check(make, &traffic(seed, &[Direction::Down]), plans.iter().all(keeps_order));
+    }
+
+    #[test]
+    fn every_duplex_keeps_the_contracts(
+        down in any_plan(),
+        up in prop::collection::vec(any_plan(), 1..3),
+        seed: u64,
+    ) {
+        let make = || Duplex::new(down.path(Seed::new(seed), "down"), chain(&up, seed));
+        check(make, &traffic(seed, &Direction::BOTH), keeps_order(&down) && up.iter().all(keeps_order));
+    }
+
+    #[test]
+    fn a_link_is_the_chain_of_its_parts(
+        bps in 100_000u64..20_000_000,
+        queue in any_queue(),
+        loss in any_loss(),
+        micros in 0u64..50_000,
+        seed: u64,
+    ) {
+        let sender = Config { rate: Some(Bitrate::from_bps(bps)), queue, ..Config::default() };
+        let lossy = Config { loss, ..Config::default() };
+        let wire = Config { delay: Span::from_micros(micros).into(), ..Config::default() };
+        let whole = Config { loss, delay: wire.delay, ..sender.clone() };
+        let arrivals = traffic(seed, &[Direction::Down]);
+        // By the same name they draw from the same streams.
+        let path = |config: &Config| Path::new(config, Seed::new(seed), "link").expect("sound");
+        let mut whole = OneWay(path(&whole));
+        let mut parts = OneWay(Chain::new([&sender, &lossy, &wire].map(path).into()));
+        prop_assert_eq!(
+            drive(&mut whole, &arrivals, Polling::OnTime, HORIZON),
+            drive(&mut parts, &arrivals, Polling::OnTime, HORIZON)
+        );
+    }
+
+    #[test]
+    fn losses_do_not_shift_the_draws_of_delays(loss in any_loss(), delay in any_delay(), seed: u64) {
+        // Each delay stands alone when packets may overtake each other.
+        let delay = Delay { reorder: true, ..delay };
+        let arrivals = traffic(seed, &[Direction::Down]);
+        let run = |loss| {
+            let path = Path::new(&Config { loss, delay, ..Config::default() }, Seed::new(seed), "link");
+            drive(&mut OneWay(path.expect("sound")), &arrivals, Polling::OnTime, HORIZON).departures
+        };
+        let all = run(Loss::default());
+        prop_assert!(run(loss).iter().all(|departure| all.contains(departure)));
+    }
+}
+
+fn chain(plans: &[Plan], seed: u64) -> Chain<Path> {
+    let links = plans.iter().enumerate().map(|(index, plan)| plan.path(Seed::new(seed), &format!("link-{index}")));
+    Chain::new(links.collect())
+}
