@@ -1,0 +1,148 @@
+"""One figure of many repetitions or flows: each as a dot, and the mean with its 95 % interval."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.selection import NothingToDrawError, drawn
+from airpath.plot.template import Caption, blank, captioned
+from airpath.plot.thin import scatter
+from airpath.plot.units import bytes_unit, rate_unit, seconds_unit
+from airpath.plot.values import average, largest, numbers
+from airpath.result import Result
+from airpath.study.interval import Interval, mean_interval
+
+ENOUGH = 5
+"""Fewer repetitions than this say too little about their mean; the figure then says so."""
+
+_TITLES = {
+    "duration_s": "Completion time",
+    "throughput_bps": "Throughput",
+    "rtt_mean_s": "Mean round trip",
+    "delay_mean_s": "Mean delay",
+    "retransmitted_packets": "Segments sent again",
+    "timeouts": "Time-outs",
+    "first_byte_s": "Time to the first byte",
+}
+
+
+def compare(
+    results: Result | Sequence[Result],
+    metric: str = "duration_s",
+    *,
+    of: Literal["repetitions", "flows"] = "repetitions",
+) -> go.Figure:
+    """Draw a figure of the flows table over all repetitions or flows: a row a run, its mean with the 95 % interval.
+
+    Args:
+        results: One result, or several to be compared.
+        metric: A column of `Result.flows`, such as `duration_s`, `throughput_bps` or `rtt_mean_s`.
+        of: What each dot is: the mean of a repetition's flows, or a flow of the median repetition.
+
+    Raises:
+        KeyError: The flows have no such column.
+        NothingToDrawError: No flow has a value in it.
+    """
+    runs = drawn(results)
+    samples = [
+        repetition_means(run.result, metric) if of == "repetitions" else _flows(run.flows, metric) for run in runs
+    ]
+    if not any(sample.len() for sample in samples):
+        raise NothingToDrawError(f"no flow has a {metric}")
+    most = max(largest(sample) for sample in samples)
+    scale, unit = _unit(metric, most)
+    title = _TITLES.get(metric, metric.replace("_", " "))
+    figure = blank(96 + 56 * len(runs), x_title=f"{title.lower()} ({unit})" if unit else title.lower(), top=14)
+    notes, words = [], []
+    for run, sample in zip(runs, samples, strict=True):
+        if sample.len() == 0:
+            notes.append(f"{run.label}: no flow has a value.")
+            continue
+        colour = theme.series(run.index)
+        _dots(figure, sample, scale, -run.index, colour)
+        interval = mean_interval(sample.to_list()) if sample.len() > 1 and of == "repetitions" else None
+        if interval is not None:
+            _mean(figure, interval, scale, -run.index, colour)
+            if sample.len() < ENOUGH:
+                notes.append(f"{run.label}: {sample.len()} repetitions are too few to trust the interval.")
+        figure.add_annotation(
+            text=f"<b>{run.label}</b>",
+            x=0,
+            xref="paper",
+            xanchor="left",
+            xshift=4,
+            y=-run.index,
+            yshift=16,
+            yanchor="middle",
+            showarrow=False,
+            font={"size": 12, "color": colour.light},
+        )
+        words.append(f"{run.label}, {_words(sample, interval, scale, unit)}")
+    figure.update_yaxes(
+        range=[0.4 - len(runs), 0.6], showticklabels=False, ticks="", showgrid=False, zeroline=False, showline=False
+    )
+    figure.update_layout(showlegend=False)
+    read = f"Each dot is {'the mean of a repetition' if of == 'repetitions' else 'a flow'}."
+    if of == "repetitions":
+        read += " The diamond is the mean of all, the bar its 95 % interval."
+    return captioned(figure, Caption(title, read, f"{title}: {'; '.join(words)}.", notes))
+
+
+def repetition_means(result: Result, metric: str) -> pl.Series:
+    """Return the mean over the flows of each repetition, of those that have a value.
+
+    Raises:
+        KeyError: The flows have no such column.
+    """
+    flows = result.flows
+    if metric not in flows.columns:
+        raise KeyError(f"flows have no '{metric}'")
+    means = flows.group_by("repetition").agg(pl.col(metric).cast(pl.Float64).mean()).sort("repetition")
+    return means[metric].drop_nulls()
+
+
+def _flows(flows: Sequence[dict[str, object]], metric: str) -> pl.Series:
+    return pl.Series([flow.get(metric) for flow in flows], dtype=pl.Float64).drop_nulls()
+
+
+def _unit(metric: str, largest: float) -> tuple[float, str]:
+    if metric.endswith("_s"):
+        return seconds_unit(largest)
+    if metric.endswith("_bps"):
+        return rate_unit(largest)
+    return bytes_unit(largest) if metric.endswith("bytes") else (1.0, "")
+
+
+def _dots(figure: go.Figure, sample: pl.Series, scale: float, row: float, colour: theme.Colour) -> None:
+    """Draw the values of a row, neighbours at different heights so that they do not hide each other."""
+    ordered = numbers(sample.sort(), scale)
+    heights = [row + 0.09 * (index * 3 % 5 - 2) for index in range(len(ordered))]
+    marker = {"size": 7, "color": f"{colour.light}55", "line": {"width": 1, "color": colour.light}}
+    figure.add_trace(scatter(ordered, heights, mode="markers", marker=marker, hovertemplate="%{x}<extra></extra>"))
+
+
+def _mean(figure: go.Figure, interval: Interval, scale: float, row: float, colour: theme.Colour) -> None:
+    spread = {
+        "type": "data",
+        "symmetric": False,
+        "thickness": 3,
+        "width": 9,
+        "color": colour.light,
+        "array": [(interval.high - interval.mean) * scale],
+        "arrayminus": [(interval.mean - interval.low) * scale],
+    }
+    marker = {"symbol": "diamond", "size": 13, "color": colour.light, "line": {"width": 2, "color": theme.PAGE.light}}
+    mean = interval.mean * scale
+    hover = f"mean {mean:.5g}, {interval.low * scale:.5g} to {interval.high * scale:.5g}<extra>n = {interval.n}</extra>"
+    figure.add_trace(go.Scatter(x=[mean], y=[row], mode="markers", marker=marker, error_x=spread, hovertemplate=hover))
+
+
+def _words(sample: pl.Series, interval: Interval | None, scale: float, unit: str) -> str:
+    mean = average(sample) * scale
+    of = f"mean {mean:.4g} {unit}".strip() + f" of {sample.len():,}"
+    if interval is None:
+        return of
+    return f"{of}, 95 % interval {interval.low * scale:.4g} to {interval.high * scale:.4g}"

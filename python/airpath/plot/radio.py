@@ -1,0 +1,214 @@
+"""The radio's lanes: who uses the air, what is sent again, and which level was in force."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.selection import Drawn, NothingToDrawError, drawn
+from airpath.plot.template import Caption, blank, captioned, ramp
+from airpath.plot.values import largest, smallest
+from airpath.quantities import seconds
+from airpath.result import Result
+
+_CELLS = 500
+"""Most cells of a lane."""
+_MOST_LANES = 48
+_MOST_LETTERS = 11
+_READ = (
+    "A lane a user, from left to right in the time of the plots above. Air time: the share of the time in which the "
+    "user was sent to. Repeated: the share of its PDUs that were sent before. Level: the mean C/I level in force."
+)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A group of lanes, one for each user."""
+
+    title: str
+    value: pl.Expr
+    colours: tuple[theme.Colour, ...]
+    most: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class _Lane:
+    direction: str
+    name: str
+
+
+def radio(results: Result | Sequence[Result], *, repetition: int | None = None, cells: int = _CELLS) -> go.Figure:
+    """Draw the radio's lanes by user: air time used, share of PDUs repeated, and level, on the time axis of the run.
+
+    Args:
+        results: One result, or several, whose lanes then stand under each other.
+        repetition: The repetition; by default the median one.
+        cells: Into how many cells of time a lane is cut at most; no cell is shorter than a TTI.
+
+    Raises:
+        NotLoggedError: A run kept no `radio` table.
+        NothingToDrawError: Nothing was sent over a radio.
+    """
+    runs = drawn(results, repetition)
+    span = max(run.span for run in runs)
+    lanes, frame, notes = _lanes(runs)
+    width = max(span / cells, smallest(frame["duration"]) / 1e9)
+    binned = _binned(frame, width)
+    kinds = _kinds(binned, lanes)
+    height = 18 if len(lanes) <= 12 else 11
+    group = height * len(lanes) + 46
+    figure = blank(70 + group * len(kinds), span=span, top=30)
+    total = group * len(kinds)
+    columns = int(span / width) + 1
+    for number, kind in enumerate(kinds):
+        top = 1 - number * group / total
+        _draw(figure, kind, number, lanes, binned, (columns, width), (top - height * len(lanes) / total, top))
+    figure.update_layout(showlegend=False)
+    last = "" if len(kinds) == 1 else str(len(kinds))
+    figure.update_layout({"xaxis": {"anchor": f"y{last}", "range": [0, span]}})
+    words = "; ".join(_words(lane, frame.filter(lane=index)) for index, lane in enumerate(lanes))
+    notes.append(f"A cell is {seconds(float(f'{width:.3g}'))} long.")
+    return captioned(figure, Caption("Radio", _READ, f"Radio use by user: {words}.", notes))
+
+
+def _lanes(runs: Sequence[Drawn]) -> tuple[list[_Lane], pl.DataFrame, list[str]]:
+    """Return the lanes, the events of all with the number of their lane, and notes."""
+    key = ["component", "direction", "user"]
+    lanes: list[_Lane] = []
+    frames: list[pl.DataFrame] = []
+    found = 0
+    for run in runs:
+        events = run.events("radio").select("t", "duration", *key, "pdus", "repeated", "errored", "level").collect()
+        directions = events["direction"].n_unique()
+        groups = sorted(events.group_by(key), key=lambda group: (*tuple(map(str, group[0][:2])), group[0][2]))
+        found += len(groups)
+        if len(groups) > _MOST_LANES // len(runs):
+            groups = sorted(groups, key=lambda group: -group[1]["duration"].sum())[: _MOST_LANES // len(runs)]
+            groups.sort(key=lambda group: group[0][2])
+        for (_, direction, user), rows in groups:
+            name = run.user(user) + (f" {direction}" if directions > 1 else "")
+            if len(runs) > 1:
+                name = f"{run.label} · {name}" if len(groups) > 1 else run.label
+            frames.append(rows.with_columns(lane=pl.lit(len(lanes), pl.Int64)))
+            lanes.append(_Lane(direction, name))
+    if not lanes:
+        raise NothingToDrawError("nothing was sent over a radio")
+    notes = [f"Of {found} users, the {len(lanes)} that used most air time are drawn."] if found > len(lanes) else []
+    return lanes, pl.concat(frames), notes
+
+
+def _binned(frame: pl.DataFrame, width: float) -> pl.DataFrame:
+    """Return what each lane did in each cell of time."""
+    return frame.group_by("lane", cell=(pl.col("t") / width + 1e-9).floor().cast(pl.Int64)).agg(
+        airtime=pl.col("duration").sum() / 1e9 / width,
+        repeated=pl.col("repeated").sum() / pl.col("pdus").sum(),
+        level=pl.col("level").cast(pl.Float64).mean(),
+    )
+
+
+def _kinds(binned: pl.DataFrame, lanes: Sequence[_Lane]) -> list[_Kind]:
+    """Return the groups of lanes that have anything to show."""
+    upward = all(lane.direction == "up" for lane in lanes)
+    airtime = theme.AIRTIME_UP_RAMP if upward else theme.AIRTIME_RAMP
+    # On parallel channels a user has several TTIs at the same time.
+    full = max(100.0, (binned["airtime"].quantile(0.99) or 0.0) * 100)
+    kinds = [_Kind("air time", pl.col("airtime") * 100, airtime, min(full, 100.0), "%")]
+    if largest(binned["repeated"]) > 0:
+        most = max(5.0, (binned["repeated"].quantile(0.99) or 0.0) * 100)
+        kinds.append(_Kind("repeated PDUs", pl.col("repeated") * 100, theme.REPAIR_RAMP, most, "%"))
+    highest = largest(binned["level"])
+    if highest > 0:
+        kinds.append(_Kind("level", pl.col("level"), theme.LEVEL_RAMP, highest, ""))
+    return kinds
+
+
+def _draw(
+    figure: go.Figure,
+    kind: _Kind,
+    number: int,
+    lanes: Sequence[_Lane],
+    binned: pl.DataFrame,
+    grid: tuple[int, float],
+    domain: tuple[float, float],
+) -> None:
+    columns, width = grid
+    rows = []
+    for index in range(len(lanes)):
+        values = binned.filter(lane=index).select("cell", value=kind.value.round(1))
+        every = pl.DataFrame({"cell": pl.Series(range(columns), dtype=pl.Int64)})
+        rows.append(every.join(values, on="cell", how="left").sort("cell")["value"].to_list())
+    axis = "" if number == 0 else str(number + 1)
+    bar = {
+        "orientation": "h",
+        "x": 1,
+        "xanchor": "right",
+        "y": domain[1],
+        "yanchor": "bottom",
+        "len": 0.22,
+        "thickness": 7,
+        "ypad": 4,
+        "ticksuffix": kind.unit and f" {kind.unit}",
+        "nticks": 3,
+        "ticklabelposition": "outside top",
+        "tickfont": {"size": 10},
+        "outlinewidth": 0,
+    }
+    figure.add_trace(
+        go.Heatmap(
+            z=rows,
+            x0=width / 2,
+            dx=width,
+            y=list(range(len(lanes))),
+            yaxis=f"y{axis}",
+            xaxis="x",
+            zmin=0,
+            zmax=kind.most,
+            colorscale=ramp(kind.colours),
+            ygap=2,
+            hoverongaps=False,
+            colorbar=bar,
+            name=kind.title,
+            hovertemplate=f"%{{x:.3f}} s, %{{y}}: %{{z}} {kind.unit}<extra>{kind.title}</extra>",
+        )
+    )
+    names = {
+        "tickmode": "array",
+        "tickvals": list(range(len(lanes))),
+        "ticktext": [_short(lane.name) for lane in lanes],
+    }
+    figure.update_layout(
+        {
+            f"yaxis{axis}": {
+                "domain": [max(domain[0], 0), domain[1]],
+                "autorange": "reversed",
+                "showgrid": False,
+                "ticks": "",
+                **names,
+            }
+        }
+    )
+    figure.add_annotation(
+        text=f"<b>{kind.title}</b>",
+        x=0,
+        xref="paper",
+        xanchor="left",
+        y=domain[1],
+        yref="paper",
+        yanchor="bottom",
+        showarrow=False,
+        font={"size": 12},
+    )
+
+
+def _words(lane: _Lane, rows: pl.DataFrame) -> str:
+    pdus = int(rows["pdus"].sum())
+    share = int(rows["repeated"].sum()) / max(pdus, 1)
+    return f"{lane.name}, {rows.height:,} TTIs, {pdus:,} PDUs, {share:.1%} of them repeated"
+
+
+def _short(name: str) -> str:
+    """Return a name that fits into the margin."""
+    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"

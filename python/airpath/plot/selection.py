@@ -1,0 +1,175 @@
+"""What is drawn of a result: which repetition, which flows, under which name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from airpath import theme
+from airpath.result import Result
+
+TRANSFERS = ("download", "upload")
+MOST_FLOWS = 6
+"""More flows than this are not drawn in one figure; the slowest, the median and the fastest stand for them."""
+
+
+class NothingToDrawError(LookupError):
+    """A figure for which the result has no events: no packet was lost, or there is no radio. The message says which."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one line of a figure stands for: a run, or a flow of the only run."""
+
+    run: "Drawn"
+    flow: dict[str, Any]
+    label: str
+    index: int
+
+    @property
+    def colour(self) -> str:
+        """Its colour, light."""
+        return theme.series(self.index).light
+
+    @property
+    def dash(self) -> str:
+        """Its dash, which tells it apart without colour."""
+        return theme.dash(self.index)
+
+    @property
+    def direction(self) -> str:
+        """The direction of its data."""
+        return "up" if self.flow["kind"] == "upload" else "down"
+
+    def of_flow(self, table: str) -> pl.LazyFrame:
+        """Return the events of its flow, with `t` in seconds."""
+        return self.run.events(table).filter(pl.col("flow") == self.flow["flow"])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A run as the figures show it: one of its repetitions, under a name that no other has."""
+
+    result: Result
+    label: str
+    index: int
+    repetition: int
+
+    def events(self, table: str) -> pl.LazyFrame:
+        """Return the events of the repetition, with `t` in seconds.
+
+        Raises:
+            NotLoggedError: The run did not keep that table.
+        """
+        return (
+            self.result.scan(table).filter(pl.col("repetition") == self.repetition).with_columns(t=pl.col("time") / 1e9)
+        )
+
+    @cached_property
+    def flows(self) -> list[dict[str, Any]]:
+        """The flows of the repetition."""
+        return [flow for flow in self.result.summary["flows"] if flow["repetition"] == self.repetition]
+
+    @cached_property
+    def span(self) -> float:
+        """Simulated seconds of the repetition."""
+        rows = self.result.summary["repetitions"]
+        return next((row["simulated_s"] for row in rows if row["repetition"] == self.repetition), 0.0)
+
+    @cached_property
+    def users(self) -> list[str]:
+        """Names of the mobiles, by the number of the user: they come last among the components, in that order."""
+        names = [component["name"] for component in self.result.summary["components"]]
+        return names[names.index("server") + 1 :] if "server" in names else []
+
+    def user(self, number: int) -> str:
+        """Return the name of a user's mobile."""
+        return self.users[number] if number < len(self.users) else f"user {number}"
+
+    def transfer(self, flow: int | None = None) -> dict[str, Any] | None:
+        """Return the transfer of that number, or the one of median throughput; none if there is none."""
+        transfers = sorted((each for each in self.flows if each["kind"] in TRANSFERS), key=_speed)
+        if flow is not None:
+            return next((each for each in transfers if each["flow"] == flow), None)
+        return transfers[(len(transfers) - 1) // 2] if transfers else None
+
+
+def drawn(results: Result | Sequence[Result], repetition: int | None = None) -> list[Drawn]:
+    """Return the runs as figures show them.
+
+    Args:
+        results: One result, or several that are to be compared.
+        repetition: The repetition to draw; by default each run's median one, by the throughput of its flows.
+    """
+    several = [results] if isinstance(results, Result) else list(results)
+    names = labels(several)
+    return [
+        Drawn(each, name, index, median_repetition(each) if repetition is None else repetition)
+        for index, (each, name) in enumerate(zip(several, names, strict=True))
+    ]
+
+
+def labels(results: Sequence[Result]) -> list[str]:
+    """Return a name for each result that no other has: its scenario's, with its folder where that is not enough."""
+    names = [str(each.summary["scenario"]) for each in results]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({each.path.name})" for name, each in zip(names, results, strict=True)]
+    if len(set(names)) < len(names):
+        names = [f"{name}, {number}" for number, name in enumerate(names, 1)]
+    return names
+
+
+def median_repetition(result: Result) -> int:
+    """Return the repetition that stands for the others: the lower median by the mean speed of its flows."""
+    speeds: dict[int, list[float]] = {row["repetition"]: [] for row in result.summary["repetitions"]}
+    for flow in result.summary["flows"]:
+        speeds.setdefault(flow["repetition"], []).append(_speed(flow))
+    ordered = sorted(speeds, key=lambda number: sum(speeds[number]) / max(len(speeds[number]), 1))
+    return ordered[(len(ordered) - 1) // 2] if ordered else 0
+
+
+def lines(runs: Sequence[Drawn], flow: int | None) -> tuple[list[Line], list[str]]:
+    """Return a line for each transfer that a figure shows, and notes on those that it does not.
+
+    One run shows all its transfers, or three of them if they are many; of several runs each shows one.
+
+    Raises:
+        NothingToDrawError: There is no such transfer.
+    """
+    if len(runs) == 1 and flow is None:
+        return _lines_of_one(runs[0])
+    found = [(run, run.transfer(flow)) for run in runs]
+    lines = [Line(run, each, run.label, run.index) for run, each in found if each is not None]
+    if not lines:
+        raise NothingToDrawError("there is no transfer over TCP" if flow is None else f"flow {flow} is no transfer")
+    notes = []
+    crowded = [run.label for run in runs if sum(each["kind"] in TRANSFERS for each in run.flows) > 1]
+    if flow is None and crowded:
+        notes.append("Of several flows, the one of median throughput is drawn.")
+    missing = [run.label for run, each in found if each is None]
+    if missing:
+        notes.append(f"No such transfer in: {', '.join(missing)}.")
+    return lines, notes
+
+
+def _lines_of_one(run: Drawn) -> tuple[list[Line], list[str]]:
+    transfers = [each for each in run.flows if each["kind"] in TRANSFERS]
+    if not transfers:
+        raise NothingToDrawError("there is no transfer over TCP")
+    notes = []
+    if len(transfers) > MOST_FLOWS:
+        notes.append(f"Of {len(transfers)} flows, the fastest, the median and the slowest are drawn.")
+        ordered = sorted(transfers, key=_speed, reverse=True)
+        transfers = [ordered[0], ordered[len(ordered) // 2], ordered[-1]]
+    return [Line(run, each, each["name"], index) for index, each in enumerate(transfers)], notes
+
+
+def _speed(flow: dict[str, Any]) -> float:
+    """Return what flows are ordered by: throughput, or for probes how short the delay is."""
+    speed = flow.get("throughput_bps")
+    if speed is None:
+        delay = flow.get("delay_mean_s")
+        return -delay if delay is not None else 0.0
+    return speed

@@ -1,0 +1,107 @@
+"""What arrives per second, by direction, run or flow."""
+
+from collections.abc import Sequence
+from math import floor, log10
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.selection import Drawn, Line, NothingToDrawError, drawn, lines
+from airpath.plot.template import Caption, blank, captioned
+from airpath.plot.thin import scatter
+from airpath.plot.units import rate_unit
+from airpath.plot.values import largest, numbers
+from airpath.result import Result
+
+_STEPS = 160
+"""About how many steps the time is cut into."""
+
+
+def throughput(
+    results: Result | Sequence[Result], *, by_flow: bool = False, repetition: int | None = None
+) -> go.Figure:
+    """Draw the rate of IP packets at the end points over time: of one result by direction, of several by run.
+
+    Args:
+        results: One result, or several to be overlaid; of these the direction that carried more is drawn.
+        by_flow: Draw one result's flows one by one.
+        repetition: The repetition; by default the median one.
+
+    Raises:
+        NotLoggedError: A run kept no `packets` table.
+        NothingToDrawError: Nothing arrived, or there is no transfer to draw one by one.
+    """
+    runs = drawn(results, repetition)
+    span = max(run.span for run in runs)
+    received = [_received(run) for run in runs]
+    packets = max(frame.height for frame in received)
+    if packets == 0:
+        raise NothingToDrawError("no packet arrived")
+    step = _nice(max(span / _STEPS, 4 * span / packets))
+    if by_flow and len(runs) == 1:
+        chosen, notes = lines(runs, None)
+        rows = [(line.label, line.colour, line.dash, _of_flow(received[0], line)) for line in chosen]
+        title = "Throughput by flow"
+    elif len(runs) == 1:
+        notes = []
+        rows = [
+            (name, theme.direction(name).light, dash, received[0].filter(pl.col("direction") == name))
+            for name, dash in (("down", "solid"), ("up", "dash"))
+        ]
+        title = "Throughput"
+    else:
+        main = _main_direction(received)
+        notes = [f"The direction that carries more is drawn: {main}."]
+        rows = [
+            (run.label, theme.series(run.index).light, theme.dash(run.index), frame.filter(direction=main))
+            for run, frame in zip(runs, received, strict=True)
+        ]
+        title = "Throughput"
+    rates = [(name, colour, dash, _rates(frame, step, span)) for name, colour, dash, frame in rows if frame.height]
+    scale, unit = rate_unit(max(largest(rate["rate"]) for *_, rate in rates))
+    figure = blank(280, y_title=f"rate ({unit})", span=span)
+    figure.update_yaxes(rangemode="tozero")
+    words = []
+    for name, colour, dash, rate in rates:
+        x, y = numbers(rate["t"]), numbers(rate["rate"], scale)
+        style = {"color": colour, "width": 1.6, "dash": dash, "shape": "hv"}
+        figure.add_trace(scatter(x, y, mode="lines", name=name, line=style, hovertemplate="%{x} s: %{y}"))
+        words.append(f"{name}, up to {largest(rate['rate']) * scale:.4g} {unit}")
+    figure.update_layout(showlegend=True)
+    read = (
+        f"IP packets, headers included, that reached their end point: the mean of each {step:g} s. "
+        "A gap is a standstill; a plateau is a bottleneck in use."
+    )
+    alt = f"Rate of arriving packets over time: {'; '.join(words)}."
+    return captioned(figure, Caption(title, read, alt, notes))
+
+
+def _received(run: Drawn) -> pl.DataFrame:
+    arrived = run.events("packets").filter(pl.col("step") == "received")
+    return arrived.select("t", "direction", "flow", "size").collect()
+
+
+def _of_flow(received: pl.DataFrame, line: Line) -> pl.DataFrame:
+    return received.filter(flow=line.flow["flow"], direction=line.direction)
+
+
+def _main_direction(received: Sequence[pl.DataFrame]) -> str:
+    sums = pl.concat(received).group_by("direction").agg(pl.col("size").sum()).sort("size", "direction")
+    return sums["direction"][-1]
+
+
+def _rates(received: pl.DataFrame, step: float, span: float) -> pl.DataFrame:
+    """Return the mean rate in bit/s of each step of time, from `t` on; steps without packets are 0."""
+    steps = int(span / step) + 1
+    sums = received.group_by(bin=(pl.col("t") / step).floor().cast(pl.Int64)).agg(bits=pl.col("size").sum() * 8)
+    every = pl.DataFrame({"bin": pl.Series(range(steps), dtype=pl.Int64)}).join(sums, on="bin", how="left")
+    # The last step is cut short by the end of the run.
+    lengths = pl.min_horizontal(pl.lit(step), (span - pl.col("bin") * step).clip(lower_bound=step / 4))
+    return every.sort("bin").select(t=pl.col("bin") * step, rate=pl.col("bits").fill_null(0) / lengths)
+
+
+def _nice(step: float) -> float:
+    """Return the next longer step of 1, 2 or 5 by a power of ten."""
+    power = 10.0 ** floor(log10(step))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step)

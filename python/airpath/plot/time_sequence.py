@@ -1,0 +1,140 @@
+"""The time–sequence plot: where in the stream the sender is, where the receiver, and what was sent again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.selection import Line, drawn, lines
+from airpath.plot.template import Caption, blank, captioned
+from airpath.plot.thin import BINS, Thinner, changes, scatter
+from airpath.plot.units import bytes_unit
+from airpath.plot.values import largest, numbers
+from airpath.result import NotLoggedError, Result
+
+_READ_ONE = (
+    "Each dot is a segment as it is sent, the line below what was acknowledged by then: their vertical distance is "
+    "the data on the way, their horizontal distance the round trip. A cross was sent before, a triangle was lost."
+)
+_READ_SEVERAL = (
+    "Each line is what was acknowledged by then: steeper is faster, level is standstill. A cross is a segment that "
+    "was sent again."
+)
+
+
+def time_sequence(
+    results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
+) -> go.Figure:
+    """Draw stream offset over time: of one transfer every segment, of several what was acknowledged.
+
+    Args:
+        results: One result, or several to be overlaid.
+        flow: Number of the flow; by default all transfers of one result, the median one of each of several.
+        repetition: The repetition; by default the median one.
+        bins: How finely the time is cut where there are too many points. Retransmissions and losses are all kept.
+
+    Raises:
+        NotLoggedError: A run kept no `packets` table.
+        NothingToDrawError: There is no transfer over TCP.
+    """
+    runs = drawn(results, repetition)
+    chosen, notes = lines(runs, flow)
+    thinner = Thinner(bins)
+    span = max(run.span for run in runs)
+    scale, unit = bytes_unit(max(line.flow["bytes"] for line in chosen))
+    figure = blank(420 if len(chosen) == 1 else 380, y_title=f"stream offset ({unit})", span=span)
+    again = 0
+    for line in chosen:
+        data = _data(line)
+        repeated = data.filter("retransmission")
+        again += repeated.height
+        if len(chosen) == 1:
+            notes += _one(figure, line, data, repeated, scale, thinner)
+        else:
+            _overlaid(figure, line, repeated, scale, thinner)
+    alt = f"Stream offset over time: {'; '.join(_words(line) for line in chosen)}; {again} segments were sent again."
+    title = "Time–sequence" + (f" of {chosen[0].flow['name']}" if len(runs) == len(chosen) == 1 else "")
+    read = _READ_ONE if len(chosen) == 1 else _READ_SEVERAL
+    return captioned(figure, Caption(title, read, alt, notes + thinner.notes()))
+
+
+def _one(
+    figure: go.Figure, line: Line, data: pl.DataFrame, repeated: pl.DataFrame, scale: float, thinner: Thinner
+) -> list[str]:
+    """Draw every segment of the only line; return notes."""
+    hue, back = (theme.DOWN, theme.UP) if line.direction == "down" else (theme.UP, theme.DOWN)
+    highest = largest(data["end"])
+    figure.update_yaxes(range=[-0.02 * highest * scale, 1.05 * highest * scale])
+    notes = []
+    try:
+        heard = _heard(line)
+    except NotLoggedError:
+        notes.append("Without the tcp table of the log, acknowledgements are not drawn.")
+    else:
+        edge = heard.with_columns(edge=pl.col("acknowledged") + pl.col("peer_window")).filter(pl.col("edge") <= highest)
+        if edge.height:
+            style = {"color": theme.MUTED.light, "width": 1.2, "dash": "dot"}
+            edge = thinner(changes(edge, "edge"), "edge", "receiver's window")
+            _steps(figure, edge, "edge", scale, "receiver's window", style)
+        acknowledged = thinner(changes(heard, "acknowledged"), "acknowledged", "acknowledged")
+        _steps(figure, acknowledged, "acknowledged", scale, "acknowledged", {"color": back.light, "width": 1.6})
+    first = thinner(data.filter(~pl.col("retransmission")), "end", "sent")
+    _marks(figure, first, scale, "sent", {"symbol": "circle", "size": 4, "color": hue.light})
+    again = {"symbol": "x-thin", "size": 8, "line": {"width": 1.8, "color": theme.ALERT.light}}
+    _marks(figure, repeated, scale, f"sent again ({repeated.height:,})", again)
+    lost = _lost(line, data)
+    if lost.height:
+        style = {"symbol": "triangle-down-open", "size": 8, "color": theme.INK.light}
+        _marks(figure, lost, scale, f"lost ({lost.height:,})", style)
+    return notes
+
+
+def _overlaid(figure: go.Figure, line: Line, repeated: pl.DataFrame, scale: float, thinner: Thinner) -> None:
+    """Draw one line of several."""
+    acknowledged = thinner(changes(_heard(line), "acknowledged"), "acknowledged", line.label)
+    style = {"color": line.colour, "width": 2, "dash": line.dash}
+    _steps(figure, acknowledged, "acknowledged", scale, line.label, style, legendgroup=line.label)
+    again = {"symbol": "x-thin", "size": 8, "line": {"width": 1.6, "color": line.colour}}
+    _marks(figure, repeated, scale, f"{line.label}, sent again", again, legendgroup=line.label, showlegend=False)
+
+
+def _data(line: Line) -> pl.DataFrame:
+    """Return the segments with payload that the sender of the data sent, `end` being where their payload ends."""
+    sent = line.of_flow("packets").filter(
+        (pl.col("step") == "sent") & (pl.col("direction") == line.direction) & (pl.col("length") > 0)
+    )
+    columns = sent.select("t", "packet", "retransmission", end=pl.col("offset") + pl.col("length"))
+    return columns.collect().sort("t", maintain_order=True)
+
+
+def _lost(line: Line, data: pl.DataFrame) -> pl.DataFrame:
+    """Return the segments that a link or bearer lost, at the time of the loss."""
+    dropped = line.of_flow("packets").filter(pl.col("step") == "dropped").select("t", "packet").collect()
+    return dropped.join(data.select("packet", "end"), on="packet").sort("t")
+
+
+def _heard(line: Line) -> pl.DataFrame:
+    """Return what the sender knew of the receiver."""
+    states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
+    return states.select("t", "acknowledged", "peer_window").collect().sort("t", maintain_order=True)
+
+
+def _steps(
+    figure: go.Figure, frame: pl.DataFrame, y: str, scale: float, name: str, style: dict[str, Any], **more: Any
+) -> None:
+    line = style | {"shape": "hv"}
+    x, values = numbers(frame["t"]), numbers(frame[y], scale)
+    figure.add_trace(scatter(x, values, mode="lines", name=name, line=line, hovertemplate="%{x} s: %{y}", **more))
+
+
+def _marks(figure: go.Figure, frame: pl.DataFrame, scale: float, name: str, style: dict[str, Any], **more: Any) -> None:
+    x, y = numbers(frame["t"]), numbers(frame["end"], scale)
+    figure.add_trace(scatter(x, y, mode="markers", name=name, marker=style, hovertemplate="%{x} s: %{y}", **more))
+
+
+def _words(line: Line) -> str:
+    flow = line.flow
+    ended = f"took {flow['duration_s']:.4g} s" if flow["duration_s"] is not None else str(flow["outcome"])
+    return f"{line.label}, {flow['delivered_bytes']:,} bytes, {ended}"

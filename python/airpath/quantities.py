@@ -1,0 +1,28 @@
+"""Quantities in words, as the terminal and the reports print them."""
+
+
+def seconds(value: float) -> str:
+    """Return a span in words: three or four digits, `ms` below a second."""
+    return f"{value * 1e3:.4g} ms" if value < 1 else f"{value:,.1f} s" if value >= 1000 else f"{value:.4g} s"
+
+
+def rate(value: float) -> str:
+    """Return bits per second in words."""
+    return _scaled(value, "bit/s", 4)
+
+
+def size(value: float) -> str:
+    """Return bytes in words, with decimal prefixes."""
+    return _scaled(value, "B", 4)
+
+
+def count(value: float) -> str:
+    """Return a count, whole where it is whole."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def _scaled(value: float, unit: str, digits: int) -> str:
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.{digits}g} {prefix}{unit}"
+    return f"{value:.{digits}g} {unit}"

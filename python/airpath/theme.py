@@ -1,0 +1,93 @@
+"""The colours of everything that airpath draws: figures, reports and the terminal.
+
+Each colour is a pair, for light and for dark backgrounds. What tells things apart (`DOWN` and `UP`, `ALERT`, the
+series) does so under every common colour-vision deficiency and stands out from both backgrounds; a test measures it.
+Down is always blue and up always orange, so no series has either hue. A series has a dash of its own as well.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Colour:
+    """A colour in both themes, as `#rrggbb`."""
+
+    light: str
+    dark: str
+
+
+PAGE = Colour("#ffffff", "#14171c")
+SURFACE = Colour("#f5f7f9", "#1b1f26")
+GRID = Colour("#e3e7ec", "#2c323b")
+LINE = Colour("#c4cbd4", "#434b57")
+MUTED = Colour("#5d6672", "#9aa4b1")
+INK = Colour("#1c2128", "#e6e9ed")
+LINK = Colour("#1a5fa0", "#7ab8ee")
+
+DOWN = Colour("#1769aa", "#5aa9e6")
+UP = Colour("#c96a00", "#f2a541")
+ALERT = Colour("#b3123a", "#f0567a")
+GOOD = Colour("#2b7a4b", "#5cc48d")
+
+SERIES = (
+    Colour("#296a37", "#4fd67a"),
+    Colour("#b33293", "#f095ee"),
+    Colour("#3a3f47", "#e4e7eb"),
+    Colour("#9d8c20", "#9c9e16"),
+    Colour("#7e61e6", "#7958da"),
+    Colour("#e3649e", "#a35274"),
+)
+"""Colours of runs, or of flows within a run."""
+
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+"""Dashes that go with the series, by Plotly's names."""
+
+AIRTIME_RAMP = (Colour("#e9f0f7", "#1f2a36"), Colour("#8db8dc", "#33648f"), Colour("#165f9b", "#62b0ec"))
+"""From nothing to all of the air time, in the hue of down."""
+AIRTIME_UP_RAMP = (Colour("#faf0e4", "#33291c"), Colour("#e6ab66", "#94662a"), Colour("#bb6300", "#f4ab4a"))
+"""The same in the hue of up."""
+REPAIR_RAMP = (Colour("#f8ecef", "#2f2127"), Colour("#dc8aa0", "#8a3a51"), Colour("#a81138", "#f25f82"))
+"""From nothing repeated to all, in the hue of alerts."""
+LEVEL_RAMP = (Colour("#eceaf3", "#28263a"), Colour("#a79ccf", "#5f549c"), Colour("#4b3a94", "#ad9ff0"))
+"""From the lowest C/I level to the highest."""
+
+NAMED = {
+    "page": PAGE,
+    "surface": SURFACE,
+    "grid": GRID,
+    "line": LINE,
+    "muted": MUTED,
+    "ink": INK,
+    "link": LINK,
+    "down": DOWN,
+    "up": UP,
+    "alert": ALERT,
+    "good": GOOD,
+}
+"""The colours that have a name in style sheets."""
+
+
+def direction(name: str) -> Colour:
+    """Return the hue of a direction, `down` or `up`."""
+    return DOWN if name == "down" else UP
+
+
+def series(index: int) -> Colour:
+    """Return the colour of the run or flow of that number; after the last colour they start over, the dashes do not."""
+    return SERIES[index % len(SERIES)]
+
+
+def dash(index: int) -> str:
+    """Return the dash of the run or flow of that number; it changes in step with the colour, then runs ahead of it."""
+    return DASHES[(index + index // len(SERIES)) % len(DASHES)]
+
+
+def every_colour() -> list[Colour]:
+    """Return all colours of the theme."""
+    ramps = (AIRTIME_RAMP, AIRTIME_UP_RAMP, REPAIR_RAMP, LEVEL_RAMP)
+    return [*NAMED.values(), *SERIES, *(colour for ramp in ramps for colour in ramp)]
+
+
+def dark_of() -> dict[str, str]:
+    """Return the dark colour of each light one, which is how a figure that was drawn light turns dark."""
+    return {colour.light: colour.dark for colour in every_colour()}
