@@ -1,0 +1,135 @@
+//! A table: rows that wait, and the parts that they are written to.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type};
+
+use crate::column::Column;
+use crate::{ROWS_PER_PART, SCHEMA};
+
+/// The columns of a table, with the rows that wait in them.
+pub trait Rows {
+    /// The columns by name, in the order of the schema.
+    fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)>;
+}
+
+/// Where the parts of a table go.
+#[derive(Debug)]
+pub struct Place {
+    folder: PathBuf,
+    repetition: u32,
+    part: u32,
+}
+
+impl Place {
+    /// The parts of `repetition` in `folder`, which is made.
+    pub fn create(folder: PathBuf, repetition: u32) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        Ok(Self { folder, repetition, part: 0 })
+    }
+
+    /// Writes the next part. The file gets its name when it is complete; of one that fails nothing is left.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let name = format!("{:04}-{:04}.parquet", self.repetition, self.part);
+        let (path, draft) = (self.folder.join(&name), self.folder.join(name + ".tmp"));
+        let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, &path));
+        if written.is_err() {
+            // Room for others, such as the run's summary, if the disk is full. Whether this works changes nothing.
+            let _ = fs::remove_file(&draft);
+        }
+        self.part += 1;
+        written
+    }
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct Table<R> {
+    rows: R,
+    waiting: usize,
+    place: Place,
+    schema: SchemaDescriptor,
+    properties: Arc<WriterProperties>,
+    file: Vec<u8>,
+    written_rows: u64,
+    written_bytes: u64,
+}
+
+impl<R: Rows> Table<R> {
+    /// An empty table.
+    pub fn new(place: Place, mut rows: R) -> Self {
+        let columns = rows.columns();
+        let fields = columns.iter().map(|(name, column)| Arc::new(column.schema(name))).collect();
+        let schema = Type::group_type_builder("schema").with_fields(fields).build();
+        let mut properties = WriterProperties::builder()
+            .set_created_by(concat!("airpath ", env!("CARGO_PKG_VERSION")).into())
+            .set_key_value_metadata(Some(vec![
+                KeyValue::new("airpath.schema".into(), SCHEMA.to_string()),
+                KeyValue::new("airpath.version".into(), env!("CARGO_PKG_VERSION").to_string()),
+            ]))
+            .set_dictionary_enabled(false)
+            .set_offset_index_disabled(true)
+            .set_statistics_enabled(EnabledStatistics::None);
+        for (name, column) in columns {
+            properties = column.configure(properties, ColumnPath::from(name));
+        }
+        Self {
+            rows,
+            waiting: 0,
+            place,
+            schema: SchemaDescriptor::new(Arc::new(schema.expect("a group of columns is a schema"))),
+            properties: Arc::new(properties.build()),
+            file: Vec::new(),
+            written_rows: 0,
+            written_bytes: 0,
+        }
+    }
+
+    /// Adds a row, which `push` does. When the part is full, it is written.
+    #[inline]
+    pub fn add(&mut self, push: impl FnOnce(&mut R)) -> io::Result<()> {
+        push(&mut self.rows);
+        self.waiting += 1;
+        if self.waiting == ROWS_PER_PART { self.write_part() } else { Ok(()) }
+    }
+
+    /// Writes the rows that wait, and adds to the counts of rows and bytes.
+    pub fn finish(&mut self, rows: &mut u64, bytes: &mut u64) -> io::Result<()> {
+        if self.waiting > 0 {
+            self.write_part()?;
+        }
+        *rows += self.written_rows;
+        *bytes += self.written_bytes;
+        Ok(())
+    }
+
+    #[cold]
+    fn write_part(&mut self) -> io::Result<()> {
+        self.file.clear();
+        self.encode().expect("rows that are in memory can be encoded into memory");
+        self.place.write(&self.file)?;
+        self.written_rows += self.waiting as u64;
+        self.written_bytes += self.file.len() as u64;
+        self.waiting = 0;
+        Ok(())
+    }
+
+    /// Puts a file with the rows that wait into `self.file`, and takes the rows out of the columns.
+    fn encode(&mut self) -> Result<(), ParquetError> {
+        let Self { file, schema, properties, rows, .. } = self;
+        let mut file = SerializedFileWriter::new(file, schema.root_schema_ptr(), properties.clone())?;
+        let mut row_group = file.next_row_group()?;
+        for ((_, column), descriptor) in rows.columns().into_iter().zip(schema.columns()) {
+            column.write(&mut row_group, descriptor)?;
+        }
+        row_group.close()?;
+        file.close().map(drop)
+    }
+}

@@ -1,0 +1,70 @@
+//! The tables: which columns each has, and what of an event goes where. See the crate's documentation for the schema.
+
+mod app;
+mod packets;
+mod radio;
+mod tcp;
+
+pub use app::AppRows;
+pub use packets::PacketRows;
+pub use radio::RadioRows;
+pub use tcp::TcpRows;
+
+use airpath_core::{Direction, Instant, Span};
+
+use crate::column::{Coded, Dictionary, Encoding, Numbers};
+
+/// The columns that all tables begin with.
+#[derive(Debug)]
+struct Origin {
+    time: Numbers<i64>,
+    repetition: Coded,
+}
+
+impl Origin {
+    fn new(repetition: u32) -> Self {
+        // Numbers beyond 2³¹ come from no run that ends.
+        let repetition = i32::try_from(repetition).unwrap_or(i32::MAX);
+        Self {
+            time: Numbers::new(Encoding::Differences),
+            repetition: Coded::new(Dictionary::numbers([repetition], 32)),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, time: Instant) {
+        self.time.push(signed(time.as_nanos()));
+        self.repetition.push(0);
+    }
+}
+
+/// A column of directions; their codes are those of [`direction`].
+fn directions() -> Coded {
+    Coded::new(Dictionary::texts(Direction::BOTH.map(Direction::name)))
+}
+
+/// A column of component names; their codes are the numbers of the components.
+fn components(names: &[String]) -> Coded {
+    Coded::new(Dictionary::texts(names.iter().map(String::as_str)))
+}
+
+const fn direction(direction: Direction) -> u16 {
+    match direction {
+        Direction::Down => 0,
+        Direction::Up => 1,
+    }
+}
+
+/// The number, or the largest that the file can hold: 2⁶³ bytes or nanoseconds mean without end.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The number, or the largest that the file can hold; no packet or TTI is as large.
+fn short(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+fn nanos(span: Span) -> i64 {
+    signed(span.as_nanos())
+}

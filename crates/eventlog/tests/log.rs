@@ -1,0 +1,366 @@
+//! The files as a reader finds them: after a run, during one, after one that was killed, and on a full disk.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use airpath_core::{
+    AppEvent, AppStep, Bytes, Classes, ComponentId, Direction, DropCause, Ecn, Event, FlowId, Instant, Packet,
+    PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, TcpEvent, TcpTrigger, UserId,
+};
+use airpath_eventlog::{EventLog, ROWS_PER_PART, SCHEMA, Summary};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::printer::print_schema;
+
+/// An empty folder for one test.
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("eventlog").join(test);
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => panic!("{}: {error}", folder.display()),
+        _ => folder,
+    }
+}
+
+fn create(folder: &Path, classes: Classes) -> EventLog {
+    let names = ["fixed", "cell"].map(str::to_owned).to_vec();
+    EventLog::create(folder, 3, names, classes).expect("the folder can be made")
+}
+
+fn open(path: &Path) -> SerializedFileReader<File> {
+    let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    SerializedFileReader::new(file).expect("the file is complete")
+}
+
+/// The rows of a file, as text.
+fn rows(path: &Path) -> Vec<String> {
+    open(path).get_row_iter(None).expect("the schema is its own").map(|row| row.expect("a row").to_string()).collect()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
+    names.sort();
+    names
+}
+
+fn packet(step: PacketStep, direction: Direction, ecn: Ecn) -> Event {
+    let packet = Packet { id: 7, size: 1500, flow: FlowId(2), user: UserId(300), ecn, slot: Slot(9) };
+    Event::Packet(PacketEvent { step, direction, packet })
+}
+
+fn app(step: AppStep) -> Event {
+    Event::App(AppEvent { flow: FlowId(4), step, delivered: Bytes::new(1448) })
+}
+
+#[test]
+fn packets_are_read_back() {
+    let folder = folder("packets");
+    let mut log = create(&folder, Classes::ALL);
+    let data = SegmentInfo { offset: -1, length: 0, ack: None, window: 65_535, flags: 2, retransmission: false };
+    let again =
+        SegmentInfo { offset: 1448, length: 1448, ack: Some(12), window: 1 << 30, flags: 0x98, retransmission: true };
+    let at = |nanos, component, event| (Instant::from_nanos(nanos), ComponentId(component), event);
+    let events = [
+        at(1, 0, packet(PacketStep::Sent(Some(data)), Direction::Down, Ecn::NotEct)),
+        at(2, 0, packet(PacketStep::Sent(Some(again)), Direction::Up, Ecn::Ect0)),
+        at(3, 1, packet(PacketStep::Sent(None), Direction::Down, Ecn::Ect1)),
+        at(4, 1, packet(PacketStep::Queued { backlog_packets: 5, backlog_bytes: 7500 }, Direction::Down, Ecn::Ce)),
+        at(5, 0, packet(PacketStep::Delivered, Direction::Down, Ecn::NotEct)),
+        at(u64::MAX, 0, packet(PacketStep::Dropped(DropCause::AttemptsExhausted), Direction::Down, Ecn::NotEct)),
+        at(7, 0, packet(PacketStep::Received, Direction::Down, Ecn::NotEct)),
+    ];
+    events.iter().for_each(|(time, at, event)| log.record(*time, *at, event));
+    let summary = log.finish().expect("there is room");
+    assert_eq!(summary, Summary { packets: 7, bytes: summary.bytes, ..Summary::default() });
+
+    let path = folder.join("packets/0003-0000.parquet");
+    assert_eq!(summary.bytes, fs::metadata(&path).expect("it is there").len());
+    let no_header = "offset: null, length: null, ack: null, window: null, flags: null, retransmission: null";
+    let common = "packet: 7, flow: 2, user: 300, size: 1500";
+    let expected = [
+        format!(
+            r#"{{time: 1, repetition: 3, component: "fixed", step: "sent", direction: "down", {common}, ecn: 0, cause: null, backlog_packets: null, backlog_bytes: null, offset: -1, length: 0, ack: null, window: 65535, flags: 2, retransmission: false}}"#
+        ),
+        format!(
+            r#"{{time: 2, repetition: 3, component: "fixed", step: "sent", direction: "up", {common}, ecn: 2, cause: null, backlog_packets: null, backlog_bytes: null, offset: 1448, length: 1448, ack: 12, window: 1073741824, flags: 152, retransmission: true}}"#
+        ),
+        format!(
+            r#"{{time: 3, repetition: 3, component: "cell", step: "sent", direction: "down", {common}, ecn: 1, cause: null, backlog_packets: null, backlog_bytes: null, {no_header}}}"#
+        ),
+        format!(
+            r#"{{time: 4, repetition: 3, component: "cell", step: "queued", direction: "down", {common}, ecn: 3, cause: null, backlog_packets: 5, backlog_bytes: 7500, {no_header}}}"#
+        ),
+        format!(
+            r#"{{time: 5, repetition: 3, component: "fixed", step: "delivered", direction: "down", {common}, ecn: 0, cause: null, backlog_packets: null, backlog_bytes: null, {no_header}}}"#
+        ),
+        format!(
+            r#"{{time: {}, repetition: 3, component: "fixed", step: "dropped", direction: "down", {common}, ecn: 0, cause: "attempts-exhausted", backlog_packets: null, backlog_bytes: null, {no_header}}}"#,
+            i64::MAX
+        ),
+        format!(
+            r#"{{time: 7, repetition: 3, component: "fixed", step: "received", direction: "down", {common}, ecn: 0, cause: null, backlog_packets: null, backlog_bytes: null, {no_header}}}"#
+        ),
+    ];
+    assert_eq!(rows(&path), expected);
+}
+
+#[test]
+fn every_cause_and_trigger_has_its_name() {
+    let folder = folder("names");
+    let mut log = create(&folder, Classes::ALL);
+    for cause in DropCause::ALL {
+        log.record(Instant::ZERO, ComponentId(0), &packet(PacketStep::Dropped(cause), Direction::Up, Ecn::NotEct));
+    }
+    for trigger in TcpTrigger::ALL {
+        log.record(Instant::ZERO, ComponentId(0), &Event::Tcp(TcpEvent { trigger, ..sender() }));
+    }
+    log.finish().expect("there is room");
+    let causes = rows(&folder.join("packets/0003-0000.parquet"));
+    let triggers = rows(&folder.join("tcp/0003-0000.parquet"));
+    assert_eq!((causes.len(), triggers.len()), (DropCause::ALL.len(), TcpTrigger::ALL.len()));
+    for (row, cause) in causes.iter().zip(DropCause::ALL) {
+        assert!(row.contains(&format!(r#"cause: "{}""#, cause.name())), "{row}");
+    }
+    for (row, trigger) in triggers.iter().zip(TcpTrigger::ALL) {
+        assert!(row.contains(&format!(r#"trigger: "{}""#, trigger.name())), "{row}");
+    }
+}
+
+fn sender() -> TcpEvent {
+    TcpEvent {
+        flow: FlowId(1),
+        direction: Direction::Down,
+        trigger: TcpTrigger::Ack,
+        congestion_window: u64::MAX,
+        slow_start_threshold: None,
+        in_flight: 2896,
+        outstanding: 4344,
+        peer_window: 65_535,
+        acknowledged: -1,
+        round_trip: Some(Span::from_millis(200)),
+        smoothed_round_trip: None,
+        retransmission_timeout: Span::from_secs(1),
+    }
+}
+
+#[test]
+fn senders_and_transmissions_are_read_back() {
+    let folder = folder("tcp-radio");
+    let mut log = create(&folder, Classes::ALL);
+    log.record(Instant::from_nanos(8), ComponentId(0), &Event::Tcp(sender()));
+    let radio = RadioEvent {
+        direction: Direction::Up,
+        user: UserId(2),
+        duration: Span::from_millis(10),
+        pdus: 12,
+        repeated: 3,
+        errored: 2,
+        bytes: 480,
+        level: 255,
+    };
+    log.record(Instant::from_nanos(9), ComponentId(1), &Event::Radio(radio));
+    let summary = log.finish().expect("there is room");
+    assert_eq!((summary.packets, summary.tcp, summary.radio, summary.app), (0, 1, 1, 0));
+    let window = i64::MAX;
+    assert_eq!(
+        rows(&folder.join("tcp/0003-0000.parquet")),
+        [format!(
+            r#"{{time: 8, repetition: 3, flow: 1, direction: "down", trigger: "ack", congestion_window: {window}, slow_start_threshold: null, in_flight: 2896, outstanding: 4344, peer_window: 65535, acknowledged: -1, round_trip: 200000000, smoothed_round_trip: null, retransmission_timeout: 1000000000}}"#
+        )]
+    );
+    assert_eq!(
+        rows(&folder.join("radio/0003-0000.parquet")),
+        [
+            r#"{time: 9, repetition: 3, component: "cell", direction: "up", user: 2, duration: 10000000, pdus: 12, repeated: 3, errored: 2, bytes: 480, level: 255}"#
+        ]
+    );
+}
+
+#[test]
+fn applications_are_read_back() {
+    let folder = folder("app");
+    let mut log = create(&folder, Classes::ALL);
+    let steps = [
+        AppStep::Started,
+        AppStep::Connected,
+        AppStep::Requested,
+        AppStep::FirstByte,
+        AppStep::Finished,
+        AppStep::Acknowledged,
+        AppStep::Arrived { sequence: u32::MAX, delay: Span::from_micros(3) },
+        AppStep::Aborted,
+    ];
+    steps.iter().for_each(|step| log.record(Instant::ZERO, ComponentId(0), &app(*step)));
+    log.finish().expect("there is room");
+    let rows = rows(&folder.join("app/0003-0000.parquet"));
+    assert_eq!(rows.len(), steps.len());
+    for (row, step) in rows.iter().zip(steps) {
+        let numbers = match step {
+            AppStep::Arrived { .. } => "sequence: 4294967295, delay: 3000",
+            _ => "sequence: null, delay: null",
+        };
+        let expected =
+            format!(r#"{{time: 0, repetition: 3, flow: 4, step: "{}", delivered: 1448, {numbers}}}"#, step.name());
+        assert_eq!(*row, expected);
+    }
+}
+
+/// Another schema needs another number.
+#[test]
+fn the_schema_is_that_of_its_number() {
+    let folder = folder("schema");
+    let mut log = create(&folder, Classes::ALL);
+    log.record(Instant::ZERO, ComponentId(0), &packet(PacketStep::Received, Direction::Up, Ecn::NotEct));
+    log.record(Instant::ZERO, ComponentId(0), &app(AppStep::Started));
+    log.finish().expect("there is room");
+
+    let file = open(&folder.join("packets/0003-0000.parquet"));
+    let metadata = file.metadata().file_metadata();
+    let values = metadata.key_value_metadata().expect("there is metadata");
+    let value = |key: &str| values.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.as_deref());
+    assert_eq!(value("airpath.schema"), Some(SCHEMA.to_string().as_str()));
+    assert_eq!(value("airpath.version"), Some(env!("CARGO_PKG_VERSION")));
+    let mut schema = Vec::new();
+    print_schema(&mut schema, metadata.schema());
+    assert_eq!(SCHEMA, 1);
+    assert_eq!(
+        String::from_utf8(schema).expect("text"),
+        "message schema {
+  REQUIRED INT64 time;
+  REQUIRED INT32 repetition (INTEGER(32,true));
+  REQUIRED BYTE_ARRAY component (STRING);
+  REQUIRED BYTE_ARRAY step (STRING);
+  REQUIRED BYTE_ARRAY direction (STRING);
+  REQUIRED INT64 packet;
+  REQUIRED INT32 flow;
+  REQUIRED INT32 user (INTEGER(32,true));
+  REQUIRED INT32 size;
+  REQUIRED INT32 ecn (INTEGER(8,true));
+  OPTIONAL BYTE_ARRAY cause (STRING);
+  OPTIONAL INT32 backlog_packets;
+  OPTIONAL INT64 backlog_bytes;
+  OPTIONAL INT64 offset;
+  OPTIONAL INT32 length;
+  OPTIONAL INT64 ack;
+  OPTIONAL INT64 window;
+  OPTIONAL INT32 flags (INTEGER(16,true));
+  OPTIONAL BOOLEAN retransmission;
+}
+"
+    );
+}
+
+#[test]
+fn parts_are_written_as_the_run_goes() {
+    let folder = folder("parts");
+    let mut log = create(&folder, Classes::ALL);
+    let event = |row: usize| app(AppStep::Arrived { sequence: row as u32, delay: Span::from_nanos(row as u64 % 1000) });
+    let parts = folder.join("app");
+    for row in 0..ROWS_PER_PART {
+        assert!(row > 0 || files(&parts).is_empty());
+        log.record(Instant::from_nanos(row as u64), ComponentId(0), &event(row));
+    }
+    assert_eq!(files(&parts), ["0003-0000.parquet"], "it is there before the end");
+    for row in ROWS_PER_PART..ROWS_PER_PART + 2 {
+        log.record(Instant::from_nanos(row as u64), ComponentId(0), &event(row));
+    }
+    let summary = log.finish().expect("there is room");
+    assert_eq!(summary.app, ROWS_PER_PART as u64 + 2);
+    assert_eq!(files(&parts), ["0003-0000.parquet", "0003-0001.parquet"]);
+    let first = rows(&parts.join("0003-0000.parquet"));
+    assert_eq!(first.len(), ROWS_PER_PART);
+    for (row, text) in first.iter().enumerate() {
+        let numbers = format!("delivered: 1448, sequence: {row}, delay: {}", row % 1000);
+        assert!(text.starts_with(&format!("{{time: {row}, ")) && text.contains(&numbers), "{text}");
+    }
+    let second = rows(&parts.join("0003-0001.parquet"));
+    assert_eq!(second.len(), 2);
+    assert!(second[0].starts_with(&format!("{{time: {ROWS_PER_PART}, ")), "{}", second[0]);
+}
+
+#[test]
+fn a_killed_run_keeps_its_parts() {
+    let folder = folder("killed");
+    let mut log = create(&folder, Classes::APP);
+    for row in 0..ROWS_PER_PART + 100 {
+        log.record(Instant::from_nanos(row as u64), ComponentId(0), &app(AppStep::Started));
+    }
+    drop(log);
+    assert_eq!(files(&folder.join("app")), ["0003-0000.parquet"]);
+    assert_eq!(rows(&folder.join("app/0003-0000.parquet")).len(), ROWS_PER_PART);
+}
+
+#[test]
+fn only_wanted_tables_are_made() {
+    let folder = folder("wanted");
+    let mut log = create(&folder, Classes::TCP.with(Classes::APP));
+    assert_eq!(log.wants(), Classes::TCP.with(Classes::APP));
+    log.record(Instant::ZERO, ComponentId(0), &app(AppStep::Started));
+    log.finish().expect("there is room");
+    assert_eq!(files(&folder), ["app", "tcp"]);
+    assert!(files(&folder.join("tcp")).is_empty(), "a table without rows has no parts");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error() {
+    let folder = folder("in-the-way");
+    fs::create_dir_all(&folder).expect("it can be made");
+    fs::write(folder.join("packets"), "a file").expect("it can be written");
+    let error = EventLog::create(&folder, 0, Vec::new(), Classes::ALL).expect_err("a file is in the way");
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+}
+
+/// The second part goes to a device that is always full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_reported_and_loses_nothing_that_was_written() {
+    let folder = folder("full");
+    let mut log = create(&folder, Classes::APP);
+    let draft = folder.join("app/0003-0001.parquet.tmp");
+    std::os::unix::fs::symlink("/dev/full", draft).expect("a link can be made");
+    let record = |log: &mut EventLog| log.record(Instant::ZERO, ComponentId(0), &app(AppStep::Started));
+    for _ in 0..2 * ROWS_PER_PART - 1 {
+        record(&mut log);
+    }
+    assert!(log.error().is_none());
+    record(&mut log);
+    assert_eq!(log.error().expect("the disk is full").kind(), ErrorKind::StorageFull);
+    record(&mut log);
+    assert_eq!(log.finish().expect_err("the disk was full").kind(), ErrorKind::StorageFull);
+    assert_eq!(files(&folder.join("app")), ["0003-0000.parquet"], "nothing half written is left");
+    assert_eq!(rows(&folder.join("app/0003-0000.parquet")).len(), ROWS_PER_PART);
+}
+
+/// Tables of which the columns differ in everything that matters to their encoding: runs, few and many values, nulls.
+#[test]
+fn what_is_packed_is_unpacked() {
+    let folder = folder("packed");
+    let mut log = create(&folder, Classes::RADIO);
+    let event = |row: u64| RadioEvent {
+        direction: Direction::BOTH[(row * row % 7 % 2) as usize],
+        user: UserId((row / 100 % 3) as u16),
+        duration: Span::from_millis(2),
+        pdus: (row * 7919 % 4096) as u16,
+        repeated: if row % 50 < 20 { 0 } else { (row % 5) as u16 },
+        errored: (row * row % 65_521) as u16,
+        bytes: (row * 104_729 % 1_000_003) as u32,
+        level: (row % 256) as u8,
+    };
+    for row in 0..20_001 {
+        log.record(Instant::from_nanos(row * row), ComponentId((row / 999 % 2) as u16), &Event::Radio(event(row)));
+    }
+    log.finish().expect("there is room");
+    for (row, text) in (0..).zip(rows(&folder.join("radio/0003-0000.parquet"))) {
+        let RadioEvent { direction, user, duration, pdus, repeated, errored, bytes, level } = event(row);
+        let expected = format!(
+            r#"{{time: {}, repetition: 3, component: "{}", direction: "{}", user: {}, duration: {}, pdus: {pdus}, repeated: {repeated}, errored: {errored}, bytes: {bytes}, level: {level}}}"#,
+            row * row,
+            ["fixed", "cell"][(row / 999 % 2) as usize],
+            direction.name(),
+            user.0,
+            duration.as_nanos(),
+        );
+        assert_eq!(text, expected);
+    }
+}
