@@ -25,6 +25,8 @@ pub struct Path {
     /// Packets that will be lost when they are sent, in the order of these times.
     losing: VecDeque<(Instant, Packet)>,
     line: DelayLine,
+    /// When something happens next, be it a departure, a loss or a decision of the queue.
+    next: Instant,
     tally: Tally,
 }
 
@@ -56,6 +58,7 @@ impl Path {
             loss: LossProcess::new(config.loss, seed, &format!("{name}/loss")),
             losing: VecDeque::new(),
             line: DelayLine::new(config.delay, seed, &format!("{name}/delay")),
+            next: Instant::FAR_FUTURE,
             tally: Tally::default(),
         }
     }
@@ -63,6 +66,12 @@ impl Path {
     /// Does all that happens inside up to and including `now` but for departures, in the order of time.
     #[inline]
     fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        if !self.losing.is_empty() || matches!(self.queue, Waiting::CoDel(_)) {
+            self.catch_up(now, cx);
+        }
+    }
+
+    fn catch_up(&mut self, now: Instant, cx: &mut Cx<'_>) {
         while let Some((ready, start)) = self.next_service()
             && start <= now
         {
@@ -96,6 +105,15 @@ impl Path {
         }
     }
 
+    /// Finds out when something happens next.
+    #[inline]
+    fn settle(&mut self) {
+        let departure = self.line.next_due().unwrap_or(Instant::FAR_FUTURE);
+        let loss = self.losing.front().map_or(Instant::FAR_FUTURE, |(time, _)| *time);
+        let service = self.next_service().map_or(Instant::FAR_FUTURE, |(_, start)| start);
+        self.next = departure.min(loss).min(service);
+    }
+
     /// Lets a packet on its way whose last bit is out at `sent`.
     #[inline]
     fn launch(&mut self, sent: Instant, packet: Packet) {
@@ -108,7 +126,6 @@ impl Path {
     }
 
     /// Loses what is to be lost up to and including `now`.
-    #[inline]
     fn lose(&mut self, now: Instant, cx: &mut Cx<'_>) {
         while let Some((time, packet)) = self.losing.front().copied()
             && time <= now
@@ -135,6 +152,7 @@ impl Link for Path {
         if !has_room && !self.transmitter.is_free(now) {
             self.tally.lose(&packet, DropCause::QueueFull);
             cx.drop_packet(now, packet, DropCause::QueueFull);
+            self.settle();
             return Admission::Dropped(DropCause::QueueFull);
         }
         match &mut self.queue {
@@ -143,24 +161,32 @@ impl Link for Path {
                 queue.enter(now, start, end, packet.size);
                 report_queued(now, packet, cx, || queue.backlog(now));
                 self.launch(end, packet);
-                self.lose(now, cx);
             }
             Waiting::CoDel(queue) => {
                 queue.enter(now, packet);
                 report_queued(now, packet, cx, || queue.backlog(now));
-                self.advance(now, cx);
             }
         }
+        // It may be sent, or even lost, at once.
+        self.advance(now, cx);
+        self.settle();
         Admission::Queued
     }
 
     #[inline]
     fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+        if now < self.next {
+            return None;
+        }
         // What happens after the next departure is left for later, so that events come in order.
         let until = self.line.next_due().map_or(now, |due| due.min(now));
         self.advance(until, cx);
-        self.line.next_due().filter(|due| *due <= now)?;
-        let departure = self.line.leave()?;
+        let departure = match self.line.next_due() {
+            Some(due) if due <= now => self.line.leave(),
+            _ => None,
+        };
+        self.settle();
+        let departure = departure?;
         self.tally.deliver(&departure.packet);
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some(departure)
@@ -168,10 +194,7 @@ impl Link for Path {
 
     #[inline]
     fn next_wakeup(&self) -> Option<Instant> {
-        let service = self.next_service().map(|(_, start)| start);
-        let loss = self.losing.front().map(|(time, _)| *time);
-        let soonest = [self.line.next_due(), service, loss].map(|time| time.unwrap_or(Instant::FAR_FUTURE));
-        soonest.into_iter().min().filter(|time| *time < Instant::FAR_FUTURE)
+        (self.next < Instant::FAR_FUTURE).then_some(self.next)
     }
 
     fn tally(&self) -> Tally {

@@ -157,14 +157,15 @@ impl From<Queue> for Table {
     }
 }
 
-/// How much may wait.
+/// How much may wait in a queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     packets: u64,
     bytes: u64,
 }
 
 impl Limits {
+    /// The limits of `queue`.
     pub fn of(queue: &Queue) -> Self {
         Self { packets: queue.packets.map_or(u64::MAX, u64::from), bytes: queue.bytes.map_or(u64::MAX, Bytes::get) }
     }

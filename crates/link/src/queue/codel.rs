@@ -29,7 +29,7 @@ impl Default for Settings {
 
 /// The queue and the state of its control loop. The names are those of RFC 8289 §5.
 #[derive(Clone, Debug)]
-pub(crate) struct CoDel {
+pub struct CoDel {
     settings: Settings,
     limits: Limits,
     queue: VecDeque<Entry>,
@@ -56,6 +56,7 @@ struct Entry {
 }
 
 impl CoDel {
+    /// An empty queue.
     pub fn new(settings: Settings, limits: Limits) -> Self {
         Self {
             settings,
