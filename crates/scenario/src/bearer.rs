@@ -42,11 +42,28 @@ pub struct Cells {
     pub of_user: Vec<usize>,
 }
 
+/// The keys of `[bearer]` itself.
+const OWN_KEYS: [&str; 4] = ["preset", "model", "downlink", "uplink"];
+
 const MODELS: [&str; 3] = ["wired", "umts-dch", "hsdpa"];
 
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
+    /// Keys right below `bearer` are those of its downlink: `bearer.bler` is short for `bearer.downlink.bler`.
     pub(crate) fn read(mut node: Node, folder: &Path) -> Result<Self, ScenarioError> {
+        let short: Vec<String> = node.keys().filter(|key| !OWN_KEYS.contains(key)).map(str::to_owned).collect();
+        for key in short {
+            let value = node.take(&key).expect("it is one of the keys");
+            let mut downlink = Node::table(value.origin().clone());
+            downlink.insert(&key, value);
+            match node.take("downlink") {
+                Some(mut given) => {
+                    given.overlay(downlink);
+                    node.insert("downlink", given);
+                }
+                None => node.insert("downlink", downlink),
+            }
+        }
         if let Some(preset) = node.take("preset") {
             let name: String = preset.read("bearer.preset")?;
             let mut base = Preset::load(&name, folder, preset.origin()).map_err(|mut error| {
@@ -69,11 +86,7 @@ impl BearerConfig {
                     })?;
                     OneWay::read(&link, &format!("bearer.{key}"), folder)
                 };
-                let wired = Wired { downlink: link("downlink")?, uplink: link("uplink")? };
-                if let Some(key) = node.first_key() {
-                    return Err(node.unknown_key("bearer", key, &["downlink", "uplink"]));
-                }
-                Self::Wired(wired)
+                Self::Wired(Wired { downlink: link("downlink")?, uplink: link("uplink")? })
             }
             "umts-dch" => Self::UmtsDch(node.read("bearer")?),
             "hsdpa" => Self::Hsdpa(node.read("bearer")?),

@@ -83,9 +83,9 @@ impl Node {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// A key of a table, if it has any.
-    pub fn first_key(&self) -> Option<&str> {
-        self.entries().first().map(|(key, _)| key.as_str())
+    /// The keys of a table.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries().iter().map(|(key, _)| key.as_str())
     }
 
     /// Takes the value at `key` out of a table.

@@ -168,7 +168,7 @@ impl Scenario {
             .collect::<Result<Vec<_>, _>>()?;
         let known = ["format", "name", "seed", "duration", "fixed", "access", "bearer", "tcp", "mobile", "flow", "log"];
         let rest = node.split(&["name", "seed", "duration", "mobile", "log"]);
-        if let Some(key) = node.first_key() {
+        if let Some(key) = node.keys().next() {
             return Err(node.unknown_key("", key, &known));
         }
         let rest: Rest = rest.read("")?;
