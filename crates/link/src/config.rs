@@ -57,7 +57,9 @@ pub enum ConfigError {
     #[error("a link sends at a `rate` or as `recorded`, not both: remove one of them")]
     TwoRates,
     /// A queue that never fills.
-    #[error("a link without `rate` is infinitely fast, so that nothing ever waits: give it a rate, or remove `queue`")]
+    #[error(
+        "a link without `rate` or `recorded` is infinitely fast, so that nothing ever waits: give it one of them, or remove `queue`"
+    )]
     QueueWithoutRate,
     /// In [`Config::queue`].
     #[error(transparent)]

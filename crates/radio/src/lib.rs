@@ -1,1 +1,17 @@
-//! Cellular bearers.
+//! Cellular bearers: each is a [`Bearer`](airpath_link::Bearer) of both directions, made from a `Config` that a
+//! scenario or a preset can write.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`umts_dch`] | UMTS dedicated channels, one for each user, with the ARQ of the RLC |
+//! | [`hsdpa`] | a cell's HS-DSCH, shared in time: schedulers, C/I levels, hybrid ARQ |
+//! | [`common`] | what they are built of: the carrier with its TTI clock, segmentation, schedulers, channels, H-ARQ |
+//!
+//! The models are those of the study `hsdpa-sim`; what goes beyond it says so.
+
+pub mod common;
+mod error;
+pub mod hsdpa;
+pub mod umts_dch;
+
+pub use error::ConfigError;

@@ -1,0 +1,11 @@
+//! Mechanisms that the technologies share, one a file.
+
+pub mod channel;
+pub mod harq;
+pub mod scheduler;
+pub mod uplink;
+
+pub(crate) mod carrier;
+pub(crate) mod paths;
+pub(crate) mod rlc;
+pub(crate) mod rlc_queue;

@@ -1,0 +1,105 @@
+//! C/I levels: the rate that each allows, and how often a user's channel has which.
+
+use std::collections::BTreeMap;
+
+use airpath_core::{Bitrate, Seed, Span, Stream};
+use serde::{Deserialize, Serialize};
+
+use crate::ConfigError;
+
+/// C/I levels. The channel of each user is drawn anew in each TTI, independently of all others.
+///
+/// ```toml
+/// [bearer.downlink.levels]
+/// rates = ["120 kbit/s", "240 kbit/s", "360 kbit/s", "480 kbit/s", "640 kbit/s"]
+/// rate_share = "per-user"
+/// classes.a = [9, 60, 24, 5, 2]
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Levels {
+    /// The rate at level 1, 2, …
+    pub rates: Vec<Bitrate>,
+    /// What these rates are the rates of.
+    pub rate_share: RateShare,
+    /// For each class of users, how often each level comes, in any unit: the numbers are divided by
+    /// their sum. A class whose channel never changes has one number that is not zero.
+    pub classes: BTreeMap<String, Vec<f64>>,
+}
+
+/// What a level's rate is the rate of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateShare {
+    /// Of the cell: while it sends to a user at that level, it sends at this rate.
+    Cell,
+    /// Of one user when all users of the cell take turns: the cell sends at this rate times their number.
+    PerUser,
+}
+
+impl Levels {
+    /// How many PDUs of `pdu` bytes a TTI carries, by level, in a cell of `users`; level 0 does not
+    /// exist and carries none.
+    pub(crate) fn pdus_per_tti(&self, tti: Span, pdu: u32, users: usize) -> Result<Vec<u32>, ConfigError> {
+        if self.rates.is_empty() || self.rates.len() > usize::from(u8::MAX) {
+            return Err(ConfigError::LevelCount { given: self.rates.len() });
+        }
+        let share = match self.rate_share {
+            RateShare::Cell => 1,
+            RateShare::PerUser => users.max(1) as u64,
+        };
+        let mut pdus = vec![0];
+        for (index, rate) in self.rates.iter().enumerate() {
+            let bytes = rate.bytes_in(tti.saturating_mul(share)).get();
+            let fit = (bytes / u64::from(pdu)).min(u64::from(u16::MAX)) as u32;
+            if fit == 0 {
+                return Err(ConfigError::LevelTooSlow { level: index + 1, bytes, pdu });
+            }
+            pdus.push(fit);
+        }
+        Ok(pdus)
+    }
+
+    /// The channel of a user of `class`, which draws from the stream `path`.
+    pub(crate) fn channel(&self, class: Option<&str>, seed: Seed, path: &str) -> Result<Channel, ConfigError> {
+        let names = || self.classes.keys().cloned().collect::<Vec<_>>().join(", ");
+        let name = class.ok_or_else(|| ConfigError::NoClass { known: names() })?;
+        let weights = self
+            .classes
+            .get(name)
+            .ok_or_else(|| ConfigError::UnknownClass { class: name.to_owned(), known: names() })?;
+        let total: f64 = weights.iter().sum();
+        let sound = weights.len() == self.rates.len()
+            && weights.iter().all(|weight| *weight >= 0.0)
+            && total > 0.0
+            && total.is_finite();
+        if !sound {
+            return Err(ConfigError::Weights { class: name.to_owned(), levels: self.rates.len() });
+        }
+        let mut sum = 0.0;
+        let up_to = weights.iter().map(|weight| {
+            sum += weight;
+            sum / total
+        });
+        Ok(Channel { up_to: up_to.collect(), stream: seed.stream(path) })
+    }
+}
+
+/// The channel of one user.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// The probability that the level is at most 1, 2, …
+    up_to: Vec<f64>,
+    stream: Stream,
+}
+
+impl Channel {
+    /// The level in the next TTI, from 1.
+    #[inline]
+    pub fn draw(&mut self) -> u8 {
+        let draw = self.stream.uniform();
+        // The last is exactly 1, and a draw is below.
+        let below = self.up_to.iter().take_while(|up_to| draw >= **up_to).count();
+        below as u8 + 1
+    }
+}

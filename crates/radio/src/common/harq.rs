@@ -1,0 +1,136 @@
+//! How likely a block is in error at each of its attempts: plain repetition, or soft combining.
+
+use airpath_core::Probability;
+use serde::{Deserialize, Serialize};
+
+/// What the receiver does with a block that it could not decode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Combining {
+    /// It discards the block: each attempt fails with the same probability (H-ARQ type I).
+    #[default]
+    None,
+    /// It keeps the block and adds the energy of the next attempt, which repeats the same bits (Chase):
+    /// after k attempts the signal-to-noise ratio is k times that of one, 3.0 dB more at the second
+    /// attempt, another 1.8 dB at the third, 1.2 dB at the fourth.
+    Chase,
+}
+
+/// The CQI of which the steepness of the error curve is taken unless another is given: the middle of those that use
+/// QPSK. The choice matters little: where 10 % of the first attempts fail, the second fails with
+/// 1.5e-6 at CQI 1, and less above.
+pub const DEFAULT_CQI: u8 = 8;
+
+/// The highest CQI (3GPP TS 25.214 §6A.2).
+pub const MAX_CQI: u8 = 30;
+
+/// The probability of an error by attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockErrors {
+    /// First, second, …; the last holds for all that follow.
+    by_attempt: Vec<Probability>,
+}
+
+impl BlockErrors {
+    /// The same probability at each attempt.
+    pub fn constant(bler: Probability) -> Self {
+        Self { by_attempt: vec![bler] }
+    }
+
+    /// Chase combining of blocks of which the first attempt fails with `bler`, and which use the
+    /// modulation and coding of `cqi`, 1 to 30.
+    ///
+    /// Every attempt is received at the signal-to-noise ratio at which one alone fails with `bler`.
+    pub fn chase(bler: Probability, cqi: u8) -> Self {
+        if bler == Probability::NEVER || bler == Probability::ALWAYS {
+            return Self::constant(bler);
+        }
+        let curve = ErrorCurve::of_cqi(cqi);
+        let first = curve.exponent_at(bler.get());
+        let attempt = |k: u32| {
+            let gain = 10.0 * libm::log10(f64::from(k));
+            Probability::new(curve.bler_at(first + curve.per_decibel * gain)).expect("the curve lies between 0 and 1")
+        };
+        Self { by_attempt: (1..=MAX_COMBINED).map(attempt).collect() }
+    }
+
+    /// The probability that the `attempt`-th transmission is in error, from 1.
+    #[inline]
+    pub fn at(&self, attempt: u32) -> Probability {
+        let last = self.by_attempt.len() - 1;
+        self.by_attempt[(attempt as usize - 1).min(last)]
+    }
+}
+
+/// Attempts after which the probability is not computed any further: it is far below 1e-9 by then for
+/// any curve and any first probability up to 99.99 %.
+const MAX_COMBINED: u32 = 16;
+
+/// Block errors against the signal-to-noise ratio in a static channel, from link-level simulations
+/// with turbo coding:
+///
+/// BLER = (1 + 10^x)^(−1/0.7), x = 2 (SINR − 1.03 CQI + 5.26) / (√3 − log₁₀ CQI)
+///
+/// with the SINR in decibels after despreading. R. Litjens, "HSDPA flow level performance and the impact of terminal
+/// mobility", IEEE WCNC 2005, after F. Brouwer et al., "Usage of link-level performance indicators
+/// for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA 2004. Only its steepness is used here: the
+/// place on the curve follows from the error probability of the first attempt.
+struct ErrorCurve {
+    /// Growth of x per decibel.
+    per_decibel: f64,
+}
+
+impl ErrorCurve {
+    fn of_cqi(cqi: u8) -> Self {
+        Self { per_decibel: 2.0 / (3.0f64.sqrt() - libm::log10(f64::from(cqi))) }
+    }
+
+    /// The x at which the curve has this error probability, above 0 and below 1.
+    fn exponent_at(&self, bler: f64) -> f64 {
+        libm::log10(libm::pow(bler, -0.7) - 1.0)
+    }
+
+    fn bler_at(&self, exponent: f64) -> f64 {
+        libm::pow(1.0 + libm::pow(10.0, exponent), -1.0 / 0.7)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probability(p: f64) -> Probability {
+        Probability::new(p).expect("within range")
+    }
+
+    #[test]
+    fn without_combining_every_attempt_is_alike() {
+        let errors = BlockErrors::constant(probability(0.2));
+        assert_eq!([1, 2, 99].map(|attempt| errors.at(attempt).get()), [0.2; 3]);
+    }
+
+    #[test]
+    fn chase_adds_signal_to_noise_ratios() {
+        // By hand for CQI 1, where the curve is flattest (2/√3 a decibel): x₁ = log₁₀(0.1^-0.7 − 1) = 0.6032,
+        // x₂ = x₁ + 3.0103 · 1.1547 = 4.0792, BLER₂ = 10^(−4.0792/0.7) = 1.49e-6.
+        let errors = BlockErrors::chase(probability(0.1), 1);
+        assert!((errors.at(1).get() - 0.1).abs() < 1e-12);
+        assert!((errors.at(2).get() / 1.49e-6 - 1.0).abs() < 0.01, "{:?}", errors.at(2));
+        assert!(errors.at(3) < errors.at(2));
+        for cqi in 1..=MAX_CQI {
+            for bler in [0.01, 0.5, 0.9, 0.9999] {
+                let errors = BlockErrors::chase(probability(bler), cqi);
+                assert!((errors.at(1).get() - bler).abs() < 1e-9, "the first attempt has nothing to combine with");
+                assert!((1..=MAX_COMBINED).all(|attempt| errors.at(attempt + 1) <= errors.at(attempt)));
+                assert!(errors.at(MAX_COMBINED).get() < 1e-9);
+                assert_eq!(errors.at(MAX_COMBINED + 1), errors.at(MAX_COMBINED));
+            }
+        }
+    }
+
+    #[test]
+    fn a_hopeless_channel_stays_hopeless() {
+        assert_eq!(BlockErrors::chase(Probability::ALWAYS, 8).at(5), Probability::ALWAYS);
+        assert_eq!(BlockErrors::chase(Probability::NEVER, 8).at(5), Probability::NEVER);
+    }
+}

@@ -1,0 +1,193 @@
+//! Many one-way paths under one clock: the earliest is always next, and the idle ones cost nothing.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Tally, UserId};
+use airpath_link::{Admission, Departure, Link, Path};
+
+use super::carrier::Carrier;
+
+/// One direction of one user, or of all.
+#[derive(Debug)]
+pub enum OneWay {
+    /// Over the air.
+    Carrier(Box<Carrier>),
+    /// Over a plain link.
+    Link(Direction, Box<Path>),
+}
+
+/// The paths of a bearer, by index.
+#[derive(Debug)]
+pub struct Paths {
+    paths: Vec<OneWay>,
+    wakeups: Tournament,
+    /// What has left a path and was not asked for before the next packet was pushed.
+    left: VecDeque<(Direction, Departure)>,
+}
+
+impl Paths {
+    /// Idle paths.
+    pub fn new(paths: Vec<OneWay>) -> Self {
+        Self { wakeups: Tournament::new(paths.len()), paths, left: VecDeque::new() }
+    }
+
+    /// Gives a packet to path number `index`.
+    #[inline]
+    pub fn push(&mut self, index: usize, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        // A path is not asked for the time before it was given a packet.
+        while let Some(departure) = self.step(now, cx) {
+            self.left.push_back(departure);
+        }
+        let path = &mut self.paths[index];
+        cx.direction = path.direction();
+        let admission = match path {
+            OneWay::Carrier(carrier) => carrier.push(now, packet, cx),
+            OneWay::Link(_, link) => link.push(now, packet, cx),
+        };
+        self.wakeups.set(index, path.next_wakeup());
+        admission
+    }
+
+    /// The next packet that left at or before `now`, from whichever path.
+    #[inline]
+    pub fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        match self.left.pop_front() {
+            Some(departure) => Some(departure),
+            None => self.step(now, cx),
+        }
+    }
+
+    /// Goes from wake-up to wake-up until a packet leaves, so that the departures of all paths come in
+    /// one order.
+    #[inline]
+    fn step(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        while let Some((index, wakeup)) = self.wakeups.first()
+            && wakeup <= now
+        {
+            let path = &mut self.paths[index];
+            cx.direction = path.direction();
+            let departure = match path {
+                OneWay::Carrier(carrier) => carrier.pop(wakeup, cx),
+                OneWay::Link(_, link) => link.pop(wakeup, cx),
+            };
+            self.wakeups.set(index, path.next_wakeup());
+            if let Some(departure) = departure {
+                return Some((cx.direction, departure));
+            }
+        }
+        None
+    }
+
+    /// When to call `pop` next.
+    #[inline]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        match self.left.front() {
+            Some((_, departure)) => Some(departure.due),
+            None => self.wakeups.first().map(|(_, wakeup)| wakeup),
+        }
+    }
+
+    /// The tally of all paths of a direction together.
+    pub fn tally(&self, direction: Direction) -> Tally {
+        let mut sum = Tally::default();
+        for path in self.paths.iter().filter(|path| path.direction() == direction) {
+            sum += path.tally();
+        }
+        // What was not handed over is still inside, as seen from outside.
+        for (_, departure) in self.left.iter().filter(|(way, _)| *way == direction) {
+            sum.recall(&departure.packet);
+        }
+        sum
+    }
+
+    /// What `user` transmitted on path number `index`; `None` if that is no radio, or not the user's.
+    pub fn radio_totals(&self, index: usize, user: UserId) -> Option<RadioTotals> {
+        match self.paths.get(index)? {
+            OneWay::Carrier(carrier) => carrier.radio_totals(user),
+            OneWay::Link(..) => None,
+        }
+    }
+}
+
+impl OneWay {
+    const fn direction(&self) -> Direction {
+        match self {
+            Self::Carrier(carrier) => carrier.direction(),
+            Self::Link(direction, _) => *direction,
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        match self {
+            Self::Carrier(carrier) => carrier.next_wakeup(),
+            Self::Link(_, link) => link.next_wakeup(),
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        match self {
+            Self::Carrier(carrier) => carrier.tally(),
+            Self::Link(_, link) => link.tally(),
+        }
+    }
+}
+
+/// The earliest of a fixed number of wake-ups, and whose it is: a binary tree in which each node has
+/// the earlier of its two children. A change takes as many steps as there are levels.
+#[derive(Clone, Debug)]
+struct Tournament {
+    /// The root is at 1, the children of n are at 2n and 2n+1; the second half are the leaves.
+    nodes: Vec<(Instant, u32)>,
+}
+
+impl Tournament {
+    fn new(entries: usize) -> Self {
+        let leaves = entries.next_power_of_two();
+        Self { nodes: (0..2 * leaves).map(|node| (Instant::FAR_FUTURE, (node % leaves) as u32)).collect() }
+    }
+
+    /// The earliest; of those at the same time the one with the lowest index.
+    #[inline]
+    fn first(&self) -> Option<(usize, Instant)> {
+        let (wakeup, index) = self.nodes[1];
+        (wakeup < Instant::FAR_FUTURE).then_some((index as usize, wakeup))
+    }
+
+    #[inline]
+    fn set(&mut self, index: usize, wakeup: Option<Instant>) {
+        let mut node = self.nodes.len() / 2 + index;
+        self.nodes[node].0 = wakeup.unwrap_or(Instant::FAR_FUTURE);
+        while node > 1 {
+            let winner = self.nodes[node].min(self.nodes[node ^ 1]);
+            node /= 2;
+            if self.nodes[node] == winner {
+                break;
+            }
+            self.nodes[node] = winner;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_wins_and_ties_go_to_the_first() {
+        let at = Instant::from_nanos;
+        for entries in 1..=9 {
+            let mut tournament = Tournament::new(entries);
+            assert_eq!(tournament.first(), None);
+            let mut wakeups = vec![None; entries];
+            for step in 0..200u64 {
+                let index = (step * 7 % entries as u64) as usize;
+                let wakeup = (step % 5 > 0).then_some(at(step * 13 % 17));
+                wakeups[index] = wakeup;
+                tournament.set(index, wakeup);
+                let earliest =
+                    (0..entries).filter_map(|i| wakeups[i].map(|at| (at, i))).min().map(|(at, index)| (index, at));
+                assert_eq!(tournament.first(), earliest);
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Radio link control of one user in one direction: segmentation, and reassembly at the far end.
+//!
+//! A packet is cut into PDUs of one size, the last one padded; a PDU never carries parts of two
+//! packets (no concatenation). PDUs of one packet are alike: what the far end has of a packet is a
+//! number. So PDUs are not kept one by one but as [`Run`]s, and cost nothing each.
+//!
+//! There is no transmit window (3GPP TS 25.322 §9.6 has one): what waits for a retransmission never
+//! holds up new PDUs. The study that this model comes from has none either.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Instant, Packet};
+use airpath_link::queue::Queue;
+
+use super::rlc_queue::RlcQueue;
+
+/// PDUs of one packet that are sent together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Which packet of the user: counted from zero in the order of segmentation.
+    pub packet: u64,
+    /// How many PDUs.
+    pub pdus: u32,
+    /// The how-many-eth transmission of these PDUs this is, from 1.
+    pub attempt: u32,
+}
+
+/// Sender and receiver of one user.
+#[derive(Clone, Debug)]
+pub struct Rlc {
+    pdu: u32,
+    in_sequence: bool,
+    queue: RlcQueue,
+    /// Packets of which a PDU was sent, from the oldest that is not done with.
+    cut: VecDeque<Cut>,
+    /// The number of the first of them.
+    first: u64,
+    /// PDUs of the last of them that were never sent.
+    unsent: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    packet: Packet,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The far end lacks this number of its PDUs, never zero.
+    Missing(u32),
+    /// The far end has it all, but not yet one that came before.
+    Complete,
+    /// Delivered or given up.
+    Done,
+}
+
+impl Rlc {
+    /// An RLC that cuts into PDUs of `pdu` bytes and delivers packets in the order in which they came
+    /// (`in_sequence`), or each as soon as it is complete.
+    pub fn new(pdu: u32, in_sequence: bool, queue: &Queue) -> Self {
+        Self { pdu, in_sequence, queue: RlcQueue::new(queue), cut: VecDeque::new(), first: 0, unsent: 0 }
+    }
+
+    /// Takes a packet to send, if the queue has room for it.
+    #[inline]
+    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        self.queue.enqueue(now, packet)
+    }
+
+    /// Whether there is anything that was never sent.
+    #[inline]
+    pub fn has_new(&self) -> bool {
+        self.unsent > 0 || !self.queue.is_empty()
+    }
+
+    /// Packets that were not sent completely, and their bytes.
+    #[inline]
+    pub fn backlog(&self, now: Instant) -> (u32, u64) {
+        let (packets, bytes) = self.queue.backlog(now);
+        match self.cut.back() {
+            Some(cut) if self.unsent > 0 => (packets + 1, bytes + u64::from(cut.packet.size)),
+            _ => (packets, bytes),
+        }
+    }
+
+    /// Cuts up to `room` PDUs that were never sent and appends them to `block`; returns their number.
+    /// `dropped` is called for packets that the queue drops instead of sending them.
+    pub fn segment(&mut self, now: Instant, room: u32, block: &mut Vec<Run>, mut dropped: impl FnMut(Packet)) -> u32 {
+        let mut left = room;
+        while left > 0 {
+            if self.unsent == 0 {
+                let Some(packet) = self.queue.dequeue(now, &mut dropped) else { break };
+                self.unsent = packet.size.div_ceil(self.pdu).max(1);
+                self.cut.push_back(Cut { packet, state: State::Missing(self.unsent) });
+            }
+            let pdus = left.min(self.unsent);
+            block.push(Run { packet: self.first + self.cut.len() as u64 - 1, pdus, attempt: 1 });
+            self.unsent -= pdus;
+            left -= pdus;
+        }
+        room - left
+    }
+
+    /// Whether the packet was delivered or given up.
+    #[inline]
+    pub fn is_done(&self, packet: u64) -> bool {
+        packet < self.first || self.cut[(packet - self.first) as usize].state == State::Done
+    }
+
+    /// Tells the far end of `pdus` more PDUs of a packet; `deliver` is called for the packets that it
+    /// passes on.
+    #[inline]
+    pub fn receive(&mut self, packet: u64, pdus: u32, deliver: impl FnMut(Packet)) {
+        if self.is_done(packet) {
+            return;
+        }
+        let cut = &mut self.cut[(packet - self.first) as usize];
+        let State::Missing(missing) = cut.state else { unreachable!("a PDU is received once") };
+        if pdus < missing {
+            cut.state = State::Missing(missing - pdus);
+        } else {
+            cut.state = State::Complete;
+            self.release(packet, deliver);
+        }
+    }
+
+    /// Gives up a packet: its other PDUs are no longer sent, and delivery goes on behind it. Returns it,
+    /// unless that was done before; `deliver` is called for the packets that waited for it.
+    pub fn give_up(&mut self, packet: u64, deliver: impl FnMut(Packet)) -> Option<Packet> {
+        if self.is_done(packet) {
+            return None;
+        }
+        let index = (packet - self.first) as usize;
+        if index + 1 == self.cut.len() {
+            self.unsent = 0;
+        }
+        let cut = &mut self.cut[index];
+        cut.state = State::Done;
+        let given_up = cut.packet;
+        self.release(packet, deliver);
+        Some(given_up)
+    }
+
+    /// Passes on what a change of `packet`'s state lets go.
+    fn release(&mut self, packet: u64, mut deliver: impl FnMut(Packet)) {
+        if !self.in_sequence {
+            let cut = &mut self.cut[(packet - self.first) as usize];
+            if cut.state == State::Complete {
+                cut.state = State::Done;
+                deliver(cut.packet);
+            }
+        }
+        while let Some(cut) = self.cut.front() {
+            match cut.state {
+                State::Missing(_) => break,
+                State::Complete => deliver(cut.packet),
+                State::Done => {}
+            }
+            self.cut.pop_front();
+            self.first += 1;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Which user a shared channel serves in a TTI.
+
+pub mod maximum_ci;
+pub mod proportional_fair;
+pub mod round_robin;
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The schedulers by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerName {
+    /// Every user in turn.
+    #[default]
+    RoundRobin,
+    /// The user whose channel is best now.
+    MaximumCi,
+    /// The user whose channel is best now compared with what it got on average.
+    ProportionalFair,
+}
+
+/// A user that could be served in a TTI.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// Its index in the cell.
+    pub user: u32,
+    /// Its C/I level; 0 where there are none.
+    pub level: u8,
+    /// PDUs that the TTI would carry to it: its instantaneous rate.
+    pub pdus: u32,
+    /// The TTI after the one in which it was served last; 0 if it never was.
+    pub waiting_since: u64,
+}
+
+impl Candidate {
+    /// Orders those that are otherwise equal: first who has waited longest, then by index. So ties
+    /// are broken without a draw and without favour.
+    pub fn by_turn(&self, other: &Self) -> Ordering {
+        (self.waiting_since, self.user).cmp(&(other.waiting_since, other.user))
+    }
+}
+
+/// Chooses among the users that have something to send.
+pub trait Scheduler: fmt::Debug {
+    /// The index of the candidate that is served in TTI number `tti`. There is at least one.
+    fn choose(&mut self, tti: u64, candidates: &[Candidate]) -> usize;
+
+    /// Hears that TTI `tti` carried `pdus` new PDUs to `user`. Retransmissions are not reported: they
+    /// are not the scheduler's choice.
+    fn served(&mut self, tti: u64, user: u32, pdus: u32) {
+        let _ = (tti, user, pdus);
+    }
+}
+
+/// The index of the candidate that comes first in this order.
+fn first(candidates: &[Candidate], order: impl Fn(&Candidate, &Candidate) -> Ordering) -> usize {
+    (1..candidates.len()).fold(0, |best, index| match order(&candidates[index], &candidates[best]) {
+        Ordering::Less => index,
+        Ordering::Equal | Ordering::Greater => best,
+    })
+}

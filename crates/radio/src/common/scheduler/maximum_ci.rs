@@ -1,0 +1,14 @@
+//! Maximum C/I: the backlogged user whose channel carries most now. The cell's throughput is the
+//! highest, and users with poor channels wait.
+
+use super::{Candidate, Scheduler, first};
+
+/// Serves whoever has the highest rate; among equals in turn.
+#[derive(Clone, Debug, Default)]
+pub struct MaximumCi;
+
+impl Scheduler for MaximumCi {
+    fn choose(&mut self, _: u64, candidates: &[Candidate]) -> usize {
+        first(candidates, |a, b| b.pdus.cmp(&a.pdus).then_with(|| a.by_turn(b)))
+    }
+}

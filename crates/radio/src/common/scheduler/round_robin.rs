@@ -1,0 +1,13 @@
+//! Round robin: every backlogged user in turn, whatever its channel.
+
+use super::{Candidate, Scheduler, first};
+
+/// Serves whoever has waited longest.
+#[derive(Clone, Debug, Default)]
+pub struct RoundRobin;
+
+impl Scheduler for RoundRobin {
+    fn choose(&mut self, _: u64, candidates: &[Candidate]) -> usize {
+        first(candidates, Candidate::by_turn)
+    }
+}

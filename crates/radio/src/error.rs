@@ -1,0 +1,136 @@
+//! Why a bearer cannot be made from its parameters.
+
+use airpath_core::Bytes;
+use airpath_link::queue::{Queue, QueueError};
+
+/// Parameters of a bearer that make no sense by themselves or together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A length or size of nothing.
+    #[error("this must be above zero")]
+    Zero {
+        /// The key, dotted, below the bearer's.
+        key: String,
+    },
+    /// A size that does not fit.
+    #[error("this must be at most {max}")]
+    TooLarge {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// What it may be.
+        max: u64,
+    },
+    /// In the queue of a radio channel.
+    #[error("{source}")]
+    Queue {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// What is wrong.
+        source: QueueError,
+    },
+    /// In an uplink that is a plain link.
+    #[error(transparent)]
+    UplinkLink(airpath_link::ConfigError),
+    /// No rate, or two.
+    #[error("the channel carries `pdus_per_tti`, or what the `levels` say: give one of the two")]
+    Rate,
+    /// No level, or too many.
+    #[error("there are {given} levels: give 1 to 255 rates")]
+    LevelCount {
+        /// How many there are.
+        given: usize,
+    },
+    /// Not even one PDU fits into a TTI.
+    #[error(
+        "a TTI at level {level} carries {bytes} B, less than a PDU of {pdu} B: give a higher rate or a smaller `pdu`"
+    )]
+    LevelTooSlow {
+        /// The level, from 1.
+        level: usize,
+        /// What a TTI carries.
+        bytes: u64,
+        /// The size of a PDU in bytes.
+        pdu: u32,
+    },
+    /// How often the levels come.
+    #[error(
+        "class `{class}` must say how often each of the {levels} levels comes: {levels} numbers, none negative, not all zero"
+    )]
+    Weights {
+        /// The class.
+        class: String,
+        /// The number of levels.
+        levels: usize,
+    },
+    /// A user without a class in a cell with classes.
+    #[error("each mobile needs a class in this cell: one of {known}")]
+    NoClass {
+        /// The classes there are.
+        known: String,
+    },
+    /// A class that is not there.
+    #[error("there is no class `{class}` in this cell: its classes are {known}")]
+    UnknownClass {
+        /// The class.
+        class: String,
+        /// The classes there are.
+        known: String,
+    },
+    /// A user with a class in a cell without classes.
+    #[error(
+        "a mobile has the class `{class}`, but there are no classes in this cell: remove it, or give the cell `downlink.levels`"
+    )]
+    NoLevels {
+        /// The class.
+        class: String,
+    },
+    /// A parameter that means nothing with the others.
+    #[error("this only has a meaning with `{needs}`: remove one or add the other")]
+    Foreign {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// What it belongs to.
+        needs: &'static str,
+    },
+    /// An averaging time that no average fits in.
+    #[error("this must be longer than a TTI")]
+    AveragingTime,
+}
+
+impl ConfigError {
+    /// The key that is to blame, dotted, below the bearer's; empty where that is a mobile's class.
+    pub fn field(&self) -> String {
+        match self {
+            Self::Zero { key } | Self::TooLarge { key, .. } | Self::Queue { key, .. } | Self::Foreign { key, .. } => {
+                key.clone()
+            }
+            Self::UplinkLink(error) => format!("uplink.link.{}", error.field()),
+            Self::Rate => "downlink.pdus_per_tti".to_owned(),
+            Self::LevelCount { .. } | Self::LevelTooSlow { .. } => "downlink.levels.rates".to_owned(),
+            Self::Weights { class, .. } => format!("downlink.levels.classes.{class}"),
+            Self::AveragingTime => "downlink.averaging_time".to_owned(),
+            Self::NoClass { .. } | Self::UnknownClass { .. } | Self::NoLevels { .. } => String::new(),
+        }
+    }
+}
+
+/// Refuses nothing where something is needed.
+pub(crate) fn above_zero(is: bool, table: &str, key: &str) -> Result<(), ConfigError> {
+    if is { Ok(()) } else { Err(ConfigError::Zero { key: format!("{table}.{key}") }) }
+}
+
+/// The size of a PDU as the RLC wants it.
+pub(crate) fn pdu_size(pdu: Bytes, table: &str) -> Result<u32, ConfigError> {
+    above_zero(pdu > Bytes::ZERO, table, "pdu")?;
+    let max = u64::from(u16::MAX);
+    // No IP packet is larger.
+    if pdu.get() > max { Err(ConfigError::TooLarge { key: format!("{table}.pdu"), max }) } else { Ok(pdu.get() as u32) }
+}
+
+/// The queue, which may be left out.
+pub(crate) fn check_queue(queue: Option<&Queue>, table: &str) -> Result<Queue, ConfigError> {
+    let queue = queue.cloned().unwrap_or_default();
+    queue.check().map_err(|source| ConfigError::Queue { key: format!("{table}.queue"), source })?;
+    Ok(queue)
+}

@@ -1,0 +1,137 @@
+//! The contracts of a bearer (`airpath_link::testing`) on every kind of configuration.
+
+use airpath_core::{Direction, Instant, Probability, Seed, Span};
+use airpath_link::queue::Queue;
+use airpath_link::testing::{Traffic, contracts, idle_sleeps, order_kept};
+use airpath_radio::common::harq::Combining;
+use airpath_radio::common::scheduler::SchedulerName;
+use airpath_radio::common::uplink::Uplink;
+use airpath_radio::hsdpa::{self, Hsdpa};
+use airpath_radio::umts_dch::{self, ErrorUnit, UmtsDch};
+use proptest::prelude::*;
+
+const HORIZON: Instant = Instant::from_nanos(600_000_000_000);
+
+fn dch_config() -> impl Strategy<Value = umts_dch::Dch> {
+    (
+        (prop::sample::select(vec!["2 ms", "10 ms", "20 ms"]), 10u32..200, 1u32..14, any::<bool>()),
+        (prop::sample::select(vec![0.0, 0.01, 0.3, 0.7]), 0u64..100_000, prop::option::of(1u32..4)),
+        (any::<bool>(), 0u64..50_000, queue()),
+    )
+        .prop_map(
+            |((tti, pdu, channels, together), (bler, retransmission, max_attempts), (in_sequence, delay, queue))| {
+                umts_dch::Dch {
+                    tti: tti.parse().expect("a time"),
+                    pdu: format!("{pdu} B").parse().expect("a size"),
+                    channels,
+                    error_unit: if together { ErrorUnit::Tti } else { ErrorUnit::Pdu },
+                    bler: Probability::new(bler).expect("within range"),
+                    retransmission_delay: Span::from_micros(retransmission),
+                    max_attempts,
+                    in_sequence,
+                    delay: Span::from_micros(delay),
+                    queue,
+                }
+            },
+        )
+}
+
+fn queue() -> impl Strategy<Value = Option<Queue>> {
+    prop::sample::select(vec![
+        None,
+        Some(Queue::of_packets(5)),
+        Some(Queue::of_packets(40)),
+        toml::from_str(r#"discipline = "codel""#).ok(),
+        toml::from_str(r#"bytes = "20 kB""#).ok(),
+    ])
+}
+
+fn uplink() -> impl Strategy<Value = Uplink> {
+    let link = r#"link = { rate = "64 kbit/s", delay = "20 ms", queue = { packets = 20 } }"#;
+    let lossy = r#"link = { rate = "1 Mbit/s", delay = "1 ms", loss = 0.2 }"#;
+    prop_oneof![
+        prop::sample::select(vec![link, lossy]).prop_map(|text| toml::from_str(text).expect("an uplink")),
+        dch_config().prop_map(Uplink::Dch),
+    ]
+}
+
+fn hs_dsch_config() -> impl Strategy<Value = hsdpa::HsDsch> {
+    (dch_config(), any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(dch, chase, levels, scheduler)| {
+        let scheduler =
+            [SchedulerName::RoundRobin, SchedulerName::MaximumCi, SchedulerName::ProportionalFair][scheduler as usize];
+        hsdpa::HsDsch {
+            tti: dch.tti,
+            pdu: dch.pdu,
+            pdus_per_tti: (!levels).then_some(dch.channels),
+            bler: dch.bler,
+            retransmission_delay: dch.retransmission_delay,
+            max_attempts: dch.max_attempts,
+            combining: if chase { Combining::Chase } else { Combining::None },
+            cqi: chase.then_some(3),
+            in_sequence: dch.in_sequence,
+            delay: dch.delay,
+            scheduler,
+            averaging_time: None,
+            queue: dch.queue,
+            levels: levels.then(|| {
+                let text = r#"
+                    rates = ["900 kbit/s", "1800 kbit/s", "4 Mbit/s"]
+                    rate_share = "cell"
+                    classes = { near = [1, 4, 16], far = [70, 20, 10] }
+                "#;
+                toml::from_str(text).expect("levels")
+            }),
+        }
+    })
+}
+
+fn classes(config: &hsdpa::Config, users: u16) -> Vec<Option<String>> {
+    let class = |user| config.downlink.levels.as_ref().map(|_| ["near", "far"][user as usize % 2].to_owned());
+    (0..users).map(class).collect()
+}
+
+fn traffic(users: u16, gap: Span) -> Traffic {
+    Traffic { packets: 150, gap, users, directions: &Direction::BOTH, ..Traffic::default() }
+}
+
+fn dch(config: &umts_dch::Config, users: u16) -> impl Fn() -> UmtsDch {
+    move || UmtsDch::new(config, usize::from(users), Seed::new(5), "cell").expect("sound parameters")
+}
+
+fn cell(config: &hsdpa::Config, users: u16) -> impl Fn() -> Hsdpa {
+    move || Hsdpa::new(config, &classes(config, users), Seed::new(5), "cell").expect("sound parameters")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn dedicated_channels_keep_the_contracts(
+        downlink in dch_config(), uplink in uplink(), users in 1u16..4, gap in 1u64..60, seed: u64,
+    ) {
+        let in_order = downlink.in_sequence && !matches!(&uplink, Uplink::Dch(dch) if !dch.in_sequence);
+        let config = umts_dch::Config { downlink, uplink };
+        let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
+        contracts(dch(&config, users), &arrivals, HORIZON);
+        contracts(dch(&config, users), &arrivals, arrivals[100].at);
+        idle_sleeps(dch(&config, users), &arrivals, HORIZON);
+        if in_order {
+            order_kept(dch(&config, users), &arrivals, HORIZON);
+        }
+    }
+
+    #[test]
+    fn cells_keep_the_contracts(
+        downlink in hs_dsch_config(), uplink in uplink(), users in 1u16..6, gap in 1u64..60, seed: u64,
+    ) {
+        let in_order = downlink.in_sequence && !matches!(&uplink, Uplink::Dch(dch) if !dch.in_sequence);
+        let config = hsdpa::Config { downlink, uplink };
+        let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
+        contracts(cell(&config, users), &arrivals, HORIZON);
+        contracts(cell(&config, users), &arrivals, arrivals[100].at);
+        idle_sleeps(cell(&config, users), &arrivals, HORIZON);
+        if in_order {
+            order_kept(cell(&config, users), &arrivals, HORIZON);
+        }
+    }
+}
