@@ -339,8 +339,8 @@ impl Classes {
 
 /// Takes the events of a run as they happen.
 ///
-/// The events of one component come in the order of their times; those of different components
-/// need not, because a component that sleeps reports late, with the exact times.
+/// The events of one kind, for one user and direction at one component, come in the order of their
+/// times. Others need not, because what sleeps reports late, with the exact times.
 pub trait Sink {
     /// The classes that this sink takes; constant for its life.
     fn wants(&self) -> Classes;

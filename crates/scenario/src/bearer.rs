@@ -8,7 +8,7 @@ use airpath_radio::{hsdpa, umts_dch};
 use serde::Serialize;
 
 use crate::Mobile;
-use crate::document::Node;
+use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
 use crate::links::{BothWays, OneWay};
 use crate::preset::Preset;
@@ -45,7 +45,7 @@ pub struct Cells {
 /// The keys of `[bearer]` itself.
 const OWN_KEYS: [&str; 4] = ["preset", "model", "downlink", "uplink"];
 
-const MODELS: [&str; 3] = ["wired", "umts-dch", "hsdpa"];
+const MODELS: [&str; 4] = ["wired", "recorded", "umts-dch", "hsdpa"];
 
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
@@ -79,12 +79,19 @@ impl BearerConfig {
         };
         let name: String = model.read("bearer.model")?;
         Ok(match name.as_str() {
-            "wired" => {
+            // A recorded bearer is a wired one that must not lack its files.
+            "wired" | "recorded" => {
                 let mut link = |key: &str| {
                     let link = node.take(key).ok_or_else(|| {
                         ScenarioError::new("this table is missing", node.origin().clone(), format!("bearer.{key}"))
                     })?;
-                    OneWay::read(&link, &format!("bearer.{key}"), folder)
+                    let at = format!("bearer.{key}");
+                    if name == "recorded" && link.get("recorded").is_none() {
+                        let error =
+                            ScenarioError::new("this key is missing", link.origin().clone(), join(&at, "recorded"));
+                        return Err(error.help("name a file of delivery opportunities in the mahimahi format"));
+                    }
+                    OneWay::read(&link, &at, folder)
                 };
                 Self::Wired(Wired { downlink: link("downlink")?, uplink: link("uplink")? })
             }

@@ -204,18 +204,14 @@ impl Node {
         use serde_path_to_error::Segment;
         let (mut node, mut field) = (self, at.to_owned());
         for segment in path.iter() {
-            let next = match segment {
-                Segment::Map { key } => node.get(key),
-                Segment::Seq { index } => node.element(*index),
-                Segment::Enum { .. } | Segment::Unknown => None,
+            let (key, next) = match segment {
+                Segment::Map { key } => (key.clone(), node.get(key)),
+                Segment::Seq { index } => (index.to_string(), node.element(*index)),
+                Segment::Enum { .. } | Segment::Unknown => break,
             };
-            match (segment, next) {
-                (Segment::Map { .. } | Segment::Seq { .. }, Some(next)) => {
-                    field = join(&field, &segment.to_string());
-                    node = next;
-                }
-                _ => break,
-            }
+            let Some(next) = next else { break };
+            field = join(&field, &key);
+            node = next;
         }
         let quoted = || message.split('`').skip(1).step_by(2).collect::<Vec<_>>();
         if message.starts_with("unknown field") {

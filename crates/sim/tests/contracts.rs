@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use airpath_core::{Direction, Event, Memory, Seed, Sink};
+use airpath_core::{Direction, Event, Memory, PacketEvent, Seed, Sink};
 use airpath_scenario::Scenario;
 use airpath_sim::{Ended, Setup};
 use proptest::prelude::*;
@@ -91,15 +91,16 @@ proptest! {
     }
 
     #[test]
-    fn the_events_of_a_component_are_in_order(text in scenario()) {
+    fn the_events_of_a_user_are_in_order(text in scenario()) {
         let mut last = std::collections::BTreeMap::new();
         for (time, at, event) in run(&text, 0).log.events {
-            // A bearer's directions are independent of each other, and so are its kinds of events.
             let lane = match event {
-                Event::Packet(packet) => (at, 0, packet.direction as u8, packet.step.name()),
-                Event::Radio(radio) => (at, 1, radio.direction as u8, ""),
-                Event::Tcp(tcp) => (at, 2, tcp.direction as u8, ""),
-                Event::App(_) => (at, 3, 0, ""),
+                Event::Packet(PacketEvent { step, direction, packet }) => {
+                    (at, 0, direction as u32, u32::from(packet.user.0), step.name())
+                }
+                Event::Radio(radio) => (at, 1, radio.direction as u32, u32::from(radio.user.0), ""),
+                Event::Tcp(tcp) => (at, 2, tcp.direction as u32, tcp.flow.0, ""),
+                Event::App(app) => (at, 3, 0, app.flow.0, ""),
             };
             let before = last.insert(lane, time);
             prop_assert!(before.is_none_or(|before| before <= time), "{:?} at {} after {:?}", lane, time, before);

@@ -1,0 +1,127 @@
+//! What people get wrong in a scenario, and what they are told.
+
+use std::path::Path;
+
+use airpath_scenario::{Scenario, ScenarioError};
+
+const GOOD: &str = r#"format = 1
+name = "good"
+
+[fixed]
+rate = "10 Mbit/s"
+delay = "110 ms"
+
+[bearer]
+preset = "umts-dch-384"
+
+[[mobile]]
+name = "near"
+count = 2
+
+[[flow]]
+kind = "download"
+mobile = "near"
+bytes = "100 kB"
+"#;
+
+fn read(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::read(text, "s.toml", Path::new("."), &[])
+}
+
+/// The error after `from` was replaced by `to` in the good scenario.
+fn error(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    read(&GOOD.replace(from, to)).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn the_good_one_is_good() {
+    let scenario = read(GOOD).expect("nothing is wrong with it");
+    let names: Vec<_> = scenario.mobiles().into_iter().map(|mobile| mobile.name).collect();
+    assert_eq!(names, ["near-0", "near-1"]);
+    let flows: Vec<_> = scenario.flows().into_iter().map(|flow| (flow.name, flow.user.0)).collect();
+    assert_eq!(flows, [("download-0".to_owned(), 0), ("download-1".to_owned(), 1)]);
+}
+
+#[test]
+fn an_unknown_key_names_its_line_and_the_nearest_right_key() {
+    assert!(error("delay =", "delai =").starts_with("s.toml:6: fixed.delai: unknown key; did you mean `delay`?"));
+    assert!(error("[fixed]", "[fxied]").starts_with("s.toml:4: fxied: unknown key; did you mean `fixed`?"));
+    assert!(error("bytes =", "byte =").starts_with("s.toml:18: flow.0.byte: unknown key; did you mean `bytes`?"));
+    assert!(error("count =", "cuont =").contains("s.toml:13: mobile.0.cuont: unknown key; did you mean `count`?"));
+    assert!(
+        error("preset = \"umts-dch-384\"", "preset = \"umts-dch-384\"\nblre = 0.1")
+            .starts_with("s.toml:10: bearer.downlink.blre: unknown key; did you mean `bler`?")
+    );
+}
+
+#[test]
+fn a_wrong_value_names_its_line_and_what_would_do() {
+    assert!(error("10 Mbit/s", "10 ms").starts_with("s.toml:5: fixed.rate: `ms` is not a unit of a bit rate"));
+    assert!(error("10 Mbit/s", "-1 Mbit/s").starts_with("s.toml:5: fixed.rate: `-1 Mbit/s` is negative"));
+    assert!(
+        error("\"10 Mbit/s\"", "10").starts_with("s.toml:5: fixed.rate: invalid type: integer `10`, expected a bit")
+    );
+    assert!(
+        error("\"download\"", "\"downlaod\"")
+            .contains("s.toml:16: flow.0.kind: there is no workload `downlaod`; did you")
+    );
+    assert!(
+        error("umts-dch-384", "umts-dch-348")
+            .contains("s.toml:9: bearer.preset: there is no preset `umts-dch-348`; did")
+    );
+    assert!(
+        error("mobile = \"near\"", "mobile = \"far\"").contains("s.toml:17: flow.mobile: there is no mobile `far`")
+    );
+    assert!(error("100 kB", "0 B").starts_with("s.toml:18: flow.0.bytes: there is nothing to move"));
+    assert!(error("count = 2", "count = 0").contains("mobile: there is no mobile"));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    assert!(error("format = 1\n", "").starts_with("s.toml: format: this key is missing; begin the scenario with"));
+    assert!(error("format = 1", "format = 2").contains("format: format 2 is not known"));
+    assert!(error("bytes = \"100 kB\"\n", "").starts_with("s.toml:15: flow.0.bytes: this key is missing"));
+    assert!(error("preset = \"umts-dch-384\"\n", "").starts_with("s.toml:8: bearer.preset: this key is missing"));
+    assert!(error("[[flow]]", "[flow]").starts_with("s.toml:15: flow: this is a list of tables; write `[[flow]]`"));
+    let text = GOOD.split("[[flow]]").next().expect("there is a first part");
+    assert!(read(text).expect_err("no flow").to_string().starts_with("s.toml: flow: this table is missing"));
+}
+
+#[test]
+fn a_file_that_is_not_there_or_cut_short_is_named() {
+    let recorded = |file: &str| error("rate = \"10 Mbit/s\"", &format!("recorded = \"{file}\""));
+    let missing = recorded("no-such-file.down");
+    assert!(missing.starts_with("s.toml:5: fixed.recorded: ") && missing.contains("no-such-file.down"), "{missing}");
+    let folder = std::env::temp_dir().join(format!("airpath-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let file = folder.join("cut.down");
+    std::fs::write(&file, "1\n2\n3x").expect("a file for the test");
+    let cut = recorded(file.to_str().expect("a plain path"));
+    std::fs::remove_dir_all(&folder).expect("it was made above");
+    assert!(cut.starts_with("s.toml:5: fixed.recorded: ") && cut.contains("cut.down:3"), "{cut}");
+}
+
+#[test]
+fn a_setting_from_the_command_line_is_named_as_such() {
+    let set = |key: &str, value: &str| {
+        let sets = [(key.to_owned(), value.to_owned())];
+        Scenario::read(GOOD, "s.toml", Path::new("."), &sets).map(|scenario| scenario.to_toml())
+    };
+    assert!(set("bearer.bler", "0.25").expect("it can be set").contains("bler = 0.25"));
+    assert!(set("flow.bytes", "5 MB").expect("it can be set").contains("bytes = \"5 MB\""));
+    assert!(set("flow.0.tcp", "windows-xp").expect("it can be set").contains("windows-xp"));
+    let error = set("bearer.bler", "2").expect_err("no probability").to_string();
+    assert!(error.starts_with("--set bearer.bler=2: bearer.downlink.bler: `2` is not a probability"), "{error}");
+    let error = set("bearer.rtae", "2").expect_err("no such key").to_string();
+    assert!(error.starts_with("--set bearer.rtae=2: bearer.downlink.rtae: unknown key"), "{error}");
+    let error = set("tcp.profile", "linux-7").expect_err("no such profile").to_string();
+    assert!(error.contains("there is no TCP profile `linux-7`; did you mean `linux-6`?"), "{error}");
+}
+
+#[test]
+fn what_is_resolved_reads_back_to_itself() {
+    let resolved = read(GOOD).expect("good").to_toml();
+    assert_eq!(read(&resolved).expect("it was written by us").to_toml(), resolved);
+    assert!(resolved.contains("profile = \"linux-6\""), "the settings that were on are written out");
+}
