@@ -42,7 +42,14 @@ impl Default for Delay {
 
 impl From<Span> for Delay {
     fn from(delay: Span) -> Self {
-        Self { distribution: Distribution::Fixed(delay), reorder: false }
+        Distribution::Fixed(delay).into()
+    }
+}
+
+impl From<Distribution> for Delay {
+    /// A delay that keeps the order of packets.
+    fn from(distribution: Distribution) -> Self {
+        Self { distribution, reorder: false }
     }
 }
 

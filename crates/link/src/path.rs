@@ -175,21 +175,20 @@ impl Link for Path {
 
     #[inline]
     fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
-        if now < self.next {
-            return None;
+        // One thing after the other, so that the events come in the order of their times.
+        while self.next <= now && self.next < Instant::FAR_FUTURE {
+            if self.line.next_due() == Some(self.next)
+                && let Some(departure) = self.line.leave()
+            {
+                self.tally.deliver(&departure.packet);
+                cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+                self.settle();
+                return Some(departure);
+            }
+            self.catch_up(self.next, cx);
+            self.settle();
         }
-        // What happens after the next departure is left for later, so that events come in order.
-        let until = self.line.next_due().map_or(now, |due| due.min(now));
-        self.advance(until, cx);
-        let departure = match self.line.next_due() {
-            Some(due) if due <= now => self.line.leave(),
-            _ => None,
-        };
-        self.settle();
-        let departure = departure?;
-        self.tally.deliver(&departure.packet);
-        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
-        Some(departure)
+        None
     }
 
     #[inline]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use airpath_core::{Bitrate, Bytes, Direction, Instant, Probability, Seed, Span};
+use airpath_core::{Bitrate, Bytes, ComponentId, Cx, Direction, Instant, Memory, Probability, Seed, Span};
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::{GilbertElliott, Loss};
 use airpath_link::queue::{Discipline, Queue, codel};
 use airpath_link::testing::{Arrival, OneWay, Polling, Traffic, contracts, drive, idle_sleeps, order_kept};
-use airpath_link::{Bearer, Chain, Config, Duplex, Path, Plan, Recording};
+use airpath_link::{Bearer, Chain, Config, Duplex, Link, Path, Plan, Recording};
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(100_000 * 1_000_000_000);
@@ -164,6 +164,43 @@ proptest! {
             drive(&mut whole, &arrivals, Polling::OnTime, HORIZON),
             drive(&mut parts, &arrivals, Polling::OnTime, HORIZON)
         );
+    }
+
+    #[test]
+    fn a_codel_that_finds_nothing_to_do_is_a_plain_queue(transmitter in any_transmitter(), seed: u64) {
+        let (config, recording) = match transmitter {
+            Transmitter::Rate(rate, _) => (Config { rate: Some(rate), ..Config::default() }, None),
+            Transmitter::Recorded(millis, _) => {
+                (Config::default(), Some(Arc::new(Recording::new(&millis).expect("in order"))))
+            }
+            Transmitter::Open => return Ok(()),
+        };
+        let arrivals = traffic(seed, &[Direction::Down]);
+        let run = |discipline| {
+            let queue = Some(Queue { packets: Some(20), bytes: None, discipline });
+            let config = Config { queue, ..config.clone() };
+            let plan = match &recording {
+                Some(recording) => config.prepare_with(recording.clone()),
+                None => config.prepare(),
+            };
+            let mut link = OneWay(plan.expect("sound").path(Seed::new(seed), "link"));
+            drive(&mut link, &arrivals, Polling::OnTime, HORIZON)
+        };
+        let never = codel::Settings { target: Span::from_secs(1_000), ..codel::Settings::default() };
+        prop_assert_eq!(run(Discipline::CoDel(never)), run(Discipline::DropTail));
+    }
+
+    #[test]
+    fn what_is_told_late_is_told_in_order(plan in any_plan(), seed: u64) {
+        let mut path = plan.path(Seed::new(seed), "link");
+        let (mut log, mut lost) = (Memory::default(), Vec::new());
+        for arrival in traffic(seed, &[Direction::Down]) {
+            path.push(arrival.at, arrival.packet, &mut Cx::new(Some(&mut log), &mut lost, ComponentId(0)));
+        }
+        let pushed = log.events.len();
+        while path.pop(Instant::FAR_FUTURE, &mut Cx::new(Some(&mut log), &mut lost, ComponentId(0))).is_some() {}
+        prop_assert!(lost.is_sorted_by_key(|lost| lost.time));
+        prop_assert!(log.events[pushed..].is_sorted_by_key(|(time, ..)| *time));
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub enum DistributionError {
         mean: Span,
     },
     /// A key that the distribution needs.
-    #[error("missing field `{key}`: a {distribution} delay needs it")]
+    #[error("missing field `{key}`: a delay with `distribution = \"{distribution}\"` needs it")]
     Missing {
         /// The key.
         key: &'static str,
@@ -77,7 +77,7 @@ pub enum DistributionError {
         distribution: &'static str,
     },
     /// A key that the distribution does not have.
-    #[error("a {distribution} delay has no `{key}`: remove it, or choose another `distribution`")]
+    #[error("a delay with `distribution = \"{distribution}\"` has no `{key}`: remove it, or choose another")]
     Foreign {
         /// The key.
         key: &'static str,

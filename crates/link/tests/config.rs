@@ -1,0 +1,139 @@
+//! What a scenario can say of a link, and what it is told when that makes no sense.
+
+use airpath_core::{Bitrate, Bytes, Probability, Seed, Span};
+use airpath_link::delay::{Delay, Distribution};
+use airpath_link::loss::{GilbertElliott, Loss};
+use airpath_link::queue::{Discipline, Queue, codel};
+use airpath_link::{Config, ConfigError, Path};
+
+fn read(text: &str) -> Config {
+    toml::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refusal(text: &str) -> String {
+    toml::from_str::<Config>(text).expect_err(text).message().to_owned()
+}
+
+fn fault(text: &str) -> ConfigError {
+    Path::new(&read(text), Seed::new(1), "link").expect_err(text)
+}
+
+#[test]
+fn everything_that_can_be_said() {
+    assert_eq!(read(""), Config::default());
+    assert_eq!(
+        read("rate = \"10 Mbit/s\"\ndelay = \"110 ms\"\nloss = 0.01\nqueue = { packets = 100 }"),
+        Config {
+            rate: Some(Bitrate::from_bps(10_000_000)),
+            delay: Span::from_millis(110).into(),
+            loss: Loss::Bernoulli(Probability::new(0.01).expect("1 %")),
+            queue: Some(Queue::of_packets(100)),
+            recorded: None,
+        }
+    );
+    assert_eq!(read("loss = \"1 %\"").loss, read("loss = 0.01").loss);
+    assert_eq!(read("loss = 0").loss, Loss::default());
+    assert_eq!(read("queue = { bytes = \"64 kB\" }").queue, Some(Queue::of_bytes(Bytes::new(64_000))));
+    let settings = codel::Settings { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true };
+    assert_eq!(
+        read("queue = { discipline = \"codel\", target = \"5 ms\", interval = \"100 ms\", packets = 9, ecn = true }")
+            .queue,
+        Some(Queue { packets: Some(9), bytes: None, discipline: Discipline::CoDel(settings) })
+    );
+    assert_eq!(read("queue.discipline = \"drop-tail\"").queue, Some(Queue::default()));
+    let loss = read("loss = { good_to_bad = 0.002, bad_to_good = \"20 %\" }").loss;
+    let Loss::GilbertElliott(GilbertElliott { loss_in_bad, loss_in_good, .. }) = loss else { panic!("{loss:?}") };
+    assert_eq!((loss_in_bad, loss_in_good), (Probability::ALWAYS, Probability::NEVER));
+    let ms = Span::from_millis;
+    for (text, distribution) in [
+        ("distribution = \"uniform\"\nmaximum = \"9 ms\"", Distribution::Uniform { minimum: ms(0), maximum: ms(9) }),
+        (
+            "distribution = \"normal\"\nmean = \"50 ms\"\ndeviation = \"5 ms\"",
+            Distribution::Normal { mean: ms(50), deviation: ms(5), minimum: ms(0) },
+        ),
+        (
+            "distribution = \"exponential\"\nmean = \"50 ms\"\nminimum = \"40 ms\"",
+            Distribution::Exponential { mean: ms(50), minimum: ms(40) },
+        ),
+        (
+            "distribution = \"pareto\"\nmean = \"50 ms\"\nminimum = \"40 ms\"",
+            Distribution::Pareto { mean: ms(50), minimum: ms(40) },
+        ),
+    ] {
+        assert_eq!(read(&format!("[delay]\n{text}")).delay, Delay { distribution, reorder: false });
+        assert_eq!(read(&format!("[delay]\nreorder = true\n{text}")).delay, Delay { distribution, reorder: true });
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_as_it_is_read() {
+    for (text, message) in [
+        ("rat = 1", "unknown field `rat`, expected one of `rate`, `recorded`, `queue`, `loss`, `delay`"),
+        ("delay = 5", "invalid type: integer `5`, expected a length of time such as \"110 ms\", or a table"),
+        ("delay = \"-5 ms\"", "`-5 ms` is negative"),
+        ("delay = { distribution = \"cauchy\" }", "unknown variant `cauchy`, expected one of `uniform`, `normal`"),
+        ("delay = { mean = \"5 ms\" }", "missing field `distribution`"),
+        (
+            "delay = { distribution = \"normal\", mean = \"5 ms\" }",
+            "missing field `deviation`: a delay with `distribution = \"normal\"` needs it",
+        ),
+        (
+            "delay = { distribution = \"exponential\", mean = \"5 ms\", deviation = \"1 ms\" }",
+            "a delay with `distribution = \"exponential\"` has no `deviation`",
+        ),
+        ("delay = { distribution = \"uniform\", minimum = \"5 ms\", maximum = \"1 ms\" }", "swap them"),
+        ("delay = { distribution = \"normal\", men = \"5 ms\" }", "unknown field `men`"),
+        ("loss = 1.5", "`1.5` is not a probability"),
+        ("loss = \"much\"", "`much` is not a probability"),
+        ("loss = true", "expected a probability such as 0.01 or \"1 %\", or a table"),
+        ("loss = { good_to_bad = 0.1 }", "missing field `bad_to_good`"),
+        ("loss = { good_to_bad = 0.1, bad_to_good = 0 }", "the bad state never ends"),
+        ("loss = { good_to_bad = 0.1, bad_to_good = 0.1, lost = 1 }", "unknown field `lost`"),
+        ("queue = { packets = 0 }", "room for no `packets`"),
+        ("queue = { bytes = \"0 B\" }", "room for no `bytes`"),
+        ("queue = { target = \"5 ms\" }", "a drop-tail queue has no `target`"),
+        ("queue = { discipline = \"red\" }", "unknown variant `red`, expected `drop-tail` or `codel`"),
+        ("queue = { discipline = \"codel\", interval = \"0 s\" }", "the `interval` of codel must be above zero"),
+        ("queue = { size = 5 }", "unknown field `size`"),
+    ] {
+        let ours = refusal(text);
+        assert!(ours.contains(message), "{text}\n  says: {ours}\n  not:  {message}");
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_as_the_link_is_made() {
+    for (text, field, message) in [
+        ("rate = \"1 Mbit/s\"\nrecorded = \"a.down\"", "recorded", "not both"),
+        ("queue = { packets = 5 }", "queue", "infinitely fast"),
+        ("recorded = \"no/such/file.down\"", "recorded", "no/such/file.down: "),
+    ] {
+        let fault = fault(text);
+        assert_eq!(fault.field(), field);
+        assert!(fault.to_string().contains(message), "{fault}");
+    }
+    let unsound = Config {
+        delay: Distribution::Uniform { minimum: Span::from_millis(2), maximum: Span::from_millis(1) }.into(),
+        ..Config::default()
+    };
+    assert_eq!(unsound.prepare().expect_err("the wrong way round").field(), "delay");
+}
+
+#[test]
+fn what_is_printed_reads_back() {
+    for text in [
+        "",
+        "rate = \"10 Mbit/s\"\ndelay = \"110 ms\"\nloss = 0.01\nqueue = { packets = 100 }",
+        "recorded = \"a.down\"\nqueue = { discipline = \"codel\", bytes = \"1 MB\", ecn = true }",
+        "loss = { good_to_bad = 0.1, bad_to_good = 0.3, loss_in_bad = 0.5, loss_in_good = 0.01 }",
+        "delay = { distribution = \"normal\", mean = \"50 ms\", deviation = \"5 ms\", reorder = true }",
+        "delay = { distribution = \"pareto\", mean = \"50 ms\", minimum = \"5 ms\" }",
+        "delay = { distribution = \"uniform\", maximum = \"5 ms\" }",
+        "delay = { distribution = \"exponential\", mean = \"5 ms\" }",
+    ] {
+        let config = read(text);
+        let printed = toml::to_string(&config).expect("it prints");
+        assert_eq!(read(&printed), config, "{printed}");
+    }
+    assert_eq!(toml::to_string(&Config::default()).expect("it prints"), "loss = 0.0\ndelay = \"0 s\"\n");
+}
