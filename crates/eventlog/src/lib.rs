@@ -59,7 +59,7 @@ use crate::tables::{AppRows, PacketRows, RadioRows, TcpRows};
 /// The number of the schema that is described above.
 pub const SCHEMA: u32 = 1;
 
-/// Rows of a complete part. They wait in memory until then: at most 7 MB for `packets`, 6 MB for `tcp`, 3 MB each for
+/// Rows of a complete part. They wait in memory until then: at most 7 MB each for `packets` and `tcp`, 3 MB each for
 /// `radio` and `app`, and only as much as there are rows.
 pub const ROWS_PER_PART: usize = 1 << 16;
 

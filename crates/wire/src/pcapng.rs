@@ -1,7 +1,7 @@
 //! Capture files in the pcapng format, with nanoseconds, written as the run goes.
 //!
-//! Source: the IETF draft *PCAP Now Generic (pcapng) Capture File Format*, draft-ietf-opsawg-pcapng: section header
-//! §4.1, interface description §4.2, enhanced packet §4.3. The file has one section, in little-endian byte order.
+//! Source: the IETF draft *pcapng Capture File Format*, draft-ietf-opsawg-pcapng, its clauses on the section header,
+//! interface description and enhanced packet blocks. The file has one section, in little-endian byte order.
 
 use std::io::{self, Write};
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use airpath_core::{Ecn, Instant};
 use airpath_wire::capture::{Capture, Envelope, Ports};
 use airpath_wire::icmp::IcmpEcho;
-use airpath_wire::pcapng::Interface;
+use airpath_wire::pcapng::{CapturedPacket, Interface, Writer};
 use airpath_wire::tcp::{Flags, Options, TcpHeader, Timestamps};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -82,6 +82,31 @@ fn tshark_verifies_checksums_over_zeros() {
     let Some(text) = tshark(&path, &arguments) else { return };
     // Status 1 is good, 2 is not verified: the payload is not in the file.
     assert_eq!(text.lines().collect::<Vec<_>>(), ["1||||", "|1|8||", "|2|1008||", "|||1|", "|||1|1e-06"]);
+}
+
+#[test]
+fn tshark_reads_what_is_said_of_packets_and_interfaces() {
+    let path = file("comments.pcapng");
+    let mut writer =
+        Writer::new(File::create(&path).expect("the folder is there"), "").expect("the file can be written");
+    let texts = [("server", "the fixed end"), ("mobile", "")];
+    let [server, mobile] = texts.map(|(name, description)| {
+        writer.add_interface(Interface { name, description }).expect("the file can be written")
+    });
+    let mut header = [0; 20];
+    header[0] = 0x45;
+    header[3] = 20;
+    let packet = CapturedPacket { timestamp: 5_000_000_001, bytes: &header, original_length: 20, comment: "" };
+    for (interface, comment) in [(mobile, "the first"), (server, "")] {
+        writer.packet(interface, CapturedPacket { comment, ..packet }).expect("the file can be written");
+    }
+    writer.finish().expect("the file can be written");
+    let fields = ["frame.time_epoch", "frame.interface_name", "frame.interface_description", "frame.comment"];
+    let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
+    fields.iter().for_each(|field| arguments.extend(["-e", field]));
+    let Some(text) = tshark(&path, &arguments) else { return };
+    let expected = ["5.000000001|mobile||the first", "5.000000001|server|the fixed end|"];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]
