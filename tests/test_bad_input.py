@@ -94,7 +94,7 @@ WRONG_RECORDINGS: dict[str, tuple[str | None, list[str]]] = {
 @pytest.mark.parametrize("case", WRONG_RECORDINGS)
 def test_a_wrong_recorded_link(airpath_command: Command, scenario: WriteScenario, case: str) -> None:
     text, expected = WRONG_RECORDINGS[case]
-    scenario(('preset = "hs-dsch-384"', 'preset = "recorded"\ndown = "link.down"\nup = "link.up"'))
+    scenario(('preset = "hs-dsch-384"', 'preset = "recorded"\ndownlink.recorded = "link.down"\nuplink.recorded = "link.up"'))
     (airpath_command.folder / "link.up").write_text("1\n2\n")
     if text is not None:
         (airpath_command.folder / "link.down").write_text(text)

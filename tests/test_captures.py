@@ -25,7 +25,7 @@ loss = 0.01
 
 [bearer]
 preset = "hs-dsch-384"
-bler = 0.1
+downlink.bler = 0.1
 
 [tcp]
 profile = "linux-6"

@@ -29,7 +29,7 @@ def run(
 
     Args:
         scenario: A file's path, the TOML text itself (recognised by its line breaks), or the same as a dictionary.
-        set: Overrides by dotted path, as in `{"bearer.bler": 0.1, "fixed.delay": "80 ms"}`.
+        set: Overrides by dotted path, as in `{"bearer.downlink.bler": 0.1, "fixed.delay": "80 ms"}`.
         seed: The seed, in place of the scenario's. The same scenario and seed give the same result on any machine.
         repeat: How many repetitions to run, each with chances of its own.
         out: The result folder. An earlier result there is replaced; a folder with anything else in it is refused.

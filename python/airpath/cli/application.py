@@ -12,7 +12,7 @@ _HELP = """Internet protocols on a cellular path, and where the time goes.
 \b
 Examples:
   airpath run examples/hs-dsch.toml
-  airpath run examples/hs-dsch.toml --set bearer.bler=0.1 --out runs/lossy
+  airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --out runs/lossy
   airpath report runs/lossy -o report.html
   airpath presets list
   airpath study run hsdpa-sim

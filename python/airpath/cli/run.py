@@ -52,7 +52,7 @@ def run(
     \b
     Examples:
       airpath run examples/hs-dsch.toml
-      airpath run examples/hs-dsch.toml --set bearer.bler=0.1 --repeat 30
+      airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --repeat 30
       airpath run examples/hs-dsch.toml --out runs/one --capture
       airpath run examples/shared-cell.toml --format csv > flows.csv
 
@@ -112,7 +112,7 @@ def _overrides(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise Problem(f"--set {pair}: not of the form K=V", next_step="write it as in --set bearer.bler=0.1")
+            raise Problem(f"--set {pair}: not of the form K=V", next_step="write it as in --set bearer.downlink.bler=0.1")
         overrides[key.strip()] = value.strip()
     return overrides
 
