@@ -1,4 +1,4 @@
-//! Checks of the contracts of [`Link`] and [`Bearer`](crate::Bearer), for the tests of every crate
+//! Checks of the contracts of [`Link`] and [`Bearer`], for the tests of every crate
 //! that implements them (feature `testing`).
 //!
 //! A check takes a closure that makes the bearer afresh, and traffic to put on it; it panics with
