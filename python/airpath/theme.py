@@ -39,6 +39,9 @@ SERIES = (
 )
 """Colours of runs, or of flows within a run."""
 
+HOPS = (Colour("#59626d", "#c3cad3"), Colour("#4f8fc4", "#4a8cc4"), Colour("#c4ae45", "#8f7d22"))
+"""Colours of the hops of a path, in the order in which packets go through them."""
+
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """Dashes that go with the series, by Plotly's names."""
 
@@ -77,6 +80,11 @@ def series(index: int) -> Colour:
     return SERIES[index % len(SERIES)]
 
 
+def hop(index: int) -> Colour:
+    """Return the colour of the hop of that number."""
+    return HOPS[index % len(HOPS)]
+
+
 def dash(index: int) -> str:
     """Return the dash of the run or flow of that number; it changes in step with the colour, then runs ahead of it."""
     return DASHES[(index + index // len(SERIES)) % len(DASHES)]
@@ -85,7 +93,7 @@ def dash(index: int) -> str:
 def every_colour() -> list[Colour]:
     """Return all colours of the theme."""
     ramps = (AIRTIME_RAMP, AIRTIME_UP_RAMP, REPAIR_RAMP, LEVEL_RAMP)
-    return [*NAMED.values(), *SERIES, *(colour for ramp in ramps for colour in ramp)]
+    return [*NAMED.values(), *SERIES, *HOPS, *(colour for ramp in ramps for colour in ramp)]
 
 
 def dark_of() -> dict[str, str]:

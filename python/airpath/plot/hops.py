@@ -55,7 +55,7 @@ def _over_time(line: Line, stays: pl.DataFrame, notes: list[str]) -> go.Figure:
     figure = blank(270, y_title=f"one-way delay ({unit})", span=span)
     words = []
     for number, hop in enumerate(order):
-        colour = theme.series(number).light
+        colour = theme.hop(number).light
         means = every.join(cells.filter(hop=hop), on="cell", how="left").sort("cell")["stay"].fill_null(0)
         figure.add_trace(
             go.Scatter(
@@ -81,7 +81,7 @@ def _means(chosen: Sequence[Line], stays: Sequence[pl.DataFrame], notes: list[st
     scale, unit = seconds_unit(max(sum(each.values()) for each in means))
     figure = blank(100 + 44 * len(chosen), x_title=f"mean one-way delay ({unit})")
     for number, hop in enumerate(order):
-        colour = theme.series(number).light
+        colour = theme.hop(number).light
         figure.add_trace(
             go.Bar(
                 x=[each[hop] * scale for each in means],
@@ -105,20 +105,23 @@ def _means(chosen: Sequence[Line], stays: Sequence[pl.DataFrame], notes: list[st
 
 
 def _stays(line: Line) -> pl.DataFrame:
-    """Return, of each data packet and hop that it left, when it came in and for how long it stayed, in seconds."""
+    """Return, of each data packet that went through and each hop, how long it stayed, in seconds.
+
+    `t` is when the packet came to its first hop.
+    """
     events = line.of_flow("packets").filter(pl.col("direction") == line.direction)
     data = events.filter((pl.col("step") == "sent") & (pl.col("length") > 0)).select("packet")
+    arrived = events.filter(pl.col("step") == "received").select("packet")
     came = events.filter(pl.col("step") == "queued").select("packet", "component", came="t")
     left = events.filter(pl.col("step") == "delivered").select("packet", "component", left="t")
     joined = came.join(left, on=["packet", "component"]).join(data, on="packet", how="semi")
-    return (
-        joined.select(t="came", stay=pl.col("left") - pl.col("came"), hop="component", packet="packet")
-        .collect()
-        .sort("t")
+    stays = joined.join(arrived, on="packet", how="semi").select(
+        "packet", "came", t=pl.col("came").min().over("packet"), stay=pl.col("left") - pl.col("came"), hop="component"
     )
+    return stays.collect().sort("t", "came")
 
 
 def _order(stays: pl.DataFrame) -> list[str]:
     """Return the hops in the order in which packets come through them."""
-    firsts = stays.group_by("hop").agg(pl.col("t").min()).sort("t", "hop")
+    firsts = stays.group_by("hop").agg(pl.col("came").min()).sort("came", "hop")
     return firsts["hop"].to_list()

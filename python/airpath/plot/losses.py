@@ -38,7 +38,7 @@ def losses(results: Result | Sequence[Result], *, repetition: int | None = None)
     if len(rows) > _MOST_ROWS:
         notes.append(f"Of {len(rows)} places and causes, the {_MOST_ROWS} with most losses are drawn.")
         rows = sorted(rows, key=lambda row: -row[1].height)[:_MOST_ROWS]
-    figure = blank(110 + 34 * len(rows), span=max(run.span for run in runs))
+    figure = blank(76 + 34 * len(rows), span=max(run.span for run in runs), top=12)
     words = []
     for number, (run, lost) in enumerate(rows):
         component, direction, cause = lost.select("component", "direction", "cause").row(0)

@@ -16,6 +16,7 @@ from airpath.result import Result
 _CELLS = 500
 """Most cells of a lane."""
 _MOST_LANES = 48
+_GAP = 46
 _MOST_LETTERS = 11
 _READ = (
     "A lane a user, from left to right in the time of the plots above. Air time: the share of the time in which the "
@@ -59,9 +60,9 @@ def radio(results: Result | Sequence[Result], *, repetition: int | None = None, 
     binned = _binned(frame, width)
     kinds = _kinds(binned, lanes)
     height = 18 if len(lanes) <= 12 else 11
-    group = height * len(lanes) + 46
-    figure = blank(70 + group * len(kinds), span=span, top=30)
-    total = group * len(kinds)
+    group = height * len(lanes) + _GAP
+    total = group * len(kinds) - _GAP
+    figure = blank(total + 80, span=span, top=36)
     columns = int(span / width) + 1
     for number, kind in enumerate(kinds):
         top = 1 - number * group / total
@@ -185,6 +186,7 @@ def _draw(
                 "domain": [max(domain[0], 0), domain[1]],
                 "autorange": "reversed",
                 "showgrid": False,
+                "zeroline": False,
                 "ticks": "",
                 **names,
             }

@@ -87,7 +87,8 @@ def round_trip_share(results: Result | Sequence[Result], *, bins: int = BINS) ->
         points = min(values.len(), bins)
         share = pl.Series([(index + 1) / points for index in range(points)])
         at = pl.Series([values[max(round(each * values.len()) - 1, 0)] for each in share])
-        style = {"color": theme.series(run.index).light, "width": 2, "dash": theme.dash(run.index), "shape": "hv"}
+        colour = theme.DOWN if len(runs) == 1 else theme.series(run.index)
+        style = {"color": colour.light, "width": 2, "dash": theme.dash(run.index), "shape": "hv"}
         name = f"{run.label} ({values.len():,})"
         hover = "%{y} % within %{x}"
         trace = scatter(numbers(at, scale), numbers(share, 100), name=name, mode="lines", line=style)
@@ -103,23 +104,23 @@ def _draw(
     measured = sample.filter(pl.col("round_trip").is_not_null())
     smoothed = sample.filter(pl.col("smoothed").is_not_null())
     colour = theme.direction(line.direction).light if alone else line.colour
-    name = "measured" if alone else line.label
+    # The dots and the line of a run share one entry of the legend.
+    group = {} if alone else {"legendgroup": line.label}
     if dots or smoothed.height == 0:
+        name = "measured" if alone else line.label
         kept = thinner(measured, "round_trip", name)
         marker = {"size": 4, "color": colour, "opacity": 0.65 if alone else 0.45}
         x, y = numbers(kept["t"]), numbers(kept["round_trip"], scale)
-        hover = "%{x} s: %{y}"
-        figure.add_trace(
-            scatter(x, y, mode="markers", name=name, marker=marker, hovertemplate=hover, legendgroup=line.label).update(
-                showlegend=alone or smoothed.height == 0
-            )
-        )
+        listed = alone or smoothed.height == 0
+        style = {"mode": "markers", "marker": marker, "hovertemplate": "%{x} s: %{y}", "showlegend": listed}
+        figure.add_trace(scatter(x, y, name=name, **style, **group))
     if smoothed.height:
-        kept = thinner(changes(smoothed, "smoothed"), "smoothed", f"{name}, smoothed")
-        style = {"color": theme.INK.light if alone else colour, "width": 1.8, "dash": "solid" if alone else line.dash}
-        x, y = numbers(kept["t"]), numbers(kept["smoothed"], scale)
         name = "smoothed" if alone else line.label
-        figure.add_trace(scatter(x, y, mode="lines", name=name, line=style, legendgroup=line.label))
+        kept = thinner(changes(smoothed, "smoothed"), "smoothed", name if alone else f"{name}, smoothed")
+        ink = theme.INK.light if alone else colour
+        style = {"color": ink, "width": 1.8, "dash": "solid" if alone else line.dash, "shape": "hv"}
+        x, y = numbers(kept["t"]), numbers(kept["smoothed"], scale)
+        figure.add_trace(scatter(x, y, mode="lines", name=name, line=style, hovertemplate="%{x} s: %{y}", **group))
 
 
 def _samples(line: Line) -> pl.DataFrame:

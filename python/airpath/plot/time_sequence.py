@@ -96,7 +96,7 @@ def _overlaid(figure: go.Figure, line: Line, repeated: pl.DataFrame, scale: floa
     acknowledged = thinner(changes(_heard(line), "acknowledged"), "acknowledged", line.label)
     style = {"color": line.colour, "width": 2, "dash": line.dash}
     _steps(figure, acknowledged, "acknowledged", scale, line.label, style, legendgroup=line.label)
-    again = {"symbol": "x-thin", "size": 8, "line": {"width": 1.6, "color": line.colour}}
+    again = {"symbol": "x-thin", "size": 7, "line": {"width": 1.4, "color": line.colour}}
     _marks(figure, repeated, scale, f"{line.label}, sent again", again, legendgroup=line.label, showlegend=False)
 
 

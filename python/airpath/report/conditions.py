@@ -1,0 +1,107 @@
+"""Under which conditions runs were made: scenario, seed, versions, details of TCP; and in what they differ."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airpath.plot.selection import Drawn
+from airpath.report.tables import Cell, Table
+
+_MOST_DIFFERENCES = 40
+
+
+@dataclass(frozen=True)
+class Details:
+    """The settings of TCP that some flows had in common."""
+
+    flows: str
+    settings: list[tuple[str, str]]
+
+
+def conditions(runs: Sequence[Drawn]) -> Table:
+    """Return what the runs were made with, a column a run."""
+    rows = {
+        "seed": [str(run.result.summary["seed"]) for run in runs],
+        "airpath": [str(run.result.summary["airpath"]) for run in runs],
+        "repetitions": [f"{run.result.repetitions.height:,}" for run in runs],
+        "drawn over time": [_which(run) for run in runs],
+        "bearer": [_bearer(run) for run in runs],
+        "TCP": [_profiles(run) for run in runs],
+        "result folder": [str(run.result.path) for run in runs],
+    }
+    table = [[Cell(name, number=False), *(Cell(each, number=False) for each in cells)] for name, cells in rows.items()]
+    caption = "What the runs were made with. The same scenario and seed give the same result on any machine."
+    return Table("Conditions", caption, ["", *(run.label for run in runs)], table)
+
+
+def scenario_differences(runs: Sequence[Drawn]) -> Table | None:
+    """Return the keys in which the runs' scenarios differ; none if there is one run, or nothing differs."""
+    scenarios = [dict(_flat("", tomllib.loads(run.result.scenario))) for run in runs]
+    keys = list(dict.fromkeys(key for scenario in scenarios for key in scenario))
+    different = [key for key in keys if len({scenario.get(key, "–") for scenario in scenarios}) > 1 and key != "name"]
+    if len(runs) < 2 or not different:
+        return None
+    rows = [
+        [Cell(key, number=False), *(Cell(scenario.get(key, "–"), number=False) for scenario in scenarios)]
+        for key in different[:_MOST_DIFFERENCES]
+    ]
+    hidden = len(different) - len(rows)
+    notes = [f"And {hidden} keys more; the scenarios below have them all."] if hidden else []
+    caption = "The keys of the scenarios that are not the same in all runs."
+    return Table("In what the runs differ", caption, ["key", *(run.label for run in runs)], rows, notes)
+
+
+def tcp_details(runs: Sequence[Drawn]) -> list[Details]:
+    """Return each set of TCP's settings that was on, with the flows that had it."""
+    users: dict[str, list[str]] = {}
+    for run in runs:
+        for flow in run.flows:
+            if flow.get("tcp"):
+                name = flow["name"] if len(runs) == 1 else f"{run.label}: {flow['name']}"
+                users.setdefault(json.dumps(flow["tcp"]), []).append(name)
+    return [
+        Details(
+            _named(names),
+            [(key.replace("_", " ").replace(".", ", "), value) for key, value in _flat("", json.loads(text))],
+        )
+        for text, names in users.items()
+    ]
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Return nested tables and lists as dotted keys with their values in words."""
+    match value:
+        case Mapping():
+            for key, each in value.items():
+                yield from _flat(f"{prefix}.{key}" if prefix else str(key), each)
+        case list() if any(isinstance(each, Mapping) for each in value):
+            for index, each in enumerate(value):
+                yield from _flat(f"{prefix}.{index}", each)
+        case list():
+            yield prefix, ", ".join(map(str, value))
+        case bool():
+            yield prefix, "on" if value else "off"
+        case _:
+            yield prefix, "none" if value is None else str(value)
+
+
+def _which(run: Drawn) -> str:
+    if run.result.repetitions.height < 2:
+        return "the only repetition"
+    return f"repetition {run.repetition}, the median one by throughput"
+
+
+def _bearer(run: Drawn) -> str:
+    bearer = tomllib.loads(run.result.scenario).get("bearer", {})
+    return str(bearer.get("preset") or bearer.get("model") or "–")
+
+
+def _profiles(run: Drawn) -> str:
+    profiles = dict.fromkeys(str(flow["tcp"].get("profile", "custom")) for flow in run.flows if flow.get("tcp"))
+    return ", ".join(profiles) or "–"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"

@@ -1,0 +1,102 @@
+"""Which figures a report has, and what it says where one cannot be drawn."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+from polars.exceptions import PolarsError
+
+from airpath import plot
+from airpath.plot.selection import TRANSFERS, Drawn
+from airpath.plot.template import Caption, untitled
+from airpath.report import metrics
+from airpath.result import NotLoggedError, Result
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure as a page shows it."""
+
+    id: str
+    caption: Caption
+    json: str
+    time: bool
+    """Whether its horizontal axis is the run's time, which all such figures share."""
+    height: int
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A figure that could not be drawn, and why."""
+
+    title: str
+    reason: str
+    fault: bool
+    """Whether something is missing that could be there, as against something that did not happen."""
+
+
+def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
+    """Return the figures over time, in the order in which they stand under each other."""
+    results = _one_or_several(runs)
+    makers: list[tuple[str, Callable[[], go.Figure]]] = [
+        ("Time–sequence", lambda: plot.time_sequence(results)),
+        ("Window and outstanding data", lambda: plot.window(results)),
+        ("Round trip", lambda: plot.round_trip(results)),
+        ("Queue", lambda: plot.queue(results)),
+        ("Throughput", lambda: plot.throughput(results)),
+        ("Radio", lambda: plot.radio(results)),
+        ("Lost packets", lambda: plot.losses(results)),
+    ]
+    if len(runs) == 1:
+        if sum(flow["kind"] in TRANSFERS for flow in runs[0].flows) > 1:
+            makers.insert(5, ("Throughput by flow", lambda: plot.throughput(results, by_flow=True)))
+        makers.append(("Where the time goes", lambda: plot.hops(results)))
+    return [_draw(title, make, time=True) for title, make in makers]
+
+
+def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
+    """Return the figures over all repetitions, flows and samples."""
+    results = _one_or_several(runs)
+    made = [_draw("Distribution of the round trip", lambda: plot.round_trip_share(results), time=False)]
+    if len(runs) > 1:
+        made.insert(0, _draw("Where the time goes", lambda: plot.hops(results), time=False))
+    repeated = any(run.result.repetitions.height > 1 for run in runs)
+    transfers = any(metrics.transfers(run.result).height for run in runs)
+    several = any(len(run.flows) > 1 for run in runs)
+    if transfers and (repeated or several):
+        of = "repetitions" if repeated else "flows"
+        for metric in ("duration_s", "throughput_bps", "retransmitted_packets"):
+            made.append(_draw(metric, lambda metric=metric: plot.compare(results, metric, of=of), time=False))
+    return made
+
+
+def figure(make: Callable[[], go.Figure], name: str) -> Figure | Missing:
+    """Return a figure that has nothing to do with the time of a run."""
+    return _draw(name, make, time=False)
+
+
+def _one_or_several(runs: Sequence[Drawn]) -> Result | list[Result]:
+    return runs[0].result if len(runs) == 1 else [run.result for run in runs]
+
+
+def _draw(title: str, make: Callable[[], go.Figure], *, time: bool) -> Figure | Missing:
+    try:
+        drawn = make()
+    except NotLoggedError as error:
+        return Missing(title, str(error), fault=True)
+    except plot.NothingToDrawError as error:
+        return Missing(title, str(error), fault=False)
+    except PolarsError as error:
+        first = str(error).splitlines()[0]
+        reason = f"a table of the log cannot be read ({first}); run the scenario again to have it"
+        return Missing(title, reason, fault=True)
+    caption = plot.caption_of(drawn)
+    data = untitled(drawn)
+    identity = "".join(each if each.isalnum() else "-" for each in caption.title.lower()).strip("-")
+    return Figure(identity, caption, dumped(data), time, int(data["layout"]["height"]))
+
+
+def dumped(data: object) -> str:
+    """Return data as JSON that may stand in a script element."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")

@@ -1,0 +1,176 @@
+"""The figures that a report speaks of, each a value a repetition."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import floor, sqrt
+from statistics import fmean, variance
+from typing import Literal
+
+import polars as pl
+
+from airpath.plot.selection import TRANSFERS
+from airpath.quantities import count, rate, seconds
+from airpath.result import NotLoggedError, Result
+from airpath.study.interval import Interval, mean_interval, student_t
+from airpath.tables import DROP_CAUSES
+
+
+def share(value: float) -> str:
+    """Return a share in words."""
+    return f"{value * 100:.3g} %"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of a run."""
+
+    title: str
+    words: Callable[[float], str]
+    better: Literal["less", "more"] | None
+    values: Callable[[Result], list[float]]
+    """Its value in each repetition that has one; empty where the run has none, or no log of it."""
+
+    def apart(self, value: float) -> str:
+        """Return a difference in words, with its sign; one of shares in points, which are not a share of either."""
+        sign = "+" if value > 0 else "−" if value < 0 else "±"
+        words = f"{abs(value) * 100:.3g} points" if self.words is share else self.words(abs(value))
+        return f"{sign}{words}"
+
+
+def interval_of(values: Sequence[float]) -> Interval | None:
+    """Return the mean with its 95 % interval; none of fewer than two values, or of values that are all the same."""
+    return mean_interval(values) if len(values) > 1 and min(values) < max(values) else None
+
+
+def difference(values: Sequence[float], base: Sequence[float]) -> Interval | None:
+    """Return by how much the mean of `values` is above that of `base`, with its 95 % interval (Welch's t).
+
+    Degrees of freedom by Welch and Satterthwaite, rounded down. None where either has fewer than two values, or
+    nothing scatters.
+    """
+    if min(len(values), len(base)) < 2:
+        return None
+    parts = [variance(each) / len(each) for each in (values, base)]
+    if sum(parts) == 0:
+        return None
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, (values, base), strict=True))
+    middle = fmean(values) - fmean(base)
+    half = student_t(max(floor(freedom), 1)) * sqrt(sum(parts))
+    return Interval(middle, middle - half, middle + half, min(len(values), len(base)))
+
+
+def transfers(result: Result) -> pl.DataFrame:
+    """Return the rows of the flows that move bytes over TCP."""
+    return result.flows.filter(pl.col("kind").is_in(TRANSFERS))
+
+
+def probes(result: Result) -> pl.DataFrame:
+    """Return the rows of the flows that measure a delay: pings and datagrams."""
+    return result.flows.filter(~pl.col("kind").is_in(TRANSFERS))
+
+
+def round_trips(result: Result) -> pl.DataFrame:
+    """Return `repetition` and `round_trip` in seconds: of the pings under load where there are any, else TCP's own.
+
+    Under load is from the start of a repetition's first transfer to the end of its last.
+
+    Raises:
+        NotLoggedError: The run did not keep the table that has them.
+    """
+    moving = transfers(result)
+    pings = result.flows.filter(kind="ping")["flow"].unique().to_list()
+    if not pings:
+        samples = result.scan("tcp").filter(pl.col("round_trip").is_not_null())
+        return samples.select("repetition", round_trip=pl.col("round_trip") / 1e9).collect()
+    arrived = result.scan("app").filter((pl.col("step") == "arrived") & pl.col("flow").is_in(pings))
+    samples = arrived.select("repetition", t=pl.col("time") / 1e9, round_trip=pl.col("delay") / 1e9).collect()
+    if moving.height == 0:
+        return samples.drop("t")
+    load = moving.group_by(pl.col("repetition").cast(pl.Int32)).agg(
+        start=pl.col("start_s").min(),
+        end=pl.when(pl.col("duration_s").is_null().any())
+        .then(float("inf"))
+        .otherwise((pl.col("start_s") + pl.col("duration_s")).max()),
+    )
+    loaded = samples.join(load, on="repetition").filter(pl.col("t").is_between("start", "end"))
+    return loaded.select("repetition", "round_trip")
+
+
+def _of_flows(column: str, aggregate: Callable[[pl.Expr], pl.Expr]) -> Callable[[Result], list[float]]:
+    """Return the function that gives a column of the transfers, put together by repetition."""
+
+    def values(result: Result) -> list[float]:
+        known = transfers(result).filter(pl.col(column).is_not_null())
+        by_repetition = known.group_by("repetition").agg(aggregate(pl.col(column).cast(pl.Float64)))
+        return by_repetition.sort("repetition")[column].to_list()
+
+    return values
+
+
+def _in_all(result: Result) -> list[float]:
+    """Return what all transfers of a repetition delivered, over the time from the first start to the last end."""
+    end = pl.col("start_s") + pl.col("delivered_bytes") * 8 / pl.col("throughput_bps")
+    spans = transfers(result).filter(pl.col("throughput_bps") > 0).group_by("repetition")
+    totals = spans.agg(bits=pl.col("delivered_bytes").sum() * 8, span=end.max() - pl.col("start_s").min())
+    return totals.sort("repetition").select(pl.col("bits") / pl.col("span")).to_series().to_list()
+
+
+def _round_trip(quantile: float) -> Callable[[Result], list[float]]:
+    def values(result: Result) -> list[float]:
+        try:
+            samples = round_trips(result)
+        except NotLoggedError:
+            return []
+        quantiles = samples.group_by("repetition").agg(pl.col("round_trip").quantile(quantile, "linear"))
+        return quantiles.sort("repetition")["round_trip"].to_list()
+
+    return values
+
+
+def _lost(result: Result) -> list[float]:
+    """Return the share of the packets that end points sent and links or bearers lost."""
+    dropped = pl.sum_horizontal(f"dropped_{cause.replace('-', '_')}_packets" for cause in DROP_CAUSES)
+    lost = result.links.group_by("repetition").agg(dropped.sum().alias("lost"))
+    joined = result.repetitions.join(lost, on="repetition").filter(pl.col("packets") > 0).sort("repetition")
+    return joined.select(pl.col("lost") / pl.col("packets")).to_series().to_list()
+
+
+def _ratio(frame: Callable[[Result], pl.DataFrame], part: str, whole: str) -> Callable[[Result], list[float]]:
+    def values(result: Result) -> list[float]:
+        sums = frame(result).group_by("repetition").agg(pl.col(part).sum(), pl.col(whole).sum())
+        known = sums.filter(pl.col(whole) > 0).sort("repetition")
+        return known.select(pl.col(part) / pl.col(whole)).to_series().to_list()
+
+    return values
+
+
+COMPLETION = Metric("completion time", seconds, "less", _of_flows("duration_s", lambda each: each.mean()))
+GOODPUT = Metric("goodput of a flow", rate, "more", _of_flows("throughput_bps", lambda each: each.mean()))
+GOODPUT_IN_ALL = Metric("goodput in all", rate, "more", _in_all)
+FIRST_BYTE = Metric("time to the first byte", seconds, "less", _of_flows("first_byte_s", lambda each: each.mean()))
+ROUND_TRIP_MEDIAN = Metric("round trip, median", seconds, "less", _round_trip(0.5))
+ROUND_TRIP_95 = Metric("round trip, 95 %", seconds, "less", _round_trip(0.95))
+LOST = Metric("packets lost", share, "less", _lost)
+REPEATED_SEGMENTS = Metric(
+    "segments sent again", share, "less", _ratio(transfers, "retransmitted_packets", "data_packets")
+)
+TIMEOUTS = Metric("time-outs", count, "less", _of_flows("timeouts", lambda each: each.sum()))
+REPEATED_PDUS = Metric(
+    "PDUs sent again on the air", share, None, _ratio(lambda result: result.radio_totals, "repeated_pdus", "pdus")
+)
+PROBES_LOST = Metric("pings and datagrams lost", share, "less", _ratio(probes, "lost", "sent"))
+
+METRICS = (
+    COMPLETION,
+    GOODPUT,
+    GOODPUT_IN_ALL,
+    FIRST_BYTE,
+    ROUND_TRIP_MEDIAN,
+    ROUND_TRIP_95,
+    LOST,
+    REPEATED_SEGMENTS,
+    TIMEOUTS,
+    REPEATED_PDUS,
+    PROBES_LOST,
+)
+"""In the order of the report's tables."""

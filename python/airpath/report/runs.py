@@ -1,0 +1,43 @@
+"""The page of one run, or of several compared."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from airpath.plot.selection import drawn
+from airpath.report import conditions, figures, tables
+from airpath.report.commands import commands
+from airpath.report.figures import Figure, Missing
+from airpath.report.page import render
+from airpath.report.tiles import tiles
+from airpath.report.verdict import verdict
+from airpath.result import Result
+
+
+def page(results: Sequence[Result], out: Path, command: str | None) -> str:
+    """Return the report as HTML.
+
+    Raises:
+        UnreadableResultError: A file of a result is missing or damaged.
+    """
+    runs = drawn(results)
+    over_time = figures.over_time(runs)
+    distributions = figures.distributions(runs)
+    missing = [each for each in (*over_time, *distributions) if isinstance(each, Missing)]
+    return render(
+        "runs.html.j2",
+        title=" · ".join(run.label for run in runs),
+        runs=runs,
+        partial=[run for run in runs if not run.result.complete],
+        verdict=verdict(runs),
+        tiles=tiles(runs),
+        differences=tables.differences(runs) if len(runs) > 1 else None,
+        conditions=conditions.conditions(runs),
+        scenario_differences=conditions.scenario_differences(runs),
+        tcp=conditions.tcp_details(runs),
+        over_time=[each for each in over_time if isinstance(each, Figure)],
+        distributions=[each for each in distributions if isinstance(each, Figure)],
+        faults=[each for each in missing if each.fault],
+        absent=[each for each in missing if not each.fault],
+        tables=tables.tables(runs),
+        commands=commands(runs, out, command),
+    )

@@ -1,0 +1,234 @@
+"""The tables of a report: flows, links, radio, and the runs beside each other."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+import polars as pl
+
+from airpath.plot.selection import TRANSFERS, Drawn
+from airpath.quantities import count, rate, seconds, size
+from airpath.report import metrics
+from airpath.report.metrics import METRICS, Metric
+from airpath.tables import DROP_CAUSES
+
+MOST_ROWS = 100
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: its text, what stands smaller below it, and how it is set."""
+
+    text: str
+    more: str = ""
+    number: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a caption that says how to read it."""
+
+    title: str
+    caption: str
+    head: list[str]
+    rows: list[list[Cell]]
+    notes: list[str] = field(default_factory=list)
+
+
+def differences(runs: Sequence[Drawn]) -> Table:
+    """Return the figures of the runs as columns, each but the first with its difference to the first."""
+    rows = []
+    for metric in METRICS:
+        values = [metric.values(run.result) for run in runs]
+        if any(values):
+            rows.append([Cell(metric.title, number=False), *(_compared(metric, each, values[0]) for each in values)])
+    caption = (
+        f"Means over the repetitions; below each figure its difference to {runs[0].label}, with the 95 % interval "
+        "where there are repetitions. A difference whose interval includes zero is marked as not distinguishable."
+    )
+    return Table("Differences", caption, ["figure", *(run.label for run in runs)], rows)
+
+
+def tables(runs: Sequence[Drawn]) -> list[Table]:
+    """Return the tables of flows, links and radio, of all runs together."""
+    made = [_transfers(runs), _probes(runs), _links(runs), _radio(runs), _repetitions(runs)]
+    return [table for table in made if table.rows]
+
+
+def _compared(metric: Metric, values: Sequence[float], base: Sequence[float]) -> Cell:
+    if not values:
+        return Cell("–")
+    text = metric.words(fmean(values))
+    if values is base or not base:
+        interval = metrics.interval_of(values)
+        return Cell(text, f"{metric.words(interval.low)} to {metric.words(interval.high)}" if interval else "")
+    change = fmean(values) - fmean(base)
+    relative = ""
+    if fmean(base) and metric.words is not metrics.share:
+        relative = f" ({change / fmean(base):+.1%})".replace("%", " %").replace("-", "−")
+    said = f"{metric.apart(change)}{relative}"
+    interval = metrics.difference(values, base)
+    if interval is not None:
+        said += f"; {metric.apart(interval.low)} to {metric.apart(interval.high)}"
+        if interval.low <= 0 <= interval.high:
+            said += f"; not distinguishable at n = {interval.n}"
+    return Cell(text, "the same" if change == 0 else said)
+
+
+# Title, column of the flows table, and words.
+_TRANSFER_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("delivered", "delivered_bytes", size),
+    ("time", "duration_s", seconds),
+    ("goodput", "throughput_bps", rate),
+    ("segments", "data_packets", count),
+    ("again", "retransmitted_packets", count),
+    ("fast retransmits", "fast_retransmits", count),
+    ("time-outs", "timeouts", count),
+    ("round trip, mean", "rtt_mean_s", seconds),
+    ("least", "rtt_min_s", seconds),
+)
+_PROBE_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("sent", "sent", count),
+    ("lost", "lost", count),
+    ("delay, mean", "delay_mean_s", seconds),
+    ("least", "delay_min_s", seconds),
+    ("95 %", "delay_p95_s", seconds),
+    ("greatest", "delay_max_s", seconds),
+)
+
+
+def _transfers(runs: Sequence[Drawn]) -> Table:
+    caption = (
+        "Time runs from the start of a flow, any handshake included, until the last byte reaches the receiving "
+        "application; goodput is the bytes over that time."
+    )
+    return _flows(runs, "Transfers", caption, _TRANSFER_COLUMNS, lambda kind: kind in TRANSFERS)
+
+
+def _probes(runs: Sequence[Drawn]) -> Table:
+    caption = "The delay of a ping is its round trip, that of a datagram the way there."
+    return _flows(runs, "Pings and datagrams", caption, _PROBE_COLUMNS, lambda kind: kind not in TRANSFERS)
+
+
+def _flows(
+    runs: Sequence[Drawn],
+    title: str,
+    caption: str,
+    columns: Sequence[tuple[str, str, Callable[[float], str]]],
+    wanted: Callable[[str], bool],
+) -> Table:
+    """Return a table with a row a run and flow, of several repetitions the means."""
+    rows = []
+    for run in runs:
+        groups: dict[int, list[dict[str, Any]]] = {}
+        for flow in run.result.summary["flows"]:
+            if wanted(flow["kind"]):
+                groups.setdefault(flow["flow"], []).append(flow)
+        for group in groups.values():
+            names = [group[0]["name"], group[0]["mobile"], _outcomes(group)]
+            figures = [_mean([flow.get(column) for flow in group], words) for _, column, words in columns]
+            rows.append(_row(runs, run, names, figures))
+    head = [*_run_head(runs), "flow", "mobile", "outcome", *(name for name, _, _ in columns)]
+    if any(run.result.repetitions.height > 1 for run in runs):
+        caption += " Figures are means over the repetitions."
+    return _capped(Table(title, caption, head, rows), ".flows")
+
+
+def _links(runs: Sequence[Drawn]) -> Table:
+    rows = []
+    for run in runs:
+        columns = [column for column in run.result.links.columns if column.endswith("_packets")]
+        sums = run.result.links.group_by("component", "direction", maintain_order=True).agg(
+            *(pl.col(column).sum() for column in columns), pl.col("delivered_bytes").sum()
+        )
+        for link in sums.filter(pl.col("offered_packets") > 0).iter_rows(named=True):
+            lost = {cause: link[f"dropped_{cause.replace('-', '_')}_packets"] for cause in DROP_CAUSES}
+            whole = link["delivered_packets"] + sum(lost.values()) + link["queued_packets"]
+            causes = ", ".join(f"{number:,} {cause.replace('-', ' ')}" for cause, number in lost.items() if number)
+            rows.append(
+                _row(
+                    runs,
+                    run,
+                    [link["component"], link["direction"]],
+                    [
+                        Cell(f"{link['offered_packets']:,}"),
+                        Cell(f"{link['delivered_packets']:,}"),
+                        Cell(f"{sum(lost.values()):,}", causes),
+                        Cell(f"{link['queued_packets']:,}"),
+                        Cell("yes" if whole == link["offered_packets"] else "NO"),
+                        Cell(size(link["delivered_bytes"])),
+                    ],
+                )
+            )
+    caption = "Packets, over all repetitions. What came in is what went out, was lost, or is still inside."
+    head = [*_run_head(runs), "link", "direction", "offered", "delivered", "lost", "inside", "adds up", "bytes"]
+    return _capped(Table("Links", caption, head, rows), ".links")
+
+
+def _radio(runs: Sequence[Drawn]) -> Table:
+    rows = []
+    for run in runs:
+        sums = run.result.radio_totals.group_by("component", "direction", "user", maintain_order=True).agg(
+            pl.col("ttis", "pdus", "repeated_pdus", "errored_pdus", "bytes").sum()
+        )
+        for user in sums.filter(pl.col("ttis") > 0).iter_rows(named=True):
+            figures = [
+                Cell(f"{user['ttis']:,}"),
+                Cell(f"{user['pdus']:,}"),
+                Cell(f"{user['repeated_pdus']:,}", metrics.share(user["repeated_pdus"] / max(user["pdus"], 1))),
+                Cell(f"{user['errored_pdus']:,}", metrics.share(user["errored_pdus"] / max(user["pdus"], 1))),
+                Cell(size(user["bytes"])),
+            ]
+            rows.append(_row(runs, run, [run.user(user["user"]), user["direction"]], figures))
+    caption = "What each user sent or was sent on the air, over all repetitions; bytes include padding."
+    head = [*_run_head(runs), "mobile", "direction", "TTIs", "PDUs", "of them repeated", "errored", "bytes"]
+    return _capped(Table("Radio", caption, head, rows), ".radio_totals")
+
+
+def _repetitions(runs: Sequence[Drawn]) -> Table:
+    rows = []
+    for run in runs:
+        ended = run.result.repetitions["ended"].to_list()
+        spans = run.result.repetitions["simulated_s"].to_list()
+        how = ", ".join(f"{ended.count(each):,} {each}" for each in sorted(set(ended)))
+        figures = [
+            Cell(f"{len(ended):,}"),
+            Cell(how, number=False),
+            Cell(seconds(fmean(spans)) if spans else "–"),
+            Cell(f"{int(run.result.repetitions['packets'].sum()):,}"),
+        ]
+        rows.append(_row(runs, run, [], figures))
+    caption = "How the runs ended: all flows over (finished), the scenario's duration over, or interrupted."
+    return Table(
+        "Repetitions", caption, [*_run_head(runs), "repetitions", "ended", "simulated, mean", "packets sent"], rows
+    )
+
+
+def _run_head(runs: Sequence[Drawn]) -> list[str]:
+    return ["run"] if len(runs) > 1 else []
+
+
+def _row(runs: Sequence[Drawn], run: Drawn, names: Sequence[str], figures: Sequence[Cell]) -> list[Cell]:
+    first = [run.label] if len(runs) > 1 else []
+    return [*(Cell(name, number=False) for name in (*first, *names)), *figures]
+
+
+def _capped(table: Table, frame: str) -> Table:
+    """Return the table with its first rows alone if there are too many for a page."""
+    if len(table.rows) <= MOST_ROWS:
+        return table
+    notes = [f"{MOST_ROWS} of {len(table.rows):,} rows; all of them are in `Result{frame}`."]
+    return Table(table.title, table.caption, table.head, table.rows[:MOST_ROWS], notes)
+
+
+def _outcomes(group: Sequence[dict[str, Any]]) -> str:
+    outcomes = [flow["outcome"] for flow in group]
+    if len(set(outcomes)) == 1:
+        return outcomes[0]
+    return ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))
+
+
+def _mean(values: Sequence[float | None], words: Callable[[float], str]) -> Cell:
+    known = [value for value in values if value is not None]
+    return Cell(words(fmean(known))) if known else Cell("–")

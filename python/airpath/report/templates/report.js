@@ -1,0 +1,134 @@
+// Draws the figures in the reader's colours, and lets those over time share their axis.
+(() => {
+  "use strict";
+  const shared = JSON.parse(document.getElementById("shared").textContent);
+  const figures = [...document.querySelectorAll("figure.figure")].map((element) => ({
+    element,
+    plot: element.querySelector(".plot"),
+    text: element.querySelector("script").textContent,
+    overTime: element.hasAttribute("data-time"),
+    log: element.querySelector("[data-log]"),
+  }));
+  const overTime = figures.filter((figure) => figure.overTime);
+  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  let printing = false;
+
+  // Figures are stored in light colours; each has its dark counterpart.
+  const isDark = () => {
+    const chosen = document.documentElement.dataset.theme;
+    return !printing && (chosen ? chosen === "dark" : prefersDark.matches);
+  };
+  const painted = (text) =>
+    JSON.parse(isDark() ? text.replace(/#[0-9a-f]{6}/g, (colour) => shared.dark[colour] ?? colour) : text);
+
+  const config = {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+    showSendToCloud: false,
+    plotlyServerURL: "",
+    doubleClick: "reset",
+  };
+
+  function draw(figure, range) {
+    const { data, layout } = painted(figure.text);
+    layout.template = painted(JSON.stringify(shared.template));
+    if (range) layout.xaxis.range = [...range];
+    if (figure.log?.getAttribute("aria-pressed") === "true") {
+      layout.yaxis = { ...layout.yaxis, type: "log", autorange: true };
+    }
+    if (figure.plot.clientWidth < 640) {
+      layout.margin = { ...layout.margin, r: 10 };
+    }
+    return Plotly.react(figure.plot, data, layout, config);
+  }
+
+  const currentRange = () => overTime.find((figure) => figure.plot.layout)?.plot.layout.xaxis.range;
+  const redraw = () => {
+    const range = currentRange();
+    for (const figure of figures) draw(figure, figure.overTime ? range : null);
+  };
+
+  // The time axes move together.
+  let following = false;
+  function follow(range) {
+    following = true;
+    const moves = overTime.map((figure) => Plotly.relayout(figure.plot, { "xaxis.range": [...range] }));
+    Promise.all(moves).finally(() => { following = false; });
+  }
+  const wholeRange = (figure) => JSON.parse(figure.text).layout.xaxis.range;
+
+  function listen(figure) {
+    if (figure.overTime) {
+      figure.plot.on("plotly_relayout", (change) => {
+        if (following) return;
+        const range = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+        if (range[0] !== undefined) follow(range);
+        else if (change["xaxis.autorange"]) follow(wholeRange(figure));
+      });
+      figure.plot.addEventListener("keydown", (event) => {
+        const [start, end] = figure.plot.layout.xaxis.range;
+        const step = (end - start) / 5;
+        const moves = {
+          ArrowLeft: [start - step, end - step],
+          ArrowRight: [start + step, end + step],
+          "+": [start + step, end - step],
+          "-": [start - step, end + step],
+          0: wholeRange(figure),
+        };
+        if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
+        event.preventDefault();
+        follow(moves[event.key]);
+      });
+    }
+    figure.log?.addEventListener("click", () => {
+      const pressed = figure.log.getAttribute("aria-pressed") !== "true";
+      figure.log.setAttribute("aria-pressed", String(pressed));
+      draw(figure, figure.overTime ? currentRange() : null);
+    });
+  }
+
+  function choose(theme) {
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    const input = document.querySelector(`input[name="theme"][value="${theme}"]`);
+    if (input) input.checked = true;
+  }
+  for (const input of document.querySelectorAll('input[name="theme"]')) {
+    input.addEventListener("change", () => { choose(input.value); redraw(); });
+  }
+  prefersDark.addEventListener("change", redraw);
+  addEventListener("beforeprint", () => { printing = true; redraw(); });
+  addEventListener("afterprint", () => { printing = false; redraw(); });
+
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      const code = button.parentElement.querySelector("code");
+      getSelection().selectAllChildren(code);
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "copied";
+      } catch {
+        button.textContent = "selected"; // a page from a file may not be allowed to write to the clipboard
+      }
+    });
+  }
+
+  // `?theme=dark` opens the page in that theme.
+  const asked = new URLSearchParams(location.search).get("theme");
+  if (["light", "dark"].includes(asked)) choose(asked);
+
+  // One at a time, so that the page answers while it draws.
+  const queue = [...figures];
+  const next = async () => {
+    const figure = queue.shift();
+    if (!figure) {
+      document.documentElement.dataset.drawn = "all";
+      return;
+    }
+    await draw(figure, null);
+    listen(figure);
+    setTimeout(next);
+  };
+  next();
+})();

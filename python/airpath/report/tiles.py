@@ -1,0 +1,137 @@
+"""The tiles at the top of a report: the few figures that most readers came for."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import polars as pl
+
+from airpath.plot.selection import Drawn
+from airpath.quantities import count, rate, seconds
+from airpath.report import metrics
+from airpath.report.metrics import Metric
+from airpath.result import NotLoggedError, Result
+from airpath.tables import DROP_CAUSES
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a tile says of one run."""
+
+    value: str
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure with what is needed to understand it, for each run."""
+
+    title: str
+    readings: list[tuple[Drawn, Reading]] = field(default_factory=list)
+
+
+def tiles(runs: Sequence[Drawn]) -> list[Tile]:
+    """Return the tiles; those of which no run has anything to say are left out."""
+    made: list[Tile] = []
+    makers: list[tuple[str, Callable[[Result], Reading | None]]] = [
+        ("Completion time", _completion),
+        ("Goodput", _goodput),
+        (_round_trip_title(runs), _round_trip),
+        ("Loss and repair", _loss),
+        ("Repair on the air", _air),
+    ]
+    for title, reading in makers:
+        readings = [(run, each) for run in runs if (each := reading(run.result)) is not None]
+        if readings:
+            made.append(Tile(title, readings))
+    return made
+
+
+def _completion(result: Result) -> Reading | None:
+    flows = metrics.transfers(result)
+    if flows.height == 0:
+        return None
+    done = flows["duration_s"].drop_nulls()
+    left = flows.height - done.len()
+    missing = f"{left:,} of {flows.height:,} did not finish" if left else ""
+    if done.len() == 0:
+        return Reading("not finished", missing)
+    values = metrics.COMPLETION.values(result)
+    spread = f"{done.len():,} from {seconds(_least(done))} to {seconds(_most(done))}" if done.len() > 1 else ""
+    return Reading(seconds(fmean(values)), _joined(missing, _interval(metrics.COMPLETION, values) or spread))
+
+
+def _goodput(result: Result) -> Reading | None:
+    values = metrics.GOODPUT.values(result)
+    if not values:
+        return None
+    several = metrics.transfers(result)["flow"].n_unique() > 1
+    in_all = f"{rate(fmean(metrics.GOODPUT_IN_ALL.values(result) or [0.0]))} in all" if several else ""
+    each = "a flow" if several else ""
+    return Reading(rate(fmean(values)), _joined(each, in_all, _interval(metrics.GOODPUT, values)))
+
+
+def _round_trip_title(runs: Sequence[Drawn]) -> str:
+    loaded = any(metrics.transfers(run.result).height for run in runs)
+    return "Round trip under load" if loaded else "Round trip"
+
+
+def _round_trip(result: Result) -> Reading | None:
+    try:
+        samples = metrics.round_trips(result)
+    except NotLoggedError:
+        means = result.flows["rtt_mean_s"].drop_nulls()
+        if means.len() == 0:
+            return None
+        return Reading(f"mean {seconds(fmean(means.to_list()))}", "quantiles need the log, which this run did not keep")
+    if samples.height == 0:
+        return None
+    values = [fmean(each.values(result)) for each in (metrics.ROUND_TRIP_MEDIAN, metrics.ROUND_TRIP_95)]
+    source = "pings" if result.flows.filter(kind="ping").height else "TCP"
+    least = seconds(_least(samples["round_trip"]))
+    median, high = map(seconds, values)
+    return Reading(median, f"median; 95 % within {high}, least {least}; {samples.height:,} measured by {source}")
+
+
+def _loss(result: Result) -> Reading | None:
+    packets = int(result.repetitions["packets"].sum())
+    if packets == 0:
+        return None
+    columns = [f"dropped_{cause.replace('-', '_')}_packets" for cause in DROP_CAUSES]
+    lost = int(result.links.select(pl.sum_horizontal(columns).sum()).item())
+    said = f"{lost:,} of {packets:,} packets lost"
+    flows = metrics.transfers(result)
+    if flows.height:
+        again, timeouts = int(flows["retransmitted_packets"].sum()), int(flows["timeouts"].sum())
+        of_data = metrics.share(again / max(int(flows["data_packets"].sum()), 1))
+        said = _joined(said, f"{again:,} segments sent again ({of_data})", f"{count(timeouts)} time-outs")
+    return Reading(metrics.share(lost / packets), said)
+
+
+def _air(result: Result) -> Reading | None:
+    totals = result.radio_totals
+    pdus, again = int(totals["pdus"].sum()), int(totals["repeated_pdus"].sum())
+    if pdus == 0:
+        return None
+    return Reading(
+        metrics.share(again / pdus), f"{again:,} of {pdus:,} PDUs were repeats, in {int(totals['ttis'].sum()):,} TTIs"
+    )
+
+
+def _interval(metric: Metric, values: Sequence[float]) -> str:
+    interval = metrics.interval_of(values)
+    if interval is None:
+        return ""
+    return f"95 % interval {metric.words(interval.low)} to {metric.words(interval.high)}, n = {interval.n}"
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _least(values: pl.Series) -> float:
+    return min(values.to_list())
+
+
+def _most(values: pl.Series) -> float:
+    return max(values.to_list())

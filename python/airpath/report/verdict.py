@@ -1,0 +1,88 @@
+"""The first lines of a report: what came out, in words."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from airpath.plot.distribution import ENOUGH
+from airpath.plot.selection import Drawn
+from airpath.quantities import rate, seconds, size
+from airpath.report import metrics
+from airpath.report.metrics import COMPLETION, GOODPUT, GOODPUT_IN_ALL, Metric
+from airpath.result import Result
+
+
+def verdict(runs: Sequence[Drawn]) -> list[str]:
+    """Return the sentences of the verdict, the most important first."""
+    if len(runs) == 1:
+        return [*_of_one(runs[0].result), *_stated_repetitions(runs)]
+    if all(metrics.transfers(run.result).height for run in runs):
+        return [_ranking(runs), *_stated_repetitions(runs)]
+    return [f"{len(runs)} runs side by side.", *_stated_repetitions(runs)]
+
+
+def _of_one(result: Result) -> list[str]:
+    flows = metrics.transfers(result)
+    if flows.height == 0:
+        return _of_probes(result)
+    finished = flows.filter(outcome="finished")
+    repetitions = result.repetitions.height
+    names = flows["name"].n_unique()
+    if flows.height == 1:
+        flow = flows.row(0, named=True)
+        what = f"{flow['name']}: {size(flow['delivered_bytes'])}"
+        if flow["duration_s"] is not None:
+            return [f"{what} in {seconds(flow['duration_s'])}, {rate(flow['throughput_bps'])}."]
+        why = f" ({flow['cause']})" if flow["cause"] else ""
+        return [f"{what} of {size(flow['bytes'])} arrived before the flow was {flow['outcome']}{why}."]
+    done = f"{finished.height:,} of {flows.height:,} transfers finished"
+    if finished.height == 0:
+        return [f"{done}."]
+    took = f"in {seconds(fmean(COMPLETION.values(result)))} on the mean"
+    in_all = GOODPUT_IN_ALL.values(result)
+    together = f" and {rate(fmean(in_all))} in all" if names > 1 and repetitions == 1 and in_all else ""
+    return [f"{done}, {took}, at {rate(fmean(GOODPUT.values(result)))} each{together}."]
+
+
+def _of_probes(result: Result) -> list[str]:
+    probes = metrics.probes(result)
+    if probes.height == 0:
+        return ["No flow was run."]
+    sent, received = int(probes["sent"].sum()), int(probes["received"].sum())
+    means = probes["delay_mean_s"].drop_nulls().to_list()
+    delay = f", {seconds(fmean(means))} on the mean" if means else ""
+    return [f"{received:,} of {sent:,} pings and datagrams arrived{delay}."]
+
+
+def _ranking(runs: Sequence[Drawn]) -> str:
+    """Say which run is best, by completion time if all transfers finished, else by goodput, and how sure that is."""
+    finished = all(metrics.transfers(run.result)["duration_s"].null_count() == 0 for run in runs)
+    metric: Metric = COMPLETION if finished else GOODPUT
+    values = {run.index: metric.values(run.result) for run in runs}
+    means = {index: fmean(each) if each else 0.0 for index, each in values.items()}
+    ordered = sorted(runs, key=lambda run: means[run.index], reverse=not finished)
+    best, second = ordered[0], ordered[1]
+    what = "finishes first" if finished else "delivers most"
+    others = ", ".join(f"{metric.words(means[run.index])} with {run.label}" for run in ordered[1:])
+    said = f"{best.label} {what}: {metric.words(means[best.index])} against {others}"
+    if means[best.index] == means[second.index]:
+        return f"{best.label} and {second.label} take the same: {metric.words(means[best.index])}."
+    apart = metrics.difference(values[second.index], values[best.index])
+    if apart is None:
+        ratio = abs(means[second.index] / means[best.index] - 1) if means[best.index] else 0.0
+        return f"{said}, {metrics.share(ratio)} {'more' if finished else 'less'}."
+    if apart.low <= 0 <= apart.high:
+        return f"{said}; the first two are not distinguishable at n = {apart.n}."
+    low, high = sorted((abs(apart.low), abs(apart.high)))
+    return (
+        f"{said}; the first two are {metric.words(low)} to {metric.words(high)} apart (95 % interval, n = {apart.n})."
+    )
+
+
+def _stated_repetitions(runs: Sequence[Drawn]) -> list[str]:
+    """Say so where there are too few repetitions to conclude anything."""
+    fewest = min(run.result.repetitions.height for run in runs)
+    if len(runs) > 1 and fewest < 2:
+        return ["With one repetition a run, a difference may be chance: run them with --repeat 30 to tell."]
+    if 1 < fewest < ENOUGH:
+        return [f"n = {fewest} is too small for firm intervals: run with --repeat 30."]
+    return []
