@@ -20,7 +20,7 @@
 | `study` | published figures beside ours |
 """
 
-from airpath.plot.distribution import compare
+from airpath.plot.distribution import ENOUGH, compare
 from airpath.plot.hops import hops
 from airpath.plot.losses import losses
 from airpath.plot.queue import queue
@@ -34,6 +34,7 @@ from airpath.plot.time_sequence import time_sequence
 from airpath.plot.window import window
 
 __all__ = [
+    "ENOUGH",
     "TEMPLATE",
     "Caption",
     "NothingToDrawError",

@@ -66,8 +66,10 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
     several = any(len(run.flows) > 1 for run in runs)
     if transfers and (repeated or several):
         of = "repetitions" if repeated else "flows"
-        for metric in ("duration_s", "throughput_bps", "retransmitted_packets"):
-            made.append(_draw(metric, lambda metric=metric: plot.compare(results, metric, of=of), time=False))
+        made += [
+            _draw(metric, lambda metric=metric: plot.compare(results, metric, of=of), time=False)
+            for metric in ("duration_s", "throughput_bps", "retransmitted_packets")
+        ]
     return made
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import floor, sqrt
 from statistics import fmean, variance
-from typing import Literal
 
 import polars as pl
 
@@ -26,7 +25,6 @@ class Metric:
 
     title: str
     words: Callable[[float], str]
-    better: Literal["less", "more"] | None
     values: Callable[[Result], list[float]]
     """Its value in each repetition that has one; empty where the run has none, or no log of it."""
 
@@ -144,21 +142,19 @@ def _ratio(frame: Callable[[Result], pl.DataFrame], part: str, whole: str) -> Ca
     return values
 
 
-COMPLETION = Metric("completion time", seconds, "less", _of_flows("duration_s", lambda each: each.mean()))
-GOODPUT = Metric("goodput of a flow", rate, "more", _of_flows("throughput_bps", lambda each: each.mean()))
-GOODPUT_IN_ALL = Metric("goodput in all", rate, "more", _in_all)
-FIRST_BYTE = Metric("time to the first byte", seconds, "less", _of_flows("first_byte_s", lambda each: each.mean()))
-ROUND_TRIP_MEDIAN = Metric("round trip, median", seconds, "less", _round_trip(0.5))
-ROUND_TRIP_95 = Metric("round trip, 95 %", seconds, "less", _round_trip(0.95))
-LOST = Metric("packets lost", share, "less", _lost)
-REPEATED_SEGMENTS = Metric(
-    "segments sent again", share, "less", _ratio(transfers, "retransmitted_packets", "data_packets")
-)
-TIMEOUTS = Metric("time-outs", count, "less", _of_flows("timeouts", lambda each: each.sum()))
+COMPLETION = Metric("completion time", seconds, _of_flows("duration_s", lambda each: each.mean()))
+GOODPUT = Metric("goodput of a flow", rate, _of_flows("throughput_bps", lambda each: each.mean()))
+GOODPUT_IN_ALL = Metric("goodput in all", rate, _in_all)
+FIRST_BYTE = Metric("time to the first byte", seconds, _of_flows("first_byte_s", lambda each: each.mean()))
+ROUND_TRIP_MEDIAN = Metric("round trip, median", seconds, _round_trip(0.5))
+ROUND_TRIP_95 = Metric("round trip, 95 %", seconds, _round_trip(0.95))
+LOST = Metric("packets lost", share, _lost)
+REPEATED_SEGMENTS = Metric("segments sent again", share, _ratio(transfers, "retransmitted_packets", "data_packets"))
+TIMEOUTS = Metric("time-outs", count, _of_flows("timeouts", lambda each: each.sum()))
 REPEATED_PDUS = Metric(
-    "PDUs sent again on the air", share, None, _ratio(lambda result: result.radio_totals, "repeated_pdus", "pdus")
+    "PDUs sent again on the air", share, _ratio(lambda result: result.radio_totals, "repeated_pdus", "pdus")
 )
-PROBES_LOST = Metric("pings and datagrams lost", share, "less", _ratio(probes, "lost", "sent"))
+PROBES_LOST = Metric("pings and datagrams lost", share, _ratio(probes, "lost", "sent"))
 
 METRICS = (
     COMPLETION,

@@ -38,7 +38,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["strokes"] = _strokes
-    environment.filters["raw"] = lambda text: Markup(text)
+    environment.filters["raw"] = Markup
     return environment
 
 

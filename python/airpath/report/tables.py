@@ -23,6 +23,8 @@ class Cell:
     text: str
     more: str = ""
     number: bool = True
+    tone: str = ""
+    """`good` or `bad` where it is a judgement."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,118 @@
+"""The page of a study: published figures beside ours, and whether the findings hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from airpath import plot
+from airpath.plot.study import case_words
+from airpath.report import HasRows, figures
+from airpath.report.figures import Figure
+from airpath.report.page import render
+from airpath.report.tables import Cell, Table
+from airpath.study import StudyResult
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment as the page shows it."""
+
+    name: str
+    text: str
+    figures: list[Figure]
+    table: Table
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a study says beyond the rows of its JSON form."""
+
+    title: str
+    texts: Mapping[str, str]
+    agrees: Sequence[bool | None]
+
+
+def page(study: HasRows | Mapping[str, Any], out: Path, command: str | None) -> str:
+    """Return the report as HTML."""
+    data = study if isinstance(study, Mapping) else study.to_dict()
+    told = _told(study, data)
+    names = list(dict.fromkeys(row["experiment"] for row in data["rows"]))
+    held = [finding["holds"] for finding in data["findings"]]
+    default = f"airpath study run {data['study']} --seed {data['seed']} --report {out}"
+    return render(
+        "study.html.j2",
+        title=told.title,
+        study=data,
+        verdict=_verdict(data, told.agrees),
+        proviso=_proviso(data["rows"]),
+        held=f"{sum(held)} of {len(held)} findings hold" if held else "",
+        experiments=[_experiment(name, data, told) for name in names],
+        commands=[command or default],
+    )
+
+
+def _told(study: HasRows | Mapping[str, Any], data: Mapping[str, Any]) -> _Told:
+    if not isinstance(study, StudyResult):
+        return _Told(data["study"], {}, [None] * len(data["rows"]))
+    texts = {experiment.name: experiment.text for experiment in study.study.tables}
+    return _Told(study.study.title, texts, [row.agrees for row in study.rows])
+
+
+def _verdict(data: Mapping[str, Any], agrees: Sequence[bool | None]) -> str:
+    published = [row for row in data["rows"] if row["published"] is not None]
+    if not published:
+        return f"{len(data['rows'])} figures, of which the study printed none."
+    judged = [each for each in agrees if each is not None]
+    if judged:
+        return f"{sum(judged)} of {len(judged)} published figures agree within the study's tolerances."
+    within = sum(row["low"] <= row["published"] <= row["high"] for row in published)
+    return f"{within} of {len(published)} published figures lie within the 95 % interval of ours."
+
+
+def _proviso(rows: Sequence[Mapping[str, Any]]) -> str:
+    fewest = min((row["n"] for row in rows), default=plot.ENOUGH)
+    return f"n = {fewest} is too small for firm intervals." if fewest < plot.ENOUGH else ""
+
+
+def _experiment(name: str, data: Mapping[str, Any], told: _Told) -> Experiment:
+    rows = [(row, agree) for row, agree in zip(data["rows"], told.agrees, strict=True) if row["experiment"] == name]
+    metrics = dict.fromkeys(row["metric"] for row, _ in rows)
+    drawn = [figures.figure(lambda metric=metric: plot.study(data, name, metric), metric) for metric in metrics]
+    return Experiment(
+        name, told.texts.get(name, ""), [each for each in drawn if isinstance(each, Figure)], _table(rows)
+    )
+
+
+def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
+    judged = any(agree is not None for _, agree in rows)
+    head = ["case", "figure", "published", "ours", "95 % interval", "difference", "n", *(["agrees"] if judged else [])]
+    cells = []
+    for row, agree in rows:
+        published = row["published"]
+        verdict = {None: Cell("–"), True: Cell("✓ yes", tone="good"), False: Cell("✗ no", tone="bad")}[agree]
+        cells.append(
+            [
+                Cell(case_words(row), number=False),
+                Cell(f"{row['metric']} ({row['unit']})", number=False),
+                Cell("–" if published is None else f"{published:g}"),
+                Cell(_figure(row["ours"])),
+                Cell(f"{_figure(row['low'])} to {_figure(row['high'])}"),
+                Cell("–") if published is None else _difference(row["ours"], published),
+                Cell(f"{row['n']:,}"),
+                *([verdict] if judged else []),
+            ]
+        )
+    caption = "Row by row. The interval is that of the mean of n repetitions; the difference is ours less published."
+    return Table("Row by row", caption, head, cells)
+
+
+def _difference(ours: float, published: float) -> Cell:
+    apart = ours - published
+    sign = "+" if apart > 0 else "−" if apart < 0 else "±"
+    relative = f"{sign}{abs(apart / published) * 100:.1f} %" if published else ""
+    return Cell(f"{sign}{_figure(abs(apart))}", relative)
+
+
+def _figure(value: float) -> str:
+    return f"{value:.4g}"
