@@ -14,6 +14,7 @@ _READ = (
     "Rows without a circle are predictions."
 )
 _ROW = 24
+_ABBREVIATIONS = {"bler": "BLER"}
 
 
 def study(data: Mapping[str, Any], experiment: str, metric: str | None = None) -> go.Figure:
@@ -72,7 +73,8 @@ def case_words(row: Mapping[str, Any]) -> str:
     words = []
     for axis, value in row["case"].items():
         text = str(value)
-        words.append(text if text[:1].isalpha() else f"{str(axis).replace('_', ' ')} {text}")
+        name = _ABBREVIATIONS.get(axis, axis.replace("_", " "))
+        words.append(text if text[:1].isalpha() else f"{name} {text}")
     return ", ".join(words)
 
 

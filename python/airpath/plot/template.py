@@ -48,6 +48,7 @@ TEMPLATE = go.layout.Template(
             "font": {"size": 12},
             "bgcolor": f"{theme.PAGE.light}00",
             "itemsizing": "constant",
+            "itemwidth": 42,
         },
     }
 )

@@ -41,12 +41,12 @@ def throughput(
     step = _nice(max(span / _STEPS, 4 * span / packets))
     if by_flow and len(runs) == 1:
         chosen, notes = lines(runs, None)
-        rows = [(line.label, line.colour, line.dash, _of_flow(received[0], line)) for line in chosen]
+        rows = [(line.label, line.colour, line.dash, span, _of_flow(received[0], line)) for line in chosen]
         title = "Throughput by flow"
     elif len(runs) == 1:
         notes = []
         rows = [
-            (name, theme.direction(name).light, dash, received[0].filter(pl.col("direction") == name))
+            (name, theme.direction(name).light, dash, span, received[0].filter(pl.col("direction") == name))
             for name, dash in (("down", "solid"), ("up", "dash"))
         ]
         title = "Throughput"
@@ -54,11 +54,11 @@ def throughput(
         main = _main_direction(received)
         notes = [f"The direction that carries more is drawn: {main}."]
         rows = [
-            (run.label, theme.series(run.index).light, theme.dash(run.index), frame.filter(direction=main))
+            (run.label, theme.series(run.index).light, theme.dash(run.index), run.span, frame.filter(direction=main))
             for run, frame in zip(runs, received, strict=True)
         ]
         title = "Throughput"
-    rates = [(name, colour, dash, _rates(frame, step, span)) for name, colour, dash, frame in rows if frame.height]
+    rates = [(name, colour, dash, _rates(frame, step, end)) for name, colour, dash, end, frame in rows if frame.height]
     scale, unit = rate_unit(max(largest(rate["rate"]) for *_, rate in rates))
     figure = blank(280, y_title=f"rate ({unit})", span=span)
     figure.update_yaxes(rangemode="tozero")

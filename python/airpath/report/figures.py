@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import plotly.graph_objects as go
 from polars.exceptions import PolarsError
@@ -65,7 +66,7 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
     transfers = any(metrics.transfers(run.result).height for run in runs)
     several = any(len(run.flows) > 1 for run in runs)
     if transfers and (repeated or several):
-        of = "repetitions" if repeated else "flows"
+        of: Literal["repetitions", "flows"] = "repetitions" if repeated else "flows"
         made += [
             _draw(metric, lambda metric=metric: plot.compare(results, metric, of=of), time=False)
             for metric in ("duration_s", "throughput_bps", "retransmitted_packets")

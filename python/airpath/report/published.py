@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,9 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
                 Cell(case_words(row), number=False),
                 Cell(f"{row['metric']} ({row['unit']})", number=False),
                 Cell("–" if published is None else f"{published:g}"),
-                Cell(_figure(row["ours"])),
-                Cell(f"{_figure(row['low'])} to {_figure(row['high'])}"),
-                Cell("–") if published is None else _difference(row["ours"], published),
+                Cell(_figure(row["ours"], row)),
+                Cell(f"{_figure(row['low'], row)} to {_figure(row['high'], row)}"),
+                Cell("–") if published is None else _difference(row, published),
                 Cell(f"{row['n']:,}"),
                 *([verdict] if judged else []),
             ]
@@ -107,12 +108,14 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
     return Table("Row by row", caption, head, cells)
 
 
-def _difference(ours: float, published: float) -> Cell:
-    apart = ours - published
+def _difference(row: Mapping[str, Any], published: float) -> Cell:
+    apart = row["ours"] - published
     sign = "+" if apart > 0 else "−" if apart < 0 else "±"
     relative = f"{sign}{abs(apart / published) * 100:.1f} %" if published else ""
-    return Cell(f"{sign}{_figure(abs(apart))}", relative)
+    return Cell(f"{sign}{_figure(abs(apart), row)}", relative)
 
 
-def _figure(value: float) -> str:
-    return f"{value:.4g}"
+def _figure(value: float, row: Mapping[str, Any]) -> str:
+    """Return a value with as many decimals as give our figure of that row four digits."""
+    decimals = 3 - floor(log10(abs(row["ours"]))) if row["ours"] else 3
+    return f"{value:,.{max(decimals, 0)}f}"
