@@ -51,5 +51,5 @@ $(VENV)/.python: pyproject.toml .ci/system-packages
 
 # The package itself, editable: only a change of the Rust sources needs a build.
 $(VENV)/.native: $(VENV)/.python $(RUST_SOURCES)
-	$(BIN)/maturin develop --release --locked --quiet
+	@PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
 	@touch $@

@@ -58,7 +58,7 @@ WRONG_ARGUMENTS: dict[str, tuple[list[str], list[str]]] = {
         ["did you mean 'hs-dsch-3", "`airpath presets list`"],
     ),
     "study": (["study", "run", "hsdpa"], ["no study 'hsdpa'", "did you mean 'hsdpa-sim'?"]),
-    "experiment": (["study", "run", "hsdpa-sim", "--only", "rt"], ["no experiment 'rt'", "did you mean 'rtt'?"]),
+    "experiment": (["study", "run", "hsdpa-sim", "--only", "rt"], ["'rt'", "did you mean 'rtt'?"]),
     "result": (["report", "nowhere", "-o", "report.html"], ["nowhere: no such result folder", "airpath run"]),
     "report without a name": (["report", "nowhere"], ["--out"]),
 }
@@ -94,7 +94,9 @@ WRONG_RECORDINGS: dict[str, tuple[str | None, list[str]]] = {
 @pytest.mark.parametrize("case", WRONG_RECORDINGS)
 def test_a_wrong_recorded_link(airpath_command: Command, scenario: WriteScenario, case: str) -> None:
     text, expected = WRONG_RECORDINGS[case]
-    scenario(('preset = "hs-dsch-384"', 'preset = "recorded"\ndownlink.recorded = "link.down"\nuplink.recorded = "link.up"'))
+    scenario(
+        ('preset = "hs-dsch-384"', 'preset = "recorded"\ndownlink.recorded = "link.down"\nuplink.recorded = "link.up"')
+    )
     (airpath_command.folder / "link.up").write_text("1\n2\n")
     if text is not None:
         (airpath_command.folder / "link.down").write_text(text)

@@ -32,7 +32,7 @@ tcp = false
 
 [[flow]]
 kind = "download"
-bytes = "1 TB"
+bytes = "1000 GB"
 """
 
 

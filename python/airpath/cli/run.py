@@ -112,7 +112,9 @@ def _overrides(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise Problem(f"--set {pair}: not of the form K=V", next_step="write it as in --set bearer.downlink.bler=0.1")
+            raise Problem(
+                f"--set {pair}: not of the form K=V", next_step="write it as in --set bearer.downlink.bler=0.1"
+            )
         overrides[key.strip()] = value.strip()
     return overrides
 

@@ -118,18 +118,20 @@ def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
         tcp = json.loads(details)
         profile = tcp.pop("profile", "custom")
         of = f" ({', '.join(names)})" if len(users) > 1 else ""
-        lines.append(f"TCP {profile}{of}: {'; '.join(_detail(key, value) for key, value in tcp.items())}")
+        lines.append(f"TCP {profile}{of}: {'; '.join(_details(tcp))}")
     return lines
 
 
-def _detail(key: str, value: Any) -> str:
-    name = key.replace("_", " ").replace("-", " ")
-    match value:
-        case True:
-            return name
-        case False | None:
-            return f"no {name}"
-        case dict():
-            return f"{name} {', '.join(_detail(inner, each) for inner, each in value.items())}"
-        case _:
-            return f"{name} {value}"
+def _details(settings: dict[str, Any]) -> Iterable[str]:
+    """Yield what was on; `--format json` has what was off as well."""
+    for key, value in settings.items():
+        name = key.replace("_", " ").replace("-", " ")
+        match value:
+            case True:
+                yield name
+            case False | None:
+                pass
+            case dict():
+                yield f"{name} ({', '.join(_details(value))})"
+            case _:
+                yield f"{name} {value}"
