@@ -1,11 +1,11 @@
 //! What happens, in one vocabulary, whatever made it: simulator, emulator, proxy or capture.
 //!
-//! Components report through a [`Cx`], which the caller hands to them with each call. Building an
-//! event costs nothing when no [`Sink`] wants its class: the closure given to [`Cx::emit`] is then
+//! Components report through a [`Cx`](crate::Cx), which the caller hands to them with each call. Building an
+//! event costs nothing when no [`Sink`](crate::Sink) wants its class: the closure given to [`Cx::emit`](crate::Cx::emit) is then
 //! not run.
 
 use crate::packet::{Direction, FlowId, Packet, UserId};
-use crate::time::{Instant, Span};
+use crate::time::Span;
 use crate::units::Bytes;
 
 /// A component of the run, counted from zero; the run's maker keeps the names.
@@ -103,7 +103,7 @@ pub enum DropCause {
 }
 
 impl DropCause {
-    /// All causes, in the order of [`Tally::dropped`].
+    /// All causes, in the order of [`Tally::dropped`](crate::Tally::dropped).
     pub const ALL: [Self; 5] =
         [Self::QueueFull, Self::QueueManagement, Self::Loss, Self::AttemptsExhausted, Self::TooBig];
 
@@ -227,33 +227,6 @@ pub struct RadioEvent {
     pub level: u8,
 }
 
-/// All transmissions on the air of one user in one direction: the sum of its [`RadioEvent`]s.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RadioTotals {
-    /// TTIs in which the user sent or was sent to.
-    pub ttis: u64,
-    /// PDUs in them.
-    pub pdus: u64,
-    /// Of these, sent for the second or a later time.
-    pub repeated: u64,
-    /// Of all PDUs, not decoded by the receiver.
-    pub errored: u64,
-    /// RLC bytes sent, padding included.
-    pub bytes: u64,
-}
-
-impl RadioTotals {
-    /// Counts one transmission.
-    #[inline]
-    pub fn add(&mut self, event: &RadioEvent) {
-        self.ttis += 1;
-        self.pdus += u64::from(event.pdus);
-        self.repeated += u64::from(event.repeated);
-        self.errored += u64::from(event.errored);
-        self.bytes += u64::from(event.bytes);
-    }
-}
-
 /// Progress of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppEvent {
@@ -307,293 +280,9 @@ impl AppStep {
     }
 }
 
-/// A set of event classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Classes(u8);
-
-impl Classes {
-    /// No events.
-    pub const NONE: Self = Self(0);
-    /// [`Event::Packet`].
-    pub const PACKET: Self = Self(1);
-    /// [`Event::Tcp`].
-    pub const TCP: Self = Self(2);
-    /// [`Event::Radio`].
-    pub const RADIO: Self = Self(4);
-    /// [`Event::App`].
-    pub const APP: Self = Self(8);
-    /// All events.
-    pub const ALL: Self = Self(15);
-
-    /// The classes of both sets.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether any class of `other` is in this set.
-    pub const fn intersects(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-}
-
-/// Takes the events of a run as they happen.
-///
-/// The events of one kind, for one user and direction at one component, come in the order of their
-/// times. Others need not, because what sleeps reports late, with the exact times.
-pub trait Sink {
-    /// The classes that this sink takes; constant for its life.
-    fn wants(&self) -> Classes;
-    /// Takes one event of a wanted class.
-    fn record(&mut self, time: Instant, at: ComponentId, event: &Event);
-}
-
-/// Keeps all events in memory.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {
-    /// What happened: when, where, what.
-    pub events: Vec<(Instant, ComponentId, Event)>,
-}
-
-impl Sink for Memory {
-    fn wants(&self) -> Classes {
-        Classes::ALL
-    }
-    fn record(&mut self, time: Instant, at: ComponentId, event: &Event) {
-        self.events.push((time, at, *event));
-    }
-}
-
-/// A packet that was lost: its maker takes back what belongs to it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Dropped {
-    /// When it was lost.
-    pub time: Instant,
-    /// The packet.
-    pub packet: Packet,
-    /// Why.
-    pub cause: DropCause,
-}
-
-/// The surroundings of a call into a component: where its events and lost packets go.
-pub struct Cx<'a> {
-    sink: Option<&'a mut dyn Sink>,
-    wants: Classes,
-    dropped: &'a mut Vec<Dropped>,
-    /// The component that is being called.
-    pub at: ComponentId,
-    /// The direction on whose behalf it is called; set by bearers for the links inside them.
-    pub direction: Direction,
-}
-
-impl<'a> Cx<'a> {
-    /// A context that reports to `sink`, if any, and collects lost packets in `dropped`.
-    #[inline]
-    pub fn new(sink: Option<&'a mut dyn Sink>, dropped: &'a mut Vec<Dropped>, at: ComponentId) -> Self {
-        let wants = sink.as_ref().map_or(Classes::NONE, |sink| sink.wants());
-        Self { sink, wants, dropped, at, direction: Direction::Down }
-    }
-
-    /// Whether anyone wants events of `class`.
-    #[inline]
-    pub fn wants(&self, class: Classes) -> bool {
-        self.wants.intersects(class)
-    }
-
-    /// Reports that a TCP sender changed.
-    #[inline]
-    pub fn tcp(&mut self, time: Instant, event: impl FnOnce() -> TcpEvent) {
-        self.emit(Classes::TCP, time, || Event::Tcp(event()));
-    }
-
-    /// Reports a transmission on the air.
-    #[inline]
-    pub fn radio(&mut self, time: Instant, event: impl FnOnce() -> RadioEvent) {
-        self.emit(Classes::RADIO, time, || Event::Radio(event()));
-    }
-
-    /// Reports progress of an application.
-    #[inline]
-    pub fn app(&mut self, time: Instant, event: impl FnOnce() -> AppEvent) {
-        self.emit(Classes::APP, time, || Event::App(event()));
-    }
-
-    /// Reports a packet's step.
-    #[inline]
-    pub fn packet(&mut self, time: Instant, packet: Packet, step: impl FnOnce() -> PacketStep) {
-        let direction = self.direction;
-        self.emit(Classes::PACKET, time, || Event::Packet(PacketEvent { step: step(), direction, packet }));
-    }
-
-    /// Reports that `packet` was lost, and hands it back to its maker.
-    #[inline]
-    pub fn drop_packet(&mut self, time: Instant, packet: Packet, cause: DropCause) {
-        self.packet(time, packet, || PacketStep::Dropped(cause));
-        self.dropped.push(Dropped { time, packet, cause });
-    }
-
-    /// Reports an event of `class`; `event` is run only if someone listens.
-    #[inline]
-    pub fn emit(&mut self, class: Classes, time: Instant, event: impl FnOnce() -> Event) {
-        if self.wants.intersects(class)
-            && let Some(sink) = self.sink.as_mut()
-        {
-            sink.record(time, self.at, &event());
-        }
-    }
-}
-
-/// Packets and bytes through one direction of a link or bearer. At any time
-/// `offered = delivered + dropped + queued`, in packets and in bytes: see [`Tally::is_conserved`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Pushed.
-    pub offered: Count,
-    /// Popped.
-    pub delivered: Count,
-    /// Lost, by cause, in the order of [`DropCause::ALL`].
-    pub dropped: [Count; DropCause::ALL.len()],
-    /// Still inside: waiting, in transmission or on the way.
-    pub queued: Count,
-}
-
-impl Tally {
-    /// What was lost for whatever cause.
-    pub fn dropped_total(&self) -> Count {
-        self.dropped.iter().fold(Count::default(), |sum, count| Count {
-            packets: sum.packets + count.packets,
-            bytes: sum.bytes + count.bytes,
-        })
-    }
-
-    /// The conservation law.
-    pub fn is_conserved(&self) -> bool {
-        let lost = self.dropped_total();
-        self.offered.packets == self.delivered.packets + lost.packets + self.queued.packets
-            && self.offered.bytes == self.delivered.bytes + lost.bytes + self.queued.bytes
-    }
-
-    /// Counts a packet in.
-    #[inline]
-    pub fn offer(&mut self, packet: &Packet) {
-        self.offered.add(packet);
-        self.queued.add(packet);
-    }
-
-    /// Counts a packet out at the far end.
-    #[inline]
-    pub fn deliver(&mut self, packet: &Packet) {
-        self.queued.take(packet);
-        self.delivered.add(packet);
-    }
-
-    /// Takes back a delivery: the packet is still inside after all.
-    #[inline]
-    pub fn recall(&mut self, packet: &Packet) {
-        self.delivered.take(packet);
-        self.queued.add(packet);
-    }
-
-    /// Counts a packet out as lost.
-    #[inline]
-    pub fn lose(&mut self, packet: &Packet, cause: DropCause) {
-        self.queued.take(packet);
-        self.dropped[cause as usize].add(packet);
-    }
-}
-
-/// The tally of several paths together.
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        let sum = |a: &mut Count, b: Count| {
-            a.packets += b.packets;
-            a.bytes += b.bytes;
-        };
-        sum(&mut self.offered, other.offered);
-        sum(&mut self.delivered, other.delivered);
-        sum(&mut self.queued, other.queued);
-        for (mine, others) in self.dropped.iter_mut().zip(other.dropped) {
-            sum(mine, others);
-        }
-    }
-}
-
-/// A number of packets and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes, IP headers included.
-    pub bytes: u64,
-}
-
-impl Count {
-    fn add(&mut self, packet: &Packet) {
-        self.packets += 1;
-        self.bytes += u64::from(packet.size);
-    }
-
-    fn take(&mut self, packet: &Packet) {
-        self.packets -= 1;
-        self.bytes -= u64::from(packet.size);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Ecn, Slot};
-
-    fn packet(id: u64, size: u32) -> Packet {
-        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
-    }
-
-    #[test]
-    fn nothing_is_built_when_nobody_listens() {
-        let mut dropped = Vec::new();
-        let mut cx = Cx::new(None, &mut dropped, ComponentId(0));
-        cx.packet(Instant::ZERO, packet(1, 1500), || panic!("built for nobody"));
-        cx.drop_packet(Instant::ZERO, packet(1, 1500), DropCause::Loss);
-        assert_eq!(dropped.len(), 1, "a lost packet goes back to its maker all the same");
-    }
-
-    #[test]
-    fn a_sink_gets_only_what_it_wants() {
-        struct OnlyApp(u32);
-        impl Sink for OnlyApp {
-            fn wants(&self) -> Classes {
-                Classes::APP
-            }
-            fn record(&mut self, _: Instant, _: ComponentId, event: &Event) {
-                assert!(matches!(event, Event::App(_)));
-                self.0 += 1;
-            }
-        }
-        let (mut sink, mut dropped) = (OnlyApp(0), Vec::new());
-        let mut cx = Cx::new(Some(&mut sink), &mut dropped, ComponentId(0));
-        cx.packet(Instant::ZERO, packet(1, 40), || PacketStep::Received);
-        cx.app(Instant::ZERO, || AppEvent { flow: FlowId(0), step: AppStep::Started, delivered: Bytes::ZERO });
-        assert_eq!(sink.0, 1);
-    }
-
-    #[test]
-    fn the_tally_conserves() {
-        let mut tally = Tally::default();
-        for id in 0..3 {
-            tally.offer(&packet(id, 100));
-        }
-        tally.deliver(&packet(0, 100));
-        tally.lose(&packet(1, 100), DropCause::Loss);
-        assert!(tally.is_conserved());
-        assert_eq!((tally.queued.packets, tally.dropped_total().bytes), (1, 100));
-        let mut both = tally;
-        both += tally;
-        assert!(both.is_conserved());
-        assert_eq!((both.offered.packets, both.dropped_total().bytes), (6, 200));
-        for (index, cause) in DropCause::ALL.into_iter().enumerate() {
-            assert_eq!(index, cause as usize, "the order of ALL is that of the counters");
-        }
-    }
 
     #[test]
     fn all_triggers_are_in_order() {

@@ -7,7 +7,9 @@
 //! | [`units`] | [`Bitrate`], [`Bytes`], [`Probability`], [`Decibel`]: they parse, print and refuse nonsense |
 //! | [`rng`] | generator streams, one a component, by name |
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
-//! | [`event`] | what is logged, and the [`Sink`] that takes it |
+//! | [`event`] | what is logged |
+//! | [`sink`] | who takes the log, and the context of each call |
+//! | [`tally`] | what went through, so that nothing can vanish |
 //!
 //! ```
 //! use airpath_core::{Bitrate, Bytes, Span};
@@ -19,14 +21,18 @@
 pub mod event;
 pub mod packet;
 pub mod rng;
+pub mod sink;
+pub mod tally;
 pub mod time;
 pub mod units;
 
 pub use event::{
-    AppEvent, AppStep, Classes, ComponentId, Count, Cx, DropCause, Dropped, Event, Memory, PacketEvent, PacketStep,
-    RadioEvent, RadioTotals, SegmentInfo, Sink, Tally, TcpEvent, TcpTrigger,
+    AppEvent, AppStep, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, SegmentInfo, TcpEvent,
+    TcpTrigger,
 };
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{Seed, Stream};
+pub use sink::{Classes, Cx, Dropped, Memory, Sink};
+pub use tally::{Count, RadioTotals, Tally};
 pub use time::{Instant, Span};
 pub use units::{Bitrate, Bytes, Decibel, Probability, UnitError};

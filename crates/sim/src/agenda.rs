@@ -36,7 +36,7 @@ impl Agenda {
 
     /// The next node to call, and when; its wake-up is then spent.
     #[inline]
-    pub fn next(&mut self) -> Option<(Instant, u32)> {
+    pub fn pop(&mut self) -> Option<(Instant, u32)> {
         while let Some(Reverse((time, node))) = self.entries.pop() {
             let wakeup = &mut self.wakeups[node as usize];
             if *wakeup == time {
@@ -65,7 +65,7 @@ mod tests {
         agenda.wake(1, at(3));
         agenda.wake(1, at(9));
         agenda.wake(0, None);
-        let order: Vec<_> = std::iter::from_fn(|| agenda.next()).map(|(time, node)| (time.as_nanos(), node)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(time, node)| (time.as_nanos(), node)).collect();
         assert_eq!(order, [(3, 1), (5, 0), (5, 2)]);
     }
 
@@ -73,9 +73,9 @@ mod tests {
     fn a_node_may_ask_again() {
         let mut agenda = Agenda::new(1);
         agenda.wake(0, at(3));
-        assert_eq!(agenda.next(), at(3).map(|time| (time, 0)));
+        assert_eq!(agenda.pop(), at(3).map(|time| (time, 0)));
         agenda.wake(0, at(4));
-        assert_eq!(agenda.next(), at(4).map(|time| (time, 0)));
-        assert_eq!(agenda.next(), None);
+        assert_eq!(agenda.pop(), at(4).map(|time| (time, 0)));
+        assert_eq!(agenda.pop(), None);
     }
 }

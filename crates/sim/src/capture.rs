@@ -9,11 +9,11 @@ use airpath_app::datagrams::HEADERS;
 use airpath_core::{Direction, Instant, Packet, UserId};
 use airpath_wire::capture::{Capture, Envelope, Ports};
 use airpath_wire::icmp::IcmpEcho;
+use airpath_wire::ipv4::Ipv4Header;
 use airpath_wire::pcapng::Interface;
 
-use crate::flow::IPV4_HEADER;
+use crate::route::Side;
 use crate::store::Body;
-use crate::world::Side;
 
 /// The address of all servers, from the block for documentation (RFC 5737).
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -66,7 +66,7 @@ impl Captures {
             }
             Body::Echo { sequence, reply, .. } => {
                 let echo = IcmpEcho { reply: *reply, identifier: packet.flow.0 as u16, sequence: *sequence as u16 };
-                capture.icmp_echo(envelope, echo, packet.size - IPV4_HEADER - IcmpEcho::LENGTH as u32)
+                capture.icmp_echo(envelope, echo, packet.size - (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32)
             }
         };
         self.failure = written.err();

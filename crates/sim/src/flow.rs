@@ -6,15 +6,13 @@ mod transfer;
 
 use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, UserId};
 
+use crate::route::Side;
 use crate::store::Body;
-use crate::world::{Side, World};
+use crate::world::World;
 
 pub use datagrams::DatagramsFlow;
 pub use ping::PingFlow;
 pub use transfer::TransferFlow;
-
-/// Size of an IPv4 header without options.
-pub(crate) const IPV4_HEADER: u32 = 20;
 
 /// What all flows have.
 #[derive(Clone, Debug)]

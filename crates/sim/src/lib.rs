@@ -3,6 +3,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`agenda`] | the event queue |
+//! | [`route`] | where everything lies |
 //! | [`world`] | the hops of the topology and the packets on their way |
 //! | [`store`] | what packets carry |
 //! | [`flow`] | the two ends of each flow |
@@ -14,6 +15,7 @@
 pub mod agenda;
 pub mod capture;
 pub mod flow;
+pub mod route;
 pub mod runner;
 pub mod simulation;
 pub mod store;

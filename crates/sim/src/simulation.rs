@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::Transfer;
-use airpath_core::event::ComponentId;
-use airpath_core::{Direction, FlowId, Instant, Seed, Sink, Span, UserId};
+use airpath_core::{ComponentId, Direction, FlowId, Instant, Seed, Sink, Span, UserId};
 use airpath_link::Bearer;
 use airpath_scenario::{Scenario, ScenarioError, Work};
 
 use crate::capture::Captures;
 use crate::flow::{DatagramsFlow, Flow, Identity, PingFlow, TransferFlow};
-use crate::world::{Route, Side, World};
+use crate::route::{Route, Side};
+use crate::world::World;
 
 /// How often the loop looks whether it should stop: every so many events.
 const STOP_CHECK: u64 = 1 << 12;
@@ -128,7 +128,7 @@ impl<'a> Simulation<'a> {
     /// Runs to the end, or until `stop` is set.
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         while self.unfinished > 0 {
-            let Some((now, node)) = self.world.agenda.next() else { return Ended::Duration };
+            let Some((now, node)) = self.world.agenda.pop() else { return Ended::Duration };
             if now > self.end {
                 self.now = self.end;
                 return Ended::Duration;

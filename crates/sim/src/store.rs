@@ -57,7 +57,7 @@ impl Store {
     }
 
     /// Bodies that are kept: the packets under way.
-    pub fn len(&self) -> usize {
+    pub fn kept(&self) -> usize {
         self.bodies.len() - self.free.len()
     }
 }
@@ -74,6 +74,6 @@ mod tests {
         assert!(matches!(store.take(a), Body::Datagram { sequence: 0, .. }));
         assert_eq!(store.put(body(2)), a);
         assert!(matches!(store.take(b), Body::Datagram { sequence: 1, .. }));
-        assert_eq!(store.len(), 1);
+        assert_eq!(store.kept(), 1);
     }
 }

@@ -5,8 +5,9 @@ use airpath_app::datagrams::{HEADERS, Receiver, Sender};
 use airpath_core::{AppStep, Ecn, Instant};
 
 use super::Identity;
+use crate::route::Side;
 use crate::store::Body;
-use crate::world::{Outgoing, Side, World};
+use crate::world::{Outgoing, World};
 
 /// A stream of datagrams in progress.
 pub struct DatagramsFlow {

@@ -3,12 +3,13 @@
 use airpath_app::Ping;
 use airpath_app::ping::Pinger;
 use airpath_core::{AppStep, Ecn, Instant};
+use airpath_wire::icmp::IcmpEcho;
+use airpath_wire::ipv4::Ipv4Header;
 
-use super::{IPV4_HEADER, Identity};
+use super::Identity;
+use crate::route::Side;
 use crate::store::Body;
-use crate::world::{Outgoing, Side, World};
-
-const ICMP_HEADER: u32 = 8;
+use crate::world::{Outgoing, World};
 
 /// A ping in progress.
 pub struct PingFlow {
@@ -64,7 +65,7 @@ impl PingFlow {
     }
 
     fn send(&self, now: Instant, side: Side, body: Body, world: &mut World<'_>) {
-        let size = IPV4_HEADER + ICMP_HEADER + self.ping.size;
+        let size = (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32 + self.ping.size;
         world.send(
             now,
             Outgoing { flow: self.identity.id, user: self.identity.user, side, size, ecn: Ecn::NotEct, body },

@@ -4,9 +4,11 @@ use airpath_app::bulk::{Progress, Role, Transfer};
 use airpath_core::{AppStep, Direction, Instant, UserId};
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Segment, State};
+use airpath_wire::ipv4::Ipv4Header;
 
-use super::{IPV4_HEADER, Identity};
-use crate::world::{Outgoing, Side, World};
+use super::Identity;
+use crate::route::Side;
+use crate::world::{Outgoing, World};
 
 /// A transfer in progress.
 pub struct TransferFlow {
@@ -221,7 +223,7 @@ fn outgoing(identity: &Identity, user: UserId, side: Side, segment: Segment) -> 
         flow: identity.id,
         user,
         side,
-        size: segment.wire_size(IPV4_HEADER),
+        size: segment.wire_size(Ipv4Header::LENGTH as u32),
         ecn: segment.ecn,
         body: crate::store::Body::Segment(segment),
     }

@@ -1,0 +1,182 @@
+//! Who listens: sinks take the events of a run, and each call into a component brings the context
+//! through which it reports.
+
+use crate::event::{AppEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, TcpEvent};
+use crate::packet::{Direction, Packet};
+use crate::time::Instant;
+
+/// A set of event classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Classes(u8);
+
+impl Classes {
+    /// No events.
+    pub const NONE: Self = Self(0);
+    /// [`Event::Packet`].
+    pub const PACKET: Self = Self(1);
+    /// [`Event::Tcp`].
+    pub const TCP: Self = Self(2);
+    /// [`Event::Radio`].
+    pub const RADIO: Self = Self(4);
+    /// [`Event::App`].
+    pub const APP: Self = Self(8);
+    /// All events.
+    pub const ALL: Self = Self(15);
+
+    /// The classes of both sets.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether any class of `other` is in this set.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Takes the events of a run as they happen.
+///
+/// The events of one kind, for one user and direction at one component, come in the order of their
+/// times. Others need not, because what sleeps reports late, with the exact times.
+pub trait Sink {
+    /// The classes that this sink takes; constant for its life.
+    fn wants(&self) -> Classes;
+    /// Takes one event of a wanted class.
+    fn record(&mut self, time: Instant, at: ComponentId, event: &Event);
+}
+
+/// Keeps all events in memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// What happened: when, where, what.
+    pub events: Vec<(Instant, ComponentId, Event)>,
+}
+
+impl Sink for Memory {
+    fn wants(&self) -> Classes {
+        Classes::ALL
+    }
+    fn record(&mut self, time: Instant, at: ComponentId, event: &Event) {
+        self.events.push((time, at, *event));
+    }
+}
+
+/// A packet that was lost: its maker takes back what belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dropped {
+    /// When it was lost.
+    pub time: Instant,
+    /// The packet.
+    pub packet: Packet,
+    /// Why.
+    pub cause: DropCause,
+}
+
+/// The surroundings of a call into a component: where its events and lost packets go.
+pub struct Cx<'a> {
+    sink: Option<&'a mut dyn Sink>,
+    wants: Classes,
+    dropped: &'a mut Vec<Dropped>,
+    /// The component that is being called.
+    pub at: ComponentId,
+    /// The direction on whose behalf it is called; set by bearers for the links inside them.
+    pub direction: Direction,
+}
+
+impl<'a> Cx<'a> {
+    /// A context that reports to `sink`, if any, and collects lost packets in `dropped`.
+    #[inline]
+    pub fn new(sink: Option<&'a mut dyn Sink>, dropped: &'a mut Vec<Dropped>, at: ComponentId) -> Self {
+        let wants = sink.as_ref().map_or(Classes::NONE, |sink| sink.wants());
+        Self { sink, wants, dropped, at, direction: Direction::Down }
+    }
+
+    /// Whether anyone wants events of `class`.
+    #[inline]
+    pub fn wants(&self, class: Classes) -> bool {
+        self.wants.intersects(class)
+    }
+
+    /// Reports that a TCP sender changed.
+    #[inline]
+    pub fn tcp(&mut self, time: Instant, event: impl FnOnce() -> TcpEvent) {
+        self.emit(Classes::TCP, time, || Event::Tcp(event()));
+    }
+
+    /// Reports a transmission on the air.
+    #[inline]
+    pub fn radio(&mut self, time: Instant, event: impl FnOnce() -> RadioEvent) {
+        self.emit(Classes::RADIO, time, || Event::Radio(event()));
+    }
+
+    /// Reports progress of an application.
+    #[inline]
+    pub fn app(&mut self, time: Instant, event: impl FnOnce() -> AppEvent) {
+        self.emit(Classes::APP, time, || Event::App(event()));
+    }
+
+    /// Reports a packet's step.
+    #[inline]
+    pub fn packet(&mut self, time: Instant, packet: Packet, step: impl FnOnce() -> PacketStep) {
+        let direction = self.direction;
+        self.emit(Classes::PACKET, time, || Event::Packet(PacketEvent { step: step(), direction, packet }));
+    }
+
+    /// Reports that `packet` was lost, and hands it back to its maker.
+    #[inline]
+    pub fn drop_packet(&mut self, time: Instant, packet: Packet, cause: DropCause) {
+        self.packet(time, packet, || PacketStep::Dropped(cause));
+        self.dropped.push(Dropped { time, packet, cause });
+    }
+
+    /// Reports an event of `class`; `event` is run only if someone listens.
+    #[inline]
+    pub fn emit(&mut self, class: Classes, time: Instant, event: impl FnOnce() -> Event) {
+        if self.wants.intersects(class)
+            && let Some(sink) = self.sink.as_mut()
+        {
+            sink.record(time, self.at, &event());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::AppStep;
+    use crate::packet::{Ecn, FlowId, Slot, UserId};
+    use crate::units::Bytes;
+
+    fn packet(id: u64, size: u32) -> Packet {
+        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+    }
+
+    #[test]
+    fn nothing_is_built_when_nobody_listens() {
+        let mut dropped = Vec::new();
+        let mut cx = Cx::new(None, &mut dropped, ComponentId(0));
+        cx.packet(Instant::ZERO, packet(1, 1500), || panic!("built for nobody"));
+        cx.drop_packet(Instant::ZERO, packet(1, 1500), DropCause::Loss);
+        assert_eq!(dropped.len(), 1, "a lost packet goes back to its maker all the same");
+    }
+
+    #[test]
+    fn a_sink_gets_only_what_it_wants() {
+        struct OnlyApp(u32);
+        impl Sink for OnlyApp {
+            fn wants(&self) -> Classes {
+                Classes::APP
+            }
+            fn record(&mut self, _: Instant, _: ComponentId, event: &Event) {
+                assert!(matches!(event, Event::App(_)));
+                self.0 += 1;
+            }
+        }
+        let (mut sink, mut dropped) = (OnlyApp(0), Vec::new());
+        let mut cx = Cx::new(Some(&mut sink), &mut dropped, ComponentId(0));
+        cx.packet(Instant::ZERO, packet(1, 40), || PacketStep::Received);
+        cx.app(Instant::ZERO, || AppEvent { flow: FlowId(0), step: AppStep::Started, delivered: Bytes::ZERO });
+        assert_eq!(sink.0, 1);
+    }
+}

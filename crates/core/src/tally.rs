@@ -1,0 +1,156 @@
+//! What went through a link or bearer, counted so that nothing can vanish.
+
+use crate::event::{DropCause, RadioEvent};
+use crate::packet::Packet;
+
+/// Packets and bytes through one direction of a link or bearer. At any time
+/// `offered = delivered + dropped + queued`, in packets and in bytes: see [`Tally::is_conserved`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Pushed.
+    pub offered: Count,
+    /// Popped.
+    pub delivered: Count,
+    /// Lost, by cause, in the order of [`DropCause::ALL`].
+    pub dropped: [Count; DropCause::ALL.len()],
+    /// Still inside: waiting, in transmission or on the way.
+    pub queued: Count,
+}
+
+impl Tally {
+    /// What was lost for whatever cause.
+    pub fn dropped_total(&self) -> Count {
+        self.dropped.iter().fold(Count::default(), |sum, count| Count {
+            packets: sum.packets + count.packets,
+            bytes: sum.bytes + count.bytes,
+        })
+    }
+
+    /// The conservation law.
+    pub fn is_conserved(&self) -> bool {
+        let lost = self.dropped_total();
+        self.offered.packets == self.delivered.packets + lost.packets + self.queued.packets
+            && self.offered.bytes == self.delivered.bytes + lost.bytes + self.queued.bytes
+    }
+
+    /// Counts a packet in.
+    #[inline]
+    pub fn offer(&mut self, packet: &Packet) {
+        self.offered.add(packet);
+        self.queued.add(packet);
+    }
+
+    /// Counts a packet out at the far end.
+    #[inline]
+    pub fn deliver(&mut self, packet: &Packet) {
+        self.queued.take(packet);
+        self.delivered.add(packet);
+    }
+
+    /// Takes back a delivery: the packet is still inside after all.
+    #[inline]
+    pub fn recall(&mut self, packet: &Packet) {
+        self.delivered.take(packet);
+        self.queued.add(packet);
+    }
+
+    /// Counts a packet out as lost.
+    #[inline]
+    pub fn lose(&mut self, packet: &Packet, cause: DropCause) {
+        self.queued.take(packet);
+        self.dropped[cause as usize].add(packet);
+    }
+}
+
+/// The tally of several paths together.
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        let sum = |a: &mut Count, b: Count| {
+            a.packets += b.packets;
+            a.bytes += b.bytes;
+        };
+        sum(&mut self.offered, other.offered);
+        sum(&mut self.delivered, other.delivered);
+        sum(&mut self.queued, other.queued);
+        for (mine, others) in self.dropped.iter_mut().zip(other.dropped) {
+            sum(mine, others);
+        }
+    }
+}
+
+/// A number of packets and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes, IP headers included.
+    pub bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.size);
+    }
+
+    fn take(&mut self, packet: &Packet) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.size);
+    }
+}
+
+/// All transmissions on the air of one user in one direction: the sum of its [`RadioEvent`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RadioTotals {
+    /// TTIs in which the user sent or was sent to.
+    pub ttis: u64,
+    /// PDUs in them.
+    pub pdus: u64,
+    /// Of these, sent for the second or a later time.
+    pub repeated: u64,
+    /// Of all PDUs, not decoded by the receiver.
+    pub errored: u64,
+    /// RLC bytes sent, padding included.
+    pub bytes: u64,
+}
+
+impl RadioTotals {
+    /// Counts one transmission.
+    #[inline]
+    pub fn add(&mut self, event: &RadioEvent) {
+        self.ttis += 1;
+        self.pdus += u64::from(event.pdus);
+        self.repeated += u64::from(event.repeated);
+        self.errored += u64::from(event.errored);
+        self.bytes += u64::from(event.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Ecn, FlowId, Slot, UserId};
+
+    fn packet(id: u64, size: u32) -> Packet {
+        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+    }
+
+    #[test]
+    fn the_tally_conserves() {
+        let mut tally = Tally::default();
+        for id in 0..3 {
+            tally.offer(&packet(id, 100));
+        }
+        tally.deliver(&packet(0, 100));
+        tally.lose(&packet(1, 100), DropCause::Loss);
+        assert!(tally.is_conserved());
+        assert_eq!((tally.queued.packets, tally.dropped_total().bytes), (1, 100));
+        let mut both = tally;
+        both += tally;
+        assert!(both.is_conserved());
+        assert_eq!((both.offered.packets, both.dropped_total().bytes), (6, 200));
+        for (index, cause) in DropCause::ALL.into_iter().enumerate() {
+            assert_eq!(index, cause as usize, "the order of ALL is that of the counters");
+        }
+    }
+}
