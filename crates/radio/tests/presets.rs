@@ -76,7 +76,7 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             };
             Some(Box::new(hsdpa::Hsdpa::new(&config, &classes, Seed::new(1), "cell").expect(name)))
         }
-        Some("wired") => None,
+        Some("wired" | "recorded") => None,
         other => panic!("{name}: the model {other:?} is not known"),
     }
 }

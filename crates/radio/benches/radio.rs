@@ -1,0 +1,84 @@
+//! What a bearer costs by itself: no simulator, no listener, full buffers, polled when it asks for it.
+//! Each name says how much simulated time it covers; 343 s are what 16 MB take at 384 kbit/s.
+#![expect(missing_docs, reason = "`criterion_group!` makes a public function without any")]
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use airpath_core::{ComponentId, Cx, Direction, Ecn, FlowId, Instant, Packet, Seed, Slot, Span, UserId};
+use airpath_link::Bearer;
+use airpath_radio::hsdpa::{self, Hsdpa};
+use airpath_radio::umts_dch::{self, UmtsDch};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+const HS_DSCH: &str = include_str!("../../../presets/hs-dsch-384.toml");
+const CELL: &str = include_str!("../../../presets/hsdpa-cell-abc.toml");
+const DCH: &str = include_str!("../../../presets/umts-dch-384.toml");
+
+fn bearers(criterion: &mut Criterion) {
+    let hs_dsch: hsdpa::Config = parameters(HS_DSCH, |_| ());
+    criterion.bench_function("hs-dsch-384, 343 s", |bencher| {
+        bencher.iter(|| {
+            let mut cell = Hsdpa::new(&hs_dsch, &[None], Seed::new(1), "cell").expect("sound parameters");
+            full_buffers(black_box(&mut cell), 1, Span::from_secs(343))
+        });
+    });
+
+    let dch: umts_dch::Config = parameters(DCH, |_| ());
+    criterion.bench_function("umts-dch-384, 343 s", |bencher| {
+        bencher.iter(|| {
+            let mut bearer = UmtsDch::new(&dch, 1, Seed::new(1), "cell").expect("sound parameters");
+            full_buffers(black_box(&mut bearer), 1, Span::from_secs(343))
+        });
+    });
+
+    for scheduler in ["round-robin", "maximum-ci", "proportional-fair"] {
+        let config: hsdpa::Config = parameters(CELL, |downlink| {
+            downlink.insert("scheduler".to_owned(), scheduler.into());
+            // Rates of a cell, not of 50 cells.
+            downlink["levels"].as_table_mut().expect("a table").insert("rate_share".to_owned(), "cell".into());
+        });
+        let classes: Vec<_> = ["a", "b", "c"].iter().cycle().take(50).map(|class| Some((*class).to_owned())).collect();
+        criterion.bench_function(&format!("cell of 50 users, {scheduler}, 60 s"), |bencher| {
+            bencher.iter(|| {
+                let mut cell = Hsdpa::new(&config, &classes, Seed::new(1), "cell").expect("sound parameters");
+                full_buffers(black_box(&mut cell), 50, Span::from_secs(60))
+            });
+        });
+    }
+}
+
+/// The parameters of a preset, and what `set` makes of its downlink.
+fn parameters<C: serde::de::DeserializeOwned>(preset: &str, set: impl Fn(&mut toml::Table)) -> C {
+    let preset: toml::Table = preset.parse().expect("a shipped preset");
+    let mut bearer = preset["bearer"].as_table().expect("a table").clone();
+    bearer.remove("model");
+    set(bearer["downlink"].as_table_mut().expect("a table"));
+    bearer.try_into().expect("sound parameters")
+}
+
+/// Keeps 20 packets of 1500 bytes of each of `users` inside for `time`; returns how many got through.
+fn full_buffers(bearer: &mut impl Bearer, users: u16, time: Span) -> u64 {
+    let mut lost = Vec::new();
+    let mut cx = Cx::new(None, &mut lost, ComponentId(0));
+    let packet = |user| Packet { id: 0, size: 1500, flow: FlowId(0), user, ecn: Ecn::NotEct, slot: Slot(0) };
+    for user in (0..users).map(UserId) {
+        (0..20).for_each(|_| _ = bearer.push(Instant::ZERO, Direction::Down, packet(user), &mut cx));
+    }
+    let mut delivered = 0;
+    while let Some(now) = bearer.next_wakeup().filter(|now| *now <= Instant::ZERO + time) {
+        while let Some((_, departure)) = bearer.pop(now, &mut cx) {
+            delivered += 1;
+            bearer.push(now, Direction::Down, packet(departure.packet.user), &mut cx);
+        }
+    }
+    delivered
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(20).measurement_time(Duration::from_secs(3))
+        .warm_up_time(Duration::from_millis(500));
+    targets = bearers
+}
+criterion_main!(benches);

@@ -1,0 +1,148 @@
+//! What the tests share: bearers from a few lines of TOML, and traffic.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use airpath_core::{
+    ComponentId, Cx, Direction, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet, RadioEvent, Seed, Slot, Span,
+    UserId,
+};
+use airpath_link::testing::Arrival;
+use airpath_link::{Bearer, Departure};
+use airpath_radio::hsdpa::{self, Hsdpa};
+use airpath_radio::umts_dch::{self, UmtsDch};
+
+pub const UPLINK: &str = r#"
+    [uplink.link]
+    rate = "64 kbit/s"
+    delay = "20 ms"
+"#;
+
+/// The 384 kbit/s channel of the study; `more` sets what is to be different.
+pub fn dch_384(more: &str) -> umts_dch::Config {
+    let text = r#"
+        [downlink]
+        tti = "10 ms"
+        pdu = "40 B"
+        channels = 12
+        error_unit = "pdu"
+        bler = 0.0
+        retransmission_delay = "89 ms"
+        delay = "20 ms"
+    "#;
+    with(text, more).try_into().expect("sound parameters")
+}
+
+/// The 384 kbit/s cell of the study; `more` sets what is to be different.
+pub fn hs_dsch_384(more: &str) -> hsdpa::Config {
+    let text = r#"
+        [downlink]
+        tti = "2 ms"
+        pdu = "32 B"
+        pdus_per_tti = 3
+        bler = 0.0
+        retransmission_delay = "9.5 ms"
+        delay = "20 ms"
+    "#;
+    with(text, more).try_into().expect("sound parameters")
+}
+
+/// The cell of the study in which C/I levels are drawn; `more` sets what is to be different.
+pub fn cell_abc(more: &str) -> hsdpa::Config {
+    let text = r#"
+        [downlink]
+        tti = "2 ms"
+        pdu = "30 B"
+        bler = 0.0
+        retransmission_delay = "9.5 ms"
+        delay = "20 ms"
+        [downlink.levels]
+        rates = ["120 kbit/s", "240 kbit/s", "360 kbit/s", "480 kbit/s", "640 kbit/s"]
+        rate_share = "per-user"
+        classes.a = [9, 60, 24, 5, 2]
+        classes.b = [4, 32, 43, 9, 12]
+        classes.c = [2, 16, 23, 20, 37]
+    "#;
+    with(text, more).try_into().expect("sound parameters")
+}
+
+fn with(text: &str, more: &str) -> toml::Table {
+    let mut table: toml::Table = format!("{text}\n{UPLINK}").parse().expect("toml");
+    let downlink = table["downlink"].as_table_mut().expect("a table");
+    downlink.extend(more.parse::<toml::Table>().expect("toml"));
+    table
+}
+
+pub fn dch(config: &umts_dch::Config, users: usize) -> UmtsDch {
+    UmtsDch::new(config, users, Seed::new(1), "cell").expect("sound parameters")
+}
+
+pub fn cell(config: &hsdpa::Config, classes: &[Option<&str>]) -> Hsdpa {
+    let classes: Vec<_> = classes.iter().map(|class| class.map(str::to_owned)).collect();
+    Hsdpa::new(config, &classes, Seed::new(1), "cell").expect("sound parameters")
+}
+
+pub fn packet(id: u64, user: u16, size: u32) -> Packet {
+    Packet { id, size, flow: FlowId(0), user: UserId(user), ecn: Ecn::NotEct, slot: Slot(0) }
+}
+
+/// Packets of `size` bytes down to user 0, one every `gap` from `first` on.
+pub fn paced(packets: u64, first: Span, gap: Span, size: u32) -> Vec<Arrival> {
+    (0..packets)
+        .map(|id| Arrival {
+            at: Instant::ZERO + first + gap * id,
+            direction: Direction::Down,
+            packet: packet(id, 0, size),
+        })
+        .collect()
+}
+
+/// What a saturated bearer did.
+#[derive(Default)]
+pub struct Saturated {
+    /// Departures, in their order.
+    pub departures: Vec<Departure>,
+    /// Losses, in their order.
+    pub dropped: Vec<Dropped>,
+    /// Bytes of the packets that left, by user.
+    pub bytes: Vec<u64>,
+    /// Transmissions.
+    pub radio: Vec<(Instant, RadioEvent)>,
+}
+
+/// Keeps 50 packets of 1500 bytes inside the downlink for each of `users`, for `time`.
+pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
+    let mut result = Saturated { bytes: vec![0; usize::from(users)], ..Saturated::default() };
+    let mut log = Memory::default();
+    let mut id = 0;
+    let mut inside = vec![0; usize::from(users)];
+    let mut now = Instant::ZERO;
+    while now <= Instant::ZERO + time {
+        let drops = result.dropped.len();
+        let mut cx = Cx::new(Some(&mut log), &mut result.dropped, ComponentId(0));
+        while let Some((_, departure)) = bearer.pop(now, &mut cx) {
+            inside[usize::from(departure.packet.user.0)] -= 1;
+            result.bytes[usize::from(departure.packet.user.0)] += u64::from(departure.packet.size);
+            result.departures.push(departure);
+        }
+        for lost in &result.dropped[drops..] {
+            inside[usize::from(lost.packet.user.0)] -= 1;
+        }
+        for user in 0..users {
+            while inside[usize::from(user)] < 50 {
+                let mut cx = Cx::new(Some(&mut log), &mut result.dropped, ComponentId(0));
+                bearer.push(now, Direction::Down, packet(id, user, 1500), &mut cx);
+                inside[usize::from(user)] += 1;
+                id += 1;
+            }
+        }
+        now = bearer.next_wakeup().expect("it is saturated");
+    }
+    result.radio = log
+        .events
+        .iter()
+        .filter_map(|(time, _, event)| match event {
+            Event::Radio(event) => Some((*time, *event)),
+            _ => None,
+        })
+        .collect();
+    result
+}

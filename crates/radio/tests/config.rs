@@ -1,0 +1,112 @@
+//! Parameters that make no sense are refused, with the key that is to blame and what to do.
+
+mod common;
+
+use airpath_core::Seed;
+use airpath_radio::ConfigError;
+use airpath_radio::hsdpa::{self, Hsdpa};
+use airpath_radio::umts_dch::{self, UmtsDch};
+use common::{cell_abc, dch_384, hs_dsch_384};
+
+fn refused<T>(result: Result<T, ConfigError>) -> (String, String) {
+    let error = result.err().expect("it makes no sense");
+    (error.field(), error.to_string())
+}
+
+fn refused_cell(config: &hsdpa::Config, classes: &[Option<&str>]) -> (String, String) {
+    let classes: Vec<_> = classes.iter().map(|class| class.map(str::to_owned)).collect();
+    refused(Hsdpa::new(config, &classes, Seed::new(1), "cell"))
+}
+
+#[test]
+fn dedicated_channels() {
+    for (more, field, text) in [
+        ("tti = \"0 s\"", "downlink.tti", "above zero"),
+        ("pdu = \"0 B\"", "downlink.pdu", "above zero"),
+        ("pdu = \"1 MB\"", "downlink.pdu", "at most 65535"),
+        ("channels = 0", "downlink.channels", "above zero"),
+        ("channels = 70000", "downlink.channels", "at most 65535"),
+        ("max_attempts = 0", "downlink.max_attempts", "above zero"),
+    ] {
+        let (at, message) = refused(UmtsDch::new(&dch_384(more), 1, Seed::new(1), "cell"));
+        assert_eq!(at, field, "{more}: {message}");
+        assert!(message.contains(text), "{more}: {message}");
+    }
+}
+
+#[test]
+fn uplinks() {
+    let mut config = dch_384("");
+    config.uplink = toml::from_str("link.queue.packets = 10").expect("reads");
+    assert_eq!(refused(UmtsDch::new(&config, 1, Seed::new(1), "cell")).0, "uplink.link.queue");
+    let mut config = dch_384("");
+    let mut dch = config.downlink.clone();
+    dch.channels = 0;
+    config.uplink = airpath_radio::common::uplink::Uplink::Dch(dch);
+    assert_eq!(refused(UmtsDch::new(&config, 1, Seed::new(1), "cell")).0, "uplink.dch.channels");
+}
+
+#[test]
+fn cells() {
+    for (more, field, text) in [
+        ("pdus_per_tti = 0", "downlink.pdus_per_tti", "above zero"),
+        ("pdus_per_tti = 70000", "downlink.pdus_per_tti", "at most 65535"),
+        ("combining = \"chase\"\ncqi = 31", "downlink.cqi", "at most 30"),
+        ("combining = \"chase\"\ncqi = 0", "downlink.cqi", "above zero"),
+        ("cqi = 8", "downlink.cqi", "combining = \"chase\""),
+        ("averaging_time = \"1 s\"", "downlink.averaging_time", "proportional-fair"),
+        (
+            "scheduler = \"proportional-fair\"\naveraging_time = \"2 ms\"",
+            "downlink.averaging_time",
+            "longer than a TTI",
+        ),
+        (
+            "levels = { rates = [\"1 Mbit/s\"], rate_share = \"cell\", classes = {} }",
+            "downlink.pdus_per_tti",
+            "give one of the two",
+        ),
+    ] {
+        let (at, message) = refused_cell(&hs_dsch_384(more), &[None]);
+        assert_eq!(at, field, "{more}: {message}");
+        assert!(message.contains(text), "{more}: {message}");
+    }
+}
+
+#[test]
+fn levels_and_classes() {
+    let levels = |more: &str| {
+        let levels = "rates = [\"120 kbit/s\", \"240 kbit/s\"], rate_share = \"cell\"";
+        cell_abc(&format!("levels = {{ {levels}, {more} }}"))
+    };
+    for weights in ["[1]", "[1, 2, 3]", "[0, 0]", "[-1, 2]", "[nan, 1]", "[inf, 1]"] {
+        let (at, message) = refused_cell(&levels(&format!("classes.a = {weights}")), &[Some("a")]);
+        assert_eq!(at, "downlink.levels.classes.a", "{weights}: {message}");
+        assert!(message.contains("2 numbers"), "{weights}: {message}");
+    }
+    let slow = cell_abc("levels = { rates = [\"1 kbit/s\"], rate_share = \"cell\", classes.a = [1] }");
+    let (at, message) = refused_cell(&slow, &[Some("a")]);
+    assert_eq!(
+        (at.as_str(), message.contains("less than a PDU of 30 B")),
+        ("downlink.levels.rates", true),
+        "{message}"
+    );
+    let none = cell_abc("levels = { rates = [], rate_share = \"cell\", classes = {} }");
+    assert_eq!(refused_cell(&none, &[Some("a")]).0, "downlink.levels.rates");
+
+    let (at, message) = refused_cell(&cell_abc(""), &[Some("a"), Some("d")]);
+    assert_eq!((at.as_str(), message.as_str()), ("", "there is no class `d` in this cell: its classes are a, b, c"));
+    assert!(refused_cell(&cell_abc(""), &[None]).1.contains("one of a, b, c"));
+    assert!(refused_cell(&hs_dsch_384(""), &[Some("a")]).1.contains("no classes in this cell"));
+}
+
+#[test]
+fn parameters_survive_being_written() {
+    let more = "bler = 0.1\nmax_attempts = 4\nqueue = { discipline = \"codel\" }";
+    let dch = dch_384(more);
+    assert_eq!(toml::from_str::<umts_dch::Config>(&toml::to_string(&dch).expect("writes")).expect("reads"), dch);
+    for cell in [hs_dsch_384("combining = \"chase\"\ncqi = 8"), cell_abc(more)] {
+        assert_eq!(toml::from_str::<hsdpa::Config>(&toml::to_string(&cell).expect("writes")).expect("reads"), cell);
+    }
+    let unknown = toml::from_str::<umts_dch::Config>("downlink.blur = 1").expect_err("an unknown key");
+    assert!(unknown.to_string().contains("blur"), "{unknown}");
+}
