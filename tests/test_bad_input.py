@@ -48,7 +48,10 @@ WRONG_ARGUMENTS: dict[str, tuple[list[str], list[str]]] = {
     "format": (["run", "small.toml", "--format", "jsno"], ["'jsno' is not one of", "'json'"]),
     "number": (["run", "small.toml", "--repeat", "0"], ["--repeat", "greater than or equal to 1"]),
     "override": (["run", "small.toml", "--set", "fixed.rate"], ["--set fixed.rate", "K=V"]),
-    "key of an override": (["run", "small.toml", "--set", "fixed.dely=1 ms"], ["unknown key", "fixed.dely", "`delay`"]),
+    "key of an override": (
+        ["run", "small.toml", "--set", "fixed.dely=1 ms"],
+        ["at --set fixed.dely=1 ms", "unknown key", "`delay`"],
+    ),
     "value of an override": (["run", "small.toml", "--set", "fixed.delay=1 bit/s"], ["fixed.delay", "unit"]),
     "capture without a folder": (["run", "small.toml", "--capture"], ["--capture", "--out DIR"]),
     "missing file": (["run", "smal.toml"], ["no scenario file 'smal.toml'", "did you mean 'small.toml'?"]),

@@ -35,13 +35,12 @@ def render(summary: dict[str, Any], console: "Console") -> None:
     if transfers:
         head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", "round trip", "time-outs")
         _print_table(console, head, [_transfer_row(group) for group in transfers])
-        console.print(TRANSFER_CLOCK, style="dim")
-        for line in _tcp_details(transfers):
-            console.print(line, style="dim")
+        for line in (TRANSFER_CLOCK, *_tcp_details(transfers)):
+            console.print(line, style="dim", soft_wrap=True)
     if delays:
         head = ("flow", "mobile", "outcome", "sent", "lost", "delay", "shortest", "95 %", "longest")
         _print_table(console, head, [_delay_row(group) for group in delays])
-        console.print(DELAY_CLOCK, style="dim")
+        console.print(DELAY_CLOCK, style="dim", soft_wrap=True)
 
 
 def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
@@ -112,7 +111,7 @@ def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
     users: dict[str, list[str]] = {}
     for group in groups:
         if group[0]["tcp"] is not None:
-            users.setdefault(json.dumps(group[0]["tcp"]), []).append(group[0]["name"])
+            users.setdefault(json.dumps(group[0]["tcp"]), []).append(f"{group[0]['name']} of {group[0]['mobile']}")
     lines = []
     for details, names in users.items():
         tcp = json.loads(details)

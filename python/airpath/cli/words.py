@@ -92,10 +92,10 @@ def explained() -> Iterator[None]:
         raise Problem(f"{error.filename}: {error.strerror}", exit_code=code) from None
 
 
-def _place(error: "ScenarioError") -> str | None:
-    """Return file, line and field, with the line itself where it can be read; for an override the field alone."""
+def _place(error: "ScenarioError") -> str:
+    """Return file, line and field, with the line itself where it can be read; for an override the argument."""
     if error.file is None:
-        return error.field
+        return str(error).partition(f": {error.message}")[0]
     place = error.file if error.line is None else f"{error.file}:{error.line}"
     if error.field is not None:
         place += f", {error.field}"
