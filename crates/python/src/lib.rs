@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use airpath_scenario::{Preset, Scenario, ScenarioError as CoreScenarioError};
+use airpath_scenario::{Origin, Preset, Scenario, ScenarioError as CoreScenarioError};
 use airpath_sim::{Options, RunError};
 use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
@@ -52,10 +52,12 @@ fn run(
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let options = Options { repeat, out, capture, log, threads: threads.unwrap_or_else(cores) };
     let (stop, over, done) = (AtomicBool::new(false), AtomicU64::new(0), AtomicBool::new(false));
+    let waiting = std::thread::current();
     let summary = std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let summary = airpath_sim::run(&scenario, &options, &stop, &|count| over.store(count, Ordering::Relaxed));
             done.store(true, Ordering::Release);
+            waiting.unpark();
             summary
         });
         let mut told = 0;
@@ -124,7 +126,12 @@ fn scenario_error(py: Python<'_>, error: &CoreScenarioError) -> PyErr {
         value.setattr(intern!(py, "help"), error.help.as_deref())?;
         value.setattr(intern!(py, "file"), error.file())?;
         value.setattr(intern!(py, "line"), error.line())?;
-        value.setattr(intern!(py, "field"), error.field.as_deref())
+        value.setattr(intern!(py, "field"), error.field.as_deref())?;
+        let argument = match &error.origin {
+            Origin::Argument(argument) => Some(argument),
+            Origin::Line { .. } | Origin::File(_) | Origin::Default => None,
+        };
+        value.setattr(intern!(py, "argument"), argument)
     };
     match set() {
         Ok(()) => python,
