@@ -5,6 +5,7 @@ pub mod harq;
 pub mod scheduler;
 pub mod uplink;
 
+pub(crate) mod arq;
 pub(crate) mod carrier;
 pub(crate) mod paths;
 pub(crate) mod rlc;

@@ -1,6 +1,6 @@
 //! Why a bearer cannot be made from its parameters.
 
-use airpath_core::Bytes;
+use airpath_core::{Bytes, Span};
 use airpath_link::queue::{Queue, QueueError};
 
 /// Parameters of a bearer that make no sense by themselves or together.
@@ -20,6 +20,12 @@ pub enum ConfigError {
         key: String,
         /// What it may be.
         max: u64,
+    },
+    /// A time that does not fit into a run.
+    #[error("this must be at most an hour")]
+    TooLong {
+        /// The key, dotted, below the bearer's.
+        key: String,
     },
     /// In the queue of a radio channel.
     #[error("{source}")]
@@ -102,9 +108,11 @@ impl ConfigError {
     /// The key that is to blame, dotted, below the bearer's; empty where that is a mobile's class.
     pub fn field(&self) -> String {
         match self {
-            Self::Zero { key } | Self::TooLarge { key, .. } | Self::Queue { key, .. } | Self::Foreign { key, .. } => {
-                key.clone()
-            }
+            Self::Zero { key }
+            | Self::TooLarge { key, .. }
+            | Self::TooLong { key }
+            | Self::Queue { key, .. }
+            | Self::Foreign { key, .. } => key.clone(),
             Self::UplinkLink(error) => format!("uplink.link.{}", error.field()),
             Self::Rate => "downlink.pdus_per_tti".to_owned(),
             Self::LevelCount { .. } | Self::LevelTooSlow { .. } => "downlink.levels.rates".to_owned(),
@@ -118,6 +126,11 @@ impl ConfigError {
 /// Refuses nothing where something is needed.
 pub(crate) fn above_zero(is: bool, table: &str, key: &str) -> Result<(), ConfigError> {
     if is { Ok(()) } else { Err(ConfigError::Zero { key: format!("{table}.{key}") }) }
+}
+
+/// Refuses times of which a few do not fit into what an [`Instant`](airpath_core::Instant) can be.
+pub(crate) fn within_an_hour(span: Span, table: &str, key: &str) -> Result<(), ConfigError> {
+    if span <= Span::from_secs(3600) { Ok(()) } else { Err(ConfigError::TooLong { key: format!("{table}.{key}") }) }
 }
 
 /// The size of a PDU as the RLC wants it.

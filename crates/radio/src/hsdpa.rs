@@ -47,7 +47,7 @@ use crate::common::scheduler::proportional_fair::ProportionalFair;
 use crate::common::scheduler::round_robin::RoundRobin;
 use crate::common::scheduler::{Scheduler, SchedulerName};
 use crate::common::uplink::Uplink;
-use crate::error::{above_zero, check_queue, pdu_size};
+use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
 use crate::umts_dch::in_sequence;
 
 /// A cell.
@@ -106,12 +106,16 @@ pub struct HsDsch {
     pub levels: Option<Levels>,
 }
 
-/// [`HsDsch::averaging_time`] if it is not given: 500 TTIs of 2 ms, within the 100 to 1000 TTIs that are usual.
+/// [`HsDsch::averaging_time`] if it is not given: 500 TTIs of 2 ms, of the 100 to 1000 that
+/// `hsdpa-sim` §7.3 names.
 const AVERAGING_TIME: Span = Span::from_secs(1);
 
 impl HsDsch {
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Carrier, ConfigError> {
         above_zero(!self.tti.is_zero(), "downlink", "tti")?;
+        within_an_hour(self.tti, "downlink", "tti")?;
+        within_an_hour(self.retransmission_delay, "downlink", "retransmission_delay")?;
+        within_an_hour(self.delay, "downlink", "delay")?;
         above_zero(self.max_attempts != Some(0), "downlink", "max_attempts")?;
         let pdu = pdu_size(self.pdu, "downlink")?;
         let parameters = Parameters {

@@ -2,8 +2,8 @@
 //!
 //! A DCH is a number of parallel channels, each of which carries one PDU in each TTI. What was in
 //! error is sent again by the RLC, between new PDUs, a fixed delay later: the time that it takes the
-//! receiver's status report to get through. The real RLC asks for these reports by polling, and paces
-//! them by timers (3GPP TS 25.322 §9.7.1); the model, as the study `hsdpa-sim`, has their mean effect.
+//! receiver's status report to get through. The RLC of 3GPP TS 25.322 asks for these reports by polling, and
+//! paces them by timers; the model, as the study `hsdpa-sim`, has their mean effect.
 //!
 //! ```
 //! use airpath_core::{Cx, Direction, Instant, Packet, Seed, Span};
@@ -47,7 +47,7 @@ use crate::common::harq::BlockErrors;
 use crate::common::paths::{OneWay, Paths};
 use crate::common::scheduler::round_robin::RoundRobin;
 use crate::common::uplink::Uplink;
-use crate::error::{above_zero, check_queue, pdu_size};
+use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
 
 /// A dedicated channel down and an uplink for each user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,6 +128,9 @@ impl Dch {
             Direction::Up => "uplink.dch",
         };
         above_zero(!self.tti.is_zero(), table, "tti")?;
+        within_an_hour(self.tti, table, "tti")?;
+        within_an_hour(self.retransmission_delay, table, "retransmission_delay")?;
+        within_an_hour(self.delay, table, "delay")?;
         above_zero(self.channels > 0, table, "channels")?;
         above_zero(self.max_attempts != Some(0), table, "max_attempts")?;
         if self.channels > u32::from(u16::MAX) {

@@ -22,6 +22,9 @@ fn refused_cell(config: &hsdpa::Config, classes: &[Option<&str>]) -> (String, St
 fn dedicated_channels() {
     for (more, field, text) in [
         ("tti = \"0 s\"", "downlink.tti", "above zero"),
+        ("tti = \"2 h\"", "downlink.tti", "an hour"),
+        ("retransmission_delay = \"5000000 h\"", "downlink.retransmission_delay", "an hour"),
+        ("delay = \"61 min\"", "downlink.delay", "an hour"),
         ("pdu = \"0 B\"", "downlink.pdu", "above zero"),
         ("pdu = \"1 MB\"", "downlink.pdu", "at most 65535"),
         ("channels = 0", "downlink.channels", "above zero"),

@@ -10,10 +10,10 @@
 //! 2. Otherwise the scheduler picks one of the users that have something new. What arrives at the
 //!    very beginning of a TTI goes in the next one.
 //! 3. The block, or each of its PDUs, is received in error with a probability that depends on nothing
-//!    but the level and the attempt. What was received in error becomes due again the retransmission
-//!    delay after the end of the TTI (the receiver has to have the whole TTI to find the error, and
-//!    NACK and turnaround follow), in the first TTI from then on: 9.5 ms after a 2 ms TTI, that is six
-//!    TTIs after the first, the round trip of six H-ARQ processes (3GPP TS 25.211 §7.7).
+//!    but the attempt. What was received in error becomes due again the retransmission delay after the
+//!    end of the TTI (the receiver has to have the whole TTI to find the error; NACK and turnaround
+//!    follow), in the first TTI that begins from then on: with 9.5 ms and TTIs of 2 ms six TTIs after the
+//!    first transmission. There are as many H-ARQ processes as that takes.
 //! 4. A packet is passed on at the end of the TTI that completes it (and all before it, in sequence),
 //!    and leaves the fixed one-way delay later.
 //!
@@ -29,6 +29,7 @@ use airpath_core::{
 use airpath_link::queue::{Discipline, Queue};
 use airpath_link::{Admission, Departure};
 
+use super::arq::{Repeat, Repeats};
 use super::channel::Channel;
 use super::harq::BlockErrors;
 use super::rlc::{Rlc, Run};
@@ -77,8 +78,6 @@ pub enum Repetition {
 #[derive(Debug)]
 pub struct Carrier {
     parameters: Parameters,
-    /// From the TTI of a transmission to the first TTI in which it may be repeated.
-    turnaround: u64,
     /// Whether the queues may drop a packet when its turn has come.
     drops_when_sending: bool,
     /// The first of the users, who are numbered in a row.
@@ -89,8 +88,8 @@ pub struct Carrier {
     scheduler: Box<dyn Scheduler>,
     /// The users that have something that was never sent.
     candidates: Vec<Candidate>,
-    /// What is to be sent again, in the order in which it becomes due.
-    repeats: VecDeque<Repeat>,
+    /// What is to be sent again.
+    repeats: Repeats,
     /// The first TTI that is still to come.
     next_tti: u64,
     /// The block of the current TTI; kept for its memory.
@@ -109,15 +108,6 @@ struct User {
     is_candidate: bool,
     waiting_since: u64,
     totals: RadioTotals,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Repeat {
-    /// The TTI from which on it may be sent; the same for all runs of a block, and for no others.
-    due: u64,
-    user: u32,
-    level: u8,
-    run: Run,
 }
 
 impl Carrier {
@@ -139,14 +129,13 @@ impl Carrier {
             totals: RadioTotals::default(),
         });
         Self {
-            turnaround: 1 + retransmission_delay.as_nanos().div_ceil(tti.as_nanos()),
             drops_when_sending: parameters.queue.discipline != Discipline::DropTail,
             first_user,
             users: users.collect(),
             channels,
             scheduler,
             candidates: Vec::new(),
-            repeats: VecDeque::new(),
+            repeats: Repeats::new(1 + retransmission_delay.as_nanos().div_ceil(tti.as_nanos())),
             next_tti: 0,
             block: Vec::new(),
             departures: VecDeque::new(),
@@ -223,8 +212,8 @@ impl Carrier {
         if self.drops_when_sending && !self.candidates.is_empty() {
             return Some(self.start_of(tti));
         }
-        let may_be_the_last = self.parameters.max_attempts? == 1 || !self.repeats.is_empty();
-        let loses = if may_be_the_last { tti } else { tti + self.turnaround };
+        let may_be_the_last = self.parameters.max_attempts? == 1 || self.repeats.first().is_some();
+        let loses = if may_be_the_last { tti } else { tti + self.repeats.turnaround() };
         Some(self.start_of(loses + 1))
     }
 
@@ -251,7 +240,7 @@ impl Carrier {
     #[inline]
     fn next_active(&self) -> Option<u64> {
         if self.candidates.is_empty() {
-            self.repeats.front().map(|repeat| repeat.due.max(self.next_tti))
+            self.repeats.first().map(|repeat| repeat.due.max(self.next_tti))
         } else {
             Some(self.next_tti)
         }
@@ -317,34 +306,16 @@ impl Carrier {
 
     /// Moves what is to be repeated in TTI `tti` into `block`. Returns whose it is, at which level it was
     /// sent first, and how many PDUs it is; `None` if nothing is due.
+    #[inline]
     fn take_repeats(&mut self, tti: u64, block: &mut Vec<Run>) -> Option<(usize, u8, u32)> {
-        let mut taken: Option<(Repeat, u32)> = None;
-        while let Some(repeat) = self.repeats.front().copied()
-            && repeat.due <= tti
-        {
-            let mut pdus = repeat.run.pdus;
-            if let Some((first, sum)) = taken {
-                pdus = match self.parameters.repetition {
-                    Repetition::Blocks if repeat.due == first.due => pdus,
-                    Repetition::Pdus { .. } if repeat.user == first.user => pdus.min(self.room(first.level) - sum),
-                    Repetition::Blocks | Repetition::Pdus { .. } => 0,
-                };
-            }
-            if pdus == 0 {
-                break;
-            }
-            if pdus < repeat.run.pdus {
-                self.repeats[0].run.pdus -= pdus;
-            } else {
-                self.repeats.pop_front();
-            }
-            // The rest of a packet that was given up is not worth a transmission.
-            if !self.users[repeat.user as usize].rlc.is_done(repeat.run.packet) {
-                block.push(Run { pdus, ..repeat.run });
-                taken = Some((repeat, taken.map_or(0, |(_, sum)| sum) + pdus));
-            }
-        }
-        taken.map(|(repeat, sum)| (repeat.user as usize, repeat.level, sum))
+        let users = &self.users;
+        // The rest of a packet that was given up is not worth a transmission.
+        let wanted = |repeat: &Repeat| !users[repeat.user as usize].rlc.is_done(repeat.run.packet);
+        let (repeat, pdus) = match self.parameters.repetition {
+            Repetition::Blocks => self.repeats.take_block(tti, wanted, block)?,
+            Repetition::Pdus { .. } => self.repeats.take_pdus(tti, self.parameters.pdus_per_tti[0], wanted, block)?,
+        };
+        Some((repeat.user as usize, repeat.level, pdus))
     }
 
     /// How many PDUs a TTI carries at `level`.
@@ -363,7 +334,7 @@ impl Carrier {
         let chosen = match self.candidates.len() {
             0 => return None,
             1 => 0,
-            _ => self.scheduler.choose(tti, &self.candidates),
+            _ => self.scheduler.choose(&self.candidates),
         };
         let candidate = &mut self.candidates[chosen];
         candidate.waiting_since = tti + 1;
@@ -415,8 +386,7 @@ impl Carrier {
                 continue;
             }
             if self.parameters.max_attempts.is_none_or(|max| run.attempt < max) {
-                let again = Run { pdus: errored, attempt: run.attempt.saturating_add(1), ..*run };
-                self.repeats.push_back(Repeat { due: tti + self.turnaround, user: index as u32, level, run: again });
+                self.repeats.add(tti, index as u32, level, *run, errored);
             } else if let Some(packet) = user.rlc.give_up(run.packet, &mut deliver) {
                 self.losses.push_back(Dropped { time: end, packet, cause: DropCause::AttemptsExhausted });
             }

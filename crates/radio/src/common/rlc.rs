@@ -4,7 +4,7 @@
 //! packets (no concatenation). PDUs of one packet are alike: what the far end has of a packet is a
 //! number. So PDUs are not kept one by one but as [`Run`]s, and cost nothing each.
 //!
-//! There is no transmit window (3GPP TS 25.322 §9.6 has one): what waits for a retransmission never
+//! There is no transmit window, unlike in the RLC of 3GPP TS 25.322: what waits for a retransmission never
 //! holds up new PDUs. The study that this model comes from has none either.
 
 use std::collections::VecDeque;

@@ -45,8 +45,8 @@ impl Candidate {
 
 /// Chooses among the users that have something to send.
 pub trait Scheduler: fmt::Debug {
-    /// The index of the candidate that is served in TTI number `tti`. There is at least one.
-    fn choose(&mut self, tti: u64, candidates: &[Candidate]) -> usize;
+    /// The index of the candidate that is served. There is at least one.
+    fn choose(&mut self, candidates: &[Candidate]) -> usize;
 
     /// Hears that TTI `tti` carried `pdus` new PDUs to `user`. Retransmissions are not reported: they
     /// are not the scheduler's choice.

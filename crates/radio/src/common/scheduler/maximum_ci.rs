@@ -8,7 +8,7 @@ use super::{Candidate, Scheduler, first};
 pub struct MaximumCi;
 
 impl Scheduler for MaximumCi {
-    fn choose(&mut self, _: u64, candidates: &[Candidate]) -> usize {
+    fn choose(&mut self, candidates: &[Candidate]) -> usize {
         first(candidates, |a, b| b.pdus.cmp(&a.pdus).then_with(|| a.by_turn(b)))
     }
 }

@@ -48,7 +48,7 @@ impl ProportionalFair {
 }
 
 impl Scheduler for ProportionalFair {
-    fn choose(&mut self, _: u64, candidates: &[Candidate]) -> usize {
+    fn choose(&mut self, candidates: &[Candidate]) -> usize {
         let ratio = |candidate: &Candidate| f64::from(candidate.pdus) / self.averages[candidate.user as usize];
         first(candidates, |a, b| ratio(b).total_cmp(&ratio(a)).then_with(|| a.by_turn(b)))
     }

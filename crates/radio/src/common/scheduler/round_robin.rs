@@ -7,7 +7,7 @@ use super::{Candidate, Scheduler, first};
 pub struct RoundRobin;
 
 impl Scheduler for RoundRobin {
-    fn choose(&mut self, _: u64, candidates: &[Candidate]) -> usize {
+    fn choose(&mut self, candidates: &[Candidate]) -> usize {
         first(candidates, Candidate::by_turn)
     }
 }
