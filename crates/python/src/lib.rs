@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use airpath_scenario::{Origin, Preset, Scenario, ScenarioError as CoreScenarioError};
+use airpath_scenario::{Preset, Scenario, ScenarioError as CoreScenarioError};
 use airpath_sim::{Options, RunError};
 use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
@@ -126,12 +126,7 @@ fn scenario_error(py: Python<'_>, error: &CoreScenarioError) -> PyErr {
         value.setattr(intern!(py, "help"), error.help.as_deref())?;
         value.setattr(intern!(py, "file"), error.file())?;
         value.setattr(intern!(py, "line"), error.line())?;
-        value.setattr(intern!(py, "field"), error.field.as_deref())?;
-        let argument = match &error.origin {
-            Origin::Argument(argument) => Some(argument),
-            Origin::Line { .. } | Origin::File(_) | Origin::Default => None,
-        };
-        value.setattr(intern!(py, "argument"), argument)
+        value.setattr(intern!(py, "field"), error.field.as_deref())
     };
     match set() {
         Ok(()) => python,
