@@ -1,0 +1,159 @@
+"""Runs airpath, ns-2 and ns-3 on the same workloads, one after the other in turns, and prints a table in Markdown.
+
+    python benches/compare.py [--peers FOLDER] [--rounds 3] [--slow]
+
+The workloads of the peers are looked for in `peers` below AIRPATH_SHARED or `../shared`, and need Debian's packages `ns2` and
+`libns3-dev`; a peer that is not there is left out with a line on stderr. Processor
+time (user and system) of the run itself counts, as each program measures it: start-up, reading and set-up are left out. A
+figure is the least of the rounds: noise of a shared machine only adds. `--slow` adds the cases of ns-3 that take minutes.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SCENARIOS = ROOT / "benches" / "scenarios"
+
+Figures = dict[str, float]
+
+
+@dataclass
+class Program:
+    """One program on one workload."""
+
+    name: str
+    command: list[str]
+    figures: Figures = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Runs it once and keeps the least of each figure."""
+        done = subprocess.run(self.command, capture_output=True, text=True, check=False)
+        line = next((line for line in done.stdout.splitlines() if line.startswith("sim=")), None)
+        if line is None:
+            print(f"{self.name}: no figures\n{done.stderr[-400:]}", file=sys.stderr)
+            return
+        words = dict(word.split("=", 1) for word in line.split())
+        for key in ("cpu_s", "setup_s", "data_pkts", "sim_s", "peak_kb"):
+            if key in words:
+                value = float(words[key])
+                self.figures[key] = min(value, self.figures.get(key, value))
+
+
+@dataclass
+class Case:
+    """One workload and the programs that run it."""
+
+    title: str
+    programs: list[Program]
+
+
+def cases(ours: Callable[..., list[str]], peers: Path, ns3: Path, slow: bool) -> list[Case]:
+    """The workloads of the comparison."""
+    ns2 = ["ns"]
+
+    def flows(count: int, mbps: int, cc: str, with_ns3: bool) -> Case:
+        queue = max(100, int(mbps * 1e6 * 0.044 / 8 / 1500))
+        sets = {
+            "flow.count": count,
+            "fixed.rate": f"{mbps} Mbit/s",
+            "fixed.queue.packets": queue,
+            "tcp.congestion_control": "cubic" if cc == "cubic" else "new-reno",
+        }
+        programs = [
+            Program("airpath", ours("flows.toml", sets=sets)),
+            Program("ns-2", [*ns2, str(peers / "ns2_flows.tcl"), str(count), str(mbps), "20", "10", cc]),
+        ]
+        if with_ns3:
+            options = [f"--flows={count}", f"--mbps={mbps}", "--delay=20", "--sim=10", "--tcp=TcpCubic"]
+            programs.append(Program("ns-3", [str(ns3 / "ns3_flows"), *options]))
+        return Case(f"{mbps} Mbit/s, 44 ms, {count} flow{'s' * (count > 1)}, {cc}, 10 s", programs)
+
+    return [
+        Case(
+            "16 MB, 384 kbit/s, NewReno, 20 times",
+            [
+                Program("airpath", ours("thesis.toml", repeat=20)),
+                Program("ns-2", [*ns2, str(peers / "ns2_thesis.tcl"), "16000000", "20"]),
+                Program("ns-3", [str(ns3 / "ns3_thesis"), "--bytes=16000000", "--tcp=TcpNewReno", "--repeat=20"]),
+            ],
+        ),
+        flows(1, 1000, "cubic", slow),
+        flows(1, 1000, "sack", False),
+        flows(1, 100, "sack", True),
+        flows(10, 100, "sack", slow),
+        flows(100, 100, "sack", slow),
+        flows(1000, 100, "sack", slow),
+        Case("16 MB over HS-DSCH 384, 10 % of TTIs in error", [Program("airpath", ours("hs-dsch.toml"))]),
+        Case("the same with 1,000 idle users more", [Program("airpath", ours("hs-dsch-idle.toml"))]),
+        Case("cell of 50 users, full buffers, 100 s", [Program("airpath", ours("cell-50.toml"))]),
+    ]
+
+
+def main() -> None:
+    """Builds, runs, prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", type=Path, help="folder with the peers' workloads")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--slow", action="store_true")
+    arguments = parser.parse_args()
+
+    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "airpath-benches"], cwd=ROOT, check=True)
+    found = subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    binary = Path(json.loads(found.stdout)["target_directory"]) / "release" / "airpath-benches"
+
+    def ours(scenario: str, *, repeat: int = 1, sets: dict[str, object] | None = None) -> list[str]:
+        options = [word for key, value in (sets or {}).items() for word in ("--set", f"{key}={value}")]
+        return [str(binary), "--repeat", str(repeat), *options, str(SCENARIOS / scenario)]
+
+    shared = Path(os.environ.get("AIRPATH_SHARED", ROOT.parent / "shared"))
+    peers = arguments.peers or shared / "peers"
+    ns3 = ROOT / "target" / "peers"
+    if (peers / "build_ns3.sh").exists() and not (ns3 / "ns3_flows").exists():
+        subprocess.run(["sh", str(peers.resolve() / "build_ns3.sh"), str(ns3)], check=False, capture_output=True)
+    plan = cases(ours, peers, ns3, arguments.slow)
+    for case in plan:
+        case.programs = [program for program in case.programs if available(program, peers)]
+    for _ in range(arguments.rounds):
+        for case in plan:
+            for program in case.programs:
+                program.run()
+    print("| workload | program | CPU s | set-up s | data packets/s | × real time | peak MB | CPU against airpath |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for case in plan:
+        for program in case.programs:
+            print(row(case, program))
+
+
+def available(program: Program, peers: Path) -> bool:
+    """Whether a program can be run here; says so if not."""
+    needed = [Path(program.command[0])] if program.name != "ns-2" else [peers / Path(program.command[1]).name]
+    there = all(path.exists() for path in needed) and (program.name != "ns-2" or shutil.which("ns") is not None)
+    if not there:
+        print(f"{program.name} is left out: {needed[0]} or its program is not there", file=sys.stderr)
+    return there
+
+
+def row(case: Case, program: Program) -> str:
+    """A line of the table."""
+    figures, base = program.figures, case.programs[0].figures
+    if "cpu_s" not in figures:
+        return f"| {case.title} | {program.name} | – | | | | | |"
+    # ns-2 counts processor time in steps of 10 ms.
+    cpu = max(figures["cpu_s"], 1e-6)
+    return (
+        f"| {case.title} | {program.name} | {cpu:.3f} | {figures.get('setup_s', 0):.3f} | {figures['data_pkts'] / cpu:,.0f} "
+        f"| {figures['sim_s'] / cpu:,.0f} | {figures['peak_kb'] / 1024:.1f} | {cpu / base['cpu_s']:.1f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
