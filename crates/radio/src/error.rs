@@ -59,6 +59,12 @@ pub enum ConfigError {
         /// The size of a PDU in bytes.
         pdu: u32,
     },
+    /// More PDUs than can be counted.
+    #[error("a TTI at level {level} carries more than 65535 PDUs: give a lower rate or a larger `pdu`")]
+    LevelTooFast {
+        /// The level, from 1.
+        level: usize,
+    },
     /// How often the levels come.
     #[error(
         "class `{class}` must say how often each of the {levels} levels comes: {levels} numbers, none negative, not all zero"
@@ -115,7 +121,9 @@ impl ConfigError {
             | Self::Foreign { key, .. } => key.clone(),
             Self::UplinkLink(error) => format!("uplink.link.{}", error.field()),
             Self::Rate => "downlink.pdus_per_tti".to_owned(),
-            Self::LevelCount { .. } | Self::LevelTooSlow { .. } => "downlink.levels.rates".to_owned(),
+            Self::LevelCount { .. } | Self::LevelTooSlow { .. } | Self::LevelTooFast { .. } => {
+                "downlink.levels.rates".to_owned()
+            }
             Self::Weights { class, .. } => format!("downlink.levels.classes.{class}"),
             Self::AveragingTime => "downlink.averaging_time".to_owned(),
             Self::NoClass { .. } | Self::UnknownClass { .. } | Self::NoLevels { .. } => String::new(),

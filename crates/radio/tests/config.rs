@@ -93,6 +93,8 @@ fn levels_and_classes() {
         ("downlink.levels.rates", true),
         "{message}"
     );
+    let fast = cell_abc("levels = { rates = [\"1000 Gbit/s\"], rate_share = \"cell\", classes.a = [1] }");
+    assert!(refused_cell(&fast, &[Some("a")]).1.contains("more than 65535 PDUs"));
     let none = cell_abc("levels = { rates = [], rate_share = \"cell\", classes = {} }");
     assert_eq!(refused_cell(&none, &[Some("a")]).0, "downlink.levels.rates");
 

@@ -33,7 +33,8 @@ pub struct Levels {
 pub enum RateShare {
     /// Of the cell: while it sends to a user at that level, it sends at this rate.
     Cell,
-    /// Of one user when all users of the cell take turns: the cell sends at this rate times their number.
+    /// Of one user when all users of the cell take turns: the cell sends at this rate times their
+    /// number, whether they all have something to receive or not.
     PerUser,
 }
 
@@ -51,11 +52,12 @@ impl Levels {
         let mut pdus = vec![0];
         for (index, rate) in self.rates.iter().enumerate() {
             let bytes = rate.bytes_in(tti.saturating_mul(share)).get();
-            let fit = (bytes / u64::from(pdu)).min(u64::from(u16::MAX)) as u32;
+            let fit =
+                u16::try_from(bytes / u64::from(pdu)).map_err(|_| ConfigError::LevelTooFast { level: index + 1 })?;
             if fit == 0 {
                 return Err(ConfigError::LevelTooSlow { level: index + 1, bytes, pdu });
             }
-            pdus.push(fit);
+            pdus.push(u32::from(fit));
         }
         Ok(pdus)
     }
