@@ -50,7 +50,8 @@ const MODELS: [&str; 4] = ["wired", "recorded", "umts-dch", "hsdpa"];
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
     /// Keys right below `bearer` are those of its downlink: `bearer.bler` is short for `bearer.downlink.bler`.
-    pub(crate) fn read(mut node: Node, folder: &Path) -> Result<Self, ScenarioError> {
+    /// Returns the table as it was resolved, too: what only building finds wrong was written there.
+    pub(crate) fn read(mut node: Node, folder: &Path) -> Result<(Self, Node), ScenarioError> {
         let short: Vec<String> = node.keys().filter(|key| !OWN_KEYS.contains(key)).map(str::to_owned).collect();
         for key in short {
             let value = node.take(&key).expect("it is one of the keys");
@@ -78,11 +79,11 @@ impl BearerConfig {
                 .help("name a preset (`airpath presets list` shows them), or give a `model` and all its parameters"));
         };
         let name: String = model.read("bearer.model")?;
-        Ok(match name.as_str() {
+        let config = match name.as_str() {
             // A recorded bearer is a wired one that must not lack its files.
             "wired" | "recorded" => {
-                let mut link = |key: &str| {
-                    let link = node.take(key).ok_or_else(|| {
+                let link = |key: &str| {
+                    let link = node.get(key).ok_or_else(|| {
                         ScenarioError::new("this table is missing", node.origin().clone(), format!("bearer.{key}"))
                     })?;
                     let at = format!("bearer.{key}");
@@ -91,7 +92,7 @@ impl BearerConfig {
                             ScenarioError::new("this key is missing", link.origin().clone(), join(&at, "recorded"));
                         return Err(error.help("name a file of delivery opportunities in the mahimahi format"));
                     }
-                    OneWay::read(&link, &at, folder)
+                    OneWay::read(link, &at, folder)
                 };
                 Self::Wired(Wired { downlink: link("downlink")?, uplink: link("uplink")? })
             }
@@ -105,20 +106,23 @@ impl BearerConfig {
                 )
                 .help(did_you_mean(&name, &MODELS)));
             }
-        })
+        };
+        Ok((config, node))
     }
 
     /// Makes the bearers for `mobiles`.
     pub(crate) fn build(&self, mobiles: &[Mobile], seed: Seed) -> Result<Cells, ScenarioError> {
-        let refuse = |error: &dyn std::error::Error| ScenarioError::new(error.to_string(), Origin::Default, "bearer");
+        let refuse = |error: airpath_radio::ConfigError| {
+            ScenarioError::new(error.to_string(), Origin::Default, join("bearer", &error.field()))
+        };
         match self {
             Self::UmtsDch(config) => {
-                let bearer = umts_dch::UmtsDch::new(config, mobiles.len(), seed, "cell").map_err(|e| refuse(&e))?;
+                let bearer = umts_dch::UmtsDch::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Hsdpa(config) => {
                 let classes: Vec<Option<String>> = mobiles.iter().map(|mobile| mobile.class.clone()).collect();
-                let bearer = hsdpa::Hsdpa::new(config, &classes, seed, "cell").map_err(|e| refuse(&e))?;
+                let bearer = hsdpa::Hsdpa::new(config, &classes, seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Wired(Wired { downlink, uplink }) => {

@@ -83,6 +83,18 @@ impl Node {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
+    /// Where the value at the dotted `path` was written, or else the nearest table around it.
+    pub fn origin_of(&self, path: &str) -> &Origin {
+        let mut node = self;
+        for key in path.split('.') {
+            match node.get(key) {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        &node.origin
+    }
+
     /// The keys of a table.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries().iter().map(|(key, _)| key.as_str())

@@ -152,7 +152,7 @@ impl Scenario {
         let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
-        let bearer = BearerConfig::read(bearer, folder)?;
+        let (bearer, bearer_table) = BearerConfig::read(bearer, folder)?;
         let tcp = node.take("tcp").unwrap_or_else(empty);
         // Read once for its errors, even if every flow has settings of its own.
         tcp::Settings::read(None, "tcp", &tcp)?;
@@ -184,7 +184,7 @@ impl Scenario {
             groups: rest.mobile,
             flow_groups,
         };
-        scenario.check(file)?;
+        scenario.check(file, &bearer_table)?;
         Ok(scenario)
     }
 
@@ -249,7 +249,7 @@ impl Scenario {
     }
 
     /// What serde alone cannot see.
-    fn check(&self, file: &str) -> Result<(), ScenarioError> {
+    fn check(&self, file: &str, bearer: &Node) -> Result<(), ScenarioError> {
         let mobiles = self.mobiles();
         let wrong =
             |message: String, field: &str| Err(ScenarioError::new(message, Origin::File(file.to_owned()), field));
@@ -275,9 +275,8 @@ impl Scenario {
         }
         // Building finds what only the models know, such as a class that does not exist.
         self.build_cells(Seed::default()).map_err(|mut error| {
-            if error.origin == Origin::Default {
-                error.origin = Origin::File(file.to_owned());
-            }
+            let path = error.field.as_deref().and_then(|field| field.strip_prefix("bearer."));
+            error.origin = bearer.origin_of(path.unwrap_or_default()).clone();
             error
         })?;
         Ok(())

@@ -78,6 +78,12 @@ fn a_wrong_value_names_its_line_and_what_would_do() {
 }
 
 #[test]
+fn what_only_the_model_knows_is_named_too() {
+    let error = error("umts-dch-384\"", "hsdpa-cell-abc\"\ntti = \"0 s\"");
+    assert!(error.starts_with("s.toml:10: bearer.downlink.tti: "), "{error}");
+}
+
+#[test]
 fn what_is_missing_is_named() {
     assert!(error("format = 1\n", "").starts_with("s.toml: format: this key is missing; begin the scenario with"));
     assert!(error("format = 1", "format = 2").contains("format: format 2 is not known"));
