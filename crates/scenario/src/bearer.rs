@@ -4,6 +4,7 @@ use std::path::Path;
 
 use airpath_core::Seed;
 use airpath_link::Bearer;
+use airpath_radio::common::uplink::Uplink;
 use airpath_radio::{hsdpa, umts_dch};
 use serde::Serialize;
 
@@ -96,8 +97,16 @@ impl BearerConfig {
                 };
                 Self::Wired(Wired { downlink: link("downlink")?, uplink: link("uplink")? })
             }
-            "umts-dch" => Self::UmtsDch(node.read("bearer")?),
-            "hsdpa" => Self::Hsdpa(node.read("bearer")?),
+            "umts-dch" => {
+                let mut config: umts_dch::Config = node.read("bearer")?;
+                locate(&mut config.uplink, folder);
+                Self::UmtsDch(config)
+            }
+            "hsdpa" => {
+                let mut config: hsdpa::Config = node.read("bearer")?;
+                locate(&mut config.uplink, folder);
+                Self::Hsdpa(config)
+            }
             _ => {
                 return Err(ScenarioError::new(
                     format!("there is no bearer model `{name}`"),
@@ -130,6 +139,13 @@ impl BearerConfig {
                 Ok(Cells::own(mobiles, |name| Box::new(both.build(seed, name))))
             }
         }
+    }
+}
+
+/// Makes the path of a recorded uplink one from the working directory.
+fn locate(uplink: &mut Uplink, folder: &Path) {
+    if let Uplink::Link(link) = uplink {
+        link.recorded = link.recorded.take().map(|file| folder.join(file));
     }
 }
 
