@@ -74,19 +74,19 @@ pub fn run(
                 return;
             }
             let (rows, outcome) = shared.repetition(number);
-            let so_far = {
+            let saved = {
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                 results.extend(rows.map(|rows| (number, rows)));
-                // Seldom enough that the writing does not grow with the square of the repetitions.
-                results.len().is_power_of_two().then(|| shared.summary(results.clone()))
-            };
-            let saved = match (outcome, so_far, shared.folder) {
-                (Err(error), ..) => Err(error),
-                (Ok(()), Some(mut summary), Some(folder)) => {
-                    summary.unfinished("ended from outside before all repetitions were done");
-                    folder.save(&summary)
+                match (outcome, shared.folder) {
+                    // Seldom enough that the writing does not grow with the square of the repetitions; under the
+                    // lock, so that no thread writes an older summary over a newer one.
+                    (Ok(()), Some(folder)) if results.len().is_power_of_two() => {
+                        let mut summary = shared.summary(results.clone());
+                        summary.unfinished("ended from outside before all repetitions were done");
+                        folder.save(&summary)
+                    }
+                    (outcome, _) => outcome,
                 }
-                (Ok(()), ..) => Ok(()),
             };
             if let Err(error) = saved {
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
