@@ -18,7 +18,7 @@ from airpath.study.interval import Interval, mean_interval
 ENOUGH = 5
 """Fewer repetitions than this say too little about their mean; the figure then says so."""
 
-_TITLES = {
+TITLES = {
     "duration_s": "Completion time",
     "throughput_bps": "Throughput",
     "rtt_mean_s": "Mean round trip",
@@ -27,6 +27,7 @@ _TITLES = {
     "timeouts": "Time-outs",
     "first_byte_s": "Time to the first byte",
 }
+"""What figures of the most usual columns are called."""
 
 
 def compare(
@@ -54,7 +55,7 @@ def compare(
         raise NothingToDrawError(f"no flow has a {metric}")
     most = max(largest(sample) for sample in samples)
     scale, unit = _unit(metric, most)
-    title = _TITLES.get(metric, metric.replace("_", " "))
+    title = TITLES.get(metric, metric.replace("_", " "))
     figure = blank(96 + 56 * len(runs), x_title=f"{title.lower()} ({unit})" if unit else title.lower(), top=14)
     notes, words = [], []
     for run, sample in zip(runs, samples, strict=True):

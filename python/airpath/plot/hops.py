@@ -89,7 +89,7 @@ def _means(chosen: Sequence[Line], stays: Sequence[pl.DataFrame], notes: list[st
                 name=hop,
                 orientation="h",
                 marker={"color": f"{colour}b0", "line": {"color": colour, "width": 1}},
-                text=[f"{each[hop] * scale:.3g}" for each in means],
+                text=[f"{each[hop] * scale:,.0f}" for each in means],
                 textposition="inside",
                 insidetextanchor="middle",
                 hovertemplate=f"{hop}: %{{x:.4g}} {unit}<extra>%{{y}}</extra>",

@@ -16,10 +16,13 @@ from airpath.quantities import size
 from airpath.result import Result
 
 _READ = (
-    "Bytes that wait, the newcomer included, each time that a packet comes in. A queue that never empties adds its "
-    "length over the rate to every round trip."
+    "Bytes that wait, the newcomer included, each time that a packet comes in, and zero when the last one has left. "
+    "A queue that never empties adds its length over the rate to every round trip."
 )
+_QUEUE = ["component", "direction", "user"]
 _MOST_QUEUES = 6
+_WORTH_DRAWING = 0.1
+"""A queue that never held this share of the fullest one would be a line on the axis."""
 
 
 def queue(results: Result | Sequence[Result], *, repetition: int | None = None, bins: int = BINS) -> go.Figure:
@@ -39,7 +42,10 @@ def queue(results: Result | Sequence[Result], *, repetition: int | None = None, 
     queues = [(run, each) for run in runs for each in _fullest(run, _MOST_QUEUES if len(runs) == 1 else 1)]
     if not queues:
         raise NothingToDrawError("no packet ever waited behind another")
-    scale, unit = bytes_unit(max(each["largest"] for _, each in queues))
+    fullest = max(each["largest"] for _, each in queues)
+    if len(runs) == 1:
+        queues = [(run, each) for run, each in queues if each["largest"] >= _WORTH_DRAWING * fullest]
+    scale, unit = bytes_unit(fullest)
     figure = blank(260, y_title=f"backlog ({unit})", span=max(run.span for run in runs))
     figure.update_yaxes(rangemode="tozero")
     users = {each["user"] for _, each in queues}
@@ -60,14 +66,14 @@ def queue(results: Result | Sequence[Result], *, repetition: int | None = None, 
 
 
 def _fullest(run: Drawn, most: int) -> list[dict[str, Any]]:
-    """Return the queues that held most, by component, direction and user; those where nothing ever waited are none."""
+    """Return the queues that held most; those where nothing ever waited are none."""
     return (
-        run.events("packets")
+        _steps(run)
         .filter(pl.col("step") == "queued")
-        .group_by("component", "direction", "user")
+        .group_by(_QUEUE)
         .agg(largest=pl.col("backlog_bytes").max(), packets=pl.col("backlog_packets").max())
         .filter(pl.col("packets") > 1)
-        .sort(["largest", "component", "direction", "user"], descending=[True, False, False, False])
+        .sort(["largest", *_QUEUE], descending=[True, False, False, False])
         .head(most)
         .collect()
         .to_dicts()
@@ -75,15 +81,29 @@ def _fullest(run: Drawn, most: int) -> list[dict[str, Any]]:
 
 
 def _backlog(run: Drawn, queue: dict[str, Any]) -> pl.DataFrame:
-    of_queue = [pl.col(key) == queue[key] for key in ("component", "direction", "user")]
-    queued = run.events("packets").filter(pl.col("step") == "queued", *of_queue)
-    return queued.select("t", "backlog_bytes").collect().sort("t", maintain_order=True)
+    """Return the backlog at each arrival, and 0 when the last packet has left."""
+    steps = _steps(run).filter(*(pl.col(key) == queue[key] for key in _QUEUE)).collect()
+    came = steps.filter(step="queued")
+    left = steps.filter(pl.col("step") != "queued").join(came.select("packet"), on="packet", how="semi")
+    change = pl.when(pl.col("step") == "queued").then(1).otherwise(-1)
+    # At the same time, those that leave come first.
+    ordered = pl.concat([left, came]).sort("t", maintain_order=True).with_columns(inside=change.cum_sum())
+    waits = pl.when(pl.col("step") == "queued").then("backlog_bytes").when(pl.col("inside") == 0).then(0)
+    return ordered.select("t", backlog_bytes=waits).drop_nulls()
+
+
+def _steps(run: Drawn) -> pl.LazyFrame:
+    """Return the steps of packets at links and bearers, `user` being -1 where all users share a queue."""
+    own = run.result.radio_totals["component"].unique().to_list()
+    user = pl.when(pl.col("component").is_in(own)).then("user").otherwise(-1)
+    steps = run.events("packets").filter(pl.col("step").is_in(["queued", "delivered", "dropped"]))
+    return steps.with_columns(user=user)
 
 
 def _name(run: Drawn, queue: dict[str, Any], *, of_user: bool, of_run: bool) -> str:
     parts = [f"{queue['component']}, {queue['direction']}"]
     if of_run:
         parts.insert(0, f"{run.label}:")
-    if of_user:
+    if of_user and queue["user"] >= 0:
         parts.append(f"to {run.user(queue['user'])}" if queue["direction"] == "down" else run.user(queue["user"]))
     return " ".join(parts)

@@ -49,7 +49,7 @@ def round_trip(
     chosen, notes = _pinged_lines(runs) if pinged else lines(runs, flow)
     thinner = Thinner(bins)
     samples = [_samples(line) for line in chosen]
-    longest = max((largest(sample["round_trip"]) for sample in samples), default=0.0)
+    longest = max((largest(sample[column]) for sample in samples for column in ("round_trip", "smoothed")), default=0.0)
     if longest == 0:
         raise NothingToDrawError("no round trip was measured")
     scale, unit = seconds_unit(longest)
@@ -57,6 +57,8 @@ def round_trip(
     figure.update_yaxes(range=[0, longest * scale * 1.08])
     for line, sample in zip(chosen, samples, strict=True):
         _draw(figure, line, sample, scale, thinner, alone=len(chosen) == 1, dots=len(chosen) <= _MOST_DOTS)
+    if pinged and len(runs) == 1:
+        notes += _shade_load(figure, runs[0])
     alt = f"Round trip over time: {'; '.join(map(_words, chosen, samples))}."
     caption = Caption("Round trip", _READ_PING if pinged else _READ, alt, notes + thinner.notes())
     shortest = min(smallest(sample["round_trip"]) for sample in samples)
@@ -121,6 +123,20 @@ def _draw(
         style = {"color": ink, "width": 1.8, "dash": "solid" if alone else line.dash, "shape": "hv"}
         x, y = numbers(kept["t"]), numbers(kept["smoothed"], scale)
         figure.add_trace(scatter(x, y, mode="lines", name=name, line=style, hovertemplate="%{x} s: %{y}", **group))
+
+
+def _shade_load(figure: go.Figure, run: Drawn) -> list[str]:
+    """Mark when a transfer was under way, which is when pings wait."""
+    spans = sorted(
+        (flow["start_s"], run.span if flow["duration_s"] is None else flow["start_s"] + flow["duration_s"])
+        for flow in run.flows
+        if flow["kind"] in TRANSFERS
+    )
+    for index, (start, end) in enumerate(spans):
+        begin = max([start, *(earlier[1] for earlier in spans[:index])])  # what overlaps is shaded once
+        if end > begin:
+            figure.add_vrect(x0=begin, x1=end, fillcolor=theme.GRID.light, opacity=0.55, layer="below", line_width=0)
+    return ["Shaded: a transfer is under way."] if spans else []
 
 
 def _samples(line: Line) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """What arrives per second, by direction, run or flow."""
 
 from collections.abc import Sequence
-from math import floor, log10
+from math import ceil, floor, log10
 
 import plotly.graph_objects as go
 import polars as pl
@@ -14,7 +14,7 @@ from airpath.plot.units import rate_unit
 from airpath.plot.values import largest, numbers
 from airpath.result import Result
 
-_STEPS = 160
+_STEPS = 120
 """About how many steps the time is cut into."""
 
 
@@ -38,7 +38,7 @@ def throughput(
     packets = max(frame.height for frame in received)
     if packets == 0:
         raise NothingToDrawError("no packet arrived")
-    step = _nice(max(span / _STEPS, 4 * span / packets))
+    step = _nice(max(span / _STEPS, 12 * span / packets))
     if by_flow and len(runs) == 1:
         chosen, notes = lines(runs, None)
         rows = [(line.label, line.colour, line.dash, span, _of_flow(received[0], line)) for line in chosen]
@@ -58,13 +58,15 @@ def throughput(
             for run, frame in zip(runs, received, strict=True)
         ]
         title = "Throughput"
-    rates = [(name, colour, dash, _rates(frame, step, end)) for name, colour, dash, end, frame in rows if frame.height]
+    rates = [
+        (name, colour, dash, end, _rates(frame, step, end)) for name, colour, dash, end, frame in rows if frame.height
+    ]
     scale, unit = rate_unit(max(largest(rate["rate"]) for *_, rate in rates))
     figure = blank(280, y_title=f"rate ({unit})", span=span)
     figure.update_yaxes(rangemode="tozero")
     words = []
-    for name, colour, dash, rate in rates:
-        x, y = numbers(rate["t"]), numbers(rate["rate"], scale)
+    for name, colour, dash, end, rate in rates:
+        x, y = [*numbers(rate["t"]), end], numbers(rate["rate"][[*range(rate.height), -1]], scale)
         style = {"color": colour, "width": 1.6, "dash": dash, "shape": "hv"}
         figure.add_trace(scatter(x, y, mode="lines", name=name, line=style, hovertemplate="%{x} s: %{y}"))
         words.append(f"{name}, up to {largest(rate['rate']) * scale:.4g} {unit}")
@@ -93,11 +95,12 @@ def _main_direction(received: Sequence[pl.DataFrame]) -> str:
 
 def _rates(received: pl.DataFrame, step: float, span: float) -> pl.DataFrame:
     """Return the mean rate in bit/s of each step of time, from `t` on; steps without packets are 0."""
-    steps = int(span / step) + 1
-    sums = received.group_by(bin=(pl.col("t") / step).floor().cast(pl.Int64)).agg(bits=pl.col("size").sum() * 8)
+    steps = max(ceil(span / step - 1e-9), 1)
+    number = (pl.col("t") / step).floor().cast(pl.Int64).clip(upper_bound=steps - 1)
+    sums = received.group_by(bin=number).agg(bits=pl.col("size").sum() * 8)
     every = pl.DataFrame({"bin": pl.Series(range(steps), dtype=pl.Int64)}).join(sums, on="bin", how="left")
     # The last step is cut short by the end of the run.
-    lengths = pl.min_horizontal(pl.lit(step), (span - pl.col("bin") * step).clip(lower_bound=step / 4))
+    lengths = pl.min_horizontal(pl.lit(step), span - pl.col("bin") * step)
     return every.sort("bin").select(t=pl.col("bin") * step, rate=pl.col("bits").fill_null(0) / lengths)
 
 

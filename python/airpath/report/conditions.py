@@ -31,6 +31,8 @@ def conditions(runs: Sequence[Drawn]) -> Table:
         "TCP": [_profiles(run) for run in runs],
         "result folder": [str(run.result.path) for run in runs],
     }
+    if all(run.result.repetitions.height == 1 for run in runs):
+        del rows["drawn over time"]
     table = [[Cell(name, number=False), *(Cell(each, number=False) for each in cells)] for name, cells in rows.items()]
     caption = "What the runs were made with. The same scenario and seed give the same result on any machine."
     return Table("Conditions", caption, ["", *(run.label for run in runs)], table)

@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 from polars.exceptions import PolarsError
 
 from airpath import plot
-from airpath.plot.selection import TRANSFERS, Drawn
+from airpath.plot.distribution import TITLES
+from airpath.plot.selection import MOST_FLOWS, TRANSFERS, Drawn
 from airpath.plot.template import Caption, untitled
 from airpath.report import metrics
 from airpath.result import NotLoggedError, Result
@@ -64,11 +65,11 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         made.insert(0, _draw("Where the time goes", lambda: plot.hops(results), time=False))
     repeated = any(run.result.repetitions.height > 1 for run in runs)
     transfers = any(metrics.transfers(run.result).height for run in runs)
-    several = any(len(run.flows) > 1 for run in runs)
+    several = any(metrics.transfers(run.result)["flow"].n_unique() > MOST_FLOWS for run in runs)
     if transfers and (repeated or several):
         of: Literal["repetitions", "flows"] = "repetitions" if repeated else "flows"
         made += [
-            _draw(metric, lambda metric=metric: plot.compare(results, metric, of=of), time=False)
+            _draw(TITLES[metric], lambda metric=metric: plot.compare(results, metric, of=of), time=False)
             for metric in ("duration_s", "throughput_bps", "retransmitted_packets")
         ]
     return made

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from statistics import fmean
 
+import polars as pl
+
 from airpath.plot.distribution import ENOUGH
 from airpath.plot.selection import Drawn
 from airpath.quantities import rate, seconds, size
@@ -36,7 +38,11 @@ def _of_one(result: Result) -> list[str]:
         return [f"{what} of {size(flow['bytes'])} arrived before the flow was {flow['outcome']}{why}."]
     done = f"{finished.height:,} of {flows.height:,} transfers finished"
     if finished.height == 0:
-        return [f"{done}."]
+        arrived = size(fmean(flows.group_by("repetition").agg(pl.col("delivered_bytes").sum())["delivered_bytes"]))
+        span = seconds(fmean(result.repetitions["simulated_s"]))
+        return [
+            f"{done} within {span}; {arrived} arrived, {rate(fmean(GOODPUT_IN_ALL.values(result) or [0.0]))} in all."
+        ]
     took = f"in {seconds(fmean(COMPLETION.values(result)))} on the mean"
     in_all = GOODPUT_IN_ALL.values(result)
     together = f" and {rate(fmean(in_all))} in all" if names > 1 and repetitions == 1 and in_all else ""
