@@ -30,7 +30,7 @@ lint: setup
 	$(BIN)/pyright
 
 bench: setup
-	cargo build --release --locked --quiet --package airpath-benches
+	@sh .ci/system-packages peers
 	$(BIN)/python benches/compare.py
 
 clean:
