@@ -9,6 +9,7 @@
 Importing the package costs next to nothing: Polars and the Rust core are loaded when they are first needed.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airpath.preset import Parameter, Preset, preset, presets
@@ -35,10 +36,13 @@ __all__ = [
 ]
 
 _FROM_NATIVE = frozenset({"ResultError", "ScenarioError", "__version__"})
+_LATE_MODULES = frozenset({"plot", "report", "study"})
 
 
 def __getattr__(name: str) -> Any:
-    """Load what lives in the Rust core when it is first asked for."""
+    """Load what lives in the Rust core, and the modules that bring heavy libraries, when they are first asked for."""
+    if name in _LATE_MODULES:
+        return import_module(f"airpath.{name}")
     if name not in _FROM_NATIVE:
         raise AttributeError(f"module 'airpath' has no attribute '{name}'")
     from airpath import _native
@@ -47,4 +51,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FROM_NATIVE})
+    return sorted({*globals(), *_FROM_NATIVE, *_LATE_MODULES})

@@ -1,4 +1,12 @@
-"""Quantities in words, as the terminal and the reports print them."""
+"""Quantities in words, as the terminal and the reports print them, and what they mean."""
+
+TRANSFER_CLOCK = (
+    "Time runs from the start of a flow, any handshake included, until the last byte reaches the receiving "
+    "application; throughput is the bytes over that time."
+)
+"""What the times and rates of transfers mean."""
+DELAY_CLOCK = "The delay of a ping is its round trip, that of a datagram the way there."
+"""What the delays of pings and datagrams mean."""
 
 
 def seconds(value: float) -> str:

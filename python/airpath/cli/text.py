@@ -5,19 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from airpath.quantities import count, rate, seconds, size
+from airpath.quantities import DELAY_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Flow = dict[str, Any]
-
-
-TRANSFER_CLOCK = (
-    "Time runs from the start of a flow, any handshake included, until the last byte reaches the receiving "
-    "application; throughput is the bytes over that time."
-)
-DELAY_CLOCK = "The delay of a ping is its round trip, that of a datagram the way there."
 
 
 def render(summary: dict[str, Any], console: "Console") -> None:

@@ -20,22 +20,35 @@ class Details:
     settings: list[tuple[str, str]]
 
 
+def headline(runs: Sequence[Drawn]) -> str:
+    """Return the conditions in a line; where the runs differ, in the order of the runs."""
+    said = []
+    for name, values in _rows(runs).items():
+        if name in ("seed", "airpath", "bearer", "TCP", "repetitions"):
+            said.append(f"{name} {' against '.join(dict.fromkeys(values))}")
+    return ", ".join(said)
+
+
 def conditions(runs: Sequence[Drawn]) -> Table:
     """Return what the runs were made with, a column a run."""
+    rows = [[Cell(name, number=False), *(Cell(each, number=False) for each in v)] for name, v in _rows(runs).items()]
+    caption = "What the runs were made with. The same scenario and seed give the same result on any machine."
+    return Table("Conditions", caption, ["", *(run.label for run in runs)], rows)
+
+
+def _rows(runs: Sequence[Drawn]) -> dict[str, list[str]]:
     rows = {
         "seed": [str(run.result.summary["seed"]) for run in runs],
         "airpath": [str(run.result.summary["airpath"]) for run in runs],
-        "repetitions": [f"{run.result.repetitions.height:,}" for run in runs],
-        "drawn over time": [_which(run) for run in runs],
         "bearer": [_bearer(run) for run in runs],
         "TCP": [_profiles(run) for run in runs],
+        "repetitions": [f"{run.result.repetitions.height:,}" for run in runs],
+        "drawn over time": [_which(run) for run in runs],
         "result folder": [str(run.result.path) for run in runs],
     }
     if all(run.result.repetitions.height == 1 for run in runs):
         del rows["drawn over time"]
-    table = [[Cell(name, number=False), *(Cell(each, number=False) for each in cells)] for name, cells in rows.items()]
-    caption = "What the runs were made with. The same scenario and seed give the same result on any machine."
-    return Table("Conditions", caption, ["", *(run.label for run in runs)], table)
+    return rows
 
 
 def scenario_differences(runs: Sequence[Drawn]) -> Table | None:

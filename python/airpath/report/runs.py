@@ -31,6 +31,7 @@ def page(results: Sequence[Result], out: Path, command: str | None) -> str:
         verdict=verdict(runs),
         tiles=tiles(runs),
         differences=tables.differences(runs) if len(runs) > 1 else None,
+        headline=conditions.headline(runs),
         conditions=conditions.conditions(runs),
         scenario_differences=conditions.scenario_differences(runs),
         tcp=conditions.tcp_details(runs),

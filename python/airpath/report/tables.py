@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from airpath.plot.selection import TRANSFERS, Drawn
-from airpath.quantities import count, rate, seconds, size
+from airpath.quantities import DELAY_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
 from airpath.report import metrics
 from airpath.report.metrics import METRICS, Metric
 from airpath.tables import DROP_CAUSES
@@ -82,7 +82,7 @@ def _compared(metric: Metric, values: Sequence[float], base: Sequence[float]) ->
 _TRANSFER_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("delivered", "delivered_bytes", size),
     ("time", "duration_s", seconds),
-    ("goodput", "throughput_bps", rate),
+    ("throughput", "throughput_bps", rate),
     ("segments", "data_packets", count),
     ("again", "retransmitted_packets", count),
     ("fast retransmits", "fast_retransmits", count),
@@ -101,16 +101,11 @@ _PROBE_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def _transfers(runs: Sequence[Drawn]) -> Table:
-    caption = (
-        "Time runs from the start of a flow, any handshake included, until the last byte reaches the receiving "
-        "application; goodput is the bytes over that time."
-    )
-    return _flows(runs, "Transfers", caption, _TRANSFER_COLUMNS, lambda kind: kind in TRANSFERS)
+    return _flows(runs, "Transfers", TRANSFER_CLOCK, _TRANSFER_COLUMNS, lambda kind: kind in TRANSFERS)
 
 
 def _probes(runs: Sequence[Drawn]) -> Table:
-    caption = "The delay of a ping is its round trip, that of a datagram the way there."
-    return _flows(runs, "Pings and datagrams", caption, _PROBE_COLUMNS, lambda kind: kind not in TRANSFERS)
+    return _flows(runs, "Pings and datagrams", DELAY_CLOCK, _PROBE_COLUMNS, lambda kind: kind not in TRANSFERS)
 
 
 def _flows(

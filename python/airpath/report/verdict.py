@@ -75,7 +75,7 @@ def _ranking(runs: Sequence[Drawn]) -> str:
     apart = metrics.difference(values[second.index], values[best.index])
     if apart is None:
         ratio = abs(means[second.index] / means[best.index] - 1) if means[best.index] else 0.0
-        return f"{said}, {metrics.share(ratio)} {'more' if finished else 'less'}."
+        return f"{said}, {metrics.share(ratio)} {'longer' if finished else 'less'}."
     if apart.low <= 0 <= apart.high:
         return f"{said}; the first two are not distinguishable at n = {apart.n}."
     low, high = sorted((abs(apart.low), abs(apart.high)))

@@ -98,8 +98,19 @@
     input.addEventListener("change", () => { choose(input.value); redraw(); });
   }
   prefersDark.addEventListener("change", redraw);
-  addEventListener("beforeprint", () => { printing = true; redraw(); });
-  addEventListener("afterprint", () => { printing = false; redraw(); });
+  const folded = [...document.querySelectorAll("details")];
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = folded.filter((each) => !each.open);
+    for (const each of opened) each.open = true;
+    printing = true;
+    redraw();
+  });
+  addEventListener("afterprint", () => {
+    for (const each of opened) each.open = false;
+    printing = false;
+    redraw();
+  });
 
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", async () => {
