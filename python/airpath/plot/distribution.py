@@ -56,7 +56,7 @@ def compare(
     most = max(largest(sample) for sample in samples)
     scale, unit = _unit(metric, most)
     title = TITLES.get(metric, metric.replace("_", " "))
-    figure = blank(96 + 56 * len(runs), x_title=f"{title.lower()} ({unit})" if unit else title.lower(), top=14)
+    figure = blank(100 + 64 * len(runs), x_title=f"{title.lower()} ({unit})" if unit else title.lower(), top=14)
     notes, words = [], []
     for run, sample in zip(runs, samples, strict=True):
         if sample.len() == 0:
@@ -76,14 +76,14 @@ def compare(
             xanchor="left",
             xshift=4,
             y=-run.index,
-            yshift=16,
+            yshift=23,
             yanchor="middle",
             showarrow=False,
             font={"size": 12, "color": colour.light},
         )
         words.append(f"{run.label}, {_words(sample, interval, scale, unit)}")
     figure.update_yaxes(
-        range=[0.4 - len(runs), 0.6], showticklabels=False, ticks="", showgrid=False, zeroline=False, showline=False
+        range=[0.45 - len(runs), 0.65], showticklabels=False, ticks="", showgrid=False, zeroline=False, showline=False
     )
     figure.update_layout(showlegend=False)
     read = f"Each dot is {'the mean of a repetition' if of == 'repetitions' else 'a flow'}."

@@ -81,7 +81,7 @@ def throughput(
 
 def _received(run: Drawn) -> pl.DataFrame:
     arrived = run.events("packets").filter(pl.col("step") == "received")
-    return arrived.select("t", "direction", "flow", "size").collect()
+    return arrived.select("t", "direction", "flow", pl.col("size").cast(pl.Int64)).collect()
 
 
 def _of_flow(received: pl.DataFrame, line: Line) -> pl.DataFrame:

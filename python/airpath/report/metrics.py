@@ -8,10 +8,15 @@ from statistics import fmean, variance
 import polars as pl
 
 from airpath.plot.selection import TRANSFERS
-from airpath.quantities import count, rate, seconds
+from airpath.quantities import rate, seconds
 from airpath.result import NotLoggedError, Result
 from airpath.study.interval import Interval, mean_interval, student_t
 from airpath.tables import DROP_CAUSES
+
+
+def few(value: float) -> str:
+    """Return a mean of small counts in words."""
+    return f"{value:.3g}"
 
 
 def share(value: float) -> str:
@@ -150,7 +155,7 @@ ROUND_TRIP_MEDIAN = Metric("round trip, median", seconds, _round_trip(0.5))
 ROUND_TRIP_95 = Metric("round trip, 95 %", seconds, _round_trip(0.95))
 LOST = Metric("packets lost", share, _lost)
 REPEATED_SEGMENTS = Metric("segments sent again", share, _ratio(transfers, "retransmitted_packets", "data_packets"))
-TIMEOUTS = Metric("time-outs", count, _of_flows("timeouts", lambda each: each.sum()))
+TIMEOUTS = Metric("time-outs", few, _of_flows("timeouts", lambda each: each.sum()))
 REPEATED_PDUS = Metric(
     "PDUs sent again on the air", share, _ratio(lambda result: result.radio_totals, "repeated_pdus", "pdus")
 )
