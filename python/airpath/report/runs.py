@@ -37,8 +37,16 @@ def page(results: Sequence[Result], out: Path, command: str | None) -> str:
         tcp=conditions.tcp_details(runs),
         over_time=[each for each in over_time if isinstance(each, Figure)],
         distributions=[each for each in distributions if isinstance(each, Figure)],
-        faults=[each for each in missing if each.fault],
+        faults=_by_reason([each for each in missing if each.fault]),
         absent=[each for each in missing if not each.fault],
         tables=tables.tables(runs),
         commands=commands(runs, out, command),
     )
+
+
+def _by_reason(missing: Sequence[Missing]) -> dict[str, str]:
+    """Return the titles of the figures that are missing for the same reason, by that reason."""
+    titles: dict[str, list[str]] = {}
+    for each in missing:
+        titles.setdefault(each.reason, []).append(each.title)
+    return {reason: ", ".join(names) for reason, names in titles.items()}
