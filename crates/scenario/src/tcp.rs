@@ -58,6 +58,11 @@ impl Settings {
         let settings = toml::Value::try_from(profile.config()).expect("settings of TCP are a table");
         let mut base = Node::from_value(settings, &Origin::Default);
         base.overlay(node);
-        Ok(Self { profile, config: base.read(field)? })
+        let config: Config = base.read(field)?;
+        config.check().map_err(|error| {
+            let origin = base.origin_of(error.field).clone();
+            ScenarioError::new(error.to_string(), origin, join(field, error.field))
+        })?;
+        Ok(Self { profile, config })
     }
 }

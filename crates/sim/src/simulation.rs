@@ -34,7 +34,7 @@ pub enum Ended {
     Finished,
     /// The scenario's duration is over, or nothing was left to happen.
     Duration,
-    /// It was told to stop.
+    /// It was told to stop, or could not be recorded further.
     Interrupted,
 }
 
@@ -125,7 +125,7 @@ impl Setup {
 }
 
 impl<'a> Simulation<'a> {
-    /// Runs to the end, or until `stop` is set.
+    /// Runs to the end, or until `stop` is set or the sink has failed.
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         while self.unfinished > 0 {
             let Some((now, node)) = self.world.agenda.pop() else { return Ended::Duration };
@@ -135,7 +135,7 @@ impl<'a> Simulation<'a> {
             }
             self.now = now;
             self.events += 1;
-            if self.events.is_multiple_of(STOP_CHECK) && stop.load(Ordering::Relaxed) {
+            if self.events.is_multiple_of(STOP_CHECK) && (stop.load(Ordering::Relaxed) || self.world.has_failed()) {
                 return Ended::Interrupted;
             }
             match self.world.route.end_of(node) {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use airpath_core::{Count, Direction, DropCause, Instant, Span};
 use airpath_scenario::Scenario;
 use airpath_scenario::tcp::Settings;
+use airpath_tcp::Negotiated;
 use serde::Serialize;
 
 use crate::flow::{DatagramsFlow, Flow, PingFlow, TransferFlow};
@@ -147,6 +148,8 @@ pub struct TcpRow {
     /// The profile and every setting that was in force.
     #[serde(flatten)]
     pub settings: Settings,
+    /// What was agreed with the peer; absent before the handshake.
+    pub negotiated: Option<Negotiated>,
 }
 
 /// The part of a flow's row that pings and datagrams have.
@@ -385,7 +388,10 @@ impl TransferRow {
         let sent = flow.sender().statistics();
         let until = flow.marks.finished.or(flow.marks.aborted).unwrap_or(now);
         Self {
-            tcp: TcpRow { settings: flow.tcp.clone() },
+            tcp: TcpRow {
+                settings: flow.tcp.clone(),
+                negotiated: flow.marks.connected.map(|_| flow.sender().negotiated()),
+            },
             bytes: flow.transfer.bytes.get(),
             delivered_bytes: flow.marks.delivered,
             connect_s: since_start(flow.marks.connected),

@@ -62,6 +62,11 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Whether what happens can no longer be recorded.
+    pub fn has_failed(&self) -> bool {
+        self.sink.as_ref().is_some_and(|sink| sink.has_failed())
+    }
+
     /// A context for a call into `component`.
     #[inline]
     pub fn cx(&mut self, component: ComponentId) -> Cx<'_> {
