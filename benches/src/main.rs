@@ -5,8 +5,9 @@
 //! ```
 //!
 //! `setup_s` and `cpu_s` are processor time (user and system) of building the objects and of running
-//! them; reading the scenario and starting the process are left out. `peak_kb` is the most memory
-//! that the process had by then. `benches/compare.py` sets these lines beside those of other simulators.
+//! them; reading the scenario and starting the process are left out. `wall_s` is the time that running
+//! them took, until the log, if there is one, is written. `peak_kb` is the most memory that the
+//! process had by then. `benches/compare.py` sets these lines beside those of other simulators.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,9 +64,10 @@ fn arguments() -> Result<Arguments, String> {
 fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let scenario = Scenario::read(&text, &path.to_string_lossy(), folder, &arguments.sets).map_err(|e| e.to_string())?;
+    let scenario =
+        Scenario::read(&text, &path.to_string_lossy(), folder, &arguments.sets).map_err(|e| e.to_string())?;
     let stop = AtomicBool::new(false);
-    let (mut setup, mut run) = (Duration::ZERO, Duration::ZERO);
+    let (mut setup, mut run, mut wall) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let (mut simulated, mut packets, mut events, mut data, mut users) = (0.0, 0, 0, 0, 0);
     for repetition in 0..arguments.repeat {
         let began = cpu();
@@ -78,7 +80,7 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
             None => None,
         };
         let mut simulation = objects.start(log.as_mut().map(|log| log as &mut dyn Sink), None);
-        let ready = cpu();
+        let (ready, started) = (cpu(), clock(ClockId::Monotonic));
         simulation.run(&stop);
         setup += ready - began;
         simulated += simulation.now().as_secs_f64();
@@ -91,14 +93,16 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
             log.finish().map_err(|error| error.to_string())?;
         }
         run += cpu() - ready;
+        wall += clock(ClockId::Monotonic) - started;
     }
     let seconds = run.as_secs_f64();
     Ok(format!(
-        "sim=airpath case={} users={users} repeat={} sim_s={simulated:.3} setup_s={:.6} cpu_s={seconds:.6} packets={packets} \
-         data_pkts={data} events={events} pkts_per_s={:.0} rtf={:.0} peak_kb={}",
+        "sim=airpath case={} users={users} repeat={} sim_s={simulated:.3} setup_s={:.6} cpu_s={seconds:.6} wall_s={:.6} \
+         packets={packets} data_pkts={data} events={events} pkts_per_s={:.0} rtf={:.0} peak_kb={}",
         scenario.name,
         arguments.repeat,
         setup.as_secs_f64(),
+        wall.as_secs_f64(),
         data as f64 / seconds,
         simulated / seconds,
         peak_kb(),
@@ -107,7 +111,11 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
 
 /// Processor time of this process, all threads.
 fn cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    clock(ClockId::ProcessCPUTime)
+}
+
+fn clock(which: ClockId) -> Duration {
+    let time = clock_gettime(which);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
