@@ -44,6 +44,10 @@ pub trait Sink {
     fn wants(&self) -> Classes;
     /// Takes one event of a wanted class.
     fn record(&mut self, time: Instant, at: ComponentId, event: &Event);
+    /// Whether it can take no more, so that there is no point in going on: the disk is full, for instance.
+    fn has_failed(&self) -> bool {
+        false
+    }
 }
 
 /// Keeps all events in memory.

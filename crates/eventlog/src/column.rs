@@ -1,19 +1,19 @@
-//! Columns: values that wait in memory, and how they are encoded.
-//!
-//! A value is pushed without allocation, because a column has room for a whole part from the start. (The memory is
-//! only claimed; it is taken when it is first used.)
+//! Columns: the values of one batch of rows become a page, and pages wait until the part of the file is full.
 
+mod booleans;
+mod chunk;
 mod coded;
-mod number;
+mod numbers;
 
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterPropertiesBuilder;
 use parquet::file::writer::SerializedRowGroupWriter;
-use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type};
+use parquet::schema::types::{ColumnDescPtr, Type};
 
-pub use coded::{Coded, Counts, Dictionary, OptionalCoded};
-pub use number::{Encoding, Numbers, OptionalNumbers};
+pub use booleans::Booleans;
+pub use chunk::Levels;
+pub use coded::{Coded, Dictionary};
+pub use numbers::{Encoding, Numbers};
 
 /// The part of a file that columns are written to, one after the other.
 pub type RowGroup<'a, 'b> = SerializedRowGroupWriter<'a, &'b mut Vec<u8>>;
@@ -22,14 +22,25 @@ pub type RowGroup<'a, 'b> = SerializedRowGroupWriter<'a, &'b mut Vec<u8>>;
 pub trait Column {
     /// Its type, under a name.
     fn schema(&self, name: &str) -> Type;
-    /// Sets how the column at `path` is encoded.
-    fn configure(&self, properties: WriterPropertiesBuilder, path: ColumnPath) -> WriterPropertiesBuilder;
-    /// Writes the values that wait as the next column, which `descriptor` describes. Then there are none.
+    /// Writes the pages that wait as the next column, which `descriptor` describes. Then there are none.
     fn write(&mut self, row_group: &mut RowGroup<'_, '_>, descriptor: &ColumnDescPtr) -> Result<(), ParquetError>;
 }
 
+/// Whether all rows have a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Yes.
+    Required,
+    /// Some are null.
+    Optional,
+}
+
 /// The type of a column of single values.
-fn primitive(name: &str, physical: PhysicalType, logical: Option<LogicalType>, repetition: Repetition) -> Type {
+fn primitive(name: &str, physical: PhysicalType, logical: Option<LogicalType>, presence: Presence) -> Type {
+    let repetition = match presence {
+        Presence::Required => Repetition::REQUIRED,
+        Presence::Optional => Repetition::OPTIONAL,
+    };
     Type::primitive_type_builder(name, physical)
         .with_logical_type(logical)
         .with_repetition(repetition)

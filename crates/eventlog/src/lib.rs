@@ -6,6 +6,10 @@
 //! gets that name, so a run that is killed leaves all parts but the last, and any reader can read them while the run
 //! goes on.
 //!
+//! What the run itself does is to copy each event into a batch. A thread of the log turns full batches into pages of
+//! encoded columns, and these into files, while the run goes on; what is in the files does not depend on which of the
+//! two is faster. Memory is bounded: a run that is faster than the disk waits for it.
+//!
 //! # Tables, schema 1
 //!
 //! `time` is in nanoseconds from the origin of the run, as are all lengths of time; sizes, windows and stream offsets
@@ -44,37 +48,46 @@
 //! ```
 
 mod column;
-mod hybrid;
+mod encoding;
+mod feed;
 mod table;
 mod tables;
 
 use std::io;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 
-use airpath_core::{Classes, ComponentId, Event, Instant, Sink};
+use airpath_core::{AppEvent, Classes, ComponentId, Event, Instant, PacketEvent, RadioEvent, Sink, TcpEvent};
 
+use crate::feed::{BATCHES_AHEAD, Inlet, Lane, Message, Writer, lane};
 use crate::table::{Place, Table};
 use crate::tables::{AppRows, PacketRows, RadioRows, TcpRows};
 
 /// The number of the schema that is described above.
 pub const SCHEMA: u32 = 1;
 
-/// Rows of a complete part. They wait in memory until then: at most 7 MB each for `packets` and `tcp`, 3 MB each for
-/// `radio` and `app`, and only as much as there are rows.
+/// Rows of a complete part. Until then they wait in memory, encoded: 1 MB for those of `packets` and `tcp`, if not less.
+/// Before that they wait for the thread that encodes them, a few MB at most.
 pub const ROWS_PER_PART: usize = 1 << 16;
 
 /// Writes the events of one repetition.
 ///
-/// The first error of the disk ends the log: what was written is kept, later events are not recorded, and
-/// [`EventLog::finish`] returns the error. A long run looks at [`EventLog::error`] from time to time.
+/// The first error of the disk ends the log: what was written is kept, later events are not, and [`EventLog::finish`]
+/// returns the error. A run sees that from [`Sink::has_failed`].
+///
+/// A log that is dropped without [`EventLog::finish`] leaves the parts that are complete.
 #[derive(Debug)]
 pub struct EventLog {
-    packets: Option<Table<PacketRows>>,
-    tcp: Option<Table<TcpRows>>,
-    radio: Option<Table<RadioRows>>,
-    app: Option<Table<AppRows>>,
+    packets: Option<Lane<PacketEvent>>,
+    tcp: Option<Lane<TcpEvent>>,
+    radio: Option<Lane<RadioEvent>>,
+    app: Option<Lane<AppEvent>>,
+    messages: SyncSender<Message>,
     wants: Classes,
-    error: Option<io::Error>,
+    components: usize,
+    // Dropped last: it ends when all that can send to it is gone.
+    writer: Writer,
 }
 
 /// What a log has written.
@@ -97,53 +110,91 @@ impl EventLog {
     /// index of its [`ComponentId`].
     ///
     /// # Errors
-    /// Where a folder cannot be made.
+    /// Where a folder cannot be made, or no thread begun.
     pub fn create(folder: &Path, repetition: u32, components: Vec<String>, classes: Classes) -> io::Result<Self> {
         let place = |name| Place::create(folder.join(name), repetition);
         let wants = |class| classes.intersects(class);
-        Ok(Self {
-            packets: match wants(Classes::PACKET) {
-                true => Some(Table::new(place("packets")?, PacketRows::new(repetition, &components))),
-                false => None,
-            },
-            tcp: match wants(Classes::TCP) {
-                true => Some(Table::new(place("tcp")?, TcpRows::new(repetition))),
-                false => None,
-            },
-            radio: match wants(Classes::RADIO) {
-                true => Some(Table::new(place("radio")?, RadioRows::new(repetition, &components))),
-                false => None,
-            },
-            app: match wants(Classes::APP) {
-                true => Some(Table::new(place("app")?, AppRows::new(repetition))),
-                false => None,
-            },
-            wants: classes,
-            error: None,
-        })
-    }
-
-    /// The error that ended the log, if there was one.
-    pub const fn error(&self) -> Option<&io::Error> {
-        self.error.as_ref()
+        let (messages, received) = sync_channel(BATCHES_AHEAD);
+        let full = || messages.clone();
+        let (packets, packet_rows) = match wants(Classes::PACKET) {
+            true => Some(Table::new(place("packets")?, PacketRows::new(repetition, &components))),
+            false => None,
+        }
+        .map(|table| lane(table, Message::Packets, full()))
+        .unzip();
+        let (tcp, tcp_rows) = match wants(Classes::TCP) {
+            true => Some(Table::new(place("tcp")?, TcpRows::new(repetition))),
+            false => None,
+        }
+        .map(|table| lane(table, Message::Tcp, full()))
+        .unzip();
+        let (radio, radio_rows) = match wants(Classes::RADIO) {
+            true => Some(Table::new(place("radio")?, RadioRows::new(repetition, &components))),
+            false => None,
+        }
+        .map(|table| lane(table, Message::Radio, full()))
+        .unzip();
+        let (app, app_rows) = match wants(Classes::APP) {
+            true => Some(Table::new(place("app")?, AppRows::new(repetition))),
+            false => None,
+        }
+        .map(|table| lane(table, Message::App, full()))
+        .unzip();
+        let tables = Tables { packets: packet_rows, tcp: tcp_rows, radio: radio_rows, app: app_rows };
+        let thread = thread::Builder::new().name("event-log".into()).spawn(|| tables.write(received))?;
+        let (components, writer) = (components.len(), Writer::new(thread));
+        Ok(Self { packets, tcp, radio, app, messages, wants: classes, components, writer })
     }
 
     /// Writes what is left, and says what there is.
     ///
     /// # Errors
     /// The first error of the disk, whenever it was. The parts that were complete by then are kept.
-    pub fn finish(mut self) -> io::Result<Summary> {
-        if let Some(error) = self.error {
-            return Err(error);
+    pub fn finish(self) -> io::Result<Summary> {
+        let Self { packets, tcp, radio, app, messages, writer, .. } = self;
+        packets.into_iter().for_each(|mut lane| lane.hand_over());
+        tcp.into_iter().for_each(|mut lane| lane.hand_over());
+        radio.into_iter().for_each(|mut lane| lane.hand_over());
+        app.into_iter().for_each(|mut lane| lane.hand_over());
+        // A writer that is gone has failed: it says so now.
+        let _ = messages.send(Message::End);
+        writer.join()
+    }
+}
+
+/// What the thread has.
+struct Tables {
+    packets: Option<Inlet<PacketRows>>,
+    tcp: Option<Inlet<TcpRows>>,
+    radio: Option<Inlet<RadioRows>>,
+    app: Option<Inlet<AppRows>>,
+}
+
+impl Tables {
+    /// Writes all rows that come, until the log is complete or dropped.
+    fn write(mut self, messages: Receiver<Message>) -> io::Result<Summary> {
+        let Self { packets, tcp, radio, app } = &mut self;
+        for message in messages {
+            match message {
+                Message::Packets(rows) => packets.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
+                Message::Tcp(rows) => tcp.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
+                Message::Radio(rows) => radio.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
+                Message::App(rows) => app.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
+                Message::End => return self.finish(),
+            }
         }
+        Ok(Summary::default())
+    }
+
+    fn finish(mut self) -> io::Result<Summary> {
         let mut summary = Summary::default();
-        let Self { packets, tcp, radio, app, .. } = &mut self;
+        let Self { packets, tcp, radio, app } = &mut self;
         // A table that cannot be written does not keep the others from it.
         let written = [
-            packets.as_mut().map_or(Ok(()), |table| table.finish(&mut summary.packets, &mut summary.bytes)),
-            tcp.as_mut().map_or(Ok(()), |table| table.finish(&mut summary.tcp, &mut summary.bytes)),
-            radio.as_mut().map_or(Ok(()), |table| table.finish(&mut summary.radio, &mut summary.bytes)),
-            app.as_mut().map_or(Ok(()), |table| table.finish(&mut summary.app, &mut summary.bytes)),
+            packets.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.packets, &mut summary.bytes)),
+            tcp.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.tcp, &mut summary.bytes)),
+            radio.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.radio, &mut summary.bytes)),
+            app.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.app, &mut summary.bytes)),
         ];
         written.into_iter().collect::<io::Result<()>>().map(|()| summary)
     }
@@ -157,17 +208,22 @@ impl Sink for EventLog {
     /// # Panics
     /// If `at` is a component without a name.
     fn record(&mut self, time: Instant, at: ComponentId, event: &Event) {
-        if self.error.is_some() {
-            return;
+        let named = || assert!(usize::from(at.0) < self.components, "{at:?} has no name");
+        match event {
+            Event::Packet(event) => {
+                named();
+                self.packets.iter_mut().for_each(|lane| lane.add(time, at, *event));
+            }
+            Event::Tcp(event) => self.tcp.iter_mut().for_each(|lane| lane.add(time, at, *event)),
+            Event::Radio(event) => {
+                named();
+                self.radio.iter_mut().for_each(|lane| lane.add(time, at, *event));
+            }
+            Event::App(event) => self.app.iter_mut().for_each(|lane| lane.add(time, at, *event)),
         }
-        let written = match event {
-            Event::Packet(event) => self.packets.as_mut().map(|table| table.add(|rows| rows.push(time, at, event))),
-            Event::Tcp(event) => self.tcp.as_mut().map(|table| table.add(|rows| rows.push(time, event))),
-            Event::Radio(event) => self.radio.as_mut().map(|table| table.add(|rows| rows.push(time, at, event))),
-            Event::App(event) => self.app.as_mut().map(|table| table.add(|rows| rows.push(time, event))),
-        };
-        if let Some(Err(error)) = written {
-            self.error = Some(error);
-        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.writer.has_ended()
     }
 }

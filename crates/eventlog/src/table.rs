@@ -1,4 +1,4 @@
-//! A table: rows that wait, and the parts that they are written to.
+//! A table: pages of rows that wait, and the parts that they are written to.
 
 use std::fs;
 use std::io;
@@ -9,13 +9,18 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type};
+use parquet::schema::types::{SchemaDescriptor, Type};
 
 use crate::column::Column;
+use crate::feed::Row;
 use crate::{ROWS_PER_PART, SCHEMA};
 
-/// The columns of a table, with the rows that wait in them.
+/// The columns of a table, with the pages that wait in them.
 pub trait Rows {
+    /// What a row comes from.
+    type Event;
+    /// Adds a page to each column: what it has of the rows.
+    fn add(&mut self, rows: &[Row<Self::Event>]);
     /// The columns by name, in the order of the schema.
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)>;
 }
@@ -68,18 +73,14 @@ impl<R: Rows> Table<R> {
         let columns = rows.columns();
         let fields = columns.iter().map(|(name, column)| Arc::new(column.schema(name))).collect();
         let schema = Type::group_type_builder("schema").with_fields(fields).build();
-        let mut properties = WriterProperties::builder()
+        let properties = WriterProperties::builder()
             .set_created_by(concat!("airpath ", env!("CARGO_PKG_VERSION")).into())
             .set_key_value_metadata(Some(vec![
                 KeyValue::new("airpath.schema".into(), SCHEMA.to_string()),
                 KeyValue::new("airpath.version".into(), env!("CARGO_PKG_VERSION").to_string()),
             ]))
-            .set_dictionary_enabled(false)
             .set_offset_index_disabled(true)
             .set_statistics_enabled(EnabledStatistics::None);
-        for (name, column) in columns {
-            properties = column.configure(properties, ColumnPath::from(name));
-        }
         Self {
             rows,
             waiting: 0,
@@ -92,12 +93,11 @@ impl<R: Rows> Table<R> {
         }
     }
 
-    /// Adds a row, which `push` does. When the part is full, it is written.
-    #[inline]
-    pub fn add(&mut self, push: impl FnOnce(&mut R)) -> io::Result<()> {
-        push(&mut self.rows);
-        self.waiting += 1;
-        if self.waiting == ROWS_PER_PART { self.write_part() } else { Ok(()) }
+    /// Adds rows, no more than the part has room for. When it is full, it is written.
+    pub fn add(&mut self, rows: &[Row<R::Event>]) -> io::Result<()> {
+        self.rows.add(rows);
+        self.waiting += rows.len();
+        if self.waiting >= ROWS_PER_PART { self.write_part() } else { Ok(()) }
     }
 
     /// Writes the rows that wait, and adds to the counts of rows and bytes.
@@ -110,7 +110,6 @@ impl<R: Rows> Table<R> {
         Ok(())
     }
 
-    #[cold]
     fn write_part(&mut self) -> io::Result<()> {
         self.file.clear();
         self.encode().expect("rows that are in memory can be encoded into memory");

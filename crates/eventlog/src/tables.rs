@@ -10,14 +10,15 @@ pub use packets::PacketRows;
 pub use radio::RadioRows;
 pub use tcp::TcpRows;
 
-use airpath_core::{Direction, Instant, Span};
+use airpath_core::{Direction, Span};
 
-use crate::column::{Coded, Dictionary, Encoding, Numbers};
+use crate::column::{Coded, Dictionary, Encoding, Numbers, Presence};
+use crate::feed::Row;
 
 /// The columns that all tables begin with.
 #[derive(Debug)]
 struct Origin {
-    time: Numbers<i64>,
+    time: Numbers,
     repetition: Coded,
 }
 
@@ -25,27 +26,33 @@ impl Origin {
     fn new(repetition: u32) -> Self {
         // Numbers beyond 2³¹ come from no run that ends.
         let repetition = i32::try_from(repetition).unwrap_or(i32::MAX);
-        Self {
-            time: Numbers::new(Encoding::Differences),
-            repetition: Coded::new(Dictionary::numbers([repetition], 32)),
-        }
+        Self { time: steady(), repetition: Coded::required(Dictionary::numbers([repetition], 32)) }
     }
 
-    #[inline]
-    fn push(&mut self, time: Instant) {
-        self.time.push(signed(time.as_nanos()));
-        self.repetition.push(0);
+    fn add<E>(&mut self, rows: &[Row<E>]) {
+        self.time.add(rows.iter().map(|row| signed(row.time.as_nanos())));
+        self.repetition.add(rows.iter().map(|_| 0));
     }
 }
 
 /// A column of directions; their codes are those of [`direction`].
 fn directions() -> Coded {
-    Coded::new(Dictionary::texts(Direction::BOTH.map(Direction::name)))
+    Coded::required(Dictionary::texts(Direction::BOTH.map(Direction::name)))
 }
 
 /// A column of component names; their codes are the numbers of the components.
 fn components(names: &[String]) -> Coded {
-    Coded::new(Dictionary::texts(names.iter().map(String::as_str)))
+    Coded::required(Dictionary::texts(names.iter().map(String::as_str)))
+}
+
+/// A column of numbers of mobiles, or of other small counts.
+fn counts() -> Numbers {
+    Numbers::short(Presence::Required, Encoding::Dictionary).with_bits(32)
+}
+
+/// A column of numbers of 64 bits, all there, that change little from one to the next.
+fn steady() -> Numbers {
+    Numbers::long(Presence::Required, Encoding::Differences)
 }
 
 const fn direction(direction: Direction) -> u16 {
@@ -61,8 +68,8 @@ fn signed(number: u64) -> i64 {
 }
 
 /// The number, or the largest that the file can hold; no packet or TTI is as large.
-fn short(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
+fn short(number: u32) -> i64 {
+    i64::from(number).min(i64::from(i32::MAX))
 }
 
 fn nanos(span: Span) -> i64 {

@@ -1,9 +1,10 @@
 //! The table `app`.
 
-use airpath_core::{AppEvent, AppStep, Instant, Span};
+use airpath_core::{AppEvent, AppStep, Span};
 
-use super::{Origin, nanos, short, signed};
-use crate::column::{Coded, Column, Dictionary, Encoding, Numbers, OptionalNumbers};
+use super::{Origin, nanos, short, signed, steady};
+use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
+use crate::feed::Row;
 use crate::table::Rows;
 
 const STEPS: [AppStep; 8] = [
@@ -21,11 +22,12 @@ const STEPS: [AppStep; 8] = [
 #[derive(Debug)]
 pub struct AppRows {
     origin: Origin,
-    flow: Numbers<i32>,
+    flow: Numbers,
     step: Coded,
-    delivered: Numbers<i64>,
-    sequence: OptionalNumbers<i64>,
-    delay: OptionalNumbers<i64>,
+    delivered: Numbers,
+    sequence: Numbers,
+    delay: Numbers,
+    arrived: Levels,
 }
 
 impl AppRows {
@@ -33,40 +35,52 @@ impl AppRows {
     pub fn new(repetition: u32) -> Self {
         Self {
             origin: Origin::new(repetition),
-            flow: Numbers::new(Encoding::Dictionary),
-            step: Coded::new(Dictionary::texts(STEPS.map(AppStep::name))),
-            delivered: Numbers::new(Encoding::Differences),
-            sequence: OptionalNumbers::new(Encoding::Differences),
-            delay: OptionalNumbers::new(Encoding::Differences),
+            flow: Numbers::short(Presence::Required, Encoding::Dictionary),
+            step: Coded::required(Dictionary::texts(STEPS.map(AppStep::name))),
+            delivered: steady(),
+            sequence: Numbers::long(Presence::Optional, Encoding::Differences),
+            delay: Numbers::long(Presence::Optional, Encoding::Differences),
+            arrived: Levels::default(),
         }
     }
+}
 
-    /// Adds a row.
-    #[inline]
-    pub fn push(&mut self, time: Instant, event: &AppEvent) {
-        self.origin.push(time);
-        self.flow.push(short(event.flow.0));
-        self.delivered.push(signed(event.delivered.get()));
-        let mut arrived = None;
-        self.step.push(match event.step {
-            AppStep::Started => 0,
-            AppStep::Connected => 1,
-            AppStep::Requested => 2,
-            AppStep::FirstByte => 3,
-            AppStep::Finished => 4,
-            AppStep::Acknowledged => 5,
-            AppStep::Arrived { sequence, delay } => {
-                arrived = Some((i64::from(sequence), nanos(delay)));
-                6
-            }
-            AppStep::Aborted => 7,
-        });
-        self.sequence.push(arrived.map(|(sequence, _)| sequence));
-        self.delay.push(arrived.map(|(_, delay)| delay));
+/// Index of a step in [`STEPS`].
+const fn code(step: &AppStep) -> u16 {
+    match step {
+        AppStep::Started => 0,
+        AppStep::Connected => 1,
+        AppStep::Requested => 2,
+        AppStep::FirstByte => 3,
+        AppStep::Finished => 4,
+        AppStep::Acknowledged => 5,
+        AppStep::Arrived { .. } => 6,
+        AppStep::Aborted => 7,
+    }
+}
+
+/// What of a row is there on `arrived` rows only: number and delay.
+fn arrival(row: &Row<AppEvent>) -> Option<(i64, i64)> {
+    match row.event.step {
+        AppStep::Arrived { sequence, delay } => Some((sequence.into(), nanos(delay))),
+        _ => None,
     }
 }
 
 impl Rows for AppRows {
+    type Event = AppEvent;
+
+    fn add(&mut self, rows: &[Row<AppEvent>]) {
+        self.origin.add(rows);
+        self.flow.add(rows.iter().map(|row| short(row.event.flow.0)));
+        self.step.add(rows.iter().map(|row| code(&row.event.step)));
+        self.delivered.add(rows.iter().map(|row| signed(row.event.delivered.get())));
+        self.arrived.set(rows.iter().map(|row| arrival(row).is_some()));
+        let arrivals = || rows.iter().filter_map(arrival);
+        self.sequence.add_some(&self.arrived, arrivals().map(|(sequence, _)| sequence));
+        self.delay.add_some(&self.arrived, arrivals().map(|(_, delay)| delay));
+    }
+
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
         vec![
             ("time", &mut self.origin.time),

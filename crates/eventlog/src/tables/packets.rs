@@ -1,9 +1,10 @@
 //! The table `packets`.
 
-use airpath_core::{ComponentId, DropCause, Instant, PacketEvent, PacketStep, SegmentInfo};
+use airpath_core::{DropCause, PacketEvent, PacketStep, SegmentInfo};
 
-use super::{Origin, components, direction, directions, short, signed};
-use crate::column::{Coded, Column, Counts, Dictionary, Encoding, Numbers, OptionalCoded, OptionalNumbers};
+use super::{Origin, components, counts, direction, directions, short, signed, steady};
+use crate::column::{Booleans, Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
+use crate::feed::Row;
 use crate::table::Rows;
 
 const STEPS: [PacketStep; 5] = [
@@ -21,20 +22,26 @@ pub struct PacketRows {
     component: Coded,
     step: Coded,
     direction: Coded,
-    packet: Numbers<i64>,
-    flow: Numbers<i32>,
-    user: Counts,
-    size: Numbers<i32>,
+    packet: Numbers,
+    flow: Numbers,
+    user: Numbers,
+    size: Numbers,
     ecn: Coded,
-    cause: OptionalCoded,
-    backlog_packets: OptionalNumbers<i32>,
-    backlog_bytes: OptionalNumbers<i64>,
-    offset: OptionalNumbers<i64>,
-    length: OptionalNumbers<i32>,
-    ack: OptionalNumbers<i64>,
-    window: OptionalNumbers<i64>,
-    flags: OptionalNumbers<i32>,
-    retransmission: OptionalNumbers<bool>,
+    cause: Coded,
+    backlog_packets: Numbers,
+    backlog_bytes: Numbers,
+    offset: Numbers,
+    length: Numbers,
+    ack: Numbers,
+    window: Numbers,
+    flags: Numbers,
+    retransmission: Booleans,
+    // Which rows of the batch have a cause, a backlog, a header, and a header with the ACK flag; and the headers.
+    with_cause: Levels,
+    with_backlog: Levels,
+    with_header: Levels,
+    with_ack: Levels,
+    headers: Vec<SegmentInfo>,
 }
 
 impl PacketRows {
@@ -43,72 +50,111 @@ impl PacketRows {
         Self {
             origin: Origin::new(repetition),
             component: components(names),
-            step: Coded::new(Dictionary::texts(STEPS.map(PacketStep::name))),
+            step: Coded::required(Dictionary::texts(STEPS.map(PacketStep::name))),
             direction: directions(),
-            packet: Numbers::new(Encoding::Differences),
-            flow: Numbers::new(Encoding::Dictionary),
-            user: Counts::new(),
-            size: Numbers::new(Encoding::Dictionary),
-            ecn: Coded::new(Dictionary::numbers([0, 1, 2, 3], 8)),
-            cause: OptionalCoded::new(Dictionary::texts(DropCause::ALL.map(DropCause::name))),
-            backlog_packets: OptionalNumbers::new(Encoding::Differences),
-            backlog_bytes: OptionalNumbers::new(Encoding::Differences),
-            offset: OptionalNumbers::new(Encoding::Differences),
-            length: OptionalNumbers::new(Encoding::Dictionary),
-            ack: OptionalNumbers::new(Encoding::Differences),
-            window: OptionalNumbers::new(Encoding::Differences),
-            flags: OptionalNumbers::new(Encoding::Dictionary).with_bits(16),
-            retransmission: OptionalNumbers::new(Encoding::Plain),
+            packet: steady(),
+            flow: Numbers::short(Presence::Required, Encoding::Dictionary),
+            user: counts(),
+            size: Numbers::short(Presence::Required, Encoding::Dictionary),
+            ecn: Coded::required(Dictionary::numbers([0, 1, 2, 3], 8)),
+            cause: Coded::optional(Dictionary::texts(DropCause::ALL.map(DropCause::name))),
+            backlog_packets: Numbers::short(Presence::Optional, Encoding::Differences),
+            backlog_bytes: Numbers::long(Presence::Optional, Encoding::Differences),
+            offset: Numbers::long(Presence::Optional, Encoding::Differences),
+            length: Numbers::short(Presence::Optional, Encoding::Dictionary),
+            ack: Numbers::long(Presence::Optional, Encoding::Differences),
+            window: Numbers::long(Presence::Optional, Encoding::Differences),
+            flags: Numbers::short(Presence::Optional, Encoding::Dictionary).with_bits(16),
+            retransmission: Booleans::optional(),
+            with_cause: Levels::default(),
+            with_backlog: Levels::default(),
+            with_header: Levels::default(),
+            with_ack: Levels::default(),
+            headers: Vec::new(),
         }
     }
 
-    /// Adds a row.
-    #[inline]
-    pub fn push(&mut self, time: Instant, at: ComponentId, event: &PacketEvent) {
-        let PacketEvent { step, direction: way, packet } = event;
-        self.origin.push(time);
-        self.component.push(at.0);
-        self.direction.push(direction(*way));
-        self.packet.push(signed(packet.id));
-        self.flow.push(short(packet.flow.0));
-        self.user.push(packet.user.0);
-        self.size.push(short(packet.size));
-        self.ecn.push(packet.ecn.bits().into());
-        let (mut cause, mut backlog, mut header) = (None, None, None);
-        self.step.push(match *step {
-            PacketStep::Sent(segment) => {
-                header = segment;
-                0
-            }
-            PacketStep::Queued { backlog_packets, backlog_bytes } => {
-                backlog = Some((short(backlog_packets), signed(backlog_bytes)));
-                1
-            }
-            PacketStep::Delivered => 2,
-            PacketStep::Dropped(why) => {
-                cause = Some(why as u16);
-                3
-            }
-            PacketStep::Received => 4,
-        });
-        self.cause.push(cause);
-        self.backlog_packets.push(backlog.map(|(packets, _)| packets));
-        self.backlog_bytes.push(backlog.map(|(_, bytes)| bytes));
-        self.push_header(header.as_ref());
+    fn add_causes(&mut self, rows: &[Row<PacketEvent>]) {
+        self.with_cause.set(rows.iter().map(|row| cause(row).is_some()));
+        self.cause.add_some(&self.with_cause, rows.iter().filter_map(cause));
     }
 
-    #[inline]
-    fn push_header(&mut self, header: Option<&SegmentInfo>) {
-        self.offset.push(header.map(|header| header.offset));
-        self.length.push(header.map(|header| short(header.length)));
-        self.ack.push(header.and_then(|header| header.ack));
-        self.window.push(header.map(|header| signed(header.window)));
-        self.flags.push(header.map(|header| header.flags.into()));
-        self.retransmission.push(header.map(|header| header.retransmission));
+    fn add_backlogs(&mut self, rows: &[Row<PacketEvent>]) {
+        self.with_backlog.set(rows.iter().map(|row| backlog(row).is_some()));
+        let backlogs = || rows.iter().filter_map(backlog);
+        self.backlog_packets.add_some(&self.with_backlog, backlogs().map(|(packets, _)| packets));
+        self.backlog_bytes.add_some(&self.with_backlog, backlogs().map(|(_, bytes)| bytes));
+    }
+
+    fn add_headers(&mut self, rows: &[Row<PacketEvent>]) {
+        self.with_header.set(rows.iter().map(|row| header(row).is_some()));
+        self.with_ack.set(rows.iter().map(|row| header(row).is_some_and(|header| header.ack.is_some())));
+        self.headers.clear();
+        self.headers.extend(rows.iter().filter_map(header));
+        let (headers, present) = (|| self.headers.iter(), &self.with_header);
+        self.offset.add_some(present, headers().map(|header| header.offset));
+        self.length.add_some(present, headers().map(|header| short(header.length)));
+        self.ack.add_some(&self.with_ack, headers().filter_map(|header| header.ack));
+        self.window.add_some(present, headers().map(|header| signed(header.window)));
+        self.flags.add_some(present, headers().map(|header| header.flags.into()));
+        self.retransmission.add_some(present, headers().map(|header| header.retransmission));
+    }
+}
+
+/// Index of a step in [`STEPS`].
+const fn code(step: &PacketStep) -> u16 {
+    match step {
+        PacketStep::Sent(_) => 0,
+        PacketStep::Queued { .. } => 1,
+        PacketStep::Delivered => 2,
+        PacketStep::Dropped(_) => 3,
+        PacketStep::Received => 4,
+    }
+}
+
+/// What of a row is there on `dropped` rows only.
+const fn cause(row: &Row<PacketEvent>) -> Option<u16> {
+    match row.event.step {
+        PacketStep::Dropped(cause) => Some(cause as u16),
+        _ => None,
+    }
+}
+
+/// What of a row is there on `queued` rows only: packets and bytes.
+fn backlog(row: &Row<PacketEvent>) -> Option<(i64, i64)> {
+    match row.event.step {
+        PacketStep::Queued { backlog_packets, backlog_bytes } => Some((short(backlog_packets), signed(backlog_bytes))),
+        _ => None,
+    }
+}
+
+/// What of a row is there on `sent` rows of TCP packets only.
+const fn header(row: &Row<PacketEvent>) -> Option<SegmentInfo> {
+    match row.event.step {
+        PacketStep::Sent(header) => header,
+        _ => None,
     }
 }
 
 impl Rows for PacketRows {
+    type Event = PacketEvent;
+
+    fn add(&mut self, rows: &[Row<PacketEvent>]) {
+        self.origin.add(rows);
+        self.component.add(rows.iter().map(|row| row.at.0));
+        self.step.add(rows.iter().map(|row| code(&row.event.step)));
+        self.direction.add(rows.iter().map(|row| direction(row.event.direction)));
+        let packets = || rows.iter().map(|row| &row.event.packet);
+        self.packet.add(packets().map(|packet| signed(packet.id)));
+        self.flow.add(packets().map(|packet| short(packet.flow.0)));
+        self.user.add(packets().map(|packet| packet.user.0.into()));
+        self.size.add(packets().map(|packet| short(packet.size)));
+        self.ecn.add(packets().map(|packet| packet.ecn.bits().into()));
+        self.add_causes(rows);
+        self.add_backlogs(rows);
+        self.add_headers(rows);
+    }
+
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
         vec![
             ("time", &mut self.origin.time),

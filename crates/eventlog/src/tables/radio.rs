@@ -1,9 +1,10 @@
 //! The table `radio`.
 
-use airpath_core::{ComponentId, Instant, RadioEvent};
+use airpath_core::RadioEvent;
 
-use super::{Origin, components, direction, directions, nanos};
-use crate::column::{Coded, Column, Counts, Encoding, Numbers};
+use super::{Origin, components, counts, direction, directions, nanos};
+use crate::column::{Coded, Column, Encoding, Numbers, Presence};
+use crate::feed::Row;
 use crate::table::Rows;
 
 /// Rows of `radio`.
@@ -12,13 +13,13 @@ pub struct RadioRows {
     origin: Origin,
     component: Coded,
     direction: Coded,
-    user: Counts,
-    duration: Numbers<i64>,
-    pdus: Counts,
-    repeated: Counts,
-    errored: Counts,
-    bytes: Numbers<i64>,
-    level: Counts,
+    user: Numbers,
+    duration: Numbers,
+    pdus: Numbers,
+    repeated: Numbers,
+    errored: Numbers,
+    bytes: Numbers,
+    level: Numbers,
 }
 
 impl RadioRows {
@@ -28,33 +29,34 @@ impl RadioRows {
             origin: Origin::new(repetition),
             component: components(names),
             direction: directions(),
-            user: Counts::new(),
-            duration: Numbers::new(Encoding::Dictionary),
-            pdus: Counts::new(),
-            repeated: Counts::new(),
-            errored: Counts::new(),
-            bytes: Numbers::new(Encoding::Dictionary),
-            level: Counts::new(),
+            user: counts(),
+            duration: Numbers::long(Presence::Required, Encoding::Dictionary),
+            pdus: counts(),
+            repeated: counts(),
+            errored: counts(),
+            bytes: Numbers::long(Presence::Required, Encoding::Dictionary),
+            level: counts(),
         }
-    }
-
-    /// Adds a row.
-    #[inline]
-    pub fn push(&mut self, time: Instant, at: ComponentId, event: &RadioEvent) {
-        self.origin.push(time);
-        self.component.push(at.0);
-        self.direction.push(direction(event.direction));
-        self.user.push(event.user.0);
-        self.duration.push(nanos(event.duration));
-        self.pdus.push(event.pdus);
-        self.repeated.push(event.repeated);
-        self.errored.push(event.errored);
-        self.bytes.push(event.bytes.into());
-        self.level.push(event.level.into());
     }
 }
 
 impl Rows for RadioRows {
+    type Event = RadioEvent;
+
+    fn add(&mut self, rows: &[Row<RadioEvent>]) {
+        self.origin.add(rows);
+        self.component.add(rows.iter().map(|row| row.at.0));
+        let events = || rows.iter().map(|row| &row.event);
+        self.direction.add(events().map(|event| direction(event.direction)));
+        self.user.add(events().map(|event| event.user.0.into()));
+        self.duration.add(events().map(|event| nanos(event.duration)));
+        self.pdus.add(events().map(|event| event.pdus.into()));
+        self.repeated.add(events().map(|event| event.repeated.into()));
+        self.errored.add(events().map(|event| event.errored.into()));
+        self.bytes.add(events().map(|event| event.bytes.into()));
+        self.level.add(events().map(|event| event.level.into()));
+    }
+
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
         vec![
             ("time", &mut self.origin.time),

@@ -1,27 +1,29 @@
 //! The table `tcp`.
 
-use airpath_core::{Instant, TcpEvent, TcpTrigger};
+use airpath_core::{TcpEvent, TcpTrigger};
 
-use super::{Origin, direction, directions, nanos, short, signed};
-use crate::column::{Coded, Column, Dictionary, Encoding, Numbers, OptionalNumbers};
+use super::{Origin, direction, directions, nanos, short, signed, steady};
+use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
+use crate::feed::Row;
 use crate::table::Rows;
 
 /// Rows of `tcp`.
 #[derive(Debug)]
 pub struct TcpRows {
     origin: Origin,
-    flow: Numbers<i32>,
+    flow: Numbers,
     direction: Coded,
     trigger: Coded,
-    congestion_window: Numbers<i64>,
-    slow_start_threshold: OptionalNumbers<i64>,
-    in_flight: Numbers<i64>,
-    outstanding: Numbers<i64>,
-    peer_window: Numbers<i64>,
-    acknowledged: Numbers<i64>,
-    round_trip: OptionalNumbers<i64>,
-    smoothed_round_trip: OptionalNumbers<i64>,
-    retransmission_timeout: Numbers<i64>,
+    congestion_window: Numbers,
+    slow_start_threshold: Numbers,
+    in_flight: Numbers,
+    outstanding: Numbers,
+    peer_window: Numbers,
+    acknowledged: Numbers,
+    round_trip: Numbers,
+    smoothed_round_trip: Numbers,
+    retransmission_timeout: Numbers,
+    present: Levels,
 }
 
 impl TcpRows {
@@ -29,41 +31,47 @@ impl TcpRows {
     pub fn new(repetition: u32) -> Self {
         Self {
             origin: Origin::new(repetition),
-            flow: Numbers::new(Encoding::Dictionary),
+            flow: Numbers::short(Presence::Required, Encoding::Dictionary),
             direction: directions(),
-            trigger: Coded::new(Dictionary::texts(TcpTrigger::ALL.map(TcpTrigger::name))),
-            congestion_window: Numbers::new(Encoding::Differences),
-            slow_start_threshold: OptionalNumbers::new(Encoding::Dictionary),
-            in_flight: Numbers::new(Encoding::Differences),
-            outstanding: Numbers::new(Encoding::Differences),
-            peer_window: Numbers::new(Encoding::Differences),
-            acknowledged: Numbers::new(Encoding::Differences),
-            round_trip: OptionalNumbers::new(Encoding::Differences),
-            smoothed_round_trip: OptionalNumbers::new(Encoding::Differences),
-            retransmission_timeout: Numbers::new(Encoding::Differences),
+            trigger: Coded::required(Dictionary::texts(TcpTrigger::ALL.map(TcpTrigger::name))),
+            congestion_window: steady(),
+            slow_start_threshold: Numbers::long(Presence::Optional, Encoding::Dictionary),
+            in_flight: steady(),
+            outstanding: steady(),
+            peer_window: steady(),
+            acknowledged: steady(),
+            round_trip: Numbers::long(Presence::Optional, Encoding::Differences),
+            smoothed_round_trip: Numbers::long(Presence::Optional, Encoding::Differences),
+            retransmission_timeout: steady(),
+            present: Levels::default(),
         }
-    }
-
-    /// Adds a row.
-    #[inline]
-    pub fn push(&mut self, time: Instant, event: &TcpEvent) {
-        self.origin.push(time);
-        self.flow.push(short(event.flow.0));
-        self.direction.push(direction(event.direction));
-        self.trigger.push(event.trigger as u16);
-        self.congestion_window.push(signed(event.congestion_window));
-        self.slow_start_threshold.push(event.slow_start_threshold.map(signed));
-        self.in_flight.push(signed(event.in_flight));
-        self.outstanding.push(signed(event.outstanding));
-        self.peer_window.push(signed(event.peer_window));
-        self.acknowledged.push(event.acknowledged);
-        self.round_trip.push(event.round_trip.map(nanos));
-        self.smoothed_round_trip.push(event.smoothed_round_trip.map(nanos));
-        self.retransmission_timeout.push(nanos(event.retransmission_timeout));
     }
 }
 
 impl Rows for TcpRows {
+    type Event = TcpEvent;
+
+    fn add(&mut self, rows: &[Row<TcpEvent>]) {
+        self.origin.add(rows);
+        let events = || rows.iter().map(|row| &row.event);
+        self.flow.add(events().map(|event| short(event.flow.0)));
+        self.direction.add(events().map(|event| direction(event.direction)));
+        self.trigger.add(events().map(|event| event.trigger as u16));
+        self.congestion_window.add(events().map(|event| signed(event.congestion_window)));
+        self.in_flight.add(events().map(|event| signed(event.in_flight)));
+        self.outstanding.add(events().map(|event| signed(event.outstanding)));
+        self.peer_window.add(events().map(|event| signed(event.peer_window)));
+        self.acknowledged.add(events().map(|event| event.acknowledged));
+        self.retransmission_timeout.add(events().map(|event| nanos(event.retransmission_timeout)));
+        let mut optional = |column: &mut Numbers, value: fn(&TcpEvent) -> Option<i64>| {
+            self.present.set(events().map(|event| value(event).is_some()));
+            column.add_some(&self.present, events().filter_map(value));
+        };
+        optional(&mut self.slow_start_threshold, |event| event.slow_start_threshold.map(signed));
+        optional(&mut self.round_trip, |event| event.round_trip.map(nanos));
+        optional(&mut self.smoothed_round_trip, |event| event.smoothed_round_trip.map(nanos));
+    }
+
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
         vec![
             ("time", &mut self.origin.time),

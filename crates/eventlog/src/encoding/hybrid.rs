@@ -1,7 +1,7 @@
 //! The encoding of small numbers in runs and packed bits that Parquet uses for dictionary indices and levels
-//! (*RLE/bit-packing hybrid*, `Encodings.md` of the format's specification).
-//!
-//! The `parquet` library has it, but not in its public interface; it hashes each string of a dictionary column instead.
+//! (*RLE/bit-packing hybrid*).
+
+use super::varint;
 
 /// Equal values from which on a run is written instead of packed bits. Packed bits come in groups of as many.
 const GROUP: usize = 8;
@@ -16,7 +16,7 @@ pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
             continue;
         }
         pack(&values[packed..at], width, out);
-        number((run as u64) << 1, out);
+        varint((run as u64) << 1, out);
         out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
         at += run;
         packed = at;
@@ -29,21 +29,17 @@ fn pack(values: &[u16], width: u32, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;
     }
-    number((values.len().div_ceil(GROUP) as u64) << 1 | 1, out);
+    varint((values.len().div_ceil(GROUP) as u64) << 1 | 1, out);
     for group in values.chunks(GROUP) {
         // Eight values of at most 16 bits fill whole bytes: `width` of them.
-        let bits = group.iter().rev().fold(0u128, |bits, value| bits << width | u128::from(*value));
-        out.extend_from_slice(&bits.to_le_bytes()[..width as usize]);
+        if width <= 8 {
+            let bits = group.iter().rev().fold(0u64, |bits, value| bits << width | u64::from(*value));
+            out.extend_from_slice(&bits.to_le_bytes()[..width as usize]);
+        } else {
+            let bits = group.iter().rev().fold(0u128, |bits, value| bits << width | u128::from(*value));
+            out.extend_from_slice(&bits.to_le_bytes()[..width as usize]);
+        }
     }
-}
-
-/// Appends a number, seven bits a byte, the lowest first.
-fn number(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 #[cfg(test)]

@@ -1,0 +1,115 @@
+//! The encoding of numbers as differences from one to the next (`DELTA_BINARY_PACKED`): small where they rise steadily
+//! or stay as they are.
+
+use super::varint;
+
+/// Differences for which one least difference is written.
+const BLOCK: usize = 128;
+/// Differences that are packed with the same number of bits.
+const MINIBLOCK: usize = 32;
+
+/// Appends `values`.
+pub fn encode(values: &[i64], out: &mut Vec<u8>) {
+    varint(BLOCK as u64, out);
+    varint((BLOCK / MINIBLOCK) as u64, out);
+    varint(values.len() as u64, out);
+    signed(values.first().copied().unwrap_or(0), out);
+    let mut differences = [0; BLOCK];
+    let mut at = 1;
+    while at < values.len() {
+        let count = BLOCK.min(values.len() - at);
+        let pairs = values[at - 1..].iter().zip(&values[at..]);
+        for (difference, (before, value)) in differences.iter_mut().zip(pairs) {
+            *difference = value.wrapping_sub(*before);
+        }
+        block(&mut differences, count, out);
+        at += count;
+    }
+}
+
+/// Appends the first `count` differences, each as what it is above the least of them.
+fn block(differences: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
+    let least = differences[..count].iter().copied().min().unwrap_or(0);
+    signed(least, out);
+    // What there is no difference for is filled up with zeros.
+    differences[count..].fill(least);
+    let widths = out.len();
+    out.extend_from_slice(&[0; BLOCK / MINIBLOCK]);
+    for (index, miniblock) in differences.chunks(MINIBLOCK).enumerate() {
+        let all = miniblock.iter().fold(0, |all, difference| all | difference.wrapping_sub(least) as u64);
+        let width = u64::BITS - all.leading_zeros();
+        out[widths + index] = width as u8;
+        if width > 0 {
+            pack(miniblock, least, width, out);
+        }
+    }
+}
+
+/// Appends what each of the differences of a miniblock is above `least`, in `width` bits, the first in the lowest.
+fn pack(differences: &[i64], least: i64, width: u32, out: &mut Vec<u8>) {
+    let mut bytes = [0; MINIBLOCK * size_of::<u64>()];
+    let (mut words, mut filled) = (0, 0);
+    let mut word = 0u64;
+    for difference in differences {
+        let value = difference.wrapping_sub(least) as u64;
+        word |= value << filled;
+        filled += width;
+        if filled >= u64::BITS {
+            bytes[words * 8..words * 8 + 8].copy_from_slice(&word.to_le_bytes());
+            words += 1;
+            filled -= u64::BITS;
+            // The upper bits of the value, for which there was no room: none, if it filled the word.
+            word = value.checked_shr(width - filled).unwrap_or(0);
+        }
+    }
+    if filled > 0 {
+        bytes[words * 8..words * 8 + 8].copy_from_slice(&word.to_le_bytes());
+    }
+    out.extend_from_slice(&bytes[..MINIBLOCK / 8 * width as usize]);
+}
+
+/// Appends a number so that small ones of either sign are short (*zigzag*).
+fn signed(value: i64, out: &mut Vec<u8>) {
+    varint((value << 1 ^ value >> (i64::BITS - 1)) as u64, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(values: &[i64]) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(values, &mut out);
+        out
+    }
+
+    /// The header: 128 differences a block, in 4 miniblocks; the count; the first value, zigzag.
+    #[test]
+    fn the_first_value_needs_no_block() {
+        assert_eq!(encoded(&[]), [0x80, 1, 4, 0, 0]);
+        assert_eq!(encoded(&[-3]), [0x80, 1, 4, 1, 5]);
+    }
+
+    /// The examples of the specification, but for its block size of 8.
+    #[test]
+    fn the_examples_of_the_specification() {
+        // Differences of 1, each 0 above the least: no bits.
+        assert_eq!(encoded(&[1, 2, 3, 4, 5]), [0x80, 1, 4, 5, 2, 2, 0, 0, 0, 0]);
+        // Differences -2 -2 -2 1 2 3 3 with the least -2: 0 0 0 3 4 5 5 in three bits, filled up to 32 of them.
+        let mut expected = vec![0x80, 1, 4, 8, 14, 3, 3, 0, 0, 0];
+        expected.extend([0b0000_0000, 0b1100_0110, 0b0001_0110, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        expected[10..13].copy_from_slice(&(3u32 << 9 | 4 << 12 | 5 << 15 | 5 << 18).to_le_bytes()[..3]);
+        assert_eq!(encoded(&[7, 5, 3, 1, 2, 4, 7, 10]), expected);
+    }
+
+    #[test]
+    fn extremes_take_all_bits() {
+        let out = encoded(&[0, i64::MAX, i64::MIN, 0]);
+        // The differences are 2^63 - 1, 1 and -2^63 (modulo 2^64), so that the least is the last.
+        assert_eq!(out[5..15], [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1]);
+        assert_eq!(out[15..19], [64, 0, 0, 0]);
+        assert_eq!(out[19..27], u64::MAX.to_le_bytes());
+        assert_eq!(out[27..35], (1u64 << 63 | 1).to_le_bytes());
+        assert_eq!(out.len(), 19 + 32 * 8);
+    }
+}
