@@ -15,7 +15,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 import airpath
-from airpath import report
+from airpath import report, theme
 from airpath.quantities import rate, seconds
 from airpath.report import metrics
 from support import DOWNLOAD, ROOT, Command
@@ -314,19 +314,54 @@ def test_a_study_that_was_run_says_which_rows_agree(tmp_path: Path) -> None:
     assert page.words.count("✓ yes") == agree
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_browser_draws_every_figure(
-    theme: str, two: Page, results: list[airpath.Result], tmp_path: Path, need: Callable[[str], str]
-) -> None:
-    path = report.write(results, tmp_path / "report.html")
+@pytest.fixture
+def browse(tmp_path: Path, need: Callable[[str], str]) -> Callable[..., str]:
+    """Open a page in a browser, and return the document as it then is."""
     quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
     command = [need("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", *quiet]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=20000", "--dump-dom"]
-    url = f"{path.as_uri()}?theme={theme}"
-    done = subprocess.run([*command, url], capture_output=True, text=True, timeout=120, check=True)
-    assert 'data-drawn="all"' in done.stdout
-    assert done.stdout.count('class="main-svg"') >= len(two.all("figure"))
-    assert f'data-theme="{theme}"' in done.stdout
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000", "--dump-dom"]
+
+    def document(page: Path, query: str = "") -> str:
+        url = page.as_uri() + query
+        return subprocess.run([*command, url], capture_output=True, text=True, timeout=120, check=True).stdout
+
+    return document
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_a_browser_draws_every_figure(
+    colours: str, two: Page, results: list[airpath.Result], tmp_path: Path, browse: Callable[..., str]
+) -> None:
+    seen = browse(report.write(results, tmp_path / "report.html"), f"?theme={colours}")
+    assert 'data-drawn="all"' in seen
+    assert f'data-theme="{colours}"' in seen
+    assert seen.count('class="main-svg"') >= len(two.all("figure"))
+
+
+# Zooms one figure, moves another with a key, changes the colours, and notes what all figures then show.
+_USE = """<script>(async () => {
+  const until = async (done) => { while (!done()) await new Promise((wake) => setTimeout(wake, 50)); };
+  await until(() => document.documentElement.dataset.drawn === "all");
+  const plots = [...document.querySelectorAll("figure[data-time] .plot")];
+  const ranges = () => new Set(plots.map((plot) => plot.layout.xaxis.range.map((end) => end.toFixed(3)).join("-")));
+  const noted = [];
+  const note = async (wanted) => { await until(() => ranges().has(wanted) && ranges().size === 1); noted.push(wanted); };
+  await Plotly.relayout(plots[1], { "xaxis.range[0]": 1, "xaxis.range[1]": 2 });
+  await note("1.000-2.000");
+  plots[2].dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+  await note("1.200-2.200");
+  document.querySelector('input[value="dark"]').click();
+  await until(() => plots.every((plot) => plot.layout.template.layout.paper_bgcolor === "DARK"));
+  await note("1.200-2.200");
+  document.body.dataset.noted = noted.join(" ");
+})();</script></body>"""
+
+
+def test_time_axes_move_together(results: list[airpath.Result], tmp_path: Path, browse: Callable[..., str]) -> None:
+    page = report.write(results, tmp_path / "report.html")
+    html = page.read_text(encoding="utf-8").replace("</body>", _USE.replace("DARK", theme.PAGE.dark))
+    page.write_text(html, encoding="utf-8")
+    assert 'data-noted="1.000-2.000 1.200-2.200 1.200-2.200"' in browse(page)
 
 
 def test_the_picture_of_the_readme_is_made_by_a_command() -> None:

@@ -9,7 +9,7 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import NothingToDrawError, drawn
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.thin import scatter
+from airpath.plot.traces import scatter
 from airpath.plot.units import bytes_unit, rate_unit, seconds_unit
 from airpath.plot.values import average, largest, numbers
 from airpath.result import Result

@@ -8,7 +8,7 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import Drawn, NothingToDrawError, drawn
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.thin import scatter
+from airpath.plot.traces import scatter
 from airpath.plot.values import numbers
 from airpath.result import Result
 

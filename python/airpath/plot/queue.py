@@ -9,7 +9,8 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import Drawn, NothingToDrawError, drawn
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.thin import BINS, Thinner, scatter
+from airpath.plot.thin import BINS, Thinner
+from airpath.plot.traces import scatter
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import numbers
 from airpath.quantities import size

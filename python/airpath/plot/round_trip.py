@@ -8,7 +8,8 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import TRANSFERS, Drawn, Line, NothingToDrawError, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.thin import BINS, Thinner, changes, scatter
+from airpath.plot.thin import BINS, Thinner, changes
+from airpath.plot.traces import scatter
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import largest, numbers, smallest
 from airpath.result import Result

@@ -1,15 +1,11 @@
 """Fewer points with the same look: of each bin of time the first, last, lowest and highest stay."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import plotly.graph_objects as go
 import polars as pl
 
 BINS = 1000
 """Bins of time across a figure, about a pixel each."""
-_WEBGL_FROM = 20_000
 
 
 @dataclass
@@ -68,10 +64,3 @@ def changes(frame: pl.DataFrame, y: str) -> pl.DataFrame:
     """Return the rows where `y` changes, and the last: all that a stepped line needs."""
     changed = pl.col(y).ne_missing(pl.col(y).shift()) | (pl.int_range(pl.len()) == pl.len() - 1)
     return frame.filter(changed | (pl.int_range(pl.len()) == 0))
-
-
-def scatter(x: Sequence[Any], y: Sequence[Any], **style: Any) -> go.Scatter | go.Scattergl:
-    """Return a line or points, drawn by the graphics card where there are very many."""
-    if len(x) > _WEBGL_FROM:
-        return go.Scattergl(x=x, y=y, **style)
-    return go.Scatter(x=x, y=y, **style)

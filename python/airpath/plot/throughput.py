@@ -9,7 +9,7 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import Drawn, Line, NothingToDrawError, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.thin import scatter
+from airpath.plot.traces import scatter
 from airpath.plot.units import rate_unit
 from airpath.plot.values import largest, numbers
 from airpath.result import Result

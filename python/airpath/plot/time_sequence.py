@@ -9,7 +9,8 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import Line, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.thin import BINS, Thinner, changes, scatter
+from airpath.plot.thin import BINS, Thinner
+from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers
 from airpath.result import NotLoggedError, Result
@@ -76,10 +77,9 @@ def _one(
         edge = heard.with_columns(edge=pl.col("acknowledged") + pl.col("peer_window")).filter(pl.col("edge") <= highest)
         if edge.height:
             style = {"color": theme.MUTED.light, "width": 1.2, "dash": "dot"}
-            edge = thinner(changes(edge, "edge"), "edge", "receiver's window")
-            _steps(figure, edge, "edge", scale, "receiver's window", style)
-        acknowledged = thinner(changes(heard, "acknowledged"), "acknowledged", "acknowledged")
-        _steps(figure, acknowledged, "acknowledged", scale, "acknowledged", {"color": back.light, "width": 1.6})
+            steps(figure, edge, "edge", scale, "receiver's window", style, thinner)
+        style = {"color": back.light, "width": 1.6}
+        steps(figure, heard, "acknowledged", scale, "acknowledged", style, thinner)
     first = thinner(data.filter(~pl.col("retransmission")), "end", "sent")
     _marks(figure, first, scale, "sent", {"symbol": "circle", "size": 4, "color": hue.light})
     again = {"symbol": "x-thin", "size": 8, "line": {"width": 1.8, "color": theme.ALERT.light}}
@@ -93,9 +93,8 @@ def _one(
 
 def _overlaid(figure: go.Figure, line: Line, repeated: pl.DataFrame, scale: float, thinner: Thinner) -> None:
     """Draw one line of several."""
-    acknowledged = thinner(changes(_heard(line), "acknowledged"), "acknowledged", line.label)
     style = {"color": line.colour, "width": 2, "dash": line.dash}
-    _steps(figure, acknowledged, "acknowledged", scale, line.label, style, legendgroup=line.label)
+    steps(figure, _heard(line), "acknowledged", scale, line.label, style, thinner, legendgroup=line.label)
     again = {"symbol": "x-thin", "size": 7, "line": {"width": 1.4, "color": line.colour}}
     _marks(figure, repeated, scale, f"{line.label}, sent again", again, legendgroup=line.label, showlegend=False)
 
@@ -119,14 +118,6 @@ def _heard(line: Line) -> pl.DataFrame:
     """Return what the sender knew of the receiver."""
     states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
     return states.select("t", "acknowledged", "peer_window").collect().sort("t", maintain_order=True)
-
-
-def _steps(
-    figure: go.Figure, frame: pl.DataFrame, y: str, scale: float, name: str, style: dict[str, Any], **more: Any
-) -> None:
-    line = style | {"shape": "hv"}
-    x, values = numbers(frame["t"]), numbers(frame[y], scale)
-    figure.add_trace(scatter(x, values, mode="lines", name=name, line=line, hovertemplate="%{x} s: %{y}", **more))
 
 
 def _marks(figure: go.Figure, frame: pl.DataFrame, scale: float, name: str, style: dict[str, Any], **more: Any) -> None:

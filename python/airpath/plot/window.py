@@ -9,7 +9,8 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import Line, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.thin import BINS, Thinner, changes, scatter
+from airpath.plot.thin import BINS, Thinner
+from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers, smallest
 from airpath.quantities import size
@@ -59,7 +60,7 @@ def window(
             notes += _one(figure, line, state, scale, highest, thinner)
         else:
             style = {"color": line.colour, "width": 1.8, "dash": line.dash}
-            _steps(figure, state, "congestion_window", scale, line.label, style, thinner, legendgroup=line.label)
+            steps(figure, state, "congestion_window", scale, line.label, style, thinner, legendgroup=line.label)
             _triggers(figure, state, scale, line.colour, legendgroup=line.label, showlegend=False)
     alt = f"Congestion window over time: {'; '.join(map(_words, chosen, states))}."
     read = _READ_ONE if len(chosen) == 1 else _READ_SEVERAL
@@ -73,7 +74,7 @@ def _one(
     """Draw all windows of the only line; return notes."""
     hue = theme.direction(line.direction)
     area = {"fill": "tozeroy", "fillcolor": f"{hue.light}40"}
-    _steps(figure, state, "outstanding", scale, "outstanding", {"color": hue.light, "width": 1}, thinner, **area)
+    steps(figure, state, "outstanding", scale, "outstanding", {"color": hue.light, "width": 1}, thinner, **area)
     notes = []
     for column, name, dash in (
         ("slow_start_threshold", "slow-start threshold", "dash"),
@@ -86,8 +87,8 @@ def _one(
         if lowest > highest * 1.08:
             notes.append(f"The {name} lies above the axis throughout, at {size(lowest)} or more.")
             continue
-        _steps(figure, known, column, scale, name, {"color": theme.MUTED.light, "width": 1.4, "dash": dash}, thinner)
-    _steps(
+        steps(figure, known, column, scale, name, {"color": theme.MUTED.light, "width": 1.4, "dash": dash}, thinner)
+    steps(
         figure,
         state,
         "congestion_window",
@@ -104,22 +105,6 @@ def _states(line: Line) -> pl.DataFrame:
     states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
     columns = ("t", "trigger", "congestion_window", "slow_start_threshold", "peer_window", "outstanding")
     return states.select(columns).collect().sort("t", maintain_order=True)
-
-
-def _steps(
-    figure: go.Figure,
-    state: pl.DataFrame,
-    y: str,
-    scale: float,
-    name: str,
-    style: dict[str, Any],
-    thinner: Thinner,
-    **more: Any,
-) -> None:
-    kept = thinner(changes(state, y), y, name)
-    line = style | {"shape": "hv"}
-    x, values = numbers(kept["t"]), numbers(kept[y], scale)
-    figure.add_trace(scatter(x, values, mode="lines", name=name, line=line, hovertemplate="%{x} s: %{y}", **more))
 
 
 def _triggers(figure: go.Figure, state: pl.DataFrame, scale: float, colour: str, **more: Any) -> None:
