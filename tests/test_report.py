@@ -345,7 +345,10 @@ _USE = """<script>(async () => {
   const plots = [...document.querySelectorAll("figure[data-time] .plot")];
   const ranges = () => new Set(plots.map((plot) => plot.layout.xaxis.range.map((end) => end.toFixed(3)).join("-")));
   const noted = [];
-  const note = async (wanted) => { await until(() => ranges().has(wanted) && ranges().size === 1); noted.push(wanted); };
+  const note = async (wanted) => {
+    await until(() => ranges().size === 1 && ranges().has(wanted));
+    noted.push(wanted);
+  };
   await Plotly.relayout(plots[1], { "xaxis.range[0]": 1, "xaxis.range[1]": 2 });
   await note("1.000-2.000");
   plots[2].dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));

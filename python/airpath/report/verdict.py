@@ -34,8 +34,9 @@ def _of_one(result: Result) -> list[str]:
         what = f"{flow['name']}: {size(flow['delivered_bytes'])}"
         if flow["duration_s"] is not None:
             return [f"{what} in {seconds(flow['duration_s'])}, {rate(flow['throughput_bps'])}."]
-        why = f" ({flow['cause']})" if flow["cause"] else ""
-        return [f"{what} of {size(flow['bytes'])} arrived before the flow was {flow['outcome']}{why}."]
+        if flow["outcome"] == "aborted":
+            return [f"{what} of {size(flow['bytes'])} arrived before the flow was aborted: {flow['cause']}."]
+        return [f"{what} of {size(flow['bytes'])} had arrived when the run ended."]
     done = f"{finished.height:,} of {flows.height:,} transfers finished"
     if finished.height == 0:
         arrived = size(fmean(flows.group_by("repetition").agg(pl.col("delivered_bytes").sum())["delivered_bytes"]))
@@ -56,7 +57,9 @@ def _of_probes(result: Result) -> list[str]:
     sent, received = int(probes["sent"].sum()), int(probes["received"].sum())
     means = probes["delay_mean_s"].drop_nulls().to_list()
     delay = f", {seconds(fmean(means))} on the mean" if means else ""
-    return [f"{received:,} of {sent:,} pings and datagrams arrived{delay}."]
+    kinds = probes["kind"].unique().to_list()
+    what = "pings came back" if kinds == ["ping"] else "datagrams arrived" if "ping" not in kinds else "probes arrived"
+    return [f"{received:,} of {sent:,} {what}{delay}."]
 
 
 def _ranking(runs: Sequence[Drawn]) -> str:
