@@ -64,7 +64,7 @@ def cases(ours: Callable[..., list[str]], peers: Path, ns3: Path, slow: bool) ->
             "flow.count": count,
             "fixed.rate": f"{mbps} Mbit/s",
             "fixed.queue.packets": queue,
-            "tcp.congestion_control": "cubic" if cc == "cubic" else "new-reno",
+            "tcp.congestion.algorithm": "cubic" if cc == "cubic" else "new-reno",
         }
         programs = [
             Program("airpath", ours("flows.toml", sets=sets)),
@@ -90,7 +90,7 @@ def cases(ours: Callable[..., list[str]], peers: Path, ns3: Path, slow: bool) ->
         flows(10, 100, "sack", slow),
         flows(100, 100, "sack", slow),
         flows(1000, 100, "sack", slow),
-        Case("16 MB over HS-DSCH 384, 10 % of TTIs in error", [Program("airpath", ours("hs-dsch.toml"))]),
+        Case("16 MB over HS-DSCH 384, 1 % of TTIs in error", [Program("airpath", ours("hs-dsch.toml"))]),
         Case("the same with 1,000 idle users more", [Program("airpath", ours("hs-dsch-idle.toml"))]),
         Case("cell of 50 users, full buffers, 100 s", [Program("airpath", ours("cell-50.toml"))]),
     ]
