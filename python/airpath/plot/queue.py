@@ -49,12 +49,12 @@ def queue(results: Result | Sequence[Result], *, repetition: int | None = None, 
     scale, unit = bytes_unit(fullest)
     figure = blank(260, y_title=f"backlog ({unit})", span=max(run.span for run in runs))
     figure.update_yaxes(rangemode="tozero")
-    users = {each["user"] for _, each in queues}
+    users = {each["user"] for _, each in queues} - {-1}
     words = []
     for number, (run, each) in enumerate(queues):
         name = _name(run, each, of_user=len(users) > 1, of_run=len(runs) > 1)
         index = run.index if len(runs) > 1 else number
-        by_direction = len(runs) == 1 and len(users) == 1
+        by_direction = len(runs) == 1 and len(users) <= 1
         colour = theme.direction(each["direction"]) if by_direction else theme.series(index)
         rows = thinner(_backlog(run, each), "backlog_bytes", name)
         style = {"color": colour.light, "width": 1.4, "dash": theme.dash(index)}

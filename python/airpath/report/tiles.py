@@ -7,7 +7,7 @@ from statistics import fmean
 import polars as pl
 
 from airpath.plot.selection import Drawn
-from airpath.quantities import count, rate, seconds
+from airpath.quantities import rate, seconds
 from airpath.report import metrics
 from airpath.report.metrics import Metric
 from airpath.result import NotLoggedError, Result
@@ -104,7 +104,9 @@ def _loss(result: Result) -> Reading | None:
     if flows.height:
         again, timeouts = int(flows["retransmitted_packets"].sum()), int(flows["timeouts"].sum())
         of_data = metrics.share(again / max(int(flows["data_packets"].sum()), 1))
-        said = _joined(said, f"{again:,} segments sent again ({of_data})", f"{count(timeouts)} time-outs")
+        said = _joined(
+            said, f"{again:,} segments sent again ({of_data})", f"{timeouts:,} time-out{'' if timeouts == 1 else 's'}"
+        )
     return Reading(metrics.share(lost / packets), said)
 
 
