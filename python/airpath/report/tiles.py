@@ -104,9 +104,8 @@ def _loss(result: Result) -> Reading | None:
     if flows.height:
         again, timeouts = int(flows["retransmitted_packets"].sum()), int(flows["timeouts"].sum())
         of_data = metrics.share(again / max(int(flows["data_packets"].sum()), 1))
-        said = _joined(
-            said, f"{again:,} segments sent again ({of_data})", f"{timeouts:,} time-out{'' if timeouts == 1 else 's'}"
-        )
+        waits = "1 time-out" if timeouts == 1 else f"{timeouts:,} time-outs"
+        said = _joined(said, f"{again:,} segments sent again ({of_data})", waits)
     return Reading(metrics.share(lost / packets), said)
 
 
