@@ -17,7 +17,7 @@ pub const ROWS_PER_BATCH: usize = 1 << 11;
 const _: () = assert!(ROWS_PER_PART.is_multiple_of(ROWS_PER_BATCH));
 
 /// Full batches that wait for the writer, at most: what evens out a short pause of the disk. A quarter of a megabyte each.
-pub const BATCHES_AHEAD: usize = 8;
+pub const BATCHES_AHEAD: usize = 4;
 
 /// An event, when and where it was.
 #[derive(Clone, Copy, Debug)]

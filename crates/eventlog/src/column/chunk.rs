@@ -95,7 +95,9 @@ impl Chunk {
         let mut encodings = vec![Encoding::RLE];
         let has_dictionary = dictionary.is_some();
         let mut data_offset = None;
-        let mut chunk = TrackedWrite::new(Vec::new());
+        // With room for their headers, and for a dictionary, unless it is large.
+        let length: usize = self.pages.iter().map(|page| page.buffer().len() + 64).sum();
+        let mut chunk = TrackedWrite::new(Vec::with_capacity(length + 1024));
         let mut writer = SerializedPageWriter::new(&mut chunk);
         for page in dictionary.into_iter().chain(self.pages.drain(..)) {
             if !encodings.contains(&page.encoding()) {

@@ -29,9 +29,11 @@ pub fn encode(values: &[i64], out: &mut Vec<u8>) {
 
 /// Appends the first `count` differences, each as what it is above the least of them.
 fn block(differences: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
-    let least = differences[..count].iter().copied().min().unwrap_or(0);
+    // What there is no difference for does not lower the least one, and is filled up with zeros.
+    let first = differences[0];
+    differences[count..].fill(first);
+    let least = least(differences);
     signed(least, out);
-    // What there is no difference for is filled up with zeros.
     differences[count..].fill(least);
     let widths = out.len();
     out.extend_from_slice(&[0; BLOCK / MINIBLOCK]);
@@ -43,6 +45,17 @@ fn block(differences: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
             pack(miniblock, least, width, out);
         }
     }
+}
+
+/// The least difference: of each of four columns first, which do not wait for each other.
+fn least(differences: &[i64; BLOCK]) -> i64 {
+    let mut columns = [i64::MAX; 4];
+    for row in differences.chunks_exact(4) {
+        for (least, difference) in columns.iter_mut().zip(row) {
+            *least = (*least).min(*difference);
+        }
+    }
+    columns.into_iter().fold(i64::MAX, i64::min)
 }
 
 /// Appends what each of the differences of a miniblock is above `least`, in `width` bits, the first in the lowest.

@@ -31,14 +31,17 @@ fn pack(values: &[u16], width: u32, out: &mut Vec<u8>) {
     }
     varint((values.len().div_ceil(GROUP) as u64) << 1 | 1, out);
     for group in values.chunks(GROUP) {
-        // Eight values of at most 16 bits fill whole bytes: `width` of them.
+        // Eight values of at most 16 bits fill whole bytes: `width` of them. All bytes of the number are appended and
+        // the others taken back, because a length that is known beforehand needs no call to copy.
+        let end = out.len() + width as usize;
         if width <= 8 {
             let bits = group.iter().rev().fold(0u64, |bits, value| bits << width | u64::from(*value));
-            out.extend_from_slice(&bits.to_le_bytes()[..width as usize]);
+            out.extend_from_slice(&bits.to_le_bytes());
         } else {
             let bits = group.iter().rev().fold(0u128, |bits, value| bits << width | u128::from(*value));
-            out.extend_from_slice(&bits.to_le_bytes()[..width as usize]);
+            out.extend_from_slice(&bits.to_le_bytes());
         }
+        out.truncate(end);
     }
 }
 
