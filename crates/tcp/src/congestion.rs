@@ -1,0 +1,157 @@
+//! Congestion control: how large the congestion window is.
+//!
+//! Recovery, that is which segments are sent again and when, is not its business. A controller is told what was
+//! acknowledged and what was lost, and answers with a window. One of your own goes in by
+//! [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
+
+mod cubic;
+mod fixed;
+mod hystart;
+mod new_reno;
+
+use std::fmt;
+
+use airpath_core::{Bitrate, Instant, Span};
+
+use crate::config::{Algorithm, Config};
+
+pub use cubic::Cubic;
+pub use fixed::Fixed;
+pub use new_reno::NewReno;
+
+/// What an acknowledgement of new data means for the window. Not given during a fast recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct Acknowledged {
+    /// When it came.
+    pub now: Instant,
+    /// Bytes that it acknowledges cumulatively.
+    pub bytes: u64,
+    /// The round trip that it measured.
+    pub round_trip: Option<Span>,
+    /// Smoothed round trip.
+    pub smoothed_round_trip: Option<Span>,
+    /// The oldest byte that is not acknowledged, counted from the SYN.
+    pub acknowledged: u64,
+    /// One past the newest byte sent, counted from the SYN.
+    pub sent: u64,
+    /// Whether the congestion window was what limited the sender; the window should not grow otherwise.
+    pub limited: bool,
+}
+
+/// A signal of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Losses that acknowledgements told of: a fast recovery begins.
+    Loss,
+    /// The retransmission timer went off: the window falls to one segment.
+    Timeout,
+    /// Marks that the receiver echoed (RFC 3168 §6.1.2).
+    Mark,
+}
+
+/// When and with how much outstanding congestion was noticed.
+#[derive(Clone, Copy, Debug)]
+pub struct Congested {
+    /// When.
+    pub now: Instant,
+    /// The signal.
+    pub signal: Signal,
+    /// Whether the same episode, a recovery that is not over, has shrunk the window before: a slow-start threshold that
+    /// was set then stays.
+    pub again: bool,
+    /// Bytes outstanding.
+    pub flight_size: u64,
+    /// What bounds the window besides congestion.
+    pub window_limit: u64,
+}
+
+/// An algorithm that says how large the congestion window is, in bytes.
+pub trait CongestionControl: fmt::Debug + Send {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// New data was acknowledged, outside of a fast recovery.
+    fn on_ack(&mut self, ack: &Acknowledged);
+
+    /// Congestion was noticed. Before the first of an episode the state is to be kept for [`Self::undo`].
+    fn on_congestion(&mut self, congested: &Congested);
+
+    /// The last episode was none: go back to the state before it.
+    fn undo(&mut self, now: Instant);
+
+    /// Nothing was sent for a retransmission time-out: the window must not be larger than `restart` (RFC 5681 §4.1).
+    fn on_idle(&mut self, now: Instant, restart: u64);
+
+    /// The congestion window.
+    fn congestion_window(&self) -> u64;
+
+    /// The slow-start threshold; `None` while it is unlimited.
+    fn slow_start_threshold(&self) -> Option<u64>;
+
+    /// The rate at which to send, if the algorithm has one. By default the connection derives it from the window, where
+    /// pacing is on.
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        None
+    }
+}
+
+/// The controllers of this crate without a table of functions, and a user's with one.
+#[derive(Debug)]
+pub enum Controller {
+    NewReno(NewReno),
+    Cubic(Box<Cubic>),
+    Fixed(Fixed),
+    Custom(Box<dyn CongestionControl>),
+}
+
+impl Controller {
+    /// As configured, for segments of `size` payload bytes.
+    pub fn new(config: &Config, size: u32) -> Self {
+        match config.congestion.algorithm {
+            Algorithm::NewReno => Self::NewReno(NewReno::new(config, size)),
+            Algorithm::Cubic => Self::Cubic(Box::new(Cubic::new(config, size))),
+            Algorithm::Fixed => Self::Fixed(Fixed::new(config.congestion.fixed_window, size)),
+        }
+    }
+}
+
+macro_rules! each {
+    ($self:expr, $controller:ident => $call:expr) => {
+        match $self {
+            Controller::NewReno($controller) => $call,
+            Controller::Cubic($controller) => $call,
+            Controller::Fixed($controller) => $call,
+            Controller::Custom($controller) => $call,
+        }
+    };
+}
+
+impl CongestionControl for Controller {
+    fn name(&self) -> &'static str {
+        each!(self, controller => controller.name())
+    }
+    #[inline]
+    fn on_ack(&mut self, ack: &Acknowledged) {
+        each!(self, controller => controller.on_ack(ack));
+    }
+    fn on_congestion(&mut self, congested: &Congested) {
+        each!(self, controller => controller.on_congestion(congested));
+    }
+    fn undo(&mut self, now: Instant) {
+        each!(self, controller => controller.undo(now));
+    }
+    fn on_idle(&mut self, now: Instant, restart: u64) {
+        each!(self, controller => controller.on_idle(now, restart));
+    }
+    #[inline]
+    fn congestion_window(&self) -> u64 {
+        each!(self, controller => controller.congestion_window())
+    }
+    #[inline]
+    fn slow_start_threshold(&self) -> Option<u64> {
+        each!(self, controller => controller.slow_start_threshold())
+    }
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        each!(self, controller => controller.pacing_rate())
+    }
+}

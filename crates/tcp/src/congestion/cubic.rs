@@ -1,0 +1,213 @@
+//! CUBIC (RFC 9438).
+//!
+//! The window after a reduction is a cubic function of time: fast back to near the window at which the last loss came,
+//! flat around it, then ever faster. Windows are in segments and times in seconds here, as in the RFC.
+
+use airpath_core::{Instant, Span};
+
+use super::hystart::HyStart;
+use super::{Acknowledged, Congested, CongestionControl, Signal};
+use crate::config::{Config, Counting, Halving};
+
+/// Segments per cubed second (RFC 9438 §5.1).
+const C: f64 = 0.4;
+/// To what part the window is reduced (RFC 9438 §4.6).
+const BETA: f64 = 0.7;
+/// How much NewReno would have to grow a round trip to match that reduction (RFC 9438 §4.3).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// CUBIC.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    segment_size: u32,
+    counting: Counting,
+    slow_start_limit: u64,
+    halving: Halving,
+    fast_convergence: bool,
+    reno_friendly: bool,
+    hystart: Option<HyStart>,
+    state: CubicState,
+    before: Option<CubicState>,
+}
+
+/// What moves, and is brought back by an undo.
+#[derive(Clone, Copy, Debug)]
+struct CubicState {
+    /// The congestion window, in segments.
+    window: f64,
+    /// In segments; infinite while unlimited.
+    threshold: f64,
+    /// The window before the last reduction.
+    prior: f64,
+    /// The same, or less by fast convergence: where the next curve is flat (`W_max`).
+    peak: f64,
+    epoch: Option<Epoch>,
+}
+
+/// A time of congestion avoidance that nothing interrupts.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Instant,
+    /// Where the curve is flat.
+    peak: f64,
+    /// Seconds from the start until there.
+    time_to_peak: f64,
+    /// What NewReno would have.
+    reno: f64,
+}
+
+impl Cubic {
+    /// As configured, for segments of `size` payload bytes.
+    pub fn new(config: &Config, size: u32) -> Self {
+        let segments = |bytes: u64| if bytes == u64::MAX { f64::INFINITY } else { bytes as f64 / f64::from(size) };
+        let congestion = &config.congestion;
+        Self {
+            segment_size: size,
+            counting: congestion.counting,
+            slow_start_limit: congestion.slow_start_limit.bytes(size),
+            halving: congestion.halving,
+            fast_convergence: congestion.fast_convergence,
+            reno_friendly: congestion.reno_friendly,
+            hystart: congestion.hystart.then(HyStart::new),
+            state: CubicState {
+                window: segments(config.initial_window.bytes(size)),
+                threshold: segments(config.initial_slow_start_threshold.bytes(size)),
+                prior: 0.0,
+                peak: 0.0,
+                epoch: None,
+            },
+            before: None,
+        }
+    }
+
+    fn slow_start(&mut self, ack: &Acknowledged) {
+        let growth = match self.counting {
+            Counting::Bytes => ack.bytes.min(self.slow_start_limit) as f64 / f64::from(self.segment_size),
+            Counting::Acknowledgements => 1.0,
+        };
+        match &mut self.hystart {
+            None => self.state.window += growth,
+            Some(hystart) => {
+                self.state.window += growth / hystart.on_ack(ack) as f64;
+                if hystart.is_over() {
+                    self.state.threshold = self.state.window;
+                }
+            }
+        }
+    }
+
+    fn avoidance(&mut self, ack: &Acknowledged) {
+        let state = &mut self.state;
+        let acknowledged = match self.counting {
+            Counting::Bytes => ack.bytes as f64 / f64::from(self.segment_size),
+            Counting::Acknowledgements => 1.0,
+        };
+        let epoch = state.epoch.get_or_insert_with(|| Epoch::begin(ack.now, state.window, state.peak));
+        let elapsed = ack.now.since(epoch.start).as_secs_f64();
+        if self.reno_friendly {
+            // RFC 9438 §4.3: once back at the window before the reduction, as fast as NewReno itself.
+            let alpha = if epoch.reno >= state.prior { 1.0 } else { ALPHA };
+            epoch.reno += alpha * acknowledged / state.window;
+            if epoch.window_at(elapsed) < epoch.reno {
+                state.window = state.window.max(epoch.reno);
+                return;
+            }
+        }
+        // RFC 9438 §4.2: towards where the curve will be in a round trip, by at most half the window in one.
+        let round_trip = ack.smoothed_round_trip.map_or(0.0, Span::as_secs_f64);
+        let target = epoch.window_at(elapsed + round_trip).clamp(state.window, 1.5 * state.window);
+        state.window += (target - state.window) / state.window * acknowledged;
+    }
+}
+
+impl Epoch {
+    /// Congestion avoidance begins with `window` (RFC 9438 §4.2, §4.8).
+    fn begin(start: Instant, window: f64, peak: f64) -> Self {
+        if window < peak {
+            Self { start, peak, time_to_peak: libm::cbrt((peak - window) / C), reno: window }
+        } else {
+            Self { start, peak: window, time_to_peak: 0.0, reno: window }
+        }
+    }
+
+    /// The curve, `elapsed` seconds after the start (RFC 9438 §4.2 equation 1).
+    #[inline]
+    fn window_at(&self, elapsed: f64) -> f64 {
+        let distance = elapsed - self.time_to_peak;
+        C * distance * distance * distance + self.peak
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Acknowledged) {
+        if !ack.limited {
+            return;
+        }
+        if self.state.window < self.state.threshold {
+            self.slow_start(ack);
+        } else {
+            self.avoidance(ack);
+        }
+    }
+
+    fn on_congestion(&mut self, congested: &Congested) {
+        if !congested.again {
+            self.before = Some(self.state);
+            let state = &mut self.state;
+            let segments = |bytes: u64| bytes as f64 / f64::from(self.segment_size);
+            let window = state.window.min(segments(congested.window_limit));
+            state.prior = window;
+            // RFC 9438 §4.7.
+            state.peak =
+                if self.fast_convergence && window < state.peak { window * (1.0 + BETA) / 2.0 } else { window };
+            // RFC 9438 §4.6.
+            let reduced = match self.halving {
+                Halving::FlightSize => segments(congested.flight_size),
+                Halving::Window => window,
+            };
+            state.threshold = (reduced * BETA).max(2.0);
+        }
+        match congested.signal {
+            Signal::Loss | Signal::Mark => self.state.window = self.state.threshold,
+            Signal::Timeout => {
+                self.state.window = 1.0;
+                // RFC 9438 §4.8: the next curve begins where slow start ends, at its flat part.
+                self.state.peak = 0.0;
+            }
+        }
+        self.state.epoch = None;
+        if let Some(hystart) = &mut self.hystart {
+            hystart.end();
+        }
+    }
+
+    fn undo(&mut self, _: Instant) {
+        // RFC 9438 §4.9.
+        if let Some(before) = self.before.take() {
+            let window = self.state.window.max(before.window);
+            self.state = CubicState { window, ..before };
+        }
+    }
+
+    fn on_idle(&mut self, _: Instant, restart: u64) {
+        self.state.window = self.state.window.min(restart as f64 / f64::from(self.segment_size));
+        // RFC 9438 §4.2: time without data is not time of congestion avoidance.
+        self.state.epoch = None;
+    }
+
+    #[inline]
+    fn congestion_window(&self) -> u64 {
+        (self.state.window * f64::from(self.segment_size)) as u64
+    }
+
+    #[inline]
+    fn slow_start_threshold(&self) -> Option<u64> {
+        let bytes = self.state.threshold * f64::from(self.segment_size);
+        bytes.is_finite().then_some(bytes as u64)
+    }
+}

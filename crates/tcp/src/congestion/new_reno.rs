@@ -1,0 +1,138 @@
+//! Slow start and congestion avoidance (RFC 5681), the window of NewReno.
+
+use airpath_core::Instant;
+
+use super::hystart::HyStart;
+use super::{Acknowledged, Congested, CongestionControl, Signal};
+use crate::config::{Config, Counting, Halving};
+
+/// Fractions of a byte in the window: congestion avoidance adds less than one at a time.
+const FRACTION: u32 = 12;
+
+/// NewReno.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    segment_size: u64,
+    counting: Counting,
+    slow_start_limit: u64,
+    halving: Halving,
+    whole: bool,
+    /// In 2⁻¹² bytes.
+    window: u64,
+    threshold: u64,
+    hystart: Option<HyStart>,
+    before: Option<Before>,
+}
+
+/// What the window was before the last episode of congestion.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    window: u64,
+    threshold: u64,
+}
+
+impl NewReno {
+    /// As configured, for segments of `size` payload bytes.
+    pub fn new(config: &Config, size: u32) -> Self {
+        let congestion = &config.congestion;
+        Self {
+            segment_size: u64::from(size),
+            counting: congestion.counting,
+            slow_start_limit: congestion.slow_start_limit.bytes(size),
+            halving: congestion.halving,
+            whole: congestion.halve_to_whole_segments,
+            window: config.initial_window.bytes(size) << FRACTION,
+            threshold: config.initial_slow_start_threshold.bytes(size),
+            hystart: congestion.hystart.then(HyStart::new),
+            before: None,
+        }
+    }
+
+    /// What one acknowledgement adds in slow start (RFC 5681 §3.1, RFC 3465 §2.2).
+    fn slow_start(&mut self, ack: &Acknowledged) -> u64 {
+        let growth = match self.counting {
+            Counting::Bytes => ack.bytes.min(self.slow_start_limit),
+            Counting::Acknowledgements => self.segment_size,
+        };
+        match &mut self.hystart {
+            None => growth,
+            Some(hystart) => {
+                let growth = growth / hystart.on_ack(ack);
+                if hystart.is_over() {
+                    self.threshold = self.window >> FRACTION;
+                }
+                growth
+            }
+        }
+    }
+
+    /// What one acknowledgement adds in congestion avoidance, in fractions: a segment for each window's worth (RFC 5681
+    /// §3.1 equation 3; RFC 3465 §2.1).
+    fn avoidance(&self, ack: &Acknowledged) -> u64 {
+        let counted = match self.counting {
+            Counting::Bytes => ack.bytes,
+            Counting::Acknowledgements => self.segment_size,
+        };
+        ((counted * self.segment_size) << (2 * FRACTION)) / self.window
+    }
+}
+
+impl CongestionControl for NewReno {
+    fn name(&self) -> &'static str {
+        "new-reno"
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Acknowledged) {
+        if !ack.limited {
+            return;
+        }
+        if self.window >> FRACTION < self.threshold {
+            self.window += self.slow_start(ack) << FRACTION;
+        } else {
+            self.window += self.avoidance(ack);
+        }
+    }
+
+    fn on_congestion(&mut self, congested: &Congested) {
+        if !congested.again {
+            self.before = Some(Before { window: self.window, threshold: self.threshold });
+            let halved = match self.halving {
+                Halving::FlightSize => congested.flight_size,
+                Halving::Window => (self.window >> FRACTION).min(congested.window_limit),
+            } / 2;
+            let halved = if self.whole { halved - halved % self.segment_size } else { halved };
+            // RFC 5681 §3.1 equation 4.
+            self.threshold = halved.max(2 * self.segment_size);
+        }
+        self.window = match congested.signal {
+            Signal::Loss | Signal::Mark => self.threshold,
+            // The loss window.
+            Signal::Timeout => self.segment_size,
+        } << FRACTION;
+        if let Some(hystart) = &mut self.hystart {
+            hystart.end();
+        }
+    }
+
+    fn undo(&mut self, _: Instant) {
+        if let Some(before) = self.before.take() {
+            self.window = self.window.max(before.window);
+            self.threshold = before.threshold;
+        }
+    }
+
+    fn on_idle(&mut self, _: Instant, restart: u64) {
+        self.window = self.window.min(restart << FRACTION);
+    }
+
+    #[inline]
+    fn congestion_window(&self) -> u64 {
+        self.window >> FRACTION
+    }
+
+    #[inline]
+    fn slow_start_threshold(&self) -> Option<u64> {
+        (self.threshold != u64::MAX).then_some(self.threshold)
+    }
+}

@@ -1,0 +1,70 @@
+//! Ending a connection: orderly, by a reset, or because the peer is gone (RFC 9293 §3.6).
+
+use airpath_core::{Cx, Instant, TcpTrigger};
+
+use super::Connection;
+use crate::sequence::to_wire;
+use crate::state::{Outcome, State};
+use crate::timers::{Timer, after};
+
+impl Connection {
+    /// Ends our stream after what was written; the peer's goes on. A connection that is not open yet is opened first. Without
+    /// a handshake there is nothing to end.
+    pub fn close(&mut self) {
+        if self.sender.is_closing() || !self.config.handshake {
+            return;
+        }
+        self.sender.close();
+        match self.state {
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            _ => {}
+        }
+    }
+
+    /// Gives the connection up: the peer is sent a reset.
+    pub fn abort(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        if self.outcome.is_some() || self.state == State::Closed {
+            return;
+        }
+        let heard_of = !matches!(self.state, State::Listen | State::SynSent | State::TimeWait);
+        if heard_of {
+            self.reset = Some(to_wire(self.id.initial_sequence, self.sender.next));
+        }
+        self.end(now, Outcome::Aborted, cx);
+    }
+
+    /// Moves on when a FIN was received, or ours was acknowledged.
+    #[inline]
+    pub(super) fn advance_state(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        let (sent, received) = (self.sender.is_complete(), self.receiver.is_complete());
+        if !sent && !received {
+            return;
+        }
+        match self.state {
+            State::Established if received => self.state = State::CloseWait,
+            State::FinWait1 if sent && received => self.begin_time_wait(now),
+            State::FinWait1 if sent => self.state = State::FinWait2,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 if received => self.begin_time_wait(now),
+            State::Closing if sent => self.begin_time_wait(now),
+            State::LastAck if sent => self.end(now, Outcome::Closed, cx),
+            _ => {}
+        }
+    }
+
+    /// All is done, but the peer may not know.
+    pub(super) fn begin_time_wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.timers.stop_all();
+        self.timers.set(Timer::TimeWait, after(now, self.config.time_wait));
+    }
+
+    /// The connection is over.
+    pub(super) fn end(&mut self, now: Instant, outcome: Outcome, cx: &mut Cx<'_>) {
+        self.state = State::Closed;
+        self.outcome = Some(outcome);
+        self.timers.stop_all();
+        self.report(now, TcpTrigger::Closed, None, cx);
+    }
+}

@@ -1,0 +1,296 @@
+//! What a connection does with a segment that arrives (RFC 9293 §3.10.7).
+
+use airpath_core::{Cx, Ecn, Instant, Span, TcpTrigger};
+use airpath_wire::tcp::{Flags, TcpHeader};
+
+use super::Connection;
+use crate::receiver::Arrival;
+use crate::segment::Segment;
+use crate::sender::{Acknowledgment, Changes};
+use crate::sequence::{FIRST_BYTE, Sequence, from_wire};
+use crate::state::{Outcome, State};
+use crate::timers::{Timer, after};
+
+/// A segment outside of the window without payload is answered at most this often, so that two ends that disagree do not
+/// answer each other for ever (RFC 5961 §7; the interval is that of Linux).
+const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
+
+impl Connection {
+    /// Takes in a segment from the peer.
+    #[inline]
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment, cx: &mut Cx<'_>) {
+        self.now = now;
+        self.statistics.received_segments += 1;
+        match self.state {
+            State::Closed => {}
+            State::Listen => self.on_segment_in_listen(&segment.header),
+            State::SynSent => self.on_segment_in_syn_sent(now, &segment.header, cx),
+            _ => self.on_segment_in_window(now, segment, cx),
+        }
+    }
+
+    /// RFC 9293 §3.10.7.2.
+    fn on_segment_in_listen(&mut self, header: &TcpHeader) {
+        if header.flags.contains(Flags::RST) {
+            return;
+        }
+        if header.flags.contains(Flags::ACK) {
+            self.reset = Some(header.acknowledgment);
+        } else if header.flags.contains(Flags::SYN) {
+            self.take_syn(header);
+            self.state = State::SynReceived;
+            self.opening.begin();
+        }
+    }
+
+    /// RFC 9293 §3.10.7.3.
+    fn on_segment_in_syn_sent(&mut self, now: Instant, header: &TcpHeader, cx: &mut Cx<'_>) {
+        let answers = header.flags.contains(Flags::ACK);
+        let expected = self.id.initial_sequence.wrapping_add(1);
+        if answers && (header.acknowledgment != expected || self.sender.next == 0) {
+            if !header.flags.contains(Flags::RST) {
+                self.reset = Some(header.acknowledgment);
+            }
+            return;
+        }
+        if header.flags.contains(Flags::RST) {
+            if answers {
+                self.end(now, Outcome::Refused, cx);
+            }
+            return;
+        }
+        if !header.flags.contains(Flags::SYN) {
+            return;
+        }
+        self.take_syn(header);
+        if answers {
+            self.receiver.acks.demand();
+            self.establish(now, cx);
+        } else {
+            // Both ends have opened at the same time: the SYN goes out again, with an acknowledgement.
+            self.state = State::SynReceived;
+            self.opening.repeat();
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4.
+    fn on_segment_in_window(&mut self, now: Instant, segment: &Segment, cx: &mut Cx<'_>) {
+        let header = &segment.header;
+        if header.flags.contains(Flags::SYN) && !self.config.handshake {
+            // The opening segment of a one-way agent says nothing that is not known.
+            self.receiver.acks.demand();
+            return;
+        }
+        let length = segment.length + u32::from(header.flags.contains(Flags::FIN));
+        let Some(sequence) = from_wire(self.receiver.initial, self.receiver.next, header.sequence) else {
+            return self.on_unacceptable(now, header, length);
+        };
+        if !self.is_fresh(now, header, length) {
+            return;
+        }
+        if !self.is_acceptable(sequence, length) {
+            return self.on_unacceptable(now, header, length);
+        }
+        if header.flags.contains(Flags::RST) {
+            return self.on_reset(now, sequence, cx);
+        }
+        if header.flags.contains(Flags::SYN) {
+            // RFC 5961 §4: it may be forged, or the peer has started anew and will answer with a reset.
+            return self.challenge(now);
+        }
+        if !header.flags.contains(Flags::ACK) {
+            return;
+        }
+        self.keep_timestamp(header, sequence);
+        if !self.on_acknowledgment(now, segment, sequence, length, cx) {
+            return;
+        }
+        if length > 0 && self.state.is_synchronised() {
+            self.on_payload(now, segment, sequence, length);
+        }
+        self.advance_state(now, cx);
+    }
+
+    /// Takes in what a segment acknowledges. Says whether to go on with it.
+    #[inline]
+    fn on_acknowledgment(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        sequence: Sequence,
+        length: u32,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let header = &segment.header;
+        let Some(number) = from_wire(self.id.initial_sequence, self.sender.acknowledged, header.acknowledgment) else {
+            return true;
+        };
+        if number > self.sender.next {
+            if self.state == State::SynReceived {
+                self.reset = Some(header.acknowledgment);
+            } else {
+                // RFC 5961 §5: it acknowledges what was never sent.
+                self.challenge(now);
+            }
+            return false;
+        }
+        if !self.opening.is_over() {
+            if number < FIRST_BYTE {
+                return !self.config.handshake;
+            }
+            self.establish(now, cx);
+        }
+        let (_, shift) = self.options.scaling.unwrap_or((0, 0));
+        let acknowledgment = Acknowledgment {
+            number,
+            sequence,
+            window: u64::from(header.window) << shift,
+            blocks: &header.options.sack,
+            initial: self.id.initial_sequence,
+            bare: length == 0,
+            marked: header.flags.contains(Flags::ECE),
+            echo: self.echoed(now, header),
+        };
+        let (sender, mut shared) = self.sending();
+        let changes = sender.on_ack(now, &acknowledgment, &mut shared);
+        self.report_changes(now, changes, cx);
+        true
+    }
+
+    /// Takes in payload and FIN.
+    #[inline]
+    fn on_payload(&mut self, now: Instant, segment: &Segment, sequence: Sequence, length: u32) {
+        if self.sender.marks.enabled {
+            // RFC 3168 §6.1.3: told until the sender says that it has reacted.
+            if segment.header.flags.contains(Flags::CWR) {
+                self.options.echo_marks = false;
+            }
+            if segment.ecn == Ecn::Ce {
+                self.options.echo_marks = true;
+                self.statistics.marked_segments += 1;
+            }
+        }
+        let timeout = self.sender.rtt.timeout(&self.config.retransmission_timeout);
+        let fin = segment.header.flags.contains(Flags::FIN);
+        match self.receiver.on_segment(now, sequence, length, fin, timeout, &self.config) {
+            Arrival::Now => {}
+            Arrival::Duplicate => self.statistics.duplicate_segments += 1,
+            Arrival::After(wait) => {
+                if !self.timers.is_set(Timer::DelayedAck) {
+                    self.timers.set(Timer::DelayedAck, after(now, wait));
+                }
+            }
+        }
+        if let Some((sent, _)) = self.echoed(now, &segment.header) {
+            self.receiver.window.measure(now.since(sent));
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, first check, a little wider for segments without payload: an old acknowledgement that was
+    /// overtaken is no reason to answer.
+    #[inline]
+    fn is_acceptable(&self, sequence: Sequence, length: u32) -> bool {
+        let edge = self.receiver.window.edge().max(self.receiver.next);
+        if length == 0 {
+            return self.receiver.last_ack <= sequence && sequence <= edge;
+        }
+        // The FIN needs no room.
+        self.receiver.next < sequence + u64::from(length) && sequence <= edge
+    }
+
+    /// A segment that is not acceptable is answered with what is expected, except for a reset.
+    fn on_unacceptable(&mut self, now: Instant, header: &TcpHeader, length: u32) {
+        if header.flags.contains(Flags::RST) {
+            return;
+        }
+        if length == 0 {
+            return self.challenge(now);
+        }
+        self.receiver.acks.demand();
+        if self.state == State::SynReceived && header.flags.contains(Flags::SYN) {
+            self.opening.repeat();
+        }
+        if let Some(start) = from_wire(self.receiver.initial, self.receiver.next, header.sequence)
+            && start + u64::from(length) <= self.receiver.next
+        {
+            self.statistics.duplicate_segments += 1;
+            self.receiver.on_old(start, length, &self.config);
+        }
+        if self.state == State::TimeWait {
+            self.begin_time_wait(now);
+        }
+    }
+
+    /// RFC 5961 §3: a reset counts if it has exactly the number that is expected.
+    fn on_reset(&mut self, now: Instant, sequence: Sequence, cx: &mut Cx<'_>) {
+        if sequence == self.receiver.next {
+            let outcome = if self.state == State::TimeWait { Outcome::Closed } else { Outcome::Reset };
+            self.end(now, outcome, cx);
+        } else {
+            self.challenge(now);
+        }
+    }
+
+    /// Answers a segment that makes no sense, but not too often.
+    fn challenge(&mut self, now: Instant) {
+        if now >= self.next_challenge {
+            self.next_challenge = after(now, CHALLENGE_INTERVAL);
+            self.receiver.acks.demand();
+        }
+    }
+
+    /// Protection against wrapped sequence numbers (RFC 7323 §5): whether the timestamp is not older than the last.
+    #[inline]
+    fn is_fresh(&mut self, now: Instant, header: &TcpHeader, length: u32) -> bool {
+        let Some(timestamps) = header.options.timestamps.filter(|_| self.options.timestamps) else {
+            return true;
+        };
+        let stale = timestamps.value.wrapping_sub(self.options.recent).cast_signed() < 0;
+        if !stale || header.flags.contains(Flags::RST) {
+            return true;
+        }
+        if length > 0 {
+            self.on_unacceptable(now, header, length);
+        }
+        false
+    }
+
+    /// RFC 7323 §4.3: the timestamp to echo is that of the segment which the acknowledgement waits for.
+    #[inline]
+    fn keep_timestamp(&mut self, header: &TcpHeader, sequence: Sequence) {
+        if let Some(timestamps) = header.options.timestamps
+            && self.options.timestamps
+            && sequence <= self.receiver.last_ack
+        {
+            self.options.recent = timestamps.value;
+        }
+    }
+
+    /// When the segment was sent that is echoed: the beginning and the end of a tick.
+    #[inline]
+    fn echoed(&self, now: Instant, header: &TcpHeader) -> Option<(Instant, Instant)> {
+        let timestamps = header.options.timestamps.filter(|_| self.options.timestamps)?;
+        let tick = self.config.timestamp_tick.as_nanos();
+        let ticks = now.as_nanos() / tick;
+        let age = u64::from((ticks as u32).wrapping_sub(timestamps.echo));
+        let begin = ticks.checked_sub(age)? * tick;
+        Some((Instant::from_nanos(begin), Instant::from_nanos(begin + tick)))
+    }
+
+    #[inline]
+    fn report_changes(&self, now: Instant, changes: Changes, cx: &mut Cx<'_>) {
+        if !cx.wants(airpath_core::Classes::TCP) {
+            return;
+        }
+        self.report(now, TcpTrigger::Ack, changes.round_trip, cx);
+        let triggers = [
+            (changes.marked, TcpTrigger::CongestionExperienced),
+            (changes.undone, TcpTrigger::Undo),
+            (changes.recovery_began, TcpTrigger::FastRetransmit),
+            (changes.recovery_ended, TcpTrigger::RecoveryEnd),
+        ];
+        for (_, trigger) in triggers.into_iter().filter(|(happened, _)| *happened) {
+            self.report(now, trigger, None, cx);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Opening a connection: the SYN, and what is agreed with it (RFC 9293 §3.5).
+
+use airpath_core::{Cx, Instant, TcpTrigger};
+use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
+
+use super::Connection;
+use crate::config::Config;
+use crate::congestion::CongestionControl;
+use crate::segment::Segment;
+use crate::sequence::FIRST_BYTE;
+use crate::state::{Outcome, State, TimedOut};
+use crate::timers::Timer;
+
+/// The exchange of SYNs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opening {
+    step: Step,
+    attempts: u32,
+    /// When the SYN was sent the first time.
+    first: Instant,
+    /// And the last.
+    last: Instant,
+    /// Whether the peer offered ECN.
+    ecn: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// No SYN is to be sent.
+    Idle,
+    /// One is to be sent now.
+    Due,
+    /// One was sent, and not yet acknowledged.
+    Sent,
+    /// It was acknowledged, or there is none.
+    Done,
+}
+
+/// The largest window without scaling.
+const UNSCALED: u64 = 65_535;
+/// RFC 7323 §2.3.
+const MAX_SHIFT: u8 = 14;
+/// What the timestamps option takes in each segment, padding included (RFC 7323 appendix A).
+pub(super) const TIMESTAMPS_LENGTH: u32 = 12;
+
+impl Opening {
+    pub const fn new() -> Self {
+        Self { step: Step::Idle, attempts: 0, first: Instant::ZERO, last: Instant::ZERO, ecn: false }
+    }
+
+    /// The SYN is to be sent.
+    pub const fn begin(&mut self) {
+        if matches!(self.step, Step::Idle) {
+            self.step = Step::Due;
+        }
+    }
+
+    /// The SYN is to be sent again.
+    pub const fn repeat(&mut self) {
+        if matches!(self.step, Step::Sent) {
+            self.step = Step::Due;
+        }
+    }
+
+    pub const fn is_over(&self) -> bool {
+        matches!(self.step, Step::Done)
+    }
+}
+
+/// The smallest shift with which a window of `maximum` can be told in 16 bits.
+fn shift_for(maximum: u64) -> u8 {
+    let shift = (0..MAX_SHIFT).find(|shift| maximum >> shift <= UNSCALED);
+    shift.unwrap_or(MAX_SHIFT)
+}
+
+impl Connection {
+    /// Both ends know everything from the start.
+    pub(super) fn open_without_handshake(&mut self) {
+        self.state = State::Established;
+        self.receiver.open(self.id.initial_sequence);
+        self.receiver.last_ack = FIRST_BYTE;
+        let shift = shift_for(self.receiver.window.maximum());
+        self.options.scaling = self.config.window_scaling.then_some((shift, shift));
+        self.options.timestamps = self.config.timestamps;
+        // The peer has the same settings.
+        let first_window = self.config.receive_buffer.initial.get().max(u64::from(self.config.maximum_segment_size));
+        self.sender.learn_window(first_window);
+        if self.config.opening_segment {
+            self.sender.next = FIRST_BYTE;
+            self.opening.step = Step::Idle;
+        } else {
+            self.opening.step = Step::Done;
+            let config = &self.config;
+            let size = segment_size(config, config.maximum_segment_size, config.timestamps);
+            self.sender.open(self.now, config, size, config.selective_acknowledgement, config.ecn);
+        }
+    }
+
+    /// The SYN, if it is to be sent now.
+    pub(super) fn poll_opening(&mut self, now: Instant) -> Option<Segment> {
+        // An end without a handshake opens when it has something to say.
+        if self.opening.step == Step::Idle && !self.config.handshake && self.sender.has_written() {
+            self.opening.step = Step::Due;
+        }
+        if self.opening.step != Step::Due {
+            return None;
+        }
+        self.opening.step = Step::Sent;
+        self.opening.attempts += 1;
+        self.opening.last = now;
+        if self.opening.attempts == 1 {
+            self.opening.first = now;
+        }
+        self.sender.next = self.sender.next.max(FIRST_BYTE);
+        self.timers.set(Timer::Retransmission, self.sender.rtt.deadline(now, &self.config.retransmission_timeout));
+        Some(self.syn(now))
+    }
+
+    /// The timer for the SYN went off. Says whether it did.
+    pub(super) fn on_opening_timeout(&mut self, now: Instant, cx: &mut Cx<'_>) -> bool {
+        if self.opening.step != Step::Sent {
+            return false;
+        }
+        let attempts = self.opening.attempts;
+        if attempts > self.config.opening_retries {
+            let after = now.since(self.opening.first);
+            self.end(now, Outcome::TimedOut(TimedOut::Opening { attempts, after }), cx);
+        } else {
+            self.sender.rtt.back_off();
+            self.opening.step = Step::Due;
+            self.statistics.timeouts += 1;
+            self.report(now, TcpTrigger::Timeout, None, cx);
+        }
+        true
+    }
+
+    /// The peer's SYN arrived: takes note of what it offers.
+    pub(super) fn take_syn(&mut self, header: &TcpHeader) {
+        /// What a peer is sent that does not name a size (RFC 9293 §3.7.1).
+        const DEFAULT_SIZE: u16 = 536;
+        let config = &self.config;
+        let offer = &header.options;
+        self.receiver.open(header.sequence);
+        self.options.timestamps = config.timestamps && offer.timestamps.is_some();
+        self.options.recent = offer.timestamps.map_or(0, |timestamps| timestamps.value);
+        let ours = shift_for(self.receiver.window.maximum());
+        self.options.scaling =
+            offer.window_scale.filter(|_| config.window_scaling).map(|theirs| (ours, theirs.min(MAX_SHIFT)));
+        if self.options.scaling.is_none() {
+            self.receiver.window.limit(UNSCALED);
+        }
+        self.sender.selective = config.selective_acknowledgement && offer.sack_permitted;
+        let size = offer.maximum_segment_size.unwrap_or(DEFAULT_SIZE).min(config.maximum_segment_size);
+        self.sender.segment_size = segment_size(config, size, self.options.timestamps);
+        // RFC 3168 §6.1.1: both flags in a SYN, one in its answer.
+        let echo = header.flags.contains(Flags::ECE);
+        let reduced = header.flags.contains(Flags::CWR);
+        self.opening.ecn = config.ecn && echo && reduced != header.flags.contains(Flags::ACK);
+        // The window of a SYN is never scaled (RFC 7323 §2.2).
+        self.sender.learn_window(u64::from(header.window));
+    }
+
+    /// Our SYN was acknowledged: the connection is open.
+    pub(super) fn establish(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        let config = &self.config;
+        self.opening.step = Step::Done;
+        self.timers.stop(Timer::Retransmission);
+        let (size, selective, ecn) = if config.handshake {
+            (self.sender.segment_size, self.sender.selective, self.opening.ecn)
+        } else {
+            let size = segment_size(config, config.maximum_segment_size, config.timestamps);
+            (size, config.selective_acknowledgement, config.ecn)
+        };
+        self.sender.open(now, config, size, selective, ecn);
+        if self.opening.attempts == 1 {
+            self.sender.rtt.measure(self.opening.last, now, &config.retransmission_timeout);
+            if config.handshake {
+                self.statistics.round_trip(now.since(self.opening.last));
+            }
+        } else if self.opening.attempts > 1 {
+            // RFC 5681 §3.1: with a lost SYN, the network is not to be trusted with more than one segment.
+            self.sender.controller.on_idle(now, u64::from(size));
+            self.sender.rtt.fall_back();
+        }
+        if config.handshake {
+            self.state = if self.sender.is_closing() { State::FinWait1 } else { State::Established };
+        }
+        self.report(now, TcpTrigger::Established, None, cx);
+    }
+
+    /// Our SYN, with an acknowledgement if the peer's is here.
+    fn syn(&mut self, now: Instant) -> Segment {
+        let mut segment = super::bare(&self.id);
+        let one_way = !self.config.handshake;
+        let answer = self.receiver.next > 0 && !one_way;
+        let header = &mut segment.header;
+        header.sequence = self.id.initial_sequence;
+        header.flags = Flags::SYN;
+        let window = self.receiver.offer(u32::from(self.config.maximum_segment_size)).min(UNSCALED);
+        header.window = window as u16;
+        // An answer agrees to what was offered.
+        header.options.maximum_segment_size = (!one_way).then_some(self.config.maximum_segment_size);
+        let scaling = if answer { self.options.scaling.is_some() } else { self.config.window_scaling };
+        header.options.window_scale = (scaling && !one_way).then(|| shift_for(self.receiver.window.maximum()));
+        header.options.sack_permitted =
+            !one_way && if answer { self.sender.selective } else { self.config.selective_acknowledgement };
+        let timestamps = if answer { self.options.timestamps } else { self.config.timestamps };
+        header.options.timestamps = (timestamps && !one_way)
+            .then(|| Timestamps { value: self.timestamp(now), echo: if answer { self.options.recent } else { 0 } });
+        if answer {
+            header.flags |= Flags::ACK;
+            if self.opening.ecn {
+                header.flags |= Flags::ECE;
+            }
+            self.receiver.acks.on_sent();
+        } else if self.config.ecn && !one_way {
+            header.flags |= Flags::ECE | Flags::CWR;
+        }
+        self.stamp(segment, -1, window, self.opening.attempts > 1)
+    }
+}
+
+/// Payload of a full segment where the peer takes `size` bytes.
+fn segment_size(config: &Config, size: u16, timestamps: bool) -> u32 {
+    let size = u32::from(size.min(config.maximum_segment_size));
+    // A peer may name any size, but a segment carries at least one byte.
+    size.saturating_sub(if timestamps { TIMESTAMPS_LENGTH } else { 0 }).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shifts_fit_the_window() {
+        assert_eq!(shift_for(65_535), 0);
+        assert_eq!(shift_for(65_536), 1);
+        assert_eq!(shift_for(6 << 20), 7);
+        assert_eq!(shift_for(u64::MAX), 14);
+    }
+}

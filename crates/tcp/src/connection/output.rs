@@ -1,0 +1,183 @@
+//! What a connection sends.
+
+use airpath_core::{Cx, Ecn, Instant, TcpTrigger};
+use airpath_wire::tcp::{Flags, SackBlocks, Timestamps};
+
+use super::Connection;
+use crate::segment::Segment;
+use crate::sender::{Cause, Transmission};
+use crate::sequence::{to_offset, to_wire};
+use crate::state::State;
+use crate::timers::Timer;
+
+impl Connection {
+    /// The next segment to send; call it until there is none.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Segment> {
+        self.now = now;
+        if self.state == State::Closed {
+            return self.poll_reset();
+        }
+        if !self.opening.is_over() {
+            if let Some(segment) = self.poll_unopened(now) {
+                return Some(segment);
+            }
+        } else {
+            // What arrived out of order is told without delay, and data leaves no room for it.
+            if self.receiver.acks.is_due() && self.receiver.has_blocks() {
+                return Some(self.acknowledgement(now));
+            }
+            let (sender, mut shared) = self.sending();
+            if let Some(sent) = sender.poll(now, &mut shared) {
+                return Some(self.data(now, sent, cx));
+            }
+        }
+        (self.receiver.acks.is_due() && self.state.is_synchronised()).then(|| self.acknowledgement(now))
+    }
+
+    /// Before our SYN is acknowledged.
+    fn poll_unopened(&mut self, now: Instant) -> Option<Segment> {
+        if self.reset.is_some() {
+            return self.poll_reset();
+        }
+        let segment = self.poll_opening(now);
+        self.statistics.segments += u64::from(segment.is_some());
+        segment
+    }
+
+    /// A segment of the stream.
+    #[inline]
+    fn data(&mut self, now: Instant, sent: Transmission, cx: &mut Cx<'_>) -> Segment {
+        let mut segment = super::bare(&self.id);
+        let header = &mut segment.header;
+        header.sequence = to_wire(self.id.initial_sequence, sent.start);
+        header.flags = Flags::ACK;
+        if sent.push {
+            header.flags |= Flags::PSH;
+        }
+        if sent.fin {
+            header.flags |= Flags::FIN;
+        }
+        if sent.reduced {
+            header.flags |= Flags::CWR;
+        }
+        if self.sender.marks.enabled && !sent.repeated && sent.payload > 0 {
+            // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
+            segment.ecn = Ecn::Ect0;
+        }
+        segment.length = sent.payload;
+        let room = self.sender.segment_size - sent.payload;
+        if room >= 12 && self.sender.selective && self.receiver.has_blocks() {
+            header.options.sack = self.receiver.sack_blocks(((room - 4) / 8).min(self.most_blocks()) as usize);
+        }
+        self.count(&sent);
+        let segment = self.acknowledge_with(now, segment, to_offset(sent.start), sent.repeated);
+        self.receiver.acks.on_data_sent(now);
+        match sent.cause {
+            Cause::Stream => {}
+            Cause::TailProbe => self.report(now, TcpTrigger::TailProbe, None, cx),
+            Cause::WindowProbe => self.report(now, TcpTrigger::WindowProbe, None, cx),
+        }
+        segment
+    }
+
+    /// An acknowledgement without data.
+    #[inline]
+    fn acknowledgement(&mut self, now: Instant) -> Segment {
+        let mut segment = super::bare(&self.id);
+        segment.header.sequence = to_wire(self.id.initial_sequence, self.sender.next);
+        segment.header.flags = Flags::ACK;
+        if self.sender.selective && self.receiver.has_blocks() {
+            segment.header.options.sack = self.receiver.sack_blocks(self.most_blocks() as usize);
+        }
+        self.statistics.segments += 1;
+        self.statistics.pure_acks += 1;
+        let offset = to_offset(self.sender.next);
+        self.acknowledge_with(now, segment, offset, false)
+    }
+
+    /// Makes `segment` acknowledge all that arrived.
+    #[inline]
+    fn acknowledge_with(&mut self, now: Instant, mut segment: Segment, offset: i64, repeated: bool) -> Segment {
+        let window = self.receiver.offer(u32::from(self.config.maximum_segment_size));
+        let (shift, _) = self.options.scaling.unwrap_or((0, 0));
+        let header = &mut segment.header;
+        // A window that does not fit is told as the largest that does.
+        header.window = (window >> shift).min(u64::from(u16::MAX)) as u16;
+        let window = u64::from(header.window) << shift;
+        if self.options.echo_marks {
+            header.flags |= Flags::ECE;
+        }
+        if self.options.timestamps {
+            header.options.timestamps = Some(Timestamps { value: self.timestamp(now), echo: self.options.recent });
+        }
+        self.receiver.acks.on_sent();
+        self.receiver.last_ack = self.receiver.next;
+        self.timers.stop(Timer::DelayedAck);
+        self.stamp(segment, offset, window, repeated)
+    }
+
+    /// Fills in the acknowledgment number, and what the log wants to know.
+    #[inline]
+    pub(super) fn stamp(&self, mut segment: Segment, offset: i64, window: u64, repeated: bool) -> Segment {
+        let header = &mut segment.header;
+        let info = &mut segment.info;
+        if header.flags.contains(Flags::ACK) {
+            header.acknowledgment = to_wire(self.receiver.initial, self.receiver.next);
+            info.ack = Some(to_offset(self.receiver.next));
+        }
+        info.offset = offset;
+        info.length = segment.length;
+        info.window = window;
+        info.flags = header.flags.0;
+        info.retransmission = repeated;
+        segment
+    }
+
+    /// The reset, if one is to be sent.
+    fn poll_reset(&mut self) -> Option<Segment> {
+        let sequence = self.reset.take()?;
+        let mut segment = super::bare(&self.id);
+        segment.header.sequence = sequence;
+        segment.header.flags = Flags::RST;
+        if self.receiver.next > 0 {
+            segment.header.flags |= Flags::ACK;
+        }
+        self.statistics.segments += 1;
+        let offset = i64::from(sequence.wrapping_sub(self.id.initial_sequence)) - 1;
+        Some(self.stamp(segment, offset, 0, false))
+    }
+
+    /// The timestamp clock.
+    #[inline]
+    pub(super) fn timestamp(&self, now: Instant) -> u32 {
+        // It wraps (RFC 7323 §4.1).
+        (now.as_nanos() / self.config.timestamp_tick.as_nanos()) as u32
+    }
+
+    /// Blocks of a selective acknowledgement that fit into a header.
+    #[inline]
+    const fn most_blocks(&self) -> u32 {
+        let most = SackBlocks::MAX as u32;
+        if self.options.timestamps { most - 1 } else { most }
+    }
+
+    #[inline]
+    fn count(&mut self, sent: &Transmission) {
+        let statistics = &mut self.statistics;
+        let bytes = u64::from(sent.payload);
+        statistics.segments += 1;
+        if sent.payload == 0 {
+            statistics.pure_acks += u64::from(sent.cause == Cause::WindowProbe);
+            return;
+        }
+        statistics.data_segments += 1;
+        statistics.data_bytes += bytes;
+        if sent.repeated {
+            statistics.retransmitted_segments += 1;
+            statistics.retransmitted_bytes += bytes;
+        } else {
+            statistics.unique_bytes += bytes;
+        }
+    }
+}

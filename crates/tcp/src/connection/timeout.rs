@@ -1,0 +1,71 @@
+//! What a connection does when a timer goes off.
+
+use airpath_core::{Cx, Instant, TcpTrigger};
+
+use super::Connection;
+use crate::state::{Outcome, TimedOut};
+use crate::timers::Timer;
+
+impl Connection {
+    /// Does what is due by now; nothing, if nothing is. Call [`poll_transmit`](Self::poll_transmit) after it.
+    #[inline]
+    pub fn handle_timeout(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        self.now = now;
+        if self.timers.next().is_some_and(|next| next <= now) {
+            self.on_due(now, cx);
+        }
+    }
+
+    fn on_due(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        if self.timers.take_due(Timer::TimeWait, now) {
+            return self.end(now, Outcome::Closed, cx);
+        }
+        if self.timers.take_due(Timer::DelayedAck, now) {
+            self.receiver.acks.demand();
+        }
+        // A paced segment, if one is due, is what `poll_transmit` has next.
+        self.timers.take_due(Timer::Pacing, now);
+        if self.timers.take_due(Timer::Reordering, now) {
+            let (sender, mut shared) = self.sending();
+            if sender.on_reordering_timeout(now, &mut shared) {
+                self.report(now, TcpTrigger::FastRetransmit, None, cx);
+            }
+        }
+        if self.timers.take_due(Timer::TailProbe, now) {
+            // The retransmission timer starts anew with the probe (RFC 8985 §7.3).
+            let (sender, mut shared) = self.sending();
+            sender.on_probe_timeout(now, &mut shared);
+        }
+        if self.timers.take_due(Timer::Retransmission, now) && !self.on_opening_timeout(now, cx) {
+            self.on_retransmission_timeout(now, cx);
+        }
+        if self.timers.take_due(Timer::Persist, now) {
+            self.on_persist_timeout(now, cx);
+        }
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        if self.sender.scoreboard.is_empty() {
+            return;
+        }
+        if self.sender.retries >= self.config.retransmission_timeout.retries {
+            return self.give_up(now, self.sender.retries + 1, cx);
+        }
+        let (sender, mut shared) = self.sending();
+        sender.on_timeout(now, &mut shared);
+        self.report(now, TcpTrigger::Timeout, None, cx);
+    }
+
+    fn on_persist_timeout(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        if self.sender.unanswered_probes() >= self.config.retransmission_timeout.retries {
+            return self.give_up(now, self.sender.unanswered_probes(), cx);
+        }
+        let (sender, mut shared) = self.sending();
+        sender.on_persist_timeout(now, &mut shared);
+    }
+
+    fn give_up(&mut self, now: Instant, attempts: u32, cx: &mut Cx<'_>) {
+        let after = now.since(self.sender.last_progress);
+        self.end(now, Outcome::TimedOut(TimedOut::Data { attempts, after }), cx);
+    }
+}

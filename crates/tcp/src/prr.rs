@@ -1,0 +1,90 @@
+//! Proportional rate reduction (RFC 6937): during a fast recovery the window shrinks with what is delivered, so that
+//! sending never pauses.
+
+/// One recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct ProportionalReduction {
+    /// The window to arrive at.
+    threshold: u64,
+    /// Bytes outstanding when it began (`RecoverFS`).
+    flight_size: u64,
+    /// Bytes delivered since.
+    delivered: u64,
+    /// Bytes sent since.
+    sent: u64,
+    window: u64,
+}
+
+impl ProportionalReduction {
+    /// Recovery begins, with `flight_size` bytes outstanding, and is to end with a window of `threshold`.
+    pub const fn new(threshold: u64, flight_size: u64, window: u64) -> Self {
+        Self { threshold, flight_size: if flight_size == 0 { 1 } else { flight_size }, delivered: 0, sent: 0, window }
+    }
+
+    /// The window now.
+    #[inline]
+    pub const fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// `bytes` were sent.
+    #[inline]
+    pub const fn on_sent(&mut self, bytes: u64) {
+        self.sent += bytes;
+    }
+
+    /// An acknowledgement reported `bytes` as delivered; `pipe` are still in the network. `progress` says whether it
+    /// acknowledged something cumulatively and told of no new loss (RFC 6937 §3).
+    pub fn on_ack(&mut self, bytes: u64, pipe: u64, progress: bool, segment_size: u64) {
+        self.delivered += bytes;
+        let quota = if pipe > self.threshold {
+            (self.delivered as u128 * self.threshold as u128).div_ceil(self.flight_size as u128) as u64
+        } else {
+            // Slow start reduction bound while it goes well, else the conservative bound.
+            let bound = self.delivered.saturating_sub(self.sent);
+            let limit = if progress { bound.max(bytes) + segment_size } else { bound };
+            self.sent + limit.min(self.threshold - pipe)
+        };
+        let mut allowed = quota.saturating_sub(self.sent);
+        if self.sent == 0 {
+            // The fast retransmit itself goes out in any case.
+            allowed = allowed.max(segment_size);
+        }
+        self.window = pipe + allowed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sends_in_proportion_to_what_arrives() {
+        // RFC 6937 §4: of 20 segments the first is lost; the window is to be halved, so one goes out for each two that
+        // arrive.
+        let mut prr = ProportionalReduction::new(10, 20, 20);
+        let (mut pipe, mut sent) = (19, Vec::new());
+        for ack in 0..19 {
+            pipe -= 1;
+            prr.on_ack(1, pipe, false, 1);
+            let out = prr.window().saturating_sub(pipe);
+            prr.on_sent(out);
+            pipe += out;
+            sent.push((ack, out));
+        }
+        let total: u64 = sent.iter().map(|(_, out)| out).sum();
+        assert!((9..=11).contains(&total), "{sent:?}");
+        assert!(sent.iter().all(|(_, out)| *out <= 1), "never a burst: {sent:?}");
+        assert!((9..=10).contains(&pipe), "{pipe}");
+    }
+
+    #[test]
+    fn fills_up_to_the_threshold_after_heavy_loss() {
+        let mut prr = ProportionalReduction::new(10, 20, 20);
+        prr.on_ack(1, 3, false, 1);
+        assert_eq!(prr.window(), 4, "conservative: one for one");
+        prr.on_sent(1);
+        prr.on_ack(1, 3, true, 1);
+        assert_eq!(prr.window(), 5, "one more while it goes well");
+    }
+}

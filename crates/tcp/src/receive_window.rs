@@ -1,0 +1,161 @@
+//! The window that a receiver offers: silly windows avoided (RFC 9293 §3.8.6.2.2), and as large as the application is
+//! fast (dynamic right-sizing, Fisk and Feng 2001, as in Linux).
+
+use airpath_core::{Instant, Span};
+
+use crate::config::ReceiveBuffer;
+use crate::sequence::{FIRST_BYTE, Sequence};
+
+/// The receive window.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiveWindow {
+    /// Bytes that may wait for the application.
+    capacity: u64,
+    maximum: u64,
+    /// One past the highest byte that the peer was allowed to send.
+    edge: Sequence,
+    /// Round trip as the receiver sees it.
+    round_trip: Option<Span>,
+    round: Round,
+}
+
+/// One round trip of reading.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    start: Instant,
+    /// What had been read when it started.
+    read: Sequence,
+    /// The edge that was offered then: when the data before it is there, at least a round trip has passed.
+    edge: Sequence,
+    /// The most that was read in a round before, and for which the window suffices.
+    most: u64,
+}
+
+/// Linux adds this many segments to twice what is read in a round trip, for a sender in slow start.
+const SLACK: u64 = 16;
+
+impl ReceiveWindow {
+    pub fn new(config: &ReceiveBuffer, segment_size: u32) -> Self {
+        // A window of less than a segment would never be sent into.
+        let capacity = config.initial.get().max(u64::from(segment_size));
+        Self {
+            capacity,
+            maximum: config.maximum.get().max(capacity),
+            edge: FIRST_BYTE + capacity,
+            round_trip: None,
+            round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + capacity, most: capacity / 2 },
+        }
+    }
+
+    /// One past the highest byte that the peer may send.
+    #[inline]
+    pub const fn edge(&self) -> Sequence {
+        self.edge
+    }
+
+    /// The largest window that may be offered in the life of the connection.
+    pub const fn maximum(&self) -> u64 {
+        self.maximum
+    }
+
+    /// No window larger than `most` can be told.
+    pub fn limit(&mut self, most: u64) {
+        self.capacity = self.capacity.min(most);
+        self.maximum = self.maximum.min(most);
+        self.edge = self.edge.min(FIRST_BYTE + self.capacity);
+    }
+
+    /// The window to offer with `next` expected and data from `read` on unread. It never shrinks, and moves by a segment or
+    /// half the buffer at least.
+    #[inline]
+    pub fn offer(&mut self, next: Sequence, read: Sequence, segment_size: u32) -> u64 {
+        let candidate = self.candidate(next, read);
+        if candidate >= self.edge + self.least_step(segment_size) {
+            self.edge = candidate;
+        }
+        self.edge.saturating_sub(next)
+    }
+
+    /// Whether reading has opened the window so far that the peer should hear of it: to twice what it may still send, as in
+    /// Linux.
+    #[inline]
+    pub fn is_worth_an_update(&self, next: Sequence, read: Sequence, segment_size: u32) -> bool {
+        let candidate = self.candidate(next, read);
+        candidate >= self.edge + self.least_step(segment_size) && candidate - next >= 2 * self.edge.saturating_sub(next)
+    }
+
+    /// A segment that echoes one of ours took this long; none if it cannot be told.
+    #[inline]
+    pub fn measure(&mut self, sample: Span) {
+        self.round_trip = Some(match self.round_trip {
+            None => sample,
+            Some(smoothed) => (smoothed * 7 + sample) / 8,
+        });
+    }
+
+    /// The application has read up to `read`. Grows the window if it kept up with more than before in a round trip
+    /// (`tcp_rcv_space_adjust` in Linux).
+    #[inline]
+    pub fn on_read(&mut self, now: Instant, next: Sequence, read: Sequence, segment_size: u32) {
+        if self.capacity == self.maximum {
+            return;
+        }
+        let over = match self.round_trip {
+            Some(round_trip) => now.since(self.round.start) >= round_trip,
+            None => next >= self.round.edge,
+        };
+        if !over {
+            return;
+        }
+        let copied = read - self.round.read;
+        if copied > self.round.most {
+            let window = 2 * copied + SLACK * u64::from(segment_size);
+            let growth = window.saturating_mul(copied - self.round.most) / self.round.most.max(1);
+            self.capacity = window.saturating_add(2 * growth).clamp(self.capacity, self.maximum);
+            self.round.most = copied;
+        }
+        self.round = Round { start: now, read, edge: self.edge, most: self.round.most };
+    }
+
+    const fn candidate(&self, next: Sequence, read: Sequence) -> Sequence {
+        next + self.capacity.saturating_sub(next - read)
+    }
+
+    fn least_step(&self, segment_size: u32) -> u64 {
+        u64::from(segment_size).min(self.capacity / 2).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpath_core::Bytes;
+
+    fn window(initial: u64, maximum: u64) -> ReceiveWindow {
+        ReceiveWindow::new(&ReceiveBuffer { initial: Bytes::new(initial), maximum: Bytes::new(maximum) }, 1000)
+    }
+
+    #[test]
+    fn silly_windows_are_not_offered() {
+        let mut window = window(4000, 4000);
+        assert_eq!(window.offer(1, 1, 1000), 4000);
+        assert_eq!(window.offer(4001, 1, 1000), 0, "all of it waits to be read");
+        assert_eq!(window.offer(4001, 1000, 1000), 0, "999 bytes are too few");
+        assert!(!window.is_worth_an_update(4001, 1000, 1000));
+        assert!(window.is_worth_an_update(4001, 1001, 1000));
+        assert_eq!(window.offer(4001, 1001, 1000), 1000);
+    }
+
+    #[test]
+    fn a_fast_reader_gets_a_larger_window() {
+        let mut window = window(64_000, 1_000_000);
+        window.measure(Span::from_millis(100));
+        let (mut now, mut read) = (Instant::ZERO, FIRST_BYTE);
+        for _ in 0..8 {
+            now += Span::from_millis(100);
+            read += window.offer(read, read, 1000);
+            window.on_read(now, read, read, 1000);
+        }
+        assert_eq!(window.offer(read, read, 1000), 1_000_000);
+    }
+}

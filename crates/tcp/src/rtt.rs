@@ -1,0 +1,204 @@
+//! Round trips and the retransmission time-out (RFC 6298).
+
+use airpath_core::{Instant, Span};
+
+use crate::config::{Floor, RetransmissionTimeout};
+use crate::timers::after;
+
+/// The estimator of one direction.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundTrip {
+    smoothed: Option<Span>,
+    variation: Span,
+    /// The least of the last round trips, for RACK (RFC 8985 §6.2 step 1).
+    least: Minimum,
+    /// How often the time-out was doubled.
+    backoff: u32,
+    /// Whether the SYN had to be sent again.
+    fallen_back: bool,
+}
+
+/// The least time-out before the first measurement, if the SYN had to be sent again (RFC 6298 §5.7).
+const FALLBACK: Span = Span::from_secs(3);
+
+/// Back-off beyond this changes nothing: the maximum bounds the time-out long before.
+const MAX_BACKOFF: u32 = 30;
+
+impl RoundTrip {
+    /// Before any measurement.
+    pub const fn new() -> Self {
+        Self { smoothed: None, variation: Span::ZERO, least: Minimum::NONE, backoff: 0, fallen_back: false }
+    }
+
+    /// Smoothed round trip.
+    #[inline]
+    pub const fn smoothed(&self) -> Option<Span> {
+        self.smoothed
+    }
+
+    /// The least round trip of the last minutes.
+    #[inline]
+    pub fn least(&self) -> Option<Span> {
+        self.least.get()
+    }
+
+    /// Takes a measurement of something sent at `sent` and acknowledged `now` (RFC 6298 §2), and ends the back-off (§5.7).
+    pub fn measure(&mut self, sent: Instant, now: Instant, config: &RetransmissionTimeout) {
+        self.least.update(now, now.since(sent));
+        // A clock that ticks counts ticks, and never none.
+        let tick = config.granularity.as_nanos();
+        let ticks = now.as_nanos() / tick - sent.as_nanos() / tick;
+        let sample = Span::from_nanos(ticks.max(1) * tick);
+        match self.smoothed {
+            None => {
+                self.smoothed = Some(sample);
+                self.variation = sample / 2;
+            }
+            Some(smoothed) => {
+                // RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|; SRTT = 7/8 SRTT + 1/8 R, in this order (§2.3).
+                self.variation = (self.variation * 3 + smoothed.abs_diff(sample)) / 4;
+                self.smoothed = Some((smoothed * 7 + sample) / 8);
+            }
+        }
+        self.backoff = 0;
+    }
+
+    /// The time-out in force, back-off included (RFC 6298 §2).
+    pub fn timeout(&self, config: &RetransmissionTimeout) -> Span {
+        let base = match self.smoothed {
+            None if self.fallen_back => config.initial.max(FALLBACK),
+            None => config.initial,
+            Some(smoothed) => {
+                let margin = (self.variation * 4).max(config.granularity);
+                match config.floor {
+                    Floor::Timeout => (smoothed + margin).max(config.minimum),
+                    Floor::Variation => smoothed + margin.max(config.minimum),
+                }
+            }
+        };
+        base.saturating_mul(1 << self.backoff).min(config.maximum)
+    }
+
+    /// When a timer that is started now goes off.
+    #[inline]
+    pub fn deadline(&self, now: Instant, config: &RetransmissionTimeout) -> Instant {
+        after(now, self.timeout(config))
+    }
+
+    /// Doubles the time-out (RFC 6298 §5.5).
+    pub const fn back_off(&mut self) {
+        if self.backoff < MAX_BACKOFF {
+            self.backoff += 1;
+        }
+    }
+
+    /// The SYN had to be sent again, and its round trip is not known.
+    pub const fn fall_back(&mut self) {
+        self.fallen_back = true;
+        self.backoff = 0;
+    }
+
+    /// Takes the back-off back, after a time-out that was not needed.
+    pub const fn forgive(&mut self) {
+        self.backoff = 0;
+    }
+}
+
+/// The least of what was measured in the last window of time, kept as its two last halves.
+#[derive(Clone, Copy, Debug)]
+struct Minimum {
+    half: u64,
+    previous: u64,
+    current: u64,
+}
+
+impl Minimum {
+    /// Half the window: Linux looks back over 300 s (`tcp_min_rtt_wlen`), and RFC 8985 leaves it open.
+    const HALF: u64 = 150_000_000_000;
+    const NONE: Self = Self { half: 0, previous: u64::MAX, current: u64::MAX };
+
+    fn update(&mut self, now: Instant, sample: Span) {
+        let half = now.as_nanos() / Self::HALF;
+        if half != self.half {
+            self.previous = if half == self.half + 1 { self.current } else { u64::MAX };
+            self.current = u64::MAX;
+            self.half = half;
+        }
+        self.current = self.current.min(sample.as_nanos());
+    }
+
+    fn get(&self) -> Option<Span> {
+        let least = self.previous.min(self.current);
+        (least != u64::MAX).then(|| Span::from_nanos(least))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Samples;
+
+    const CONFIG: RetransmissionTimeout = RetransmissionTimeout {
+        initial: Span::from_secs(1),
+        minimum: Span::from_millis(200),
+        floor: Floor::Timeout,
+        maximum: Span::from_secs(60),
+        granularity: Span::from_millis(1),
+        retries: 15,
+        samples: Samples::EveryAck,
+    };
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn the_estimator_of_rfc_6298() {
+        let mut rtt = RoundTrip::new();
+        assert_eq!(rtt.timeout(&CONFIG), Span::from_secs(1));
+        rtt.measure(at(0), at(100), &CONFIG);
+        assert_eq!((rtt.smoothed(), rtt.timeout(&CONFIG)), (Some(Span::from_millis(100)), Span::from_millis(300)));
+        rtt.measure(at(100), at(280), &CONFIG);
+        // RTTVAR = (3·50 + 80)/4 = 57.5, SRTT = (7·100 + 180)/8 = 110: RTO = 340 ms.
+        assert_eq!(rtt.timeout(&CONFIG), Span::from_millis(340));
+        rtt.back_off();
+        rtt.back_off();
+        assert_eq!(rtt.timeout(&CONFIG), Span::from_millis(1360));
+        (0..40).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.timeout(&CONFIG), CONFIG.maximum);
+        rtt.measure(at(300), at(410), &CONFIG);
+        assert!(rtt.timeout(&CONFIG) < Span::from_millis(400), "a measurement ends the back-off");
+    }
+
+    #[test]
+    fn the_floor_bounds_the_timeout_or_the_variation() {
+        let mut rtt = RoundTrip::new();
+        (0..100).for_each(|n| rtt.measure(at(n * 50), at(n * 50 + 50), &CONFIG));
+        assert_eq!(rtt.timeout(&CONFIG), Span::from_millis(200));
+        let linux = RetransmissionTimeout { floor: Floor::Variation, ..CONFIG };
+        assert_eq!(rtt.timeout(&linux), Span::from_millis(250));
+    }
+
+    #[test]
+    fn a_coarse_clock_counts_its_ticks() {
+        let coarse = RetransmissionTimeout { granularity: Span::from_millis(100), ..CONFIG };
+        let mut rtt = RoundTrip::new();
+        rtt.measure(at(99), at(301), &coarse);
+        assert_eq!(rtt.smoothed(), Some(Span::from_millis(300)), "three ticks lie between, at 100, 200 and 300");
+        let mut rtt = RoundTrip::new();
+        rtt.measure(at(110), at(190), &coarse);
+        assert_eq!(rtt.smoothed(), Some(Span::from_millis(100)), "never less than a tick");
+    }
+
+    #[test]
+    fn the_least_round_trip_is_forgotten() {
+        let mut least = Minimum::NONE;
+        least.update(at(0), Span::from_millis(10));
+        least.update(at(1000), Span::from_millis(30));
+        assert_eq!(least.get(), Some(Span::from_millis(10)));
+        least.update(at(200_000), Span::from_millis(20));
+        assert_eq!(least.get(), Some(Span::from_millis(10)));
+        least.update(at(310_000), Span::from_millis(25));
+        assert_eq!(least.get(), Some(Span::from_millis(20)));
+    }
+}

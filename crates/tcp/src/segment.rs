@@ -1,0 +1,26 @@
+//! What two end points exchange.
+
+use airpath_core::{Ecn, SegmentInfo};
+use airpath_wire::tcp::TcpHeader;
+
+/// A TCP segment. Its payload lies outside: the connection keeps books in stream offsets, see [`Segment::info`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The header.
+    pub header: TcpHeader,
+    /// Payload bytes.
+    pub length: u32,
+    /// The ECN field of the IP header; the network may change it on the way.
+    pub ecn: Ecn,
+    /// The header in stream offsets, for logs, and for who keeps the payload by offset.
+    pub info: SegmentInfo,
+}
+
+impl Segment {
+    /// Size of the IP packet in bytes, with an IP header of `ip_header` bytes.
+    #[inline]
+    pub fn wire_size(&self, ip_header: u32) -> u32 {
+        // A TCP header has at most 60 bytes.
+        ip_header + self.header.wire_length() as u32 + self.length
+    }
+}

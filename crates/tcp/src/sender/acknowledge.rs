@@ -1,0 +1,334 @@
+//! What an acknowledgement changes.
+
+use airpath_core::{Instant, Span};
+use airpath_wire::tcp::SackBlocks;
+
+use super::{Phase, Sender, Shared, TailProbe};
+use crate::config::{PartialAcks, Samples};
+use crate::congestion::{Acknowledged, CongestionControl, Signal};
+use crate::frto::{Evidence, Verdict};
+use crate::ranges::Range;
+use crate::scoreboard::Delivery;
+use crate::sequence::{Sequence, from_wire};
+use crate::timers::Timer;
+
+/// What a segment says about ours.
+#[derive(Clone, Copy, Debug)]
+pub struct Acknowledgment<'a> {
+    /// Everything before has arrived; not more than was sent.
+    pub number: Sequence,
+    /// The sequence number of the segment that says so.
+    pub sequence: Sequence,
+    /// The window that it offers, in bytes.
+    pub window: u64,
+    /// What arrived out of order, counted from `initial`.
+    pub blocks: &'a SackBlocks,
+    /// Our initial sequence number.
+    pub initial: u32,
+    /// Whether the segment carries nothing else.
+    pub bare: bool,
+    /// The receiver echoes marks (RFC 3168 §6.1.3).
+    pub marked: bool,
+    /// The segment that is echoed was sent in this tick of the timestamp clock: its beginning and its end.
+    pub echo: Option<(Instant, Instant)>,
+}
+
+/// What came of it, for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub advanced: bool,
+    pub recovery_began: bool,
+    pub recovery_ended: bool,
+    pub undone: bool,
+    pub marked: bool,
+    /// The round trip that was measured.
+    pub round_trip: Option<Span>,
+}
+
+impl Sender {
+    /// Takes an acknowledgement in.
+    #[inline]
+    pub fn on_ack(&mut self, now: Instant, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> Changes {
+        let mut changes = Changes::default();
+        if ack.number < self.acknowledged {
+            return changes;
+        }
+        let advanced = ack.number > self.acknowledged;
+        let window_moved = self.take_window(ack, shared);
+        self.probes = 0;
+        self.burst = shared.config.recovery.burst.get().unwrap_or(u32::MAX);
+        let mut delivery = Delivery::new(now, self.rtt.least(), ack.echo.map(|(_, end)| end));
+        let highest = self.scoreboard.highest_sacked();
+        let duplicate_report =
+            if self.selective && !ack.blocks.is_empty() { self.take_blocks(ack, &mut delivery) } else { None };
+        if advanced {
+            self.scoreboard.acknowledge(ack.number, &mut delivery);
+            self.acknowledged = ack.number;
+            self.last_progress = now;
+            self.retries = 0;
+            changes.advanced = true;
+            changes.round_trip = self.measure(now, ack, &delivery, shared);
+        }
+        let duplicate = !advanced
+            && self.outstanding() > 0
+            && if self.selective { delivery.bytes > 0 } else { ack.bare && !window_moved };
+        shared.statistics.duplicate_acks += u64::from(duplicate);
+        self.note_reordering(&delivery, highest, shared);
+        if let Some(rack) = &mut self.rack {
+            rack.on_delivery(&delivery, self.acknowledged, self.scoreboard.highest_sacked());
+            if duplicate_report.is_some() {
+                rack.on_duplicate_report(self.acknowledged, self.next);
+            }
+        }
+        if ack.marked && self.marks.enabled && ack.number >= self.marks.until && self.phase == Phase::Open {
+            self.on_mark(now, shared);
+            changes.marked = true;
+        }
+        self.end_probe(now, ack, duplicate_report, shared);
+        self.look_for_undo(now, ack, duplicate_report, shared, &mut changes);
+        self.proceed(now, advanced, duplicate, &delivery, shared, &mut changes);
+        if advanced {
+            let kept = self.phase == Phase::FastRecovery
+                && !self.selective
+                && self.partial
+                && shared.config.recovery.partial_acks == PartialAcks::Impatient
+                && !changes.recovery_began;
+            if self.phase == Phase::FastRecovery && !changes.recovery_began {
+                self.partial = true;
+            }
+            if !kept || self.scoreboard.is_empty() {
+                self.restart_timer(now, shared);
+            }
+        }
+        if advanced || duplicate {
+            self.schedule_probe(now, shared);
+        }
+        changes
+    }
+
+    /// Moves through the phases: finds losses, begins and ends recoveries, and lets the window grow.
+    #[inline]
+    fn proceed(
+        &mut self,
+        now: Instant,
+        advanced: bool,
+        duplicate: bool,
+        delivery: &Delivery,
+        shared: &mut Shared<'_>,
+        changes: &mut Changes,
+    ) {
+        match self.phase {
+            Phase::Open => {
+                self.duplicate_acks = if advanced { 0 } else { self.duplicate_acks + u32::from(duplicate) };
+                let lost = self.find_losses(now, shared);
+                if lost || self.has_enough_duplicates(duplicate) {
+                    self.begin_recovery(now, delivery, shared);
+                    changes.recovery_began = true;
+                } else if advanced {
+                    self.grow(now, delivery, changes.round_trip, shared);
+                }
+            }
+            Phase::FastRecovery => {
+                if self.acknowledged >= self.recover {
+                    self.end_recovery();
+                    changes.recovery_ended = true;
+                    return;
+                }
+                let lost = self.find_losses(now, shared);
+                if !self.selective {
+                    self.on_partial_or_duplicate(advanced, duplicate, delivery);
+                }
+                if let Some(prr) = &mut self.prr {
+                    let pipe = self.scoreboard.pipe();
+                    prr.on_ack(delivery.bytes, pipe, advanced && !lost, u64::from(self.segment_size));
+                }
+            }
+            Phase::Loss => {
+                if self.judge_timeout(advanced, delivery) == Verdict::Spurious {
+                    self.undo(now, shared);
+                    changes.undone = true;
+                } else if self.acknowledged >= self.recover {
+                    self.phase = Phase::Open;
+                    changes.recovery_ended = true;
+                } else {
+                    self.find_losses(now, shared);
+                }
+                self.duplicate_acks = if advanced { 0 } else { self.duplicate_acks + u32::from(duplicate) };
+                if advanced {
+                    self.grow(now, delivery, changes.round_trip, shared);
+                }
+            }
+        }
+    }
+
+    /// Without selective acknowledgements: each duplicate means that a segment has left the network, and a partial
+    /// acknowledgement that the next one is lost too (RFC 6582 §3.2 steps 3 and 5).
+    fn on_partial_or_duplicate(&mut self, advanced: bool, duplicate: bool, delivery: &Delivery) {
+        let segment = u64::from(self.segment_size);
+        if advanced {
+            // What was acknowledged leaves the network at once; all of it but the retransmission had been counted out
+            // before, by the duplicates.
+            self.inflation = self.inflation.saturating_sub(delivery.bytes.saturating_sub(segment));
+            self.scoreboard.lose_first();
+            self.urgent = true;
+        } else if duplicate {
+            self.inflation += segment;
+        }
+    }
+
+    /// The window grows (RFC 5681 §3.1).
+    #[inline]
+    fn grow(&mut self, now: Instant, delivery: &Delivery, round_trip: Option<Span>, shared: &Shared<'_>) {
+        self.controller.on_ack(&Acknowledged {
+            now,
+            bytes: delivery.bytes,
+            round_trip,
+            smoothed_round_trip: self.rtt.smoothed(),
+            acknowledged: self.acknowledged,
+            sent: self.next,
+            limited: self.limited || !shared.config.window_validation,
+        });
+    }
+
+    /// RFC 9293 §3.10.7.4: takes the window from the newest segment. Says whether it moved.
+    #[inline]
+    fn take_window(&mut self, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
+        if self.window_from > (ack.sequence, ack.number) {
+            return false;
+        }
+        self.window_from = (ack.sequence, ack.number);
+        let moved = self.window != ack.window;
+        self.window = ack.window;
+        self.largest_window = self.largest_window.max(ack.window);
+        if moved && ack.window > 0 {
+            shared.timers.stop(Timer::Persist);
+        }
+        moved
+    }
+
+    /// Takes in what arrived out of order. Returns the start of what arrived twice, if the first block reports such (RFC
+    /// 2883 §4).
+    fn take_blocks(&mut self, ack: &Acknowledgment<'_>, delivery: &mut Delivery) -> Option<Sequence> {
+        let mut report = None;
+        let blocks = ack.blocks.as_slice();
+        let read = |index: usize| -> Option<Range> {
+            let (start, end) = *blocks.get(index)?;
+            let start = from_wire(ack.initial, ack.number, start)?;
+            let end = from_wire(ack.initial, ack.number, end)?;
+            (start < end && end <= self.next).then_some(Range::new(start, end))
+        };
+        let ranges: [Option<Range>; SackBlocks::MAX] = std::array::from_fn(read);
+        if let Some(first) = ranges[0] {
+            let within_second = ranges[1].is_some_and(|second| second.contains(first));
+            if first.end <= ack.number || within_second {
+                report = Some(first.start);
+            }
+        }
+        for range in ranges.into_iter().flatten() {
+            let part = Range::new(range.start.max(ack.number), range.end);
+            if !part.is_empty() && part.start > ack.number {
+                self.scoreboard.acknowledge_selectively(part, delivery);
+            }
+        }
+        report
+    }
+
+    /// Measures the round trip for the timer, and the one for the statistics, which it returns.
+    #[inline]
+    fn measure(
+        &mut self,
+        now: Instant,
+        ack: &Acknowledgment<'_>,
+        delivery: &Delivery,
+        shared: &mut Shared<'_>,
+    ) -> Option<Span> {
+        let config = &shared.config.retransmission_timeout;
+        let sent = match config.samples {
+            // RFC 6298 §3: not from what was sent twice, unless a timestamp tells which of them is answered.
+            Samples::EveryAck if !delivery.repeated => delivery.first_acknowledged,
+            Samples::EveryAck => ack.echo.map(|(begin, _)| begin),
+            Samples::OneAtATime => self.timed.filter(|(end, _)| *end <= ack.number).map(|(_, sent)| {
+                self.timed = None;
+                sent
+            }),
+        };
+        if let Some(sent) = sent {
+            self.rtt.measure(sent, now, config);
+        }
+        let round_trip = delivery.last_acknowledged.map(|sent| now.since(sent));
+        if let Some(round_trip) = round_trip {
+            shared.statistics.round_trip(round_trip);
+        }
+        round_trip
+    }
+
+    /// The path reorders: more duplicates are needed to tell a loss, as in Linux.
+    fn note_reordering(&mut self, delivery: &Delivery, highest: Option<Sequence>, shared: &Shared<'_>) {
+        /// `net.ipv4.tcp_reordering` may grow up to this (`TCP_MAX_REORDERING` of Linux 2.4).
+        const MAX: u64 = 127;
+        if !shared.config.recovery.adaptive_threshold {
+            return;
+        }
+        if let (Some(original), Some(highest)) = (delivery.lowest_original, highest)
+            && original < highest
+        {
+            let distance = (highest - original).div_ceil(u64::from(self.segment_size)).min(MAX);
+            self.threshold = self.threshold.max(distance as u32);
+            self.forward = false;
+        }
+    }
+
+    /// RFC 3168 §6.1.2: as if a segment had been lost, but nothing was.
+    fn on_mark(&mut self, now: Instant, shared: &mut Shared<'_>) {
+        self.reduce(now, Signal::Mark, false, shared);
+        self.marks.until = self.next;
+        self.episode = None;
+        shared.statistics.ecn_reductions += 1;
+    }
+
+    /// RFC 8985 §7.4.2: if the probe sent something again, and that was needed, a loss was repaired, for which the window
+    /// has to pay. It was not needed if the receiver reports a duplicate, or acknowledges the same twice.
+    fn end_probe(&mut self, now: Instant, ack: &Acknowledgment<'_>, report: Option<Sequence>, shared: &mut Shared<'_>) {
+        let TailProbe::Sent { end, repeated } = self.probe else { return };
+        let needless = report.is_some_and(|start| start < end)
+            || (self.acknowledged == end && ack.bare && ack.blocks.is_empty() && self.last_progress != now);
+        if self.acknowledged > end && repeated && !needless && self.phase == Phase::Open {
+            self.reduce(now, Signal::Loss, false, shared);
+            self.episode = None;
+        }
+        if self.acknowledged > end || (self.acknowledged == end && (needless || !repeated)) {
+            self.probe = TailProbe::Idle;
+        }
+    }
+
+    fn look_for_undo(
+        &mut self,
+        now: Instant,
+        ack: &Acknowledgment<'_>,
+        duplicate_report: Option<Sequence>,
+        shared: &mut Shared<'_>,
+        changes: &mut Changes,
+    ) {
+        let Some(episode) = &mut self.episode else { return };
+        let recovery = &shared.config.recovery;
+        let eifel = recovery.eifel
+            && changes.advanced
+            && self.phase != Phase::Open
+            && episode.is_answer_to_original(ack.echo.map(|(_, end)| end));
+        let reported =
+            duplicate_report.is_some_and(|start| episode.on_duplicate_report(start)) && recovery.duplicate_undo;
+        if eifel || reported {
+            self.undo(now, shared);
+            changes.undone = true;
+        }
+    }
+
+    fn judge_timeout(&mut self, advanced: bool, delivery: &Delivery) -> Verdict {
+        let recover = self.recover;
+        self.frto.on_ack(Evidence {
+            advanced,
+            complete: self.acknowledged >= recover,
+            original_arrived: self.selective.then(|| delivery.lowest_original.is_some_and(|start| start < recover)),
+        })
+    }
+}

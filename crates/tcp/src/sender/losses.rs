@@ -1,0 +1,168 @@
+//! Finding losses, and what the window and the phase do about them.
+
+use airpath_core::Instant;
+
+use super::{Phase, Sender, Shared, TailProbe};
+use crate::congestion::{Congested, CongestionControl, Signal};
+use crate::frto::ForwardRto;
+use crate::prr::ProportionalReduction;
+use crate::rack::Surroundings;
+use crate::scoreboard::Delivery;
+use crate::timers::Timer;
+use crate::undo::Episode;
+
+impl Sender {
+    /// Finds what is lost by now. Says whether anything is.
+    #[inline]
+    pub(super) fn find_losses(&mut self, now: Instant, shared: &mut Shared<'_>) -> bool {
+        if !self.selective {
+            return false;
+        }
+        if let Some(rack) = &mut self.rack {
+            let enough = u64::from(self.threshold) * u64::from(self.segment_size);
+            let around = Surroundings {
+                now,
+                rtt: &self.rtt,
+                loss_evident: self.phase != Phase::Open
+                    || self.scoreboard.sacked_bytes() >= enough
+                    || self.duplicate_acks >= self.threshold,
+            };
+            let (found, again) = rack.find_losses(&mut self.scoreboard, &around);
+            match again {
+                Some(at) => shared.timers.set(Timer::Reordering, at),
+                None => shared.timers.stop(Timer::Reordering),
+            }
+            return found;
+        }
+        if self.forward {
+            self.scoreboard.find_losses_by_distance(self.threshold, self.segment_size)
+        } else {
+            self.scoreboard.find_losses_by_count(self.threshold, self.segment_size)
+        }
+    }
+
+    /// Whether duplicates alone tell of a loss (RFC 6582 §3.2 step 2, RFC 6675 §5 step 2).
+    #[inline]
+    pub(super) const fn has_enough_duplicates(&self, duplicate: bool) -> bool {
+        duplicate && self.rack.is_none() && self.duplicate_acks >= self.threshold && self.acknowledged > self.recover
+    }
+
+    /// A fast recovery begins (RFC 6582 §3.2 step 3, RFC 6675 §5 step 4).
+    pub(super) fn begin_recovery(&mut self, now: Instant, delivery: &Delivery, shared: &mut Shared<'_>) {
+        shared.statistics.fast_retransmits += 1;
+        let flight_size = self.outstanding();
+        let before = self.congestion_window();
+        self.episode = Some(Episode::new(self.acknowledged));
+        self.reduce(now, Signal::Loss, false, shared);
+        self.phase = Phase::FastRecovery;
+        self.recover = self.next;
+        self.partial = false;
+        self.rescued = false;
+        self.urgent = true;
+        self.timed = None;
+        if !self.scoreboard.needs_repair() {
+            self.scoreboard.lose_first();
+        }
+        if self.selective {
+            if shared.config.recovery.proportional_reduction
+                && let Some(threshold) = self.controller.slow_start_threshold()
+            {
+                let mut prr = ProportionalReduction::new(threshold, flight_size, before);
+                prr.on_ack(delivery.bytes, self.scoreboard.pipe(), false, u64::from(self.segment_size));
+                self.prr = Some(prr);
+            }
+        } else {
+            self.inflation = u64::from(self.duplicate_acks) * u64::from(self.segment_size);
+        }
+        self.restart_timer(now, shared);
+        shared.timers.stop(Timer::TailProbe);
+    }
+
+    /// Everything that was outstanding when the recovery began is acknowledged.
+    pub(super) fn end_recovery(&mut self) {
+        self.phase = Phase::Open;
+        self.duplicate_acks = 0;
+        self.inflation = 0;
+        self.prr = None;
+        if let Some(rack) = &mut self.rack {
+            rack.on_recovery_end();
+        }
+    }
+
+    /// The retransmission timer went off (RFC 6298 §5, RFC 5681 §3.1).
+    pub fn on_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) {
+        shared.statistics.timeouts += 1;
+        self.retries += 1;
+        let recovering = self.phase != Phase::Open;
+        if !recovering {
+            self.episode = Some(Episode::new(self.acknowledged));
+        }
+        // RFC 5681 §3.1: what the timer sends for the second time lowers the threshold no further.
+        let again = recovering && !shared.config.recovery.timeouts_add_up;
+        self.reduce(now, Signal::Timeout, again, shared);
+        if self.scoreboard.first().is_some_and(|first| first.is_sacked()) {
+            // RFC 2018 §8: the receiver has what it does not acknowledge, or it has changed its mind.
+            self.scoreboard.forget_sacked();
+        }
+        self.scoreboard.lose_all();
+        if let Some(rack) = &mut self.rack {
+            rack.look_again();
+        }
+        // RFC 5682 §2.1 step 1: not for what was sent again before.
+        let first = shared.config.recovery.forward_rto && !recovering;
+        self.frto = if first { ForwardRto::Repeated } else { ForwardRto::Off };
+        self.phase = Phase::Loss;
+        self.recover = self.next;
+        self.duplicate_acks = 0;
+        self.inflation = 0;
+        self.prr = None;
+        self.probe = TailProbe::Idle;
+        self.timed = None;
+        self.urgent = true;
+        self.burst = u32::MAX;
+        self.rtt.back_off();
+        shared.timers.stop(Timer::Reordering);
+        shared.timers.stop(Timer::TailProbe);
+        self.restart_timer(now, shared);
+    }
+
+    /// The time for reordering is over. Says whether a recovery begins.
+    pub fn on_reordering_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) -> bool {
+        let begins = self.find_losses(now, shared) && self.phase == Phase::Open;
+        if begins {
+            self.begin_recovery(now, &Delivery::new(now, None, None), shared);
+        } else if self.scoreboard.needs_repair() {
+            // What was just found may go out even if the window is full (RFC 6937 §3: nothing was delivered).
+            self.urgent = true;
+        }
+        begins
+    }
+
+    /// The last reduction was needless: everything is as before (RFC 4015 §3.3).
+    pub(super) fn undo(&mut self, now: Instant, shared: &mut Shared<'_>) {
+        shared.statistics.undos += 1;
+        self.controller.undo(now);
+        self.scoreboard.lose_nothing();
+        if let Some(rack) = &mut self.rack {
+            rack.look_again();
+        }
+        self.frto = ForwardRto::Off;
+        self.episode = None;
+        self.urgent = false;
+        self.end_recovery();
+        self.rtt.forgive();
+        self.restart_timer(now, shared);
+    }
+
+    /// The window shrinks, and the receiver is told (RFC 3168 §6.1.2).
+    pub(super) fn reduce(&mut self, now: Instant, signal: Signal, again: bool, shared: &Shared<'_>) {
+        self.controller.on_congestion(&Congested {
+            now,
+            signal,
+            again,
+            flight_size: self.outstanding(),
+            window_limit: self.window_limit(shared.config),
+        });
+        self.marks.reduced = self.marks.enabled;
+    }
+}

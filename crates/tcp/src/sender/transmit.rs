@@ -1,0 +1,351 @@
+//! What to send next.
+
+use airpath_core::{Bitrate, Bytes, Instant, Span};
+
+use super::{Phase, Sender, Shared, TailProbe};
+use crate::config::Samples;
+use crate::congestion::CongestionControl;
+use crate::sequence::Sequence;
+use crate::timers::{Timer, after};
+
+/// A segment of the stream that is to be sent now, and is taken for sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// Its first sequence number.
+    pub start: Sequence,
+    /// Payload bytes.
+    pub payload: u32,
+    /// Whether a FIN follows the payload.
+    pub fin: bool,
+    /// Whether it was sent before.
+    pub repeated: bool,
+    /// Whether it is the last of what was written so far.
+    pub push: bool,
+    /// Whether it is the first new data after the window was reduced because of marks (RFC 3168 §6.1.2).
+    pub reduced: bool,
+    /// Why it is sent.
+    pub cause: Cause,
+}
+
+/// Why a segment is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The windows allow it, or a loss is repaired.
+    Stream,
+    /// To learn whether the last segments arrived (RFC 8985 §7).
+    TailProbe,
+    /// To learn whether the peer's window is still closed: an old sequence number and no payload, which the peer answers.
+    WindowProbe,
+}
+
+/// Why nothing more is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blocked {
+    /// There is nothing to send.
+    Idle,
+    /// The congestion window is full.
+    Congestion,
+    /// The peer's window is closed, or too small to be worth a segment.
+    Window,
+    /// A small segment waits for an acknowledgement (Nagle), or for the next acknowledgement in F-RTO or a burst.
+    Patience,
+    /// The next segment is not due yet.
+    Pace,
+}
+
+impl Sender {
+    /// The next segment to send. Call it until there is none.
+    #[inline]
+    pub fn poll(&mut self, now: Instant, shared: &mut Shared<'_>) -> Option<Transmission> {
+        if self.scoreboard.is_empty() && !self.has_work() {
+            self.limited = false;
+            return None;
+        }
+        let sent = match self.choose(now, shared) {
+            Ok(transmission) => transmission,
+            Err(blocked) => {
+                self.on_blocked(now, blocked, shared);
+                return None;
+            }
+        };
+        self.last_sent = now;
+        if shared.config.pacing {
+            self.set_pace(now, sent.payload);
+        }
+        Some(sent)
+    }
+
+    fn choose(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
+        if self.probe_window {
+            self.probe_window = false;
+            shared.statistics.window_probes += 1;
+            return Ok(self.window_probe());
+        }
+        if self.probe == TailProbe::Due {
+            return self.tail_probe(now, shared);
+        }
+        if now < self.release {
+            return Err(Blocked::Pace);
+        }
+        if self.scoreboard.needs_repair() {
+            match self.frto.forward() {
+                Some(0) => return Err(Blocked::Patience),
+                Some(left) => match self.new_data(now, shared) {
+                    Ok(sent) => {
+                        self.frto.on_sent();
+                        return Ok(sent);
+                    }
+                    // RFC 5682 §2.1 step 2b: nothing new can be sent, so nothing will be learnt.
+                    Err(_) if left == 2 => self.frto = crate::frto::ForwardRto::Off,
+                    Err(_) => return Err(Blocked::Patience),
+                },
+                None => {}
+            }
+            return self.repair(now, shared);
+        }
+        self.urgent = false;
+        match self.new_data(now, shared) {
+            Err(Blocked::Idle | Blocked::Window) if self.phase == Phase::FastRecovery => self.speculate(now, shared),
+            result => result,
+        }
+    }
+
+    /// The next lost segment (RFC 6675 §4, `NextSeg` rule 1).
+    fn repair(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
+        let index = self.scoreboard.next_lost().ok_or(Blocked::Idle)?;
+        let length = self.scoreboard.get(index).length;
+        if !std::mem::take(&mut self.urgent) {
+            self.fits(length, shared)?;
+            self.spend_burst(shared)?;
+        }
+        Ok(self.send_again(now, index, Cause::Stream, shared))
+    }
+
+    /// In a recovery told by counting, with nothing else to send: what probably is lost (rule 3), then once the last
+    /// segment (rule 4).
+    fn speculate(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
+        if !self.selective || self.rack.is_some() {
+            return Err(Blocked::Idle);
+        }
+        let index = match self.scoreboard.next_suspect() {
+            Some(index) => index,
+            None if !self.rescued => self.scoreboard.last_unacknowledged().ok_or(Blocked::Idle)?,
+            None => return Err(Blocked::Idle),
+        };
+        self.fits(self.scoreboard.get(index).length, shared)?;
+        if self.scoreboard.highest_sacked().is_none_or(|highest| highest <= self.scoreboard.get(index).start) {
+            self.rescued = true;
+        }
+        Ok(self.send_again(now, index, Cause::Stream, shared))
+    }
+
+    /// What was never sent, as far as the windows and the rules for small segments allow (RFC 9293 §3.8.6.2.1, §3.7.4).
+    #[inline]
+    fn new_data(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
+        let available = self.written.saturating_sub(self.next);
+        let fin_waits = self.closing && self.next <= self.written;
+        if available == 0 && !fin_waits {
+            return Err(Blocked::Idle);
+        }
+        let right = self.acknowledged + self.window_limit(shared.config);
+        let usable = right.saturating_sub(self.next);
+        let payload = u64::from(self.segment_size).min(available).min(usable) as u32;
+        let all = u64::from(payload) == available;
+        let fin = fin_waits && all && u64::from(payload) < usable;
+        if payload == 0 && !fin {
+            return Err(Blocked::Window);
+        }
+        if payload < self.segment_size && !fin {
+            let silly = !all && u64::from(payload) < self.largest_window / 2 && !self.override_silly;
+            if silly {
+                return Err(Blocked::Window);
+            }
+            if shared.config.nagle && self.outstanding() > 0 && !self.override_silly {
+                return Err(Blocked::Patience);
+            }
+        }
+        if self.outstanding() == 0 {
+            self.restart_after_idle(now, shared);
+        }
+        if self.frto.forward().is_none() {
+            self.fits(payload, shared)?;
+            self.spend_burst(shared)?;
+        }
+        self.override_silly = false;
+        Ok(self.send_new(now, payload, fin, Cause::Stream, shared))
+    }
+
+    #[inline]
+    fn send_new(
+        &mut self,
+        now: Instant,
+        payload: u32,
+        fin: bool,
+        cause: Cause,
+        shared: &mut Shared<'_>,
+    ) -> Transmission {
+        let length = payload + u32::from(fin);
+        let first = self.scoreboard.is_empty();
+        let start = self.next;
+        self.scoreboard.send(now, start, length, fin);
+        self.next += u64::from(length);
+        if shared.config.retransmission_timeout.samples == Samples::OneAtATime && self.timed.is_none() {
+            self.timed = Some((self.next, now));
+        }
+        if first {
+            self.last_progress = now;
+            self.restart_timer(now, shared);
+        }
+        if cause == Cause::Stream {
+            self.schedule_probe(now, shared);
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(u64::from(length));
+        }
+        let reduced = std::mem::take(&mut self.marks.reduced);
+        let push = self.next >= self.written;
+        Transmission { start, payload, fin, repeated: false, push, reduced, cause }
+    }
+
+    fn send_again(&mut self, now: Instant, index: usize, cause: Cause, shared: &mut Shared<'_>) -> Transmission {
+        let segment = *self.scoreboard.get(index);
+        self.scoreboard.send_again(now, index);
+        self.timed = None;
+        if let Some(episode) = &mut self.episode {
+            episode.on_repeat(now);
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(u64::from(segment.length));
+        }
+        if !shared.timers.is_set(Timer::Retransmission) {
+            self.restart_timer(now, shared);
+        }
+        let fin = segment.has_fin();
+        let payload = segment.length - u32::from(fin);
+        let push = segment.end() >= self.written;
+        Transmission { start: segment.start, payload, fin, repeated: true, push, reduced: false, cause }
+    }
+
+    /// RFC 8985 §7.3: new data if there is some and the peer has room, else the last segment again.
+    fn tail_probe(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
+        self.probe = TailProbe::Idle;
+        let available = self.written.saturating_sub(self.next);
+        let usable = (self.acknowledged + self.window_limit(shared.config)).saturating_sub(self.next);
+        let payload = u64::from(self.segment_size).min(available);
+        let sent = if payload > 0 && payload <= usable {
+            self.send_new(now, payload as u32, false, Cause::TailProbe, shared)
+        } else {
+            let last = self.scoreboard.last_unacknowledged().ok_or(Blocked::Idle)?;
+            self.send_again(now, last, Cause::TailProbe, shared)
+        };
+        self.probe = TailProbe::Sent { end: self.next, repeated: sent.repeated };
+        shared.statistics.tail_probes += 1;
+        Ok(sent)
+    }
+
+    const fn window_probe(&self) -> Transmission {
+        Transmission {
+            start: self.acknowledged - 1,
+            payload: 0,
+            fin: false,
+            repeated: false,
+            push: false,
+            reduced: false,
+            cause: Cause::WindowProbe,
+        }
+    }
+
+    /// Whether the congestion window has room for `length` more bytes. A segment at a time may always be under way.
+    #[inline]
+    fn fits(&self, length: u32, shared: &Shared<'_>) -> Result<(), Blocked> {
+        let in_flight = self.in_flight(shared.config);
+        if in_flight == 0 || in_flight + u64::from(length) <= self.congestion_window() {
+            Ok(())
+        } else {
+            Err(Blocked::Congestion)
+        }
+    }
+
+    #[inline]
+    fn spend_burst(&mut self, shared: &Shared<'_>) -> Result<(), Blocked> {
+        if shared.config.recovery.burst.get().is_some() && self.phase == Phase::FastRecovery && !self.selective {
+            self.burst = self.burst.checked_sub(1).ok_or(Blocked::Patience)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 5681 §4.1.
+    fn restart_after_idle(&mut self, now: Instant, shared: &Shared<'_>) {
+        let timeout = self.rtt.timeout(&shared.config.retransmission_timeout);
+        if shared.config.idle_restart && now.since(self.last_sent) > timeout {
+            let restart = shared.config.initial_window.bytes(self.segment_size);
+            self.controller.on_idle(now, restart);
+        }
+    }
+
+    /// Nothing more goes out for now.
+    #[inline]
+    fn on_blocked(&mut self, now: Instant, blocked: Blocked, shared: &mut Shared<'_>) {
+        // RFC 9293 §3.8.2 asks for growth only while the window is used; in slow start Linux counts half of it as used.
+        let window = self.controller.congestion_window();
+        let slow_start = self.controller.slow_start_threshold().is_none_or(|threshold| window < threshold);
+        self.limited = matches!(blocked, Blocked::Congestion | Blocked::Pace)
+            || (slow_start && 2 * self.in_flight(shared.config) >= window);
+        if blocked == Blocked::Pace {
+            shared.timers.set(Timer::Pacing, self.release);
+        }
+        if blocked == Blocked::Window && self.outstanding() == 0 && !shared.timers.is_set(Timer::Persist) {
+            self.schedule_window_probe(now, shared);
+        }
+    }
+
+    /// RFC 9293 §3.8.6.1: the first probe after a retransmission time-out, the intervals doubled.
+    fn schedule_window_probe(&self, now: Instant, shared: &mut Shared<'_>) {
+        let config = &shared.config.retransmission_timeout;
+        let interval = self.rtt.timeout(config).saturating_mul(1 << self.probes.min(30)).min(config.maximum);
+        shared.timers.set(Timer::Persist, after(now, interval));
+    }
+
+    /// The window has been closed for a while.
+    pub fn on_persist_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) {
+        let right = self.acknowledged + self.window_limit(shared.config);
+        if right > self.next {
+            self.override_silly = true;
+        } else {
+            self.probe_window = true;
+            self.probes += 1;
+            self.schedule_window_probe(now, shared);
+        }
+    }
+
+    /// How often the closed window was probed without any answer.
+    pub const fn unanswered_probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// A tail loss probe is due; the retransmission timer has to wait for what it tells (RFC 8985 §7.3).
+    pub fn on_probe_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) {
+        self.probe = TailProbe::Due;
+        self.restart_timer(now, shared);
+    }
+
+    /// Sets when the next segment may go out.
+    fn set_pace(&mut self, now: Instant, payload: u32) {
+        let Some(rate) = self.pacing_rate() else { return };
+        self.release = now.max(self.release) + rate.time_for(Bytes::new(u64::from(payload)));
+    }
+
+    /// The controller's rate, or twice the window per round trip in slow start and 1.2 times after, as in Linux
+    /// (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        self.controller.pacing_rate().or_else(|| {
+            let smoothed = self.rtt.smoothed().filter(|smoothed| *smoothed > Span::ZERO)?;
+            let window = self.controller.congestion_window();
+            // Linux doubles up to half the threshold, not all of it.
+            let slow_start = self.controller.slow_start_threshold().is_none_or(|threshold| window < threshold / 2);
+            let percent = if slow_start { 200 } else { 120 };
+            let bits = u128::from(window) * 8 * percent * 10_000_000 / u128::from(smoothed.as_nanos());
+            Some(Bitrate::from_bps(u64::try_from(bits).unwrap_or(u64::MAX).max(1)))
+        })
+    }
+}

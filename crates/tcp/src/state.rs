@@ -1,0 +1,102 @@
+//! States of a connection, and how it ended.
+
+use std::fmt;
+
+use airpath_core::Span;
+
+/// The states of RFC 9293 §3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No connection.
+    Closed,
+    /// Waits for a peer to open.
+    Listen,
+    /// Has sent a SYN.
+    SynSent,
+    /// Has received a SYN and answered it.
+    SynReceived,
+    /// Data flows both ways.
+    Established,
+    /// Has sent a FIN.
+    FinWait1,
+    /// Its FIN was acknowledged.
+    FinWait2,
+    /// Has received a FIN.
+    CloseWait,
+    /// Both have sent a FIN, its own was not yet acknowledged.
+    Closing,
+    /// Has received a FIN, then sent its own.
+    LastAck,
+    /// All is done; old segments may still be under way.
+    TimeWait,
+}
+
+impl State {
+    /// Whether both ends have agreed on sequence numbers.
+    pub(crate) const fn is_synchronised(self) -> bool {
+        !matches!(self, Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived)
+    }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Both streams were delivered and closed.
+    Closed,
+    /// The peer sent a reset.
+    Reset,
+    /// The peer refused to open the connection.
+    Refused,
+    /// This end was told to abort.
+    Aborted,
+    /// The peer did not answer.
+    TimedOut(TimedOut),
+}
+
+impl Outcome {
+    /// Whether nothing was lost.
+    pub const fn is_orderly(self) -> bool {
+        matches!(self, Self::Closed)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("closed"),
+            Self::Reset => f.write_str("reset by the peer"),
+            Self::Refused => f.write_str("refused by the peer"),
+            Self::Aborted => f.write_str("aborted by the application"),
+            Self::TimedOut(cause) => cause.fmt(f),
+        }
+    }
+}
+
+/// What the peer did not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimedOut {
+    /// The SYN, sent so many times in so long a time.
+    Opening {
+        /// Times that it was sent.
+        attempts: u32,
+        /// Since the first.
+        after: Span,
+    },
+    /// The same data or FIN, sent so many times in so long a time.
+    Data {
+        /// Times that it was sent.
+        attempts: u32,
+        /// Since the last progress.
+        after: Span,
+    },
+}
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, attempts, after) = match self {
+            Self::Opening { attempts, after } => ("the SYN", attempts, after),
+            Self::Data { attempts, after } => ("data", attempts, after),
+        };
+        write!(f, "timed out: no answer to {what}, sent {attempts} times in {after}")
+    }
+}

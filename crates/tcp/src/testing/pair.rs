@@ -1,0 +1,205 @@
+//! Two connections, joined by two pipes, and a clock.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use airpath_core::{ComponentId, Cx, Direction, Ecn, FlowId, Instant, Memory, Sink, Span};
+
+use super::Pipe;
+use crate::{Config, Connection, Identity, Segment};
+
+/// The two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Opens the connection.
+    Client,
+    /// Waits for that.
+    Server,
+}
+
+impl Side {
+    const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// IPv4 without options.
+const IP_HEADER: u32 = 20;
+
+/// Two connections and the path between them.
+pub struct Pair {
+    connections: [Connection; 2],
+    pipes: [Pipe; 2],
+    /// Segments on their way: when they arrive, their order, where, and in which slot they lie.
+    arrivals: BinaryHeap<Reverse<(Instant, u64, Side, usize)>>,
+    slots: Vec<Segment>,
+    free: Vec<usize>,
+    wakeups: [Option<Instant>; 2],
+    order: u64,
+    now: Instant,
+    /// Whether an end reads all that arrives at once.
+    pub reads: [bool; 2],
+    /// Whether each step is followed by a check of the books.
+    pub verifies: bool,
+    /// All segments sent, if they are kept: when, by whom, what.
+    pub sent: Option<Vec<(Instant, Side, Segment)>>,
+    /// What the connections reported, if it is kept.
+    pub events: Option<Memory>,
+}
+
+impl Pair {
+    /// Two ends with the same settings: what the client sends goes through `up`, what the server sends through `down`.
+    pub fn new(config: &Config, up: Pipe, down: Pipe) -> Self {
+        Self::with([config, config], [0, 0], up, down)
+    }
+
+    /// Two ends with settings and initial sequence numbers of their own, the client first.
+    pub fn with(configs: [&Config; 2], initial: [u32; 2], up: Pipe, down: Pipe) -> Self {
+        let id = |direction, local_port, remote_port, initial_sequence| Identity {
+            flow: FlowId(0),
+            direction,
+            local_port,
+            remote_port,
+            initial_sequence,
+        };
+        let client = Connection::connect(configs[0], id(Direction::Up, 50_000, 80, initial[0]), Instant::ZERO);
+        let server = Connection::listen(configs[1], id(Direction::Down, 80, 50_000, initial[1]));
+        Self::of(client, server, up, down)
+    }
+
+    /// Two ends of the caller's.
+    pub fn of(client: Connection, server: Connection, up: Pipe, down: Pipe) -> Self {
+        Self {
+            connections: [client, server],
+            pipes: [up, down],
+            arrivals: BinaryHeap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            wakeups: [None; 2],
+            order: 0,
+            now: Instant::ZERO,
+            reads: [true; 2],
+            verifies: false,
+            sent: None,
+            events: None,
+        }
+    }
+
+    /// The time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// One end. After a change of it, call [`Self::touch`] or run.
+    pub const fn connection(&mut self, side: Side) -> &mut Connection {
+        &mut self.connections[side as usize]
+    }
+
+    /// Does something with one end at the present time, and sends what comes of it.
+    pub fn with_connection(&mut self, side: Side, act: impl FnOnce(&mut Connection, Instant, &mut Cx<'_>)) {
+        let now = self.now;
+        let connection = &mut self.connections[side as usize];
+        let mut dropped = Vec::new();
+        let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
+        let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+        act(connection, now, &mut cx);
+        self.touch(side);
+    }
+
+    /// Sends what one end has to send, and takes note of when it wants to be woken.
+    pub fn touch(&mut self, side: Side) {
+        let connection = &mut self.connections[side as usize];
+        if self.reads[side as usize] {
+            let readable = connection.readable();
+            if readable > 0 {
+                connection.read(readable);
+            }
+        }
+        let mut dropped = Vec::new();
+        let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
+        let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+        while let Some(segment) = connection.poll_transmit(self.now, &mut cx) {
+            if let Some(sent) = &mut self.sent {
+                sent.push((self.now, side, segment));
+            }
+            let (arrivals, slots, free, order) = (&mut self.arrivals, &mut self.slots, &mut self.free, &mut self.order);
+            self.pipes[side as usize].send(self.now, segment.wire_size(IP_HEADER), |at, marked| {
+                let mut segment = segment;
+                if marked && segment.ecn.is_capable() {
+                    segment.ecn = Ecn::Ce;
+                }
+                let slot = free.pop().unwrap_or_else(|| {
+                    slots.push(segment);
+                    slots.len() - 1
+                });
+                slots[slot] = segment;
+                *order += 1;
+                arrivals.push(Reverse((at, *order, side.other(), slot)));
+            });
+        }
+        self.wakeups[side as usize] = connection.next_wakeup();
+        if self.verifies {
+            connection.verify();
+        }
+    }
+
+    /// Goes to the next thing that happens, unless that is after `until`. Says whether anything did.
+    pub fn step(&mut self, until: Instant) -> bool {
+        let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
+        let wakeup = self.wakeups.iter().flatten().min().copied();
+        let next = match (arrival, wakeup) {
+            (None, None) => return false,
+            (Some(arrival), Some(wakeup)) => arrival.min(wakeup),
+            (one, other) => one.or(other).expect("one of them is there"),
+        };
+        if next > until {
+            return false;
+        }
+        self.now = self.now.max(next);
+        let mut dropped = Vec::new();
+        let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
+        if arrival.is_some_and(|at| at <= next) {
+            let Reverse((_, _, side, slot)) = self.arrivals.pop().expect("it was peeked at");
+            self.free.push(slot);
+            let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+            let segment = self.slots[slot];
+            self.connections[side as usize].handle_segment(self.now, &segment, &mut cx);
+            self.touch(side);
+            return true;
+        }
+        let side = if self.wakeups[0].is_some_and(|at| at <= next) { Side::Client } else { Side::Server };
+        let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+        self.connections[side as usize].handle_timeout(self.now, &mut cx);
+        self.touch(side);
+        true
+    }
+
+    /// Runs for `span`, or until nothing more happens.
+    pub fn run(&mut self, span: Span) {
+        let until = self.now + span;
+        self.run_until(until, |_| false);
+    }
+
+    /// Runs until `over` says so, at the latest until `until`. Says whether it did.
+    pub fn run_until(&mut self, until: Instant, mut over: impl FnMut(&Self) -> bool) -> bool {
+        self.touch(Side::Client);
+        self.touch(Side::Server);
+        loop {
+            if over(self) {
+                return true;
+            }
+            if !self.step(until) {
+                self.now = self.now.max(until);
+                return false;
+            }
+        }
+    }
+
+    /// One end, to look at.
+    pub const fn look(&self, side: Side) -> &Connection {
+        &self.connections[side as usize]
+    }
+}
