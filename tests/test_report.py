@@ -298,7 +298,6 @@ def test_a_study_is_told_row_by_row(tmp_path: Path) -> None:
     assert "DCH, BLER 20 % round-trip (ms) – 262.5 260.0 to 265.0 – 30" in page.words
     assert "It falls. ✓ holds It rises. ✗ does not hold" in page.words
     assert "1 of 2 published figures lie within the 95 % interval of ours. 1 of 2 findings hold." in page.words
-    assert "studies/some-study/README.md" in page.words
     assert "make study" in page.words
     ours, published = page.figures["rtt: round-trip"]["data"]
     assert (len(ours["x"]), published["x"]) == (3, [264, 346])
@@ -312,6 +311,8 @@ def test_a_study_that_was_run_says_which_rows_agree(tmp_path: Path) -> None:
     agree, published = result.agreement
     assert f"{agree} of {published} published figures agree within the study's tolerances" in page.words
     assert page.words.count("✓ yes") == agree
+    assert "when the clock starts" in page.words
+    assert {"href": "#choices"} in page.all("a")
 
 
 @pytest.fixture

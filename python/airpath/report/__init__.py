@@ -8,6 +8,7 @@
 | --- | --- |
 | `runs` | the page of one run or several |
 | `published` | the page of a study |
+| `choices` | what a study's README says of its choices |
 | `metrics` | the figures that are spoken of, a value a repetition |
 | `verdict`, `tiles`, `tables`, `conditions` | what the page says in words and numbers |
 | `figures` | what it draws, and what it says where it cannot |

@@ -9,6 +9,7 @@ from typing import Any
 from airpath import plot
 from airpath.plot.study import case_words
 from airpath.report import HasRows, figures
+from airpath.report.choices import choices
 from airpath.report.figures import Figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
@@ -49,6 +50,7 @@ def page(study: HasRows | Mapping[str, Any], out: Path, command: str | None) -> 
         proviso=_proviso(data["rows"]),
         held=f"{sum(held)} of {len(held)} findings hold" if held else "",
         experiments=[_experiment(name, data, told) for name in names],
+        choices=choices(data["study"]),
         commands=[command or default],
     )
 
