@@ -16,7 +16,7 @@ from airpath import report
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "report.png"
-SIZE = (1240, 1180)
+SIZE = (1240, 1085)
 
 # Chromium asks for nothing but the page, and leaves nothing behind.
 _QUIET = (

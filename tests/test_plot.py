@@ -115,8 +115,10 @@ def test_throughput_adds_up_to_what_arrived(hs_dsch: airpath.Result) -> None:
 
 
 def test_the_lanes_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) -> None:
-    [lane] = trace(plot.radio(hs_dsch, cells=50), "air time").z
-    width = hs_dsch.repetitions["simulated_s"].item() / 50
+    lanes = trace(plot.radio(hs_dsch, cells=50), "air time")
+    [lane], width = lanes.z, lanes.dx
+    assert width * 1e3 == pytest.approx(round(width * 1e3 / 2) * 2)  # a whole number of TTIs of 2 ms
+    assert max(share for share in lane if share is not None) <= 100
     seconds = sum(share / 100 * width for share in lane if share is not None)
     used = float(hs_dsch.radio.filter(direction="down")["duration"].sum()) / 1e9
     assert seconds == pytest.approx(used, rel=0.01)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import plotly.graph_objects as go
 import polars as pl
@@ -9,7 +10,7 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import Drawn, NothingToDrawError, drawn
 from airpath.plot.template import Caption, blank, captioned, ramp
-from airpath.plot.values import largest, smallest
+from airpath.plot.values import largest
 from airpath.quantities import seconds
 from airpath.result import Result
 
@@ -19,8 +20,8 @@ _MOST_LANES = 48
 _GAP = 46
 _MOST_LETTERS = 11
 _READ = (
-    "A lane a user, from left to right in the time of the plots above. Air time: the share of the time in which the "
-    "user was sent to. Repeated: the share of its PDUs that were sent before. Level: the mean C/I level in force."
+    "A lane a user, on the time axis of the run. Air time: the share of the time in which the user was sent to, or "
+    "sent. Repeated: the share of its PDUs that were sent before. Level: the mean C/I level in force."
 )
 
 
@@ -47,7 +48,7 @@ def radio(results: Result | Sequence[Result], *, repetition: int | None = None, 
     Args:
         results: One result, or several, whose lanes then stand under each other.
         repetition: The repetition; by default the median one.
-        cells: Into how many cells of time a lane is cut at most; no cell is shorter than a TTI.
+        cells: Into how many cells of time a lane is cut at most; each is a whole number of TTIs long.
 
     Raises:
         NotLoggedError: A run kept no `radio` table.
@@ -56,7 +57,9 @@ def radio(results: Result | Sequence[Result], *, repetition: int | None = None, 
     runs = drawn(results, repetition)
     span = max(run.span for run in runs)
     lanes, frame, notes = _lanes(runs)
-    width = max(span / cells, smallest(frame["duration"]) / 1e9)
+    # A whole number of TTIs, so that no cell holds a part of one.
+    tti = largest(frame["duration"]) / 1e9
+    width = max(ceil(span / cells / tti), 1) * tti
     binned = _binned(frame, width)
     kinds = _kinds(binned, lanes)
     height = 18 if len(lanes) <= 12 else 11
@@ -71,7 +74,7 @@ def radio(results: Result | Sequence[Result], *, repetition: int | None = None, 
     last = "" if len(kinds) == 1 else str(len(kinds))
     figure.update_layout({"xaxis": {"anchor": f"y{last}", "range": [0, span]}})
     words = "; ".join(_words(lane, frame.filter(lane=index)) for index, lane in enumerate(lanes))
-    notes.append(f"A cell is {seconds(float(f'{width:.3g}'))} long.")
+    notes.append(f"A cell is {seconds(width)} long.")
     return captioned(figure, Caption("Radio", _READ, f"Radio use by user: {words}.", notes))
 
 
@@ -82,7 +85,7 @@ def _lanes(runs: Sequence[Drawn]) -> tuple[list[_Lane], pl.DataFrame, list[str]]
     frames: list[pl.DataFrame] = []
     found = 0
     for run in runs:
-        events = run.events("radio").select("t", "duration", *key, "pdus", "repeated", "errored", "level").collect()
+        events = run.events("radio").select("t", "duration", *key, "pdus", "repeated", "level").collect()
         directions = events["direction"].n_unique()
         groups = sorted(events.group_by(key), key=lambda group: (*tuple(map(str, group[0][:2])), group[0][2]))
         found += len(groups)
@@ -114,9 +117,7 @@ def _kinds(binned: pl.DataFrame, lanes: Sequence[_Lane]) -> list[_Kind]:
     """Return the groups of lanes that have anything to show."""
     upward = all(lane.direction == "up" for lane in lanes)
     airtime = theme.AIRTIME_UP_RAMP if upward else theme.AIRTIME_RAMP
-    # On parallel channels a user has several TTIs at the same time.
-    full = max(100.0, (binned["airtime"].quantile(0.99) or 0.0) * 100)
-    kinds = [_Kind("air time", pl.col("airtime") * 100, airtime, min(full, 100.0), "%")]
+    kinds = [_Kind("air time", pl.col("airtime") * 100, airtime, 100.0, "%")]
     if largest(binned["repeated"]) > 0:
         most = max(5.0, (binned["repeated"].quantile(0.99) or 0.0) * 100)
         kinds.append(_Kind("repeated PDUs", pl.col("repeated") * 100, theme.REPAIR_RAMP, most, "%"))

@@ -106,7 +106,7 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
                 *([verdict] if judged else []),
             ]
         )
-    caption = "Row by row. The interval is that of the mean of n repetitions; the difference is ours less published."
+    caption = "The interval is that of the mean of n repetitions; the difference is ours less published."
     return Table("Row by row", caption, head, cells)
 
 
@@ -120,4 +120,4 @@ def _difference(row: Mapping[str, Any], published: float) -> Cell:
 def _figure(value: float, row: Mapping[str, Any]) -> str:
     """Return a value with as many decimals as give our figure of that row four digits."""
     decimals = 3 - floor(log10(abs(row["ours"]))) if row["ours"] else 3
-    return f"{value:,.{max(decimals, 0)}f}"
+    return f"{value:,.{max(decimals, 0)}f}".replace("-", "−")
