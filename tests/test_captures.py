@@ -46,10 +46,17 @@ SENT_BEFORE = " || ".join(
 )
 
 
-@pytest.fixture(scope="module")
-def result() -> airpath.Result:
-    """The captured run."""
-    return airpath.run(SCENARIO, capture=True, log=False)
+RUNS: dict[str, dict[str, Any]] = {
+    "linux-6 over hs-dsch": {},
+    "linux-2.4 over hs-dsch": {"tcp.profile": "linux-2.4", "fixed.loss": 0.02},
+    "windows-xp over dch": {"tcp.profile": "windows-xp", "bearer": {"preset": "umts-dch-384"}},
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def result(request: pytest.FixtureRequest) -> airpath.Result:
+    """A captured run."""
+    return airpath.run(SCENARIO, set=RUNS[request.param], capture=True, log=False)
 
 
 @pytest.fixture(scope="module")
