@@ -14,6 +14,8 @@ class Colour:
 
     light: str
     dark: str
+    terminal: str = "default"
+    """Name of the terminal's own colour that stands for it there, by rich's names."""
 
 
 PAGE = Colour("#ffffff", "#14171c")
@@ -26,8 +28,8 @@ LINK = Colour("#1a5fa0", "#7ab8ee")
 
 DOWN = Colour("#1769aa", "#5aa9e6")
 UP = Colour("#c96a00", "#f2a541")
-ALERT = Colour("#b3123a", "#f0567a")
-GOOD = Colour("#2b7a4b", "#5cc48d")
+ALERT = Colour("#b3123a", "#f0567a", "red")
+GOOD = Colour("#2b7a4b", "#5cc48d", "green")
 
 SERIES = (
     Colour("#296a37", "#4fd67a"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airpath.study.definition import Study
 from airpath.study.rows import Row
+from airpath.theme import ALERT, GOOD
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,6 +68,7 @@ class StudyResult:
         from rich.table import Table
         from rich.text import Text
 
+        good, bad = GOOD.terminal, ALERT.terminal
         console.print(f"{self.study.title} ({self.study.id}, seed {self.seed})")
         for experiment in self.study.tables:
             rows = self._rows_of(experiment.name)
@@ -79,14 +81,14 @@ class StudyResult:
                 table.add_column(head, justify="right")
             table.add_column("")
             for row in rows:
-                mark = {None: Text(""), True: Text("✓ agrees", "green"), False: Text("✗ differs", "red")}[row.agrees]
+                mark = {None: Text(""), True: Text("✓ agrees", good), False: Text("✗ differs", bad)}[row.agrees]
                 table.add_row(*row.case.values(), f"{row.metric} ({row.kind.unit})", *_figures(row), mark)
             console.print(table)
         agree, published = self.agreement
         if published:
             console.print(f"\n{agree} of {published} published figures agree within tolerance.")
         for finding in self.findings:
-            mark = Text("✓ holds", "green") if finding.holds else Text("✗ does not hold", "red")
+            mark = Text("✓ holds", good) if finding.holds else Text("✗ does not hold", bad)
             console.print(Text.assemble(mark, f"  {finding.text}"))
 
     def render_markdown(self) -> str:
