@@ -26,11 +26,7 @@ impl Seed {
 
     /// The stream of the component `path`, such as `fixed/down/loss` or `cell/user-3/channel`.
     pub fn stream(self, path: &str) -> Stream {
-        let mut key = [0u8; 32];
-        key[..8].copy_from_slice(&self.seed.to_le_bytes());
-        key[8..16].copy_from_slice(&self.repetition.to_le_bytes());
-        key[16..].copy_from_slice(&fnv1a_128(path.as_bytes()).to_le_bytes());
-        Stream(ChaCha8Rng::from_seed(key))
+        Stream { seed: self, path: fnv1a_128(path.as_bytes()), generator: None }
     }
 }
 
@@ -40,15 +36,21 @@ fn fnv1a_128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// One component's generator.
+/// One component's generator. The generator's state, some 300 bytes, is made at the first draw: most
+/// links of a large run never draw.
 #[derive(Clone, Debug)]
-pub struct Stream(ChaCha8Rng);
+pub struct Stream {
+    seed: Seed,
+    path: u128,
+    generator: Option<Box<ChaCha8Rng>>,
+}
 
 impl Stream {
     /// 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
-        self.0.next_u64()
+        let Self { seed, path, generator } = self;
+        generator.get_or_insert_with(|| begin(*seed, *path)).next_u64()
     }
 
     /// Whether something of probability `p` happens. Always takes one draw, so that changing a
@@ -73,6 +75,15 @@ impl Stream {
         assert!(bound > 0, "there is no number below zero");
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
+}
+
+#[cold]
+fn begin(Seed { seed, repetition }: Seed, path: u128) -> Box<ChaCha8Rng> {
+    let mut key = [0u8; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..16].copy_from_slice(&repetition.to_le_bytes());
+    key[16..].copy_from_slice(&path.to_le_bytes());
+    Box::new(ChaCha8Rng::from_seed(key))
 }
 
 #[cfg(test)]
