@@ -4,11 +4,13 @@ import importlib
 import io
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
 from airpath import study
 from airpath.study import checks, definition, metrics
 from airpath.study.interval import mean_interval, paired_difference, student_t
@@ -468,10 +470,26 @@ def test_studies_lie_in_the_checkout_and_in_the_package() -> None:
 
 
 @pytest.mark.slow
-def test_the_study_in_small(airpath_command: Command) -> None:
+def test_an_experiment_in_small(airpath_command: Command) -> None:
     done = airpath_command(
         "study", "run", "hsdpa-sim", "--only", "utilisation-20kB", "--repeat", "20", "--format", "json"
     )
     assert done.code == 0, done.err
     assert len(done.json["rows"]) == 9
     assert all(abs(row["ours"] - row["published"]) < 5 for row in done.json["rows"])
+
+
+@pytest.mark.slow
+def test_the_whole_study_agrees_and_its_table_is_up_to_date() -> None:
+    before = os.times()
+    result = study.run("hsdpa-sim")
+    after = os.times()
+    assert [each.id for each in result.findings if not each.holds] == []
+    agree, published = result.agreement
+    assert published == 55
+    assert agree / published >= 0.9, [row for row in result.rows if row.agrees is False]
+    assert after.user - before.user < 120, "a minute on two cores"
+    table = (ROOT / "studies" / "hsdpa-sim" / "agreement.md").read_text(encoding="utf-8")
+    assert result.render_markdown() == table, (
+        "bless it: airpath study run hsdpa-sim --format markdown > studies/hsdpa-sim/agreement.md"
+    )

@@ -93,12 +93,18 @@ class StudyResult:
 
     def render_markdown(self) -> str:
         """Return the tables and findings as Markdown, for the study's README."""
-        lines = [f"<!-- made by: airpath study run {self.study.id} --format markdown -->", ""]
+        lines = [
+            f"# {self.study.id}: published beside ours",
+            "",
+            f"Made by `airpath study run {self.study.id} --seed {self.seed} --format markdown`; "
+            "intervals are the 95 % interval of the mean.",
+            "",
+        ]
         for experiment in self.study.tables:
             rows = self._rows_of(experiment.name)
             if not rows:
                 continue
-            lines += [f"### {experiment.name}", "", experiment.text, ""]
+            lines += [f"## {experiment.name}", "", experiment.text, ""]
             head = [*rows[0].case, "figure", "published", "ours", "95 % interval", "n", ""]
             lines += [_line(head), _line(["---"] * len(head))]
             for row in rows:
@@ -106,7 +112,14 @@ class StudyResult:
                 lines.append(_line([*row.case.values(), f"{row.metric} ({row.kind.unit})", *_figures(row), mark]))
             lines.append("")
         agree, published = self.agreement
-        lines += [f"{agree} of {published} published figures agree within tolerance.", "", "### Findings", ""]
+        lines += [
+            "## In all",
+            "",
+            f"{agree} of {published} published figures agree within tolerance.",
+            "",
+            "## Findings",
+            "",
+        ]
         lines += [_line(["finding", "holds"]), _line(["---"] * 2)]
         lines += [_line([each.text, "yes" if each.holds else "**no**"]) for each in self.findings]
         return "\n".join(lines) + "\n"
