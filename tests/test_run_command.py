@@ -23,6 +23,17 @@ def test_text_says_where_the_clock_stops_and_which_tcp_ran(airpath_command: Comm
     assert "\x1b" not in done.out
 
 
+def test_each_profile_says_what_was_on(airpath_command: Command, scenario: WriteScenario) -> None:
+    path = scenario()
+    details = []
+    for profile in ("ns2-newreno", "windows-xp", "linux-2.4", "linux-6"):
+        summary = airpath_command("run", path, "--set", f"tcp.profile={profile}", "--format", "json").json
+        tcp = summary["flows"][0]["tcp"]
+        assert tcp.pop("profile") == profile
+        details.append(tcp)
+    assert all(details.count(tcp) == 1 for tcp in details), "two profiles are the same but in name"
+
+
 def test_repetitions_are_one_row_with_mean_and_deviation(airpath_command: Command, scenario: WriteScenario) -> None:
     done = airpath_command("run", scenario(), "--repeat", "4")
     assert "4 repetitions (mean ± standard deviation)" in done.out

@@ -110,20 +110,25 @@ def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
         tcp = json.loads(details)
         profile = tcp.pop("profile", "custom")
         of = f" ({', '.join(names)})" if len(users) > 1 else ""
-        lines.append(f"TCP {profile}{of}: {'; '.join(_details(tcp))}")
+        on = dict.fromkeys([*_values(tcp), *_flags(tcp)])
+        lines.append(f"TCP {profile}{of}: {', '.join(on)}; --format json has every setting.")
     return lines
 
 
-def _details(settings: dict[str, Any]) -> Iterable[str]:
-    """Yield what was on; `--format json` has what was off as well."""
-    for key, value in settings.items():
-        name = key.replace("_", " ").replace("-", " ")
-        match value:
-            case True:
-                yield name
-            case False | None:
-                pass
-            case dict():
-                yield f"{name} ({', '.join(_details(value))})"
-            case _:
-                yield f"{name} {value}"
+def _values(tcp: dict[str, Any]) -> Iterable[str]:
+    """Yield the few settings with a value that tell one TCP from another at a glance."""
+    congestion, timeout = tcp.get("congestion", {}), tcp.get("retransmission_timeout", {})
+    for name, value in (
+        ("{}", congestion.get("algorithm")),
+        ("initial window {}", tcp.get("initial_window")),
+        ("segments of {} B", tcp.get("negotiated", {}).get("segment_size")),
+        ("time-out from {}", timeout.get("minimum")),
+    ):
+        if value is not None:
+            yield name.format(value)
+
+
+def _flags(tcp: dict[str, Any]) -> Iterable[str]:
+    """Yield the names of what was on, in general and in the parts that have mechanisms of their own."""
+    for part in (tcp, *(tcp.get(name, {}) for name in ("congestion", "recovery", "negotiated"))):
+        yield from (key.replace("_", " ") for key, value in part.items() if value is True)
