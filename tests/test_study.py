@@ -335,6 +335,8 @@ def test_unknown_names_are_answered_with_the_nearest(small: Callable[..., Path],
         study.run("smal")
     with pytest.raises(study.UnknownNameError, match="no experiment of small 'trips'; did you mean 'trip'"):
         study.run("small", only=["trips"])
+    with pytest.raises(study.UnknownNameError, match="no experiment of small 'xyz'; there is trip, rate"):
+        study.run("small", only=["xyz"])
     with pytest.raises(ValueError, match="repeat is 1"):
         study.run("small", repeat=1)
     assert core.calls == []

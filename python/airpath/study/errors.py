@@ -10,11 +10,12 @@ class StudyError(Exception):
 
 
 class UnknownNameError(LookupError):
-    """A study or experiment that does not exist. The message names the nearest one that does."""
+    """A study or experiment that does not exist. The message names the nearest one that does, or all."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         known = list(known)
-        super().__init__(f"no {what} '{name}'{did_you_mean(name, known)}; there is {', '.join(known) or 'none'}")
+        hint = did_you_mean(name, known) or f"; there is {', '.join(known) or 'none'}"
+        super().__init__(f"no {what} '{name}'{hint}")
 
     def __str__(self) -> str:
         return str(self.args[0])
