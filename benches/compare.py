@@ -2,10 +2,10 @@
 
     python benches/compare.py [--peers FOLDER] [--rounds 3] [--slow]
 
-The workloads of the peers are looked for in `peers` below AIRPATH_SHARED or `../shared`, and need Debian's packages `ns2` and
-`libns3-dev`; a peer that is not there is left out with a line on stderr. Processor
-time (user and system) of the run itself counts, as each program measures it: start-up, reading and set-up are left out. A
-figure is the least of the rounds: noise of a shared machine only adds. `--slow` adds the cases of ns-3 that take minutes.
+The workloads of the peers are looked for in `peers` below AIRPATH_SHARED or `../shared`, and need Debian's packages
+`ns2` and `libns3-dev`; a peer that is not there is left out with a line on stderr. Processor time (user and system) of
+the run itself counts, as each program measures it: start-up, reading and set-up are left out. A figure is the least of
+the rounds: noise of a shared machine only adds. `--slow` adds the cases of ns-3 that take minutes.
 """
 
 import argparse
@@ -105,9 +105,8 @@ def main() -> None:
     arguments = parser.parse_args()
 
     subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "airpath-benches"], cwd=ROOT, check=True)
-    found = subprocess.run(
-        ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT, check=True, capture_output=True, text=True
-    )
+    metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+    found = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True, text=True)
     binary = Path(json.loads(found.stdout)["target_directory"]) / "release" / "airpath-benches"
 
     def ours(scenario: str, *, repeat: int = 1, sets: dict[str, object] | None = None) -> list[str]:
@@ -150,7 +149,8 @@ def row(case: Case, program: Program) -> str:
     # ns-2 counts processor time in steps of 10 ms.
     cpu = max(figures["cpu_s"], 1e-6)
     return (
-        f"| {case.title} | {program.name} | {cpu:.3f} | {figures.get('setup_s', 0):.3f} | {figures['data_pkts'] / cpu:,.0f} "
+        f"| {case.title} | {program.name} | {cpu:.3f} | {figures.get('setup_s', 0):.3f} "
+        f"| {figures['data_pkts'] / cpu:,.0f} "
         f"| {figures['sim_s'] / cpu:,.0f} | {figures['peak_kb'] / 1024:.1f} | {cpu / base['cpu_s']:.1f} |"
     )
 
