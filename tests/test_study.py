@@ -4,7 +4,6 @@ import importlib
 import io
 import json
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -483,14 +482,11 @@ def test_an_experiment_in_small(airpath_command: Command) -> None:
 
 @pytest.mark.slow
 def test_the_whole_study_agrees_and_its_table_is_up_to_date() -> None:
-    before = os.times()
     result = study.run("hsdpa-sim")
-    after = os.times()
     assert [each.id for each in result.findings if not each.holds] == []
     agree, published = result.agreement
     assert published == 55
     assert agree / published >= 0.9, [row for row in result.rows if row.agrees is False]
-    assert after.user - before.user < 120, "a minute on two cores"
     table = (ROOT / "studies" / "hsdpa-sim" / "agreement.md").read_text(encoding="utf-8")
     assert result.render_markdown() == table, (
         "bless it: airpath study run hsdpa-sim --format markdown > studies/hsdpa-sim/agreement.md"
