@@ -54,12 +54,19 @@ pub struct Connection {
     timers: Timers,
     statistics: Statistics,
     options: Options,
-    /// Send a reset with this sequence number.
-    reset: Option<u32>,
+    /// A reset that is to be sent.
+    reset: Option<Reset>,
     /// The latest time that was heard of.
     now: Instant,
     /// When a segment that lies outside of the window may be answered again.
     next_challenge: Instant,
+}
+
+/// A reset (RFC 9293 §3.5.2).
+#[derive(Clone, Copy, Debug)]
+struct Reset {
+    sequence: u32,
+    acknowledgment: Option<u32>,
 }
 
 /// What the two ends agreed on, and what they say with it.

@@ -225,6 +225,11 @@ impl Sender {
         self.closing && self.acknowledged > self.written
     }
 
+    /// Whether the peer has acknowledged all but perhaps the FIN.
+    pub const fn has_delivered_all(&self) -> bool {
+        self.closing && self.acknowledged >= self.written
+    }
+
     /// Bytes of the stream that are acknowledged.
     #[inline]
     pub fn acknowledged_bytes(&self) -> u64 {

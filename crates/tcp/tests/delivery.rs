@@ -62,6 +62,8 @@ fn config() -> impl Strategy<Value = Config> {
         // These paths lose so much that giving up would be right.
         config.retransmission_timeout.retries = 1000;
         config.opening_retries = 1000;
+        // Nor may a peer forget the connection while its last acknowledgements are lost again and again.
+        config.time_wait = Span::from_secs(3_600 * 24 * 10);
         config
     })
 }
@@ -129,7 +131,7 @@ fn exchange(config: &Config, misfortune: &Misfortune, up: u64, down: u64) -> Pai
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn every_byte_once_and_in_order(

@@ -2,7 +2,9 @@
 
 use airpath_core::{Cx, Instant, TcpTrigger};
 
-use super::Connection;
+use airpath_wire::tcp::{Flags, TcpHeader};
+
+use super::{Connection, Reset};
 use crate::sequence::to_wire;
 use crate::state::{Outcome, State};
 use crate::timers::{Timer, after};
@@ -29,9 +31,25 @@ impl Connection {
         }
         let heard_of = !matches!(self.state, State::Listen | State::SynSent | State::TimeWait);
         if heard_of {
-            self.reset = Some(to_wire(self.id.initial_sequence, self.sender.next));
+            self.reset = Some(Reset {
+                sequence: to_wire(self.id.initial_sequence, self.sender.next),
+                acknowledgment: Some(to_wire(self.receiver.initial, self.receiver.next)),
+            });
         }
         self.end(now, Outcome::Aborted, cx);
+    }
+
+    /// Answers a segment that belongs to no connection (RFC 9293 §3.10.7.1).
+    pub(super) fn refuse(&mut self, header: &TcpHeader, length: u32) {
+        if header.flags.contains(Flags::RST) {
+            return;
+        }
+        self.reset = Some(if header.flags.contains(Flags::ACK) {
+            Reset { sequence: header.acknowledgment, acknowledgment: None }
+        } else {
+            let length = length + u32::from(header.flags.contains(Flags::SYN));
+            Reset { sequence: 0, acknowledgment: Some(header.sequence.wrapping_add(length)) }
+        });
     }
 
     /// Moves on when a FIN was received, or ours was acknowledged.

@@ -22,7 +22,7 @@ impl Connection {
         self.now = now;
         self.statistics.received_segments += 1;
         match self.state {
-            State::Closed => {}
+            State::Closed => self.refuse(&segment.header, segment.length),
             State::Listen => self.on_segment_in_listen(&segment.header),
             State::SynSent => self.on_segment_in_syn_sent(now, &segment.header, cx),
             _ => self.on_segment_in_window(now, segment, cx),
@@ -31,12 +31,9 @@ impl Connection {
 
     /// RFC 9293 §3.10.7.2.
     fn on_segment_in_listen(&mut self, header: &TcpHeader) {
-        if header.flags.contains(Flags::RST) {
-            return;
-        }
         if header.flags.contains(Flags::ACK) {
-            self.reset = Some(header.acknowledgment);
-        } else if header.flags.contains(Flags::SYN) {
+            self.refuse(header, 0);
+        } else if header.flags.contains(Flags::SYN) && !header.flags.contains(Flags::RST) {
             self.take_syn(header);
             self.state = State::SynReceived;
             self.opening.begin();
@@ -48,10 +45,7 @@ impl Connection {
         let answers = header.flags.contains(Flags::ACK);
         let expected = self.id.initial_sequence.wrapping_add(1);
         if answers && (header.acknowledgment != expected || self.sender.next == 0) {
-            if !header.flags.contains(Flags::RST) {
-                self.reset = Some(header.acknowledgment);
-            }
-            return;
+            return self.refuse(header, 0);
         }
         if header.flags.contains(Flags::RST) {
             if answers {
@@ -127,7 +121,7 @@ impl Connection {
         };
         if number > self.sender.next {
             if self.state == State::SynReceived {
-                self.reset = Some(header.acknowledgment);
+                self.refuse(header, length);
             } else {
                 // RFC 5961 §5: it acknowledges what was never sent.
                 self.challenge(now);
@@ -224,8 +218,9 @@ impl Connection {
     /// RFC 5961 §3: a reset counts if it has exactly the number that is expected.
     fn on_reset(&mut self, now: Instant, sequence: Sequence, cx: &mut Cx<'_>) {
         if sequence == self.receiver.next {
-            let outcome = if self.state == State::TimeWait { Outcome::Closed } else { Outcome::Reset };
-            self.end(now, outcome, cx);
+            // A peer that has forgotten the connection after both streams were delivered knew more than we do.
+            let complete = self.receiver.is_complete() && self.sender.has_delivered_all();
+            self.end(now, if complete { Outcome::Closed } else { Outcome::Reset }, cx);
         } else {
             self.challenge(now);
         }

@@ -6,7 +6,7 @@ use airpath_wire::tcp::{Flags, SackBlocks, Timestamps};
 use super::Connection;
 use crate::segment::Segment;
 use crate::sender::{Cause, Transmission};
-use crate::sequence::{to_offset, to_wire};
+use crate::sequence::{from_wire, to_offset, to_wire};
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -136,16 +136,20 @@ impl Connection {
 
     /// The reset, if one is to be sent.
     fn poll_reset(&mut self) -> Option<Segment> {
-        let sequence = self.reset.take()?;
+        let reset = self.reset.take()?;
         let mut segment = super::bare(&self.id);
-        segment.header.sequence = sequence;
+        segment.header.sequence = reset.sequence;
         segment.header.flags = Flags::RST;
-        if self.receiver.next > 0 {
+        if let Some(number) = reset.acknowledgment {
+            segment.header.acknowledgment = number;
             segment.header.flags |= Flags::ACK;
+            segment.info.ack = from_wire(self.receiver.initial, self.receiver.next, number).map(to_offset);
         }
+        segment.info.flags = segment.header.flags.0;
+        segment.info.offset =
+            from_wire(self.id.initial_sequence, self.sender.next, reset.sequence).map_or(-1, to_offset);
         self.statistics.segments += 1;
-        let offset = i64::from(sequence.wrapping_sub(self.id.initial_sequence)) - 1;
-        Some(self.stamp(segment, offset, 0, false))
+        Some(segment)
     }
 
     /// The timestamp clock.

@@ -127,15 +127,13 @@ impl Sender {
         if !self.selective || self.rack.is_some() {
             return Err(Blocked::Idle);
         }
-        let index = match self.scoreboard.next_suspect() {
-            Some(index) => index,
-            None if !self.rescued => self.scoreboard.last_unacknowledged().ok_or(Blocked::Idle)?,
-            None => return Err(Blocked::Idle),
-        };
-        self.fits(self.scoreboard.get(index).length, shared)?;
-        if self.scoreboard.highest_sacked().is_none_or(|highest| highest <= self.scoreboard.get(index).start) {
-            self.rescued = true;
+        let suspect = self.scoreboard.next_suspect();
+        if suspect.is_none() && self.rescued {
+            return Err(Blocked::Idle);
         }
+        let index = suspect.or_else(|| self.scoreboard.last_unacknowledged()).ok_or(Blocked::Idle)?;
+        self.fits(self.scoreboard.get(index).length, shared)?;
+        self.rescued |= suspect.is_none();
         Ok(self.send_again(now, index, Cause::Stream, shared))
     }
 

@@ -26,6 +26,8 @@ impl Side {
     }
 }
 
+/// More segments than any window holds.
+const MOST_AT_ONCE: u32 = 20_000;
 /// IPv4 without options.
 const IP_HEADER: u32 = 20;
 
@@ -121,7 +123,10 @@ impl Pair {
         let mut dropped = Vec::new();
         let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
         let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+        let mut count = 0;
         while let Some(segment) = connection.poll_transmit(self.now, &mut cx) {
+            count += 1;
+            assert!(count < MOST_AT_ONCE, "no end to {segment:?} of {connection:?}");
             if let Some(sent) = &mut self.sent {
                 sent.push((self.now, side, segment));
             }

@@ -1,0 +1,81 @@
+//! Linux 2.4.
+//!
+//! Sources are `net/ipv4/tcp_input.c` and `include/net/tcp.h` of 2.4.27. Left out: the window that is offered grows slowly
+//! from 5840 bytes on there (`tcp_grow_window`), and retransmissions that are lost again are told before the timer.
+
+use airpath_core::{Bytes, Span};
+
+use super::{CONGESTION, RECOVERY};
+use crate::config::{
+    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, ReceiveBuffer, Recovery,
+    RetransmissionTimeout, Samples,
+};
+
+pub(super) const CONFIG: Config = Config {
+    handshake: true,
+    opening_segment: false,
+    // TCP_SYN_RETRIES.
+    opening_retries: 5,
+    // TCP_TIMEWAIT_LEN.
+    time_wait: Span::from_secs(60),
+    maximum_segment_size: 1460,
+    whole_segments: false,
+    // sysctl_tcp_window_scaling, sysctl_tcp_timestamps, in jiffies of 10 ms.
+    window_scaling: true,
+    timestamps: true,
+    timestamp_tick: Span::from_millis(10),
+    // sysctl_tcp_sack, sysctl_tcp_dsack.
+    selective_acknowledgement: true,
+    duplicate_reports: true,
+    // sysctl_tcp_ecn depends on how the kernel was built; distributions turned it off.
+    ecn: false,
+    // sysctl_tcp_rmem 87380, of which a quarter is kept for overhead (sysctl_tcp_adv_win_scale 2);
+    // sysctl_tcp_moderate_rcvbuf 0: it does not grow.
+    receive_buffer: ReceiveBuffer { initial: Bytes::new(65_535), maximum: Bytes::new(65_535) },
+    // TCP_DELACK_MAX, TCP_DELACK_MIN, TCP_MAX_QUICKACKS; the second full-sized segment is acknowledged.
+    delayed_ack: DelayedAck {
+        timeout: Span::from_millis(200),
+        minimum: Span::from_millis(40),
+        every: 2,
+        full_sized: true,
+        quick: 16,
+    },
+    window_limit: Limit::UNLIMITED,
+    nagle: true,
+    pacing: false,
+    // tcp_init_cwnd: 2 where nothing is known of the path and the round trip is longer than 20 ms.
+    initial_window: InitialWindow::Segments(2),
+    initial_slow_start_threshold: Limit::UNLIMITED,
+    // tcp_cwnd_restart, tcp_cwnd_application_limited (RFC 2861).
+    idle_restart: true,
+    window_validation: true,
+    // tcp_cong_avoid counts acknowledgements; tcp_recalc_ssthresh halves the window.
+    congestion: Congestion { algorithm: Algorithm::NewReno, counting: Counting::Acknowledgements, ..CONGESTION },
+    recovery: Recovery {
+        // sysctl_tcp_reordering; tcp_update_reordering.
+        duplicate_threshold: 3,
+        adaptive_threshold: true,
+        // sysctl_tcp_fack.
+        forward_acknowledgement: true,
+        // tcp_cwnd_down halves the rate, one segment for each two that arrive, which is what PRR does.
+        proportional_reduction: true,
+        // sysctl_tcp_frto 0.
+        forward_rto: false,
+        // tcp_packet_delayed, tcp_try_undo_dsack.
+        eifel: true,
+        duplicate_undo: true,
+        ..RECOVERY
+    },
+    retransmission_timeout: RetransmissionTimeout {
+        // TCP_TIMEOUT_INIT, TCP_RTO_MIN, TCP_RTO_MAX; the minimum bounds the variation (tcp_rtt_estimator).
+        initial: Span::from_secs(3),
+        minimum: Span::from_millis(200),
+        floor: Floor::Variation,
+        maximum: Span::from_secs(120),
+        // Jiffies.
+        granularity: Span::from_millis(10),
+        // TCP_RETR2.
+        retries: 15,
+        samples: Samples::EveryAck,
+    },
+};

@@ -1,0 +1,77 @@
+//! Linux 6.
+//!
+//! Sources are the defaults in `include/net/tcp.h` and `Documentation/networking/ip-sysctl.rst`. A choice: HyStart++ stands
+//! for the older HyStart of its CUBIC. Left out: acknowledgements are not compressed, and segments not offloaded in bunches.
+
+use airpath_core::{Bytes, Span};
+
+use super::{CONGESTION, RECOVERY};
+use crate::config::{
+    Algorithm, Config, Congestion, DelayedAck, Floor, InitialWindow, Limit, ReceiveBuffer, Recovery,
+    RetransmissionTimeout, Samples,
+};
+
+pub(super) const CONFIG: Config = Config {
+    handshake: true,
+    opening_segment: false,
+    // TCP_SYN_RETRIES.
+    opening_retries: 6,
+    // TCP_TIMEWAIT_LEN.
+    time_wait: Span::from_secs(60),
+    maximum_segment_size: 1460,
+    whole_segments: false,
+    // tcp_window_scaling, tcp_timestamps (in ticks of 1 ms), tcp_sack, tcp_dsack.
+    window_scaling: true,
+    timestamps: true,
+    timestamp_tick: Span::from_millis(1),
+    selective_acknowledgement: true,
+    duplicate_reports: true,
+    // tcp_ecn 2: answers who asks for it, but does not ask.
+    ecn: false,
+    // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, of which half is kept for overhead (tcp_adv_win_scale 1; since 6.6
+    // the share is measured).
+    receive_buffer: ReceiveBuffer { initial: Bytes::new(65_535), maximum: Bytes::new(3_145_728) },
+    // TCP_DELACK_MAX, TCP_DELACK_MIN, TCP_MAX_QUICKACKS; the second full-sized segment is acknowledged.
+    delayed_ack: DelayedAck {
+        timeout: Span::from_millis(200),
+        minimum: Span::from_millis(40),
+        every: 2,
+        full_sized: true,
+        quick: 16,
+    },
+    window_limit: Limit::UNLIMITED,
+    nagle: true,
+    // Only with the queue discipline fq, or BBR.
+    pacing: false,
+    // TCP_INIT_CWND.
+    initial_window: InitialWindow::Segments(10),
+    initial_slow_start_threshold: Limit::UNLIMITED,
+    // tcp_slow_start_after_idle; tcp_is_cwnd_limited.
+    idle_restart: true,
+    window_validation: true,
+    congestion: Congestion { algorithm: Algorithm::Cubic, hystart: true, ..CONGESTION },
+    recovery: Recovery {
+        // tcp_recovery 1, tcp_early_retrans 3.
+        rack: true,
+        tail_loss_probe: true,
+        // tcp_cwnd_reduction.
+        proportional_reduction: true,
+        // tcp_frto 2.
+        forward_rto: true,
+        // tcp_packet_delayed, tcp_try_undo_dsack.
+        eifel: true,
+        duplicate_undo: true,
+        ..RECOVERY
+    },
+    retransmission_timeout: RetransmissionTimeout {
+        // TCP_TIMEOUT_INIT, TCP_RTO_MIN, TCP_RTO_MAX; the minimum bounds the variation (tcp_rtt_estimator).
+        initial: Span::from_secs(1),
+        minimum: Span::from_millis(200),
+        floor: Floor::Variation,
+        maximum: Span::from_secs(120),
+        granularity: Span::from_micros(1),
+        // tcp_retries2.
+        retries: 15,
+        samples: Samples::EveryAck,
+    },
+};
