@@ -141,6 +141,9 @@ pub struct Congestion {
     pub halving: Halving,
     /// Whether NewReno's halved window is rounded down to whole segments.
     pub halve_to_whole_segments: bool,
+    /// The least window, in segments, with which NewReno goes through a fast recovery: 2 as the slow-start threshold (RFC
+    /// 5681 §3.1), 1 in ns-2.
+    pub least_window: u32,
     /// Whether CUBIC gives way to new flows by lowering its target after two reductions in a row (RFC 9438 §4.7).
     pub fast_convergence: bool,
     /// Whether CUBIC grows at least as NewReno would (RFC 9438 §4.3).
@@ -287,6 +290,7 @@ impl Config {
                 "is less than `initial`: make it larger, or equal for a fixed window",
             ),
             (self.receive_buffer.initial.get() == 0, "receive_buffer.initial", "is zero: nothing could be received"),
+            (self.congestion.least_window == 0, "congestion.least_window", "is zero: nothing could be sent"),
             (self.congestion.fixed_window == 0, "congestion.fixed_window", "is zero: nothing could be sent"),
             (self.recovery.duplicate_threshold == 0, "recovery.duplicate_threshold", "is zero: 3 is usual"),
             (timeout.initial.is_zero(), "retransmission_timeout.initial", "is no time: \"1 s\" is usual"),

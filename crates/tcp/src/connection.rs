@@ -108,7 +108,9 @@ impl Connection {
     pub fn connect(config: &Config, id: Identity, now: Instant) -> Self {
         let mut connection = Self::new(config, id, State::SynSent);
         connection.now = now;
-        connection.opening.begin();
+        if config.handshake {
+            connection.opening.begin();
+        }
         connection
     }
 

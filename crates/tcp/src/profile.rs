@@ -82,6 +82,7 @@ const CONGESTION: Congestion = Congestion {
     slow_start_limit: Limit::UNLIMITED,
     halving: Halving::Window,
     halve_to_whole_segments: false,
+    least_window: 2,
     fast_convergence: true,
     reno_friendly: true,
     hystart: false,

@@ -17,6 +17,7 @@ pub struct NewReno {
     slow_start_limit: u64,
     halving: Halving,
     whole: bool,
+    least: u64,
     /// In 2⁻¹² bytes.
     window: u64,
     threshold: u64,
@@ -41,6 +42,7 @@ impl NewReno {
             slow_start_limit: congestion.slow_start_limit.bytes(size),
             halving: congestion.halving,
             whole: congestion.halve_to_whole_segments,
+            least: u64::from(congestion.least_window) * u64::from(size),
             window: config.initial_window.bytes(size) << FRACTION,
             threshold: config.initial_slow_start_threshold.bytes(size),
             hystart: congestion.hystart.then(HyStart::new),
@@ -95,18 +97,21 @@ impl CongestionControl for NewReno {
     }
 
     fn on_congestion(&mut self, congested: &Congested) {
+        let mut reduced = self.threshold;
         if !congested.again {
             self.before = Some(Before { window: self.window, threshold: self.threshold });
-            let halved = match self.halving {
+            reduced = match self.halving {
                 Halving::FlightSize => congested.flight_size,
                 Halving::Window => (self.window >> FRACTION).min(congested.window_limit),
             } / 2;
-            let halved = if self.whole { halved - halved % self.segment_size } else { halved };
+            if self.whole {
+                reduced -= reduced % self.segment_size;
+            }
             // RFC 5681 §3.1 equation 4.
-            self.threshold = halved.max(2 * self.segment_size);
+            self.threshold = reduced.max(2 * self.segment_size);
         }
         self.window = match congested.signal {
-            Signal::Loss | Signal::Mark => self.threshold,
+            Signal::Loss | Signal::Mark => reduced.max(self.least),
             // The loss window.
             Signal::Timeout => self.segment_size,
         } << FRACTION;

@@ -129,7 +129,8 @@ impl Connection {
             return false;
         }
         if !self.opening.is_over() {
-            if number < FIRST_BYTE {
+            if number < FIRST_BYTE || !self.opening.is_sent() {
+                // Without a handshake, the peer may send before this end has anything to say.
                 return !self.config.handshake;
             }
             self.establish(now, cx);

@@ -62,6 +62,12 @@ impl Opening {
         }
     }
 
+    /// Whether the SYN was sent and is not acknowledged.
+    pub const fn is_sent(&self) -> bool {
+        // One that is due again was sent before.
+        matches!(self.step, Step::Sent) || (matches!(self.step, Step::Due) && self.attempts > 0)
+    }
+
     pub const fn is_over(&self) -> bool {
         matches!(self.step, Step::Done)
     }

@@ -55,6 +55,8 @@ pub(super) const CONFIG: Config = Config {
         halving: Halving::Window,
         // precisionReduce_ false until 2006/01/24.
         halve_to_whole_segments: true,
+        // slowdown() keeps ssthresh_ at 2 or more, but not cwnd_.
+        least_window: 1,
         ..CONGESTION
     },
     recovery: Recovery {

@@ -132,7 +132,8 @@ impl Sender {
                 if self.acknowledged >= self.recover {
                     self.end_recovery();
                     changes.recovery_ended = true;
-                    return;
+                    // The acknowledgement that ends it counts, as in Linux, BSD and ns-2.
+                    return self.grow(now, delivery, changes.round_trip, shared);
                 }
                 let lost = self.find_losses(now, shared);
                 if !self.selective {

@@ -166,7 +166,8 @@ impl Pair {
         self.now = self.now.max(next);
         let mut dropped = Vec::new();
         let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
-        if arrival.is_some_and(|at| at <= next) {
+        // At one instant timers go off first: they were set before.
+        if wakeup.is_none_or(|at| at > next) {
             let Reverse((_, _, side, slot)) = self.arrivals.pop().expect("it was peeked at");
             self.free.push(slot);
             let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));

@@ -46,7 +46,7 @@ pub struct Pipe {
     reordering: Probability,
     /// The most that a packet that is overtaken, or comes twice, is late.
     lateness: Span,
-    /// Packets with these numbers, counted from zero in the order of sending, are lost.
+    /// Packets with these numbers, counted from zero in the order of sending, are lost before the first hop.
     lost: Vec<u64>,
     /// No packet arrives that is sent between these times.
     outages: Vec<(Instant, Instant)>,
@@ -111,7 +111,7 @@ impl Pipe {
         self
     }
 
-    /// Loses the packets with these numbers, counted from zero.
+    /// Loses the packets with these numbers, counted from zero, before the first hop.
     #[must_use]
     pub fn lose(mut self, numbers: &[u64]) -> Self {
         self.lost.extend_from_slice(numbers);
@@ -143,6 +143,9 @@ impl Pipe {
     pub(super) fn send(&mut self, now: Instant, size: u32, mut arrive: impl FnMut(Instant, bool)) {
         let number = self.count;
         self.count += 1;
+        if self.lost.contains(&number) {
+            return;
+        }
         let mut at = now;
         for hop in &mut self.hops {
             match hop.pass(at, size) {
@@ -156,7 +159,7 @@ impl Pipe {
         // The order is kept, except by chance.
         at = at.max(self.last);
         self.last = at;
-        let lost = self.lost.contains(&number) || self.outages.iter().any(|(from, until)| *from <= now && now < *until);
+        let lost = self.outages.iter().any(|(from, until)| *from <= now && now < *until);
         if lost || (self.loss != Probability::NEVER && self.chance.chance(self.loss)) {
             return;
         }
