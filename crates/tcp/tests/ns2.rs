@@ -102,3 +102,21 @@ fn a_window_deflated_below_its_threshold_is_restored() {
     assert_near(ours, 23.351913, 0.02);
     assert_eq!((statistics.retransmitted_segments, statistics.timeouts), (5, 0));
 }
+
+#[test]
+fn rates_under_random_loss_are_those_of_ns2() {
+    // Means of 16 runs of ns-2 with large seeds (with 1 to 16 it loses 9 % too many packets); standard errors of 1 % in theirs
+    // and in ours.
+    for (loss, theirs) in [(0.01, 268_300.0), (0.03, 152_200.0)] {
+        let rates = (0..16).map(|seed| {
+            let (up, down) = path();
+            let mut pair = Pair::new(&config(), up, down.chance(seed, loss, 0.0, 0.0, Span::ZERO));
+            pair.connection(Side::Server).write(16_000_000);
+            let end = Instant::ZERO + Span::from_secs(3000);
+            assert!(pair.run_until(end, |pair| pair.look(Side::Server).acknowledged() >= 16_000_000));
+            16_000_000.0 * 8.0 / pair.now().as_secs_f64()
+        });
+        let mean = rates.sum::<f64>() / 16.0;
+        assert!((mean / theirs - 1.0).abs() < 0.04, "{mean} against {theirs} bit/s at a loss of {loss}");
+    }
+}

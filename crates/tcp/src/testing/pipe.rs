@@ -143,7 +143,8 @@ impl Pipe {
     pub(super) fn send(&mut self, now: Instant, size: u32, mut arrive: impl FnMut(Instant, bool)) {
         let number = self.count;
         self.count += 1;
-        if self.lost.contains(&number) {
+        let chance = self.loss != Probability::NEVER && self.chance.chance(self.loss);
+        if chance || self.lost.contains(&number) {
             return;
         }
         let mut at = now;
@@ -160,7 +161,7 @@ impl Pipe {
         at = at.max(self.last);
         self.last = at;
         let lost = self.outages.iter().any(|(from, until)| *from <= now && now < *until);
-        if lost || (self.loss != Probability::NEVER && self.chance.chance(self.loss)) {
+        if lost {
             return;
         }
         let marked = self.mark_every > 0 && number % self.mark_every == self.mark_every - 1;
