@@ -138,7 +138,7 @@ mod tests {
         #[test]
         fn the_heap_sorts(keys in proptest::collection::vec(0u128..1000, 0..200), pops in proptest::collection::vec(proptest::bool::ANY, 200)) {
             let (mut heap, mut model) = (Heap::default(), std::collections::BTreeMap::<u128, u32>::new());
-            let mut pop = |heap: &mut Heap, model: &mut std::collections::BTreeMap<u128, u32>| {
+            let pop = |heap: &mut Heap, model: &mut std::collections::BTreeMap<u128, u32>| {
                 let least = model.first_entry().map(|mut entry| {
                     let key = *entry.key();
                     *entry.get_mut() -= 1;
