@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from airpath import load
@@ -37,17 +38,7 @@ bytes = "1000 GB"
 
 
 def test_ctrl_c_keeps_a_partial_result(airpath_command: Command) -> None:
-    (airpath_command.folder / "long.toml").write_text(LONG)
-    process = subprocess.Popen(
-        airpath_command.line("run", "long.toml", "--out", "kept", "--format", "json"),
-        cwd=airpath_command.folder,
-        env=plain_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    _wait_for(airpath_command.folder / "kept" / "scenario.toml")
-    time.sleep(0.5)
+    process = _start(airpath_command)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -61,6 +52,37 @@ def test_ctrl_c_keeps_a_partial_result(airpath_command: Command) -> None:
     assert not result.complete
     assert result.stopped == "interrupted"
     assert result.app.height > 0
+
+
+def test_a_killed_run_keeps_what_it_had(airpath_command: Command) -> None:
+    process = _start(airpath_command, "--set", "log.packets=true")
+    first_part = airpath_command.folder / "kept" / "events" / "packets" / "0000-0000.parquet"
+    _wait_for(first_part)
+    _wait_for(first_part.with_name("0000-0001.parquet"))
+    process.kill()
+    process.communicate(timeout=30)
+    result = load(airpath_command.folder / "kept")
+    assert not result.complete
+    assert "ended from outside" in str(result.stopped)
+    assert result.flows.height == 0
+    assert result.scan("packets").select(pl.len()).collect().item() > 0
+    assert airpath_command("run", "long.toml", "--set", "duration=1 s", "--out", "kept").code == 0
+
+
+def _start(airpath_command: Command, *arguments: str) -> "subprocess.Popen[str]":
+    """Start the long run, and return when it is well under way."""
+    (airpath_command.folder / "long.toml").write_text(LONG)
+    process = subprocess.Popen(
+        airpath_command.line("run", "long.toml", "--out", "kept", "--format", "json", *arguments),
+        cwd=airpath_command.folder,
+        env=plain_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for(airpath_command.folder / "kept" / "summary.json")
+    time.sleep(0.5)
+    return process
 
 
 def _wait_for(path: Path) -> None:

@@ -63,6 +63,7 @@ pub fn run(
     let components = Setup::new(scenario, Seed::new(scenario.seed))?.names().to_vec();
     let folder = options.out.as_deref().map(|out| Folder::create(out, scenario)).transpose()?;
     let shared = Shared { scenario, options, stop, components: &components, folder: folder.as_ref() };
+    shared.save_so_far(Vec::new())?;
     let (next, over) = (AtomicU64::new(0), AtomicU64::new(0));
     let results: Mutex<Vec<(u64, Rows)>> = Mutex::default();
     let failure: Mutex<Option<RunError>> = Mutex::default();
@@ -77,15 +78,11 @@ pub fn run(
             let saved = {
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                 results.extend(rows.map(|rows| (number, rows)));
-                match (outcome, shared.folder) {
+                match outcome {
                     // Seldom enough that the writing does not grow with the square of the repetitions; under the
                     // lock, so that no thread writes an older summary over a newer one.
-                    (Ok(()), Some(folder)) if results.len().is_power_of_two() => {
-                        let mut summary = shared.summary(results.clone());
-                        summary.unfinished("ended from outside before all repetitions were done");
-                        folder.save(&summary)
-                    }
-                    (outcome, _) => outcome,
+                    Ok(()) if results.len().is_power_of_two() => shared.save_so_far(results.clone()),
+                    outcome => outcome,
                 }
             };
             if let Err(error) = saved {
@@ -159,6 +156,14 @@ impl Shared<'_> {
         let path = || self.folder.map(|folder| folder.path.clone()).unwrap_or_default();
         let written = captured.and(logged).map_err(|source| RunError::Output { path: path(), source });
         (Some(rows), written)
+    }
+
+    /// Writes the summary that a run leaves if it is killed from here on.
+    fn save_so_far(&self, results: Vec<(u64, Rows)>) -> Result<(), RunError> {
+        let Some(folder) = self.folder else { return Ok(()) };
+        let mut summary = self.summary(results);
+        summary.unfinished("ended from outside before all repetitions were done");
+        folder.save(&summary)
     }
 
     fn summary(&self, mut results: Vec<(u64, Rows)>) -> Summary {
