@@ -106,6 +106,7 @@ impl Ranges {
     }
 
     /// The range that holds all of `part`.
+    #[cfg(any(test, feature = "testing"))]
     pub fn holding(&self, part: Range) -> Option<Range> {
         let above = self.ranges.partition_point(|range| range.end < part.end);
         self.ranges.get(above).copied().filter(|range| range.contains(part))

@@ -275,11 +275,6 @@ impl Scoreboard {
         self.fresh = fresh;
     }
 
-    /// Whether the receiver said that it has all of `block`, out of order.
-    pub fn is_sacked(&self, block: Range) -> bool {
-        self.sacked.holding(block).is_some()
-    }
-
     /// Forgets all selective acknowledgements: a receiver may take them back (RFC 2018 §8).
     pub fn forget_sacked(&mut self) {
         self.sacked.clear();

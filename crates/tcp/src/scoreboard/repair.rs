@@ -1,6 +1,7 @@
 //! Which segment to send again next (`NextSeg`, RFC 6675 §4).
 
 use super::{Scoreboard, Sent};
+#[cfg(any(test, feature = "testing"))]
 use crate::sequence::Sequence;
 
 impl Scoreboard {
@@ -76,7 +77,7 @@ impl Scoreboard {
             assert!(next.is_none_or(|next| next.start == segment.end()), "{self:?}");
             assert_eq!(
                 segment.is_sacked(),
-                self.is_sacked(super::Range::new(segment.start, segment.end())),
+                self.sacked.holding(super::Range::new(segment.start, segment.end())).is_some(),
                 "{self:?}"
             );
             let sought = self.repair_from <= segment.start && segment.start < self.repair_end;
