@@ -1,0 +1,32 @@
+"""Results that earlier versions wrote stay readable, and their scenarios stay runnable."""
+
+from pathlib import Path
+
+import pytest
+
+import airpath
+from airpath.tables import EVENT_TABLES
+from support import ROOT, Command
+
+RESULTS = sorted((ROOT / "tests" / "results").glob("schema-*"))
+
+
+@pytest.mark.parametrize("folder", RESULTS, ids=lambda folder: folder.name)
+def test_an_old_result_is_read(folder: Path) -> None:
+    result = airpath.load(folder)
+    assert result.complete
+    assert result.flows["name"].to_list() == ["download", "ping"]
+    assert result.flows["delivered_bytes"].to_list() == [30_000, None]
+    assert result.flows["received"].to_list() == [None, 3]
+    for table in EVENT_TABLES:
+        assert getattr(result, table).height > 0, table
+    assert result.links.height > 0
+    assert result.radio_totals["ttis"].sum() > 0
+
+
+@pytest.mark.parametrize("folder", RESULTS, ids=lambda folder: folder.name)
+def test_an_old_result_is_drawn_and_run_again(airpath_command: Command, folder: Path) -> None:
+    assert airpath_command("report", folder, "-o", "report.html").code == 0
+    again = airpath_command("run", folder / "scenario.toml", "--format", "json")
+    assert again.code == 0, again.err
+    assert [flow["outcome"] for flow in again.json["flows"]] == ["finished", "finished"]
