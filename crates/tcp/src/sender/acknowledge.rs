@@ -125,17 +125,15 @@ impl Sender {
                     self.begin_recovery(now, delivery, shared);
                     changes.recovery_began = true;
                 } else if advanced {
-                    self.grow(now, delivery.bytes, changes.round_trip, shared);
+                    self.grow(now, delivery, changes.round_trip, shared);
                 }
             }
             Phase::FastRecovery => {
                 if self.acknowledged >= self.recover {
                     self.end_recovery();
                     changes.recovery_ended = true;
-                    // The acknowledgement that ends it counts, as in Linux, BSD and ns-2, but for one segment only: what else
-                    // it covers had arrived before.
-                    let bytes = delivery.bytes.min(u64::from(self.segment_size));
-                    return self.grow(now, bytes, changes.round_trip, shared);
+                    // The acknowledgement that ends it counts, as in Linux, BSD and ns-2.
+                    return self.grow(now, delivery, changes.round_trip, shared);
                 }
                 let lost = self.find_losses(now, shared);
                 if !self.selective {
@@ -158,7 +156,7 @@ impl Sender {
                 }
                 self.duplicate_acks = if advanced { 0 } else { self.duplicate_acks + u32::from(duplicate) };
                 if advanced {
-                    self.grow(now, delivery.bytes, changes.round_trip, shared);
+                    self.grow(now, delivery, changes.round_trip, shared);
                 }
             }
         }
@@ -181,10 +179,10 @@ impl Sender {
 
     /// The window grows (RFC 5681 §3.1).
     #[inline]
-    fn grow(&mut self, now: Instant, bytes: u64, round_trip: Option<Span>, shared: &Shared<'_>) {
+    fn grow(&mut self, now: Instant, delivery: &Delivery, round_trip: Option<Span>, shared: &Shared<'_>) {
         self.controller.on_ack(&Acknowledged {
             now,
-            bytes,
+            bytes: delivery.bytes,
             round_trip,
             smoothed_round_trip: self.rtt.smoothed(),
             acknowledged: self.acknowledged,
