@@ -6,8 +6,6 @@
 
 mod losses;
 mod repair;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 

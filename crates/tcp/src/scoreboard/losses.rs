@@ -101,8 +101,7 @@ impl Scoreboard {
                 && !segment.is_sacked()
                 && segment.is(Sent::REPEATING)
             {
-                // What was sent at the same instant may have been sent before it.
-                if at >= newest.at {
+                if (Newest { at, end: segment.end() }) >= newest {
                     break;
                 }
                 if !is_late(at) {

@@ -82,11 +82,13 @@ impl Script {
                 assert_eq!(self.now, until, "`{whole}`: too early: {}", show(&sent));
                 compare(whole, &parse(rest), &sent);
             }
-            "!" | "?" => {
-                if !wait.is_zero() {
-                    self.expect_nothing_until(until, whole);
-                }
-                if kind == "!" { self.act(rest) } else { self.check(rest, whole) }
+            "!" => {
+                self.expect_nothing_until(until, whole);
+                self.act(rest);
+            }
+            "?" => {
+                self.expect_nothing_until(until, whole);
+                self.check(rest, whole);
             }
             _ => panic!("`{whole}`: what is that?"),
         }
@@ -206,7 +208,9 @@ fn identity() -> Identity {
 fn parse(line: &str) -> Line<'_> {
     let (line, options) = match line.split_once('<') {
         None => (line, Vec::new()),
-        Some((line, options)) => (line, options.trim_end_matches('>').split(',').map(str::trim).collect()),
+        Some((line, options)) => {
+            (line, options.trim_end_matches('>').split(',').map(str::trim).collect())
+        }
     };
     let mut words = line.split_whitespace();
     let mut flags = Flags::default();
@@ -227,13 +231,19 @@ fn parse(line: &str) -> Line<'_> {
     let (end, length) = rest.trim_end_matches(')').split_once('(').expect("end(length)");
     let number = |text: &str| text.parse::<u32>().expect("a number");
     assert_eq!(number(start) + number(length), number(end), "`{range}`");
-    let mut parsed =
-        Line { flags, start: number(start), length: number(length), ack: None, window: None, options, ecn: None };
+    let mut parsed = Line {
+        flags,
+        start: number(start),
+        length: number(length),
+        ack: None,
+        window: None,
+        options,
+        ecn: None,
+    };
     while let Some(word) = words.next() {
         match word {
             "ack" => {
-                // `ack ?`: whatever it is.
-                parsed.ack = words.next().filter(|word| *word != "?").map(number);
+                parsed.ack = Some(number(words.next().expect("a number")));
                 parsed.flags |= Flags::ACK;
             }
             "win" => parsed.window = Some(words.next().expect("a window").parse().expect("a window")),
