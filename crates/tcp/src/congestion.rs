@@ -66,6 +66,36 @@ pub struct Congested {
 }
 
 /// An algorithm that says how large the congestion window is, in bytes.
+///
+/// ```
+/// use airpath_core::{Direction, FlowId, Instant};
+/// use airpath_tcp::{Acknowledged, Congested, CongestionControl, Connection, Identity, Profile};
+///
+/// /// Grows by what was acknowledged, and falls back to where it began.
+/// #[derive(Debug)]
+/// struct Hasty(u64);
+///
+/// impl CongestionControl for Hasty {
+///     fn name(&self) -> &'static str { "hasty" }
+///     fn on_ack(&mut self, ack: &Acknowledged) { self.0 += ack.bytes; }
+///     fn on_congestion(&mut self, _: &Congested) { self.0 = 15_000; }
+///     fn undo(&mut self, _: Instant) {}
+///     fn on_idle(&mut self, _: Instant, restart: u64) { self.0 = self.0.min(restart); }
+///     fn congestion_window(&self) -> u64 { self.0 }
+///     fn slow_start_threshold(&self) -> Option<u64> { None }
+/// }
+///
+/// let id = Identity {
+///     flow: FlowId(0),
+///     direction: Direction::Up,
+///     local_port: 50_000,
+///     remote_port: 80,
+///     initial_sequence: 0,
+/// };
+/// let mut connection = Connection::connect(&Profile::Linux6.config(), id, Instant::ZERO);
+/// connection.set_congestion_control(Box::new(Hasty(15_000)));
+/// assert_eq!(connection.negotiated().congestion_control, "hasty");
+/// ```
 pub trait CongestionControl: fmt::Debug + Send {
     /// Its name in reports.
     fn name(&self) -> &'static str;

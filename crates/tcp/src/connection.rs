@@ -257,7 +257,7 @@ impl Connection {
             slow_start_threshold: self.sender.controller.slow_start_threshold(),
             in_flight: self.sender.in_flight(&self.config),
             outstanding: self.sender.outstanding(),
-            peer_window: self.sender.window,
+            peer_window: self.sender.peer_window(),
             acknowledged: to_offset(self.sender.acknowledged),
             round_trip,
             smoothed_round_trip: self.sender.rtt.smoothed(),

@@ -1,4 +1,55 @@
-//! A TCP end point without I/O.
+//! A TCP end point without I/O: no sockets, no clock, no payload.
+//!
+//! A [`Connection`] is given what arrives and the time, and says what to send and when to be called again. It counts bytes
+//! instead of carrying them: the streams are offsets, and who has payload keeps it by these. Everything that differs between
+//! stacks is a setting in a [`Config`], and a [`Profile`] bundles the settings of an era.
+//!
+//! | module | what | source |
+//! | --- | --- | --- |
+//! | `connection` | the state machine: opening, closing, input, output, timers | RFC 9293, RFC 5961, RFC 7323 |
+//! | `sender` | what is outstanding, how much may be, what to send next | RFC 9293, RFC 5681, RFC 6675 |
+//! | `scoreboard` | the segments that are outstanding, and which of them are lost | RFC 2018, RFC 6675 |
+//! | `rack` | losses told by time | RFC 8985 |
+//! | `prr` | the window during a recovery | RFC 6937 |
+//! | `frto`, `undo` | reductions that were needless | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
+//! | `rtt` | round trips and the retransmission time-out | RFC 6298 |
+//! | `congestion` | NewReno, CUBIC, a fixed window, or one of your own | RFC 5681, RFC 9438, RFC 9406 |
+//! | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
+//! | `receive_window`, `delayed_ack` | what to offer, and when to acknowledge | RFC 9293, RFC 5681 |
+//!
+//! Two connections, with nothing between them:
+//!
+//! ```
+//! use airpath_core::{ComponentId, Cx, Direction, FlowId, Instant};
+//! use airpath_tcp::{Connection, Identity, Profile, State};
+//!
+//! let config = Profile::Linux6.config();
+//! let end = |direction, local_port, remote_port| Identity {
+//!     flow: FlowId(0),
+//!     direction,
+//!     local_port,
+//!     remote_port,
+//!     initial_sequence: 0,
+//! };
+//! let now = Instant::ZERO;
+//! let mut client = Connection::connect(&config, end(Direction::Up, 50_000, 80), now);
+//! let mut server = Connection::listen(&config, end(Direction::Down, 80, 50_000));
+//!
+//! let mut dropped = Vec::new();
+//! let mut cx = Cx::new(None, &mut dropped, ComponentId(0));
+//! client.write(4000);
+//! for _ in 0..3 {
+//!     while let Some(segment) = client.poll_transmit(now, &mut cx) {
+//!         server.handle_segment(now, &segment, &mut cx);
+//!     }
+//!     while let Some(segment) = server.poll_transmit(now, &mut cx) {
+//!         client.handle_segment(now, &segment, &mut cx);
+//!     }
+//! }
+//! assert_eq!(server.state(), State::Established);
+//! assert_eq!(server.readable(), 4000);
+//! assert_eq!(client.acknowledged(), 4000);
+//! ```
 
 mod config;
 mod congestion;

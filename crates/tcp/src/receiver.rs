@@ -178,7 +178,9 @@ impl Receiver {
     /// The window to offer now.
     #[inline]
     pub fn offer(&mut self, segment_size: u32) -> u64 {
-        self.window.offer(self.next, self.read.min(self.next), segment_size)
+        // Before the peer's SYN, what is offered begins with its first byte.
+        let next = self.next.max(FIRST_BYTE);
+        self.window.offer(next, self.read.min(next), segment_size)
     }
 
     /// Nothing is accepted from here on. The FIN needs no room, and nothing comes after it.

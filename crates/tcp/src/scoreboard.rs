@@ -6,6 +6,8 @@
 
 mod losses;
 mod repair;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 

@@ -51,12 +51,12 @@ pub struct Sender {
     written: Sequence,
     /// A FIN follows what was written.
     closing: bool,
-    /// The window that the peer offers, from `acknowledged` on.
-    pub window: u64,
+    /// One past the highest sequence number that the peer has room for.
+    edge: Sequence,
     /// The largest it has ever been (RFC 9293 §3.8.6.2.1).
     largest_window: u64,
-    /// Sequence and acknowledgment number of the segment that the window was taken from (SND.WL1, SND.WL2).
-    window_from: (Sequence, Sequence),
+    /// Sequence number of the segment that the window was taken from (SND.WL1).
+    window_from: Sequence,
     /// Payload of a full segment.
     pub segment_size: u32,
     /// Whether the peer acknowledges selectively.
@@ -142,9 +142,9 @@ impl Sender {
             next: 0,
             written: FIRST_BYTE,
             closing: false,
-            window: 0,
+            edge: FIRST_BYTE,
             largest_window: 0,
-            window_from: (0, 0),
+            window_from: 0,
             segment_size,
             selective: false,
             scoreboard: Scoreboard::default(),
@@ -205,7 +205,7 @@ impl Sender {
 
     /// The peer offers this window from the start.
     pub const fn learn_window(&mut self, window: u64) {
-        self.window = window;
+        self.edge = FIRST_BYTE + window;
         self.largest_window = window;
     }
 
@@ -273,9 +273,15 @@ impl Sender {
         pipe.saturating_sub(inflation)
     }
 
+    /// The window that the peer offers.
+    #[inline]
+    pub const fn peer_window(&self) -> u64 {
+        self.edge.saturating_sub(self.acknowledged)
+    }
+
     /// What bounds the window besides congestion.
     fn window_limit(&self, config: &Config) -> u64 {
-        self.window.min(config.window_limit.bytes(self.segment_size))
+        self.peer_window().min(config.window_limit.bytes(self.segment_size))
     }
 
     /// Starts the retransmission timer anew, or stops it where nothing is outstanding (RFC 6298 §5).

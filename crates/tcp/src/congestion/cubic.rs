@@ -85,10 +85,12 @@ impl Cubic {
             Counting::Bytes => ack.bytes.min(self.slow_start_limit) as f64 / f64::from(self.segment_size),
             Counting::Acknowledgements => 1.0,
         };
+        // One acknowledgement of many bytes, as after a time-out, does not lead beyond the threshold.
+        let window = |growth: f64| (self.state.window + growth).min(self.state.threshold);
         match &mut self.hystart {
-            None => self.state.window += growth,
+            None => self.state.window = window(growth),
             Some(hystart) => {
-                self.state.window += growth / hystart.on_ack(ack) as f64;
+                self.state.window = window(growth / hystart.on_ack(ack) as f64);
                 if hystart.is_over() {
                     self.state.threshold = self.state.window;
                 }
@@ -209,5 +211,110 @@ impl CongestionControl for Cubic {
     fn slow_start_threshold(&self) -> Option<u64> {
         let bytes = self.state.threshold * f64::from(self.segment_size);
         bytes.is_finite().then_some(bytes as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+
+    const SIZE: u32 = 1000;
+    const ROUND_TRIP: Span = Span::from_millis(100);
+
+    fn cubic(change: impl FnOnce(&mut Config)) -> Cubic {
+        let mut config = Profile::Linux6.config();
+        config.congestion.hystart = false;
+        config.congestion.reno_friendly = false;
+        change(&mut config);
+        Cubic::new(&config, SIZE)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    fn segments(cubic: &Cubic) -> f64 {
+        cubic.congestion_window() as f64 / f64::from(SIZE)
+    }
+
+    fn acknowledge(cubic: &mut Cubic, millis: u64, bytes: u64) {
+        cubic.on_ack(&Acknowledged {
+            now: at(millis),
+            bytes,
+            round_trip: Some(ROUND_TRIP),
+            smoothed_round_trip: Some(ROUND_TRIP),
+            acknowledged: 0,
+            sent: 0,
+            limited: true,
+        });
+    }
+
+    fn lose(cubic: &mut Cubic, millis: u64, signal: Signal) {
+        let window = cubic.congestion_window();
+        let congested =
+            Congested { now: at(millis), signal, again: false, flight_size: window, window_limit: u64::MAX };
+        cubic.on_congestion(&congested);
+    }
+
+    /// Acknowledgements for a window's worth each 100 ms, one for each segment.
+    fn round(cubic: &mut Cubic, millis: u64) {
+        for n in 0..segments(cubic) as u64 {
+            acknowledge(cubic, millis + n * 100 / segments(cubic) as u64, u64::from(SIZE));
+        }
+    }
+
+    #[test]
+    fn the_window_follows_the_curve() {
+        // RFC 9438 §4.2: W(t) = C (t - K)³ + W_max with K = ((W_max - 0.7 W_max) / C)^(1/3).
+        let mut cubic = cubic(|config| config.initial_window = crate::InitialWindow::Segments(400));
+        lose(&mut cubic, 0, Signal::Loss);
+        assert_eq!(segments(&cubic), 280.0);
+        let k = libm::cbrt(0.3 * 400.0 / C);
+        for n in 0..120 {
+            round(&mut cubic, n * 100);
+            // At the end of the round: the window is where the curve is about now.
+            let elapsed = (n + 1) as f64 / 10.0;
+            let curve = C * (elapsed - k) * (elapsed - k) * (elapsed - k) + 400.0;
+            let found = segments(&cubic);
+            assert!((found / curve - 1.0).abs() < 0.02, "after {elapsed} s: {found}, the curve is at {curve}");
+        }
+    }
+
+    #[test]
+    fn a_second_reduction_gives_way() {
+        let run = |fast: bool| {
+            let mut cubic = cubic(|config| {
+                config.initial_window = crate::InitialWindow::Segments(100);
+                config.congestion.fast_convergence = fast;
+            });
+            lose(&mut cubic, 0, Signal::Loss);
+            lose(&mut cubic, 0, Signal::Loss);
+            cubic.state.peak
+        };
+        assert_eq!(run(false), 70.0);
+        // RFC 9438 §4.7: (1 + 0.7) / 2 of it.
+        assert!((run(true) - 59.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_timeout_begins_with_one_segment_and_can_be_undone() {
+        let mut cubic = cubic(|config| config.initial_window = crate::InitialWindow::Segments(100));
+        lose(&mut cubic, 0, Signal::Timeout);
+        assert_eq!((segments(&cubic), cubic.slow_start_threshold()), (1.0, Some(70_000)));
+        cubic.undo(at(1));
+        assert_eq!((segments(&cubic), cubic.slow_start_threshold()), (100.0, None));
+    }
+
+    #[test]
+    fn slow_start_ends_at_the_threshold() {
+        let mut cubic = cubic(|config| {
+            config.initial_window = crate::InitialWindow::Segments(10);
+            config.initial_slow_start_threshold = crate::Limit::at_most(40);
+        });
+        round(&mut cubic, 0);
+        assert_eq!(segments(&cubic), 20.0);
+        acknowledge(&mut cubic, 100, 1_000_000);
+        assert_eq!(segments(&cubic), 40.0);
     }
 }

@@ -91,6 +91,10 @@ impl CongestionControl for NewReno {
         }
         if self.window >> FRACTION < self.threshold {
             self.window += self.slow_start(ack) << FRACTION;
+            if self.counting == Counting::Bytes && self.threshold < self.window >> FRACTION {
+                // One acknowledgement of many bytes, as after a time-out, does not lead beyond it.
+                self.window = self.threshold << FRACTION;
+            }
         } else {
             self.window += self.avoidance(ack);
         }

@@ -82,13 +82,17 @@ impl Connection {
         if !self.is_fresh(now, header, length) {
             return;
         }
-        if !self.is_acceptable(sequence, length) {
+        let again = self.state == State::SynReceived && sequence == 0 && header.flags.contains(Flags::SYN);
+        if again && !self.on_syn_again(header) {
+            return;
+        }
+        if !again && !self.is_acceptable(sequence, length) {
             return self.on_unacceptable(now, header, length);
         }
         if header.flags.contains(Flags::RST) {
             return self.on_reset(now, sequence, cx);
         }
-        if header.flags.contains(Flags::SYN) {
+        if header.flags.contains(Flags::SYN) && !again {
             // RFC 5961 §4: it may be forged, or the peer has started anew and will answer with a reset.
             return self.challenge(now);
         }
@@ -193,6 +197,18 @@ impl Connection {
         self.receiver.next < sequence + u64::from(length) && sequence <= edge
     }
 
+    /// The peer's SYN comes again before ours is acknowledged. Says whether to go on with it.
+    fn on_syn_again(&mut self, header: &TcpHeader) -> bool {
+        if header.flags.contains(Flags::ACK) {
+            // Both ends have opened at the same time, and this acknowledges our SYN (RFC 9293 §3.5 figure 7).
+            self.receiver.acks.demand();
+            return true;
+        }
+        // It has not heard our answer.
+        self.opening.repeat();
+        false
+    }
+
     /// A segment that is not acceptable is answered with what is expected, except for a reset.
     fn on_unacceptable(&mut self, now: Instant, header: &TcpHeader, length: u32) {
         if header.flags.contains(Flags::RST) {
@@ -202,9 +218,6 @@ impl Connection {
             return self.challenge(now);
         }
         self.receiver.acks.demand();
-        if self.state == State::SynReceived && header.flags.contains(Flags::SYN) {
-            self.opening.repeat();
-        }
         if let Some(start) = from_wire(self.receiver.initial, self.receiver.next, header.sequence)
             && start + u64::from(length) <= self.receiver.next
         {

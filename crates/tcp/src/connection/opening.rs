@@ -219,6 +219,7 @@ impl Connection {
                 header.flags |= Flags::ECE;
             }
             self.receiver.acks.on_sent();
+            self.receiver.last_ack = self.receiver.next;
         } else if self.config.ecn && !one_way {
             header.flags |= Flags::ECE | Flags::CWR;
         }

@@ -101,7 +101,8 @@ impl Scoreboard {
                 && !segment.is_sacked()
                 && segment.is(Sent::REPEATING)
             {
-                if (Newest { at, end: segment.end() }) >= newest {
+                // What was sent at the same instant may have been sent before it.
+                if at >= newest.at {
                     break;
                 }
                 if !is_late(at) {

@@ -125,15 +125,17 @@ impl Sender {
                     self.begin_recovery(now, delivery, shared);
                     changes.recovery_began = true;
                 } else if advanced {
-                    self.grow(now, delivery, changes.round_trip, shared);
+                    self.grow(now, delivery.bytes, changes.round_trip, shared);
                 }
             }
             Phase::FastRecovery => {
                 if self.acknowledged >= self.recover {
                     self.end_recovery();
                     changes.recovery_ended = true;
-                    // The acknowledgement that ends it counts, as in Linux, BSD and ns-2.
-                    return self.grow(now, delivery, changes.round_trip, shared);
+                    // The acknowledgement that ends it counts, as in Linux, BSD and ns-2, but for one segment only: what else
+                    // it covers had arrived before.
+                    let bytes = delivery.bytes.min(u64::from(self.segment_size));
+                    return self.grow(now, bytes, changes.round_trip, shared);
                 }
                 let lost = self.find_losses(now, shared);
                 if !self.selective {
@@ -156,7 +158,7 @@ impl Sender {
                 }
                 self.duplicate_acks = if advanced { 0 } else { self.duplicate_acks + u32::from(duplicate) };
                 if advanced {
-                    self.grow(now, delivery, changes.round_trip, shared);
+                    self.grow(now, delivery.bytes, changes.round_trip, shared);
                 }
             }
         }
@@ -179,10 +181,10 @@ impl Sender {
 
     /// The window grows (RFC 5681 §3.1).
     #[inline]
-    fn grow(&mut self, now: Instant, delivery: &Delivery, round_trip: Option<Span>, shared: &Shared<'_>) {
+    fn grow(&mut self, now: Instant, bytes: u64, round_trip: Option<Span>, shared: &Shared<'_>) {
         self.controller.on_ack(&Acknowledged {
             now,
-            bytes: delivery.bytes,
+            bytes,
             round_trip,
             smoothed_round_trip: self.rtt.smoothed(),
             acknowledged: self.acknowledged,
@@ -191,15 +193,22 @@ impl Sender {
         });
     }
 
-    /// RFC 9293 §3.10.7.4: takes the window from the newest segment. Says whether it moved.
+    /// Takes the window from the newest segment. Says whether this one offers another than the last. A segment is newer if it acknowledges more, or has
+    /// a higher sequence number (RFC 9293 §3.10.7.4, with the order of the two as in Linux: what is sent again has a lower
+    /// number, and may acknowledge more). Of two that are equal in both, the one that offers more is newer: windows do not
+    /// shrink.
     #[inline]
     fn take_window(&mut self, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
-        if self.window_from > (ack.sequence, ack.number) {
-            return false;
+        let edge = ack.number + ack.window;
+        let newer = ack.number > self.acknowledged
+            || ack.sequence > self.window_from
+            || (ack.sequence == self.window_from && edge > self.edge);
+        let moved = edge != self.edge;
+        if !newer {
+            return moved;
         }
-        self.window_from = (ack.sequence, ack.number);
-        let moved = self.window != ack.window;
-        self.window = ack.window;
+        self.window_from = ack.sequence;
+        self.edge = edge;
         self.largest_window = self.largest_window.max(ack.window);
         if moved && ack.window > 0 {
             shared.timers.stop(Timer::Persist);

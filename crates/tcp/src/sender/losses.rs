@@ -131,9 +131,6 @@ impl Sender {
         let begins = self.find_losses(now, shared) && self.phase == Phase::Open;
         if begins {
             self.begin_recovery(now, &Delivery::new(now, None, None), shared);
-        } else if self.scoreboard.needs_repair() {
-            // What was just found may go out even if the window is full (RFC 6937 §3: nothing was delivered).
-            self.urgent = true;
         }
         begins
     }

@@ -40,11 +40,15 @@ pub struct Pair {
     slots: Vec<Segment>,
     free: Vec<usize>,
     wakeups: [Option<Instant>; 2],
+    /// One past the highest offset of each end's stream that its peer has allowed so far.
+    edges: [i64; 2],
     order: u64,
     now: Instant,
     /// Whether an end reads all that arrives at once.
     pub reads: [bool; 2],
-    /// Whether each step is followed by a check of the books.
+    /// How much later than asked for an end is called when its timers are due.
+    pub lateness: Span,
+    /// Whether each step is followed by a check of the books, and each segment held against what its receiver has offered.
     pub verifies: bool,
     /// All segments sent, if they are kept: when, by whom, what.
     pub sent: Option<Vec<(Instant, Side, Segment)>>,
@@ -74,7 +78,11 @@ impl Pair {
 
     /// Two ends of the caller's.
     pub fn of(client: Connection, server: Connection, up: Pipe, down: Pipe) -> Self {
+        let offered = [&server, &client].map(|receiver| {
+            if receiver.config().handshake { 0 } else { receiver.config().receive_buffer.initial.get().cast_signed() }
+        });
         Self {
+            edges: offered,
             connections: [client, server],
             pipes: [up, down],
             arrivals: BinaryHeap::new(),
@@ -84,6 +92,7 @@ impl Pair {
             order: 0,
             now: Instant::ZERO,
             reads: [true; 2],
+            lateness: Span::ZERO,
             verifies: false,
             sent: None,
             events: None,
@@ -127,6 +136,12 @@ impl Pair {
         while let Some(segment) = connection.poll_transmit(self.now, &mut cx) {
             count += 1;
             assert!(count < MOST_AT_ONCE, "no end to {segment:?} of {connection:?}");
+            if self.verifies {
+                check_window(&segment, self.edges[side as usize]);
+                let offered = segment.info.ack.unwrap_or(0) + segment.info.window.cast_signed();
+                let edge = &mut self.edges[side.other() as usize];
+                *edge = offered.max(*edge);
+            }
             if let Some(sent) = &mut self.sent {
                 sent.push((self.now, side, segment));
             }
@@ -145,7 +160,7 @@ impl Pair {
                 arrivals.push(Reverse((at, *order, side.other(), slot)));
             });
         }
-        self.wakeups[side as usize] = connection.next_wakeup();
+        self.wakeups[side as usize] = connection.next_wakeup().map(|at| at.max(self.now) + self.lateness);
         if self.verifies {
             connection.verify();
         }
@@ -208,4 +223,10 @@ impl Pair {
     pub const fn look(&self, side: Side) -> &Connection {
         &self.connections[side as usize]
     }
+}
+
+/// No payload goes beyond what the receiver has offered.
+fn check_window(segment: &Segment, edge: i64) {
+    let end = segment.info.offset + i64::from(segment.length);
+    assert!(segment.length == 0 || end <= edge, "{segment:?} goes beyond {edge}");
 }

@@ -82,13 +82,11 @@ impl Script {
                 assert_eq!(self.now, until, "`{whole}`: too early: {}", show(&sent));
                 compare(whole, &parse(rest), &sent);
             }
-            "!" => {
-                self.expect_nothing_until(until, whole);
-                self.act(rest);
-            }
-            "?" => {
-                self.expect_nothing_until(until, whole);
-                self.check(rest, whole);
+            "!" | "?" => {
+                if !wait.is_zero() {
+                    self.expect_nothing_until(until, whole);
+                }
+                if kind == "!" { self.act(rest) } else { self.check(rest, whole) }
             }
             _ => panic!("`{whole}`: what is that?"),
         }
@@ -208,9 +206,7 @@ fn identity() -> Identity {
 fn parse(line: &str) -> Line<'_> {
     let (line, options) = match line.split_once('<') {
         None => (line, Vec::new()),
-        Some((line, options)) => {
-            (line, options.trim_end_matches('>').split(',').map(str::trim).collect())
-        }
+        Some((line, options)) => (line, options.trim_end_matches('>').split(',').map(str::trim).collect()),
     };
     let mut words = line.split_whitespace();
     let mut flags = Flags::default();
@@ -231,19 +227,13 @@ fn parse(line: &str) -> Line<'_> {
     let (end, length) = rest.trim_end_matches(')').split_once('(').expect("end(length)");
     let number = |text: &str| text.parse::<u32>().expect("a number");
     assert_eq!(number(start) + number(length), number(end), "`{range}`");
-    let mut parsed = Line {
-        flags,
-        start: number(start),
-        length: number(length),
-        ack: None,
-        window: None,
-        options,
-        ecn: None,
-    };
+    let mut parsed =
+        Line { flags, start: number(start), length: number(length), ack: None, window: None, options, ecn: None };
     while let Some(word) = words.next() {
         match word {
             "ack" => {
-                parsed.ack = Some(number(words.next().expect("a number")));
+                // `ack ?`: whatever it is.
+                parsed.ack = words.next().filter(|word| *word != "?").map(number);
                 parsed.flags |= Flags::ACK;
             }
             "win" => parsed.window = Some(words.next().expect("a window").parse().expect("a window")),

@@ -1,0 +1,163 @@
+//! Closing a connection, and losing it.
+
+use airpath_tcp::Config;
+
+use crate::plain;
+use crate::script::Script;
+
+/// An open connection.
+fn open(config: &Config) -> Script {
+    let mut script = Script::connect(config);
+    script.run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 win 10000 <mss 1000,sackOK>
+        > . 1:1(0) ack 1",
+    );
+    script
+}
+
+#[test]
+fn this_end_first() {
+    open(&plain()).run(
+        "! write 1500
+        ! close
+        ? state FinWait1
+        > . 1:1001(1000) ack 1
+        > F 1001:1501(500) ack 1
+        +0.1 < . 1:1(0) ack 1502
+        ? state FinWait2
+        ? acknowledged 1500
+        // The other direction stays open.
+        +1 < . 1:501(500) ack 1502
+        +0.2 > . 1502:1502(0) ack 501
+        ? readable 500
+        < F 501:501(0) ack 1502
+        ? state TimeWait
+        > . 1502:1502(0) ack 502
+        ? peer_closed true
+        // The acknowledgement was lost: the FIN comes again, and is answered.
+        +1 < F 501:501(0) ack 1502
+        > . 1502:1502(0) ack 502 <sack 501:502>
+        +59 ? state TimeWait
+        +1 ? state Closed
+        ? outcome closed",
+    );
+}
+
+#[test]
+fn the_peer_first() {
+    open(&plain()).run(
+        "< F 1:501(500) ack 1
+        > . 1:1(0) ack 502
+        ? state CloseWait
+        ? received 500
+        ! write 100
+        > . 1:101(100) ack 502
+        +0.1 < . 502:502(0) ack 101
+        ! close
+        ? state LastAck
+        > F 101:101(0) ack 502
+        +1 > F 101:101(0) ack 502
+        < . 502:502(0) ack 102
+        ? state Closed
+        ? outcome closed",
+    );
+}
+
+#[test]
+fn both_at_once() {
+    open(&plain()).run(
+        "! close
+        > F 1:1(0) ack 1
+        < F 1:1(0) ack 1
+        ? state Closing
+        > . 2:2(0) ack 2
+        < . 2:2(0) ack 2
+        ? state TimeWait",
+    );
+}
+
+#[test]
+fn a_fin_waits_for_what_is_missing() {
+    open(&plain()).run(
+        "< F 501:1001(500) ack 1
+        > . 1:1(0) ack 1 <sack 501:1002>
+        ? state Established
+        ? peer_closed false
+        < . 1:501(500) ack 1
+        > . 1:1(0) ack 1002
+        ? state CloseWait
+        ? received 1000",
+    );
+}
+
+#[test]
+fn closing_before_it_is_open() {
+    let mut script = Script::connect(&plain());
+    script.run(
+        "! write 10
+        ! close
+        > S 0:0(0)
+        < S 0:0(0) ack 1 <mss 1000>
+        > F 1:11(10) ack 1
+        ? state FinWait1",
+    );
+}
+
+#[test]
+fn a_reset_counts_with_the_exact_number_only() {
+    open(&plain()).run(
+        "< R 500:500(0)
+        // RFC 5961 §3: within the window, it is challenged.
+        > . 1:1(0) ack 1
+        ? state Established
+        < R 20000:20000(0)
+        ? state Established
+        < R 1:1(0)
+        ? state Closed
+        ? outcome reset by the peer",
+    );
+}
+
+#[test]
+fn aborting_sends_a_reset() {
+    open(&plain()).run(
+        "! write 1000
+        > . 1:1001(1000) ack 1
+        ! abort
+        > R 1001:1001(0) ack 1
+        ? state Closed
+        ? outcome aborted by the application
+        // What comes late is refused (RFC 9293 §3.10.7.1).
+        < . 1:1001(1000) ack 1001
+        > R 1001:1001(0)",
+    );
+}
+
+#[test]
+fn a_peer_that_is_gone() {
+    let mut config = plain();
+    config.retransmission_timeout.retries = 2;
+    open(&config).run(
+        "! write 1000
+        > . 1:1001(1000) ack 1
+        +1 > . 1:1001(1000) ack 1
+        +2 > . 1:1001(1000) ack 1
+        +4 ? state Closed
+        ? outcome timed out: no answer to data, sent 3 times in 7 s",
+    );
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_is_challenged() {
+    open(&plain()).run(
+        "! write 1000
+        > . 1:1001(1000) ack 1
+        < . 1:1(0) ack 5000
+        > . 1001:1001(0) ack 1
+        // Not twice in half a second (RFC 5961 §7).
+        +0.4 < . 1:1(0) ack 5000
+        > -
+        ? acknowledged 0",
+    );
+}

@@ -1,0 +1,266 @@
+//! Windows, small segments, and when to acknowledge.
+
+use airpath_core::{Bytes, Span};
+use airpath_tcp::{Config, Limit};
+
+use crate::script::Script;
+use crate::{cumulative, plain};
+
+/// An open connection whose peer offers `window`.
+fn open(config: &Config, window: u32) -> Script {
+    let mut script = Script::connect(config);
+    script.run(&format!(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 win {window} <mss 1000,sackOK>
+        > . 1:1(0) ack 1"
+    ));
+    script
+}
+
+#[test]
+fn a_closed_window_is_probed() {
+    open(&plain(), 2000).run(
+        "! write 4000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        > -
+        +0.1 < . 1:1(0) ack 2001 win 0
+        // An old number and no payload, which the peer has to answer.
+        +1 > . 2000:2000(0) ack 1
+        < . 1:1(0) ack 2001 win 0
+        +2 > . 2000:2000(0) ack 1
+        ? window_probes 2
+        < . 1:1(0) ack 2001 win 1500
+        > . 2001:3001(1000) ack 1
+        +0.1 < . 1:1(0) ack 3001 win 1500
+        > . 3001:4001(1000) ack 1",
+    );
+}
+
+#[test]
+fn a_peer_that_answers_no_probe_is_gone() {
+    let mut config = plain();
+    config.retransmission_timeout.retries = 2;
+    open(&config, 1000).run(
+        "! write 2000
+        > . 1:1001(1000) ack 1
+        < . 1:1(0) ack 1001 win 0
+        +1 > . 1000:1000(0) ack 1
+        +2 > . 1000:1000(0) ack 1
+        +4 ? outcome timed out: no answer to data, sent 2 times in 7 s",
+    );
+}
+
+#[test]
+fn a_probe_is_answered() {
+    open(&plain(), 1000).run(
+        "< . 1:101(100) ack 1
+        +0.2 > . 1:1(0) ack 101
+        < . 100:100(0) ack 1
+        > . 1:1(0) ack 101",
+    );
+}
+
+#[test]
+fn a_silly_window_is_not_sent_into_at_once() {
+    open(&plain(), 4000).run(
+        "! write 9000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        > . 2001:3001(1000) ack 1
+        > . 3001:4001(1000) ack 1
+        +0.1 < . 1:1(0) ack 4001 win 300
+        // RFC 9293 §3.8.6.2.1: less than a segment and less than half of the largest window. The override is the timer for
+        // probes.
+        > -
+        +1 > . 4001:4301(300) ack 1",
+    );
+}
+
+#[test]
+fn nagle_holds_back_what_is_not_full() {
+    open(&plain(), 10_000).run(
+        "! write 100
+        > . 1:101(100) ack 1
+        ! write 100
+        > -
+        ! write 2000
+        > . 101:1101(1000) ack 1
+        > . 1101:2101(1000) ack 1
+        > -
+        +0.1 < . 1:1(0) ack 2101
+        > . 2101:2201(100) ack 1",
+    );
+    let eager = Config { nagle: false, ..plain() };
+    open(&eager, 10_000).run(
+        "! write 100
+        > . 1:101(100) ack 1
+        ! write 100
+        > . 101:201(100) ack 1",
+    );
+}
+
+#[test]
+fn the_end_of_the_stream_does_not_wait() {
+    open(&plain(), 10_000).run(
+        "! write 100
+        > . 1:101(100) ack 1
+        ! write 100
+        ! close
+        > F 101:201(100) ack 1",
+    );
+}
+
+#[test]
+fn every_second_segment_or_a_while_later() {
+    open(&plain(), 1000).run(
+        "< . 1:1001(1000) ack 1
+        > -
+        +0.1 < . 1001:2001(1000) ack 1
+        > . 1:1(0) ack 2001
+        < . 2001:3001(1000) ack 1
+        +0.2 > . 1:1(0) ack 3001",
+    );
+}
+
+#[test]
+fn data_carries_the_acknowledgement() {
+    open(&plain(), 10_000).run(
+        "< . 1:1001(1000) ack 1
+        ! write 500
+        > . 1:501(500) ack 1001
+        +0.3 > -",
+    );
+}
+
+#[test]
+fn what_is_out_of_order_is_acknowledged_at_once() {
+    open(&plain(), 1000).run(
+        "< . 1001:2001(1000) ack 1
+        > . 1:1(0) ack 1 <sack 1001:2001>
+        < . 3001:4001(1000) ack 1
+        > . 1:1(0) ack 1 <sack 3001:4001,sack 1001:2001>
+        < . 2001:3001(1000) ack 1
+        > . 1:1(0) ack 1 <sack 1001:4001>
+        < . 1:1001(1000) ack 1
+        > . 1:1(0) ack 4001
+        ? readable 4000",
+    );
+}
+
+#[test]
+fn duplicates_are_reported() {
+    open(&plain(), 1000).run(
+        "< . 1:1001(1000) ack 1
+        < . 1:1001(1000) ack 1
+        > . 1:1(0) ack 1001 <sack 1:1001>
+        < . 2001:3001(1000) ack 1
+        > . 1:1(0) ack 1001 <sack 2001:3001>
+        < . 2001:3001(1000) ack 1
+        > . 1:1(0) ack 1001 <sack 2001:3001,sack 2001:3001>
+        ? duplicate_segments 2",
+    );
+    open(&Config { duplicate_reports: false, ..plain() }, 1000).run(
+        "< . 1:1001(1000) ack 1
+        < . 1:1001(1000) ack 1
+        > . 1:1(0) ack 1001",
+    );
+}
+
+#[test]
+fn the_window_closes_and_opens_with_what_is_read() {
+    let mut config = plain();
+    config.receive_buffer.initial = Bytes::new(4000);
+    config.receive_buffer.maximum = Bytes::new(4000);
+    open(&config, 1000).run(
+        "< . 1:1001(1000) ack 1
+        < . 1001:2001(1000) ack 1
+        > . 1:1(0) ack 2001 win 2000
+        < . 2001:3001(1000) ack 1
+        < . 3001:4001(1000) ack 1
+        > . 1:1(0) ack 4001 win 0
+        // What does not fit is not taken.
+        < . 4001:5001(1000) ack 1
+        > . 1:1(0) ack 4001 win 0
+        ? readable 4000
+        ! read 900
+        > -
+        ! read 100
+        > . 1:1(0) ack 4001 win 1000
+        ! read 3000
+        > . 1:1(0) ack 4001 win 4000",
+    );
+}
+
+#[test]
+fn a_segment_beyond_the_window_is_cut() {
+    let mut config = plain();
+    config.receive_buffer.initial = Bytes::new(1500);
+    config.receive_buffer.maximum = Bytes::new(1500);
+    open(&config, 1000).run(
+        "< . 1:1001(1000) ack 1
+        < . 1001:2001(1000) ack 1
+        > . 1:1(0) ack 1501 win 0
+        ? readable 1500",
+    );
+}
+
+#[test]
+fn a_limit_on_the_window_is_in_segments() {
+    let config = Config { window_limit: Limit::at_most(2), ..cumulative() };
+    open(&config, 60_000).run(
+        "! write 5000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        > -
+        +0.1 < . 1:1(0) ack 1001
+        > . 2001:3001(1000) ack 1
+        > -",
+    );
+}
+
+#[test]
+fn idleness_closes_the_congestion_window() {
+    let mut config = cumulative();
+    config.initial_window = airpath_tcp::InitialWindow::Segments(1);
+    open(&config, 60_000).run(
+        "! write 3000
+        > . 1:1001(1000) ack 1
+        +0.1 < . 1:1(0) ack 1001
+        > . 1001:2001(1000) ack 1
+        > . 2001:3001(1000) ack 1
+        +0.1 < . 1:1(0) ack 3001
+        // RFC 5681 §4.1: after one time-out, 1 s, the window is the initial one.
+        +1.1 ! write 3000
+        > . 3001:4001(1000) ack 1
+        > -",
+    );
+}
+
+#[test]
+fn pacing_spreads_a_window_over_the_round_trip() {
+    let config = Config { pacing: true, ..cumulative() };
+    let mut script = open(&config, 60_000);
+    script.run("! write 10000\n> . 1:1001(1000) ack 1\n> -");
+    // Ten segments in half of the round trip of 100 ms: slow start sends at twice the rate.
+    let gap = script.connection.next_wakeup().map(|at| at.since(script.now));
+    assert_eq!(gap, Some(Span::from_millis(5)));
+    script.run("+0.005 > . 1001:2001(1000) ack 1\n+0.005 > . 2001:3001(1000) ack 1");
+}
+
+#[test]
+fn old_timestamps_are_not_taken() {
+    let config = Config { timestamps: true, ..plain() };
+    let mut script = Script::connect(&config);
+    script.run(
+        "> S 0:0(0) <ts 0:0>
+        +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK,ts 500:0>
+        > . 1:1(0) ack 1 <ts 100:500>
+        < . 1:501(500) ack 1 <ts 510:100>
+        +0.2 > . 1:1(0) ack 501 <ts 300:510>
+        // RFC 7323 §5: in the window, but older than the last.
+        < . 501:1001(500) ack 1 <ts 400:100>
+        > . 1:1(0) ack 501
+        ? received 500",
+    );
+}

@@ -1,0 +1,58 @@
+//! One connection against a script: what it sends, and when, for what it gets.
+
+mod closing;
+mod flow_control;
+mod marks;
+mod needless;
+mod opening;
+mod recovery;
+mod script;
+
+use airpath_core::{Bytes, Span};
+use airpath_tcp::{
+    Algorithm, Config, Congestion, DelayedAck, Floor, InitialWindow, Limit, Profile, ReceiveBuffer, Recovery,
+    RetransmissionTimeout,
+};
+
+/// Settings that make scripts short: segments of 1000 bytes, no options but selective acknowledgement, NewReno from 10
+/// segments, a time-out of exactly 1 s, acknowledgements after 200 ms or two segments.
+fn plain() -> Config {
+    let base = Profile::Linux6.config();
+    Config {
+        maximum_segment_size: 1000,
+        window_scaling: false,
+        timestamps: false,
+        receive_buffer: ReceiveBuffer { initial: Bytes::new(10_000), maximum: Bytes::new(10_000) },
+        delayed_ack: DelayedAck {
+            timeout: Span::from_millis(200),
+            minimum: Span::from_millis(200),
+            every: 2,
+            full_sized: false,
+            quick: 0,
+        },
+        initial_window: InitialWindow::Segments(10),
+        initial_slow_start_threshold: Limit::UNLIMITED,
+        window_validation: false,
+        congestion: Congestion { algorithm: Algorithm::NewReno, hystart: false, ..base.congestion },
+        recovery: Recovery {
+            rack: false,
+            tail_loss_probe: false,
+            proportional_reduction: false,
+            forward_rto: false,
+            eifel: false,
+            duplicate_undo: false,
+            ..base.recovery
+        },
+        retransmission_timeout: RetransmissionTimeout {
+            minimum: Span::from_secs(1),
+            floor: Floor::Timeout,
+            ..base.retransmission_timeout
+        },
+        ..base
+    }
+}
+
+/// The same without selective acknowledgement.
+fn cumulative() -> Config {
+    Config { selective_acknowledgement: false, ..plain() }
+}

@@ -1,0 +1,162 @@
+//! Opening a connection.
+
+use airpath_core::Span;
+use airpath_tcp::{Config, Profile};
+
+use crate::plain;
+use crate::script::Script;
+
+#[test]
+fn three_way() {
+    Script::connect(&plain()).run(
+        "> S 0:0(0) win 10000 <mss 1000,sackOK>
+        ? state SynSent
+        +0.1 < S 0:0(0) ack 1 win 5000 <mss 800,sackOK>
+        > . 1:1(0) ack 1 win 10000
+        ? state Established
+        ! write 1000
+        > . 1:801(800) ack 1",
+    );
+    Script::listen(&plain()).run(
+        "< S 0:0(0) win 5000 <mss 1200,sackOK>
+        ? state SynReceived
+        > S 0:0(0) ack 1 win 10000 <mss 1000,sackOK>
+        +0.1 < . 1:1(0) ack 1 win 5000
+        ? state Established
+        ! write 1500
+        > . 1:1001(1000) ack 1
+        +0.1 < . 1:1(0) ack 1001 win 5000
+        > . 1001:1501(500) ack 1",
+    );
+}
+
+#[test]
+fn options_are_offered_and_agreed_on() {
+    let mut script = Script::connect(&Profile::Linux6.config());
+    script.run(
+        "> S 0:0(0) win 65535 <mss 1460,sackOK,ts 0:0,ws 6>
+        +0.05 < S 0:0(0) ack 1 win 5000 <mss 1400,sackOK,ts 700:0,ws 7>
+        > . 1:1(0) ack 1 <ts 50:700>",
+    );
+    let negotiated = script.connection.negotiated();
+    assert_eq!(negotiated.segment_size, 1388, "the smaller size, less twelve bytes of timestamps");
+    assert_eq!((negotiated.window_scale, negotiated.peer_window_scale), (6, 7));
+    assert!(negotiated.selective_acknowledgement && negotiated.timestamps && !negotiated.ecn);
+    assert_eq!(negotiated.congestion_control, "cubic");
+}
+
+#[test]
+fn what_the_peer_does_not_offer_is_off() {
+    let mut script = Script::listen(&Profile::Linux6.config());
+    script.run(
+        "< S 0:0(0) win 5000
+        > S 0:0(0) ack 1 win 65535 <mss 1460>
+        < . 1:1(0) ack 1 win 5000",
+    );
+    let negotiated = script.connection.negotiated();
+    assert_eq!(negotiated.segment_size, 536, "RFC 9293 §3.7.1");
+    assert_eq!((negotiated.window_scale, negotiated.peer_window_scale), (0, 0));
+    assert!(!negotiated.selective_acknowledgement && !negotiated.timestamps);
+}
+
+#[test]
+fn a_lost_syn_is_sent_again_and_makes_careful() {
+    Script::connect(&plain()).run(
+        "> S 0:0(0)
+        +1 > S 0:0(0)
+        +2 > S 0:0(0)
+        ? timeouts 2
+        +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK>
+        > . 1:1(0) ack 1
+        ! write 5000
+        // RFC 5681 §3.1: one segment; RFC 6298 §5.7: a time-out of 3 s.
+        > . 1:1001(1000) ack 1
+        +3 > . 1:1001(1000) ack 1",
+    );
+}
+
+#[test]
+fn nobody_answers() {
+    let config = Config { opening_retries: 2, ..plain() };
+    Script::connect(&config).run(
+        "> S 0:0(0)
+        +1 > S 0:0(0)
+        +2 > S 0:0(0)
+        +4 ? state Closed
+        ? outcome timed out: no answer to the SYN, sent 3 times in 7 s",
+    );
+}
+
+#[test]
+fn a_refusal_needs_the_right_number() {
+    Script::connect(&plain()).run(
+        "> S 0:0(0)
+        < R 0:0(0) ack 77
+        ? state SynSent
+        < R 0:0(0) ack 1
+        ? state Closed
+        ? outcome refused by the peer",
+    );
+}
+
+#[test]
+fn an_answer_to_somebody_else_is_reset() {
+    Script::connect(&plain()).run(
+        "> S 0:0(0)
+        < S 0:0(0) ack 77
+        > R 77:77(0)
+        ? state SynSent",
+    );
+    Script::listen(&plain()).run(
+        "< . 5:5(0) ack 9
+        > R 9:9(0)
+        ? state Listen",
+    );
+}
+
+#[test]
+fn both_open_at_once() {
+    Script::connect(&plain()).run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) win 5000 <mss 1000,sackOK>
+        ? state SynReceived
+        > S 0:0(0) ack 1
+        +0.1 < S 0:0(0) ack 1 win 5000 <mss 1000,sackOK>
+        // The second SYN is a duplicate, but its acknowledgement counts (RFC 9293 §3.5 figure 7).
+        > . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        ? state Established",
+    );
+}
+
+#[test]
+fn a_syn_out_of_the_blue_is_challenged() {
+    Script::connect(&plain()).run(
+        "> S 0:0(0)
+        < S 0:0(0) ack 1 <mss 1000>
+        > . 1:1(0) ack 1
+        // RFC 5961 §4: whatever its number.
+        < S 5:5(0)
+        > . 1:1(0) ack 1
+        ? state Established",
+    );
+}
+
+#[test]
+fn one_way_agents_are_open_from_the_start() {
+    let mut script = Script::listen(&Profile::Ns2NewReno.config());
+    script.run(
+        "? state Established
+        ! write 3000
+        > . 1:1461(1460) ack ?
+        > . 1461:2921(1460) ack ?",
+    );
+    let opening = Config { opening_segment: true, ..Profile::Ns2NewReno.config() };
+    let mut script = Script::listen(&opening);
+    script.run(
+        "! write 3000
+        > S 0:0(0)
+        +6 > S 0:0(0)",
+    );
+    assert_eq!(script.connection.next_wakeup().map(|at| at.since(script.now)), Some(Span::from_secs(12)));
+}

@@ -1,0 +1,357 @@
+//! Finding and repairing losses.
+
+use airpath_core::Span;
+use airpath_tcp::{Config, Limit, PartialAcks};
+
+use crate::script::Script;
+use crate::{cumulative, plain};
+
+/// An open connection with a round trip of 100 ms that has sent ten segments.
+pub fn ten_segments(config: &Config) -> Script {
+    let mut script = Script::connect(config);
+    let stamps = |value, echo| if config.timestamps { format!(",ts {value}:{echo}") } else { String::new() };
+    script.run(&format!(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK{}>
+        > . 1:1(0) ack 1
+        ! write 100000",
+        stamps(1, 0)
+    ));
+    let size = script.connection.negotiated().segment_size;
+    for n in 0..10 {
+        let start = 1 + n * size;
+        script.run(&format!("> . {start}:{}({size}) ack 1", start + size));
+    }
+    script
+}
+
+#[test]
+fn three_duplicates_tell_a_loss() {
+    // RFC 6582: the first segment is lost; the window falls from 10 to 5.
+    ten_segments(&cumulative()).run(
+        "+0.1 < . 1:1(0) ack 1
+        // RFC 3042: two duplicates let two new segments out.
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1
+        > . 1:1001(1000) ack 1
+        ? fast_retransmits 1
+        // 12 outstanding; the window of 5 inflated by 3, then by one for each further duplicate.
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        > -
+        < . 1:1(0) ack 1
+        > . 12001:13001(1000) ack 1
+        < . 1:1(0) ack 1
+        > . 13001:14001(1000) ack 1
+        +0.1 < . 1:1(0) ack 12001
+        ? duplicate_acks 9
+        // It is over: 2 outstanding, and the window is 5 and a fifth.
+        > . 14001:15001(1000) ack 1
+        > . 15001:16001(1000) ack 1
+        > . 16001:17001(1000) ack 1
+        > -",
+    );
+}
+
+#[test]
+fn without_limited_transmit_duplicates_let_nothing_out() {
+    let mut config = cumulative();
+    config.recovery.limited_transmit = false;
+    ten_segments(&config).run(
+        "< . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        > -
+        < . 1:1(0) ack 1
+        > . 1:1001(1000) ack 1",
+    );
+    let mut config = plain();
+    config.recovery.limited_transmit = false;
+    ten_segments(&config).run(
+        "< . 1:1(0) ack 1 <sack 1001:2001>
+        < . 1:1(0) ack 1 <sack 1001:3001>
+        > -
+        < . 1:1(0) ack 1 <sack 1001:4001>
+        > . 1:1001(1000) ack 1",
+    );
+}
+
+#[test]
+fn partial_acknowledgements_tell_the_next_loss() {
+    // The first and the fourth are lost.
+    let script = "< . 1:1(0) ack 1
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1
+        > . 1:1001(1000) ack 1
+        +0.5 < . 1:1(0) ack 3001
+        > . 3001:4001(1000) ack 1
+        +0.9 < . 1:1(0) ack 3001
+        > -";
+    // RFC 6582 §4: the timer, of 1 s, starts anew with the first partial acknowledgement ...
+    let impatient = Config {
+        recovery: airpath_tcp::Recovery { partial_acks: PartialAcks::Impatient, ..cumulative().recovery },
+        ..cumulative()
+    };
+    ten_segments(&impatient).run(script).run("+0.1 > . 3001:4001(1000) ack 1\n? timeouts 1");
+    // ... in the other variant with each; there is only one here.
+    ten_segments(&cumulative()).run(script).run("+0.1 > . 3001:4001(1000) ack 1\n? timeouts 1");
+}
+
+#[test]
+fn a_burst_may_be_limited() {
+    let mut config = cumulative();
+    config.recovery.burst = Limit::at_most(1);
+    ten_segments(&config).run(
+        "< . 1:1(0) ack 1
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1
+        > . 1:1001(1000) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        > . 12001:13001(1000) ack 1
+        > -",
+    );
+}
+
+#[test]
+fn selective_acknowledgements_tell_all_losses_at_once() {
+    // The first, third and fifth are lost.
+    ten_segments(&plain()).run(
+        "< . 1:1(0) ack 1 <sack 1001:2001>
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 3001:4001,sack 1001:2001>
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 5001:6001,sack 3001:4001,sack 1001:2001>
+        // RFC 6675: three separate ranges lie above the first segment. The window is 5; 9 are in the network.
+        > . 1:1001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 5001:7001,sack 3001:4001,sack 1001:2001>
+        < . 1:1(0) ack 1 <sack 5001:8001,sack 3001:4001,sack 1001:2001>
+        // More than two segments lie above the two others: they are lost as well. The retransmission, 8001, 9001, 10001 and
+        // 11001 are in the network.
+        < . 1:1(0) ack 1 <sack 5001:9001,sack 3001:4001,sack 1001:2001>
+        > . 2001:3001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 5001:10001,sack 3001:4001,sack 1001:2001>
+        > . 4001:5001(1000) ack 1
+        ? retransmitted 3
+        +0.1 < . 1:1(0) ack 2001 <sack 5001:10001,sack 3001:4001>
+        > . 12001:13001(1000) ack 1",
+    );
+}
+
+#[test]
+fn forward_acknowledgement_is_faster() {
+    let mut config = plain();
+    config.recovery.forward_acknowledgement = true;
+    ten_segments(&config).run(
+        "< . 1:1(0) ack 1 <sack 4001:5001>
+        ? fast_retransmits 1
+        > . 1:1001(1000) ack 1",
+    );
+}
+
+#[test]
+fn reordering_raises_the_threshold() {
+    let mut config = plain();
+    config.recovery.adaptive_threshold = true;
+    ten_segments(&config).run(
+        "< . 1:1(0) ack 1 <sack 1001:2001>
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 1001:3001>
+        > . 11001:12001(1000) ack 1
+        // The first was four places late.
+        < . 1:1(0) ack 5001
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        > . 14001:15001(1000) ack 1
+        > . 15001:16001(1000) ack 1
+        ? fast_retransmits 0",
+    );
+}
+
+#[test]
+fn the_timer_doubles_and_starts_over_with_one_segment() {
+    ten_segments(&cumulative()).run(
+        "+1 > . 1:1001(1000) ack 1
+        > -
+        +2 > . 1:1001(1000) ack 1
+        > -
+        +4 > . 1:1001(1000) ack 1
+        ? timeouts 3
+        // Slow start from one segment, up to half of what was outstanding.
+        +0.1 < . 1:1(0) ack 1001
+        > . 1001:2001(1000) ack 1
+        > . 2001:3001(1000) ack 1
+        > -
+        // The rest had arrived.
+        +0.1 < . 1:1(0) ack 10001
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        > . 14001:15001(1000) ack 1
+        > -",
+    );
+}
+
+#[test]
+fn what_a_receiver_takes_back_is_sent_again() {
+    // RFC 2018 §8: the first segment is reported as arrived, but not acknowledged.
+    let mut script = ten_segments(&plain());
+    script.run(
+        "< . 1:1(0) ack 1 <sack 1001:10001>
+        > . 1:1001(1000) ack 1
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        < . 1:1(0) ack 1001
+        > . 14001:15001(1000) ack 1
+        +1 > . 1001:2001(1000) ack 1",
+    );
+}
+
+#[test]
+fn the_tail_is_probed() {
+    // RFC 8985 §7: 2 × SRTT after the last segment, the last one again.
+    let mut config = plain();
+    config.recovery.rack = true;
+    config.recovery.tail_loss_probe = true;
+    let mut script = Script::connect(&config);
+    script.run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
+        > . 1:1(0) ack 1
+        ! write 3000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        > . 2001:3001(1000) ack 1
+        +0.2 > . 2001:3001(1000) ack 1
+        ? tail_probes 1
+        // It shows that the first two were lost; they were sent 200 ms before what arrived.
+        +0.1 < . 1:1(0) ack 1 <sack 2001:3001>
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        ? timeouts 0
+        ? fast_retransmits 1",
+    );
+}
+
+#[test]
+fn new_data_makes_the_better_probe() {
+    let mut config = plain();
+    config.recovery.tail_loss_probe = true;
+    config.initial_window = airpath_tcp::InitialWindow::Segments(2);
+    Script::connect(&config).run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
+        > . 1:1(0) ack 1
+        ! write 3000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        +0.2 > . 2001:3001(1000) ack 1
+        ? tail_probes 1
+        ? retransmitted 0
+        // Nothing was lost, and nothing is reduced.
+        +0.1 < . 1:1(0) ack 3001
+        ? fast_retransmits 0",
+    );
+}
+
+#[test]
+fn time_tells_a_loss_from_reordering() {
+    let mut config = plain();
+    config.recovery.rack = true;
+    ten_segments(&config).run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:2001>
+        // RFC 8985 §6.2: a quarter of the least round trip, 25 ms, is granted.
+        > . 10001:11001(1000) ack 1
+        +0.02 < . 1:1(0) ack 2001
+        ? fast_retransmits 0
+        > . 11001:12001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        < . 1:1(0) ack 2001 <sack 3001:4001>
+        > . 13001:14001(1000) ack 1
+        // What was sent at the same time took 120 ms: 25 ms more are granted, and pass.
+        +0.025 > . 2001:3001(1000) ack 1
+        ? fast_retransmits 1",
+    );
+}
+
+#[test]
+fn a_retransmission_that_is_lost_is_noticed() {
+    let mut config = plain();
+    config.recovery.rack = true;
+    ten_segments(&config).run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:4001>
+        > . 1:1001(1000) ack 1
+        +0.001 < . 1:1(0) ack 1 <sack 1001:10001>
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        // What was sent after the retransmission arrives, and the retransmission does not.
+        +0.1 < . 1:1(0) ack 1 <sack 1001:14001>
+        +0 > . 1:1001(1000) ack 1
+        ? timeouts 0
+        ? retransmitted 2",
+    );
+}
+
+#[test]
+fn the_window_shrinks_in_proportion() {
+    // RFC 6937: the window falls from 10 to 5 segments.
+    let mut config = plain();
+    config.recovery.proportional_reduction = true;
+    ten_segments(&config).run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:2001>
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 1001:3001>
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 1001:4001>
+        > . 1:1001(1000) ack 1
+        // While more than 5 are in the network, 5 go out for the 12 that were outstanding: the retransmission was early.
+        < . 1:1(0) ack 1 <sack 1001:5001>
+        < . 1:1(0) ack 1 <sack 1001:6001>
+        < . 1:1(0) ack 1 <sack 1001:7001>
+        < . 1:1(0) ack 1 <sack 1001:8001>
+        > -
+        // Then one for one.
+        < . 1:1(0) ack 1 <sack 1001:9001>
+        > . 12001:13001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 1001:10001>
+        > . 13001:14001(1000) ack 1
+        +0.1 < . 1:1(0) ack 14001
+        > . 14001:15001(1000) ack 1
+        > . 15001:16001(1000) ack 1
+        > . 16001:17001(1000) ack 1
+        > . 17001:18001(1000) ack 1
+        > . 18001:19001(1000) ack 1
+        > -",
+    );
+}
+
+#[test]
+fn round_trips_of_what_was_sent_twice_do_not_count() {
+    let mut script = ten_segments(&cumulative());
+    script.run(
+        "+0.1 < . 1:1(0) ack 1001
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        +1 > . 1001:2001(1000) ack 1
+        +0.3 < . 1:1(0) ack 3001
+        > . 3001:4001(1000) ack 1",
+    );
+    let statistics = script.connection.statistics();
+    // That of the SYN, and that of the first segment.
+    assert_eq!((statistics.rtt_samples, statistics.rtt_max), (2, Some(Span::from_millis(100))));
+}
