@@ -6,7 +6,8 @@ mod opening;
 mod output;
 mod timeout;
 
-use airpath_core::{Cx, Direction, FlowId, Instant, Span, TcpEvent, TcpTrigger};
+use airpath_core::{Cx, Direction, Ecn, FlowId, Instant, SegmentInfo, Span, TcpEvent, TcpTrigger};
+use airpath_wire::tcp::TcpHeader;
 use serde::Serialize;
 
 use crate::config::Config;
@@ -275,16 +276,8 @@ impl Connection {
     }
 }
 
-/// A reset or a segment that stands alone, outside of the stream.
+/// A segment with nothing but its ports.
 fn bare(id: &Identity) -> Segment {
-    Segment {
-        header: airpath_wire::tcp::TcpHeader {
-            source_port: id.local_port,
-            destination_port: id.remote_port,
-            ..airpath_wire::tcp::TcpHeader::default()
-        },
-        length: 0,
-        ecn: airpath_core::Ecn::NotEct,
-        info: airpath_core::SegmentInfo::default(),
-    }
+    let header = TcpHeader { source_port: id.local_port, destination_port: id.remote_port, ..TcpHeader::default() };
+    Segment { header, length: 0, ecn: Ecn::NotEct, info: SegmentInfo::default() }
 }

@@ -53,6 +53,12 @@ impl AckSchedule {
         self.due = true;
     }
 
+    /// An acknowledgement has waited long enough. There was nothing to ride on: the two ends do not take turns.
+    pub const fn on_timeout(&mut self) {
+        self.due = true;
+        self.interactive = false;
+    }
+
     /// An acknowledgement was sent, alone or with data.
     #[inline]
     pub const fn on_sent(&mut self) {

@@ -15,7 +15,7 @@ use crate::rtt::RoundTrip;
 use crate::scoreboard::Scoreboard;
 use crate::sequence::{FIRST_BYTE, Sequence};
 use crate::statistics::Statistics;
-use crate::timers::{Timer, Timers};
+use crate::timers::{Timer, Timers, after};
 use crate::undo::Episode;
 
 pub use acknowledge::{Acknowledgment, Changes};
@@ -318,7 +318,7 @@ impl Sender {
             && self.scoreboard.sacked_bytes() == 0
             && !self.scoreboard.is_empty();
         if sensible {
-            let due = crate::timers::after(now, self.probe_timeout()).min(shared.timers.at(Timer::Retransmission));
+            let due = after(now, self.probe_timeout()).min(shared.timers.at(Timer::Retransmission));
             shared.timers.set(Timer::TailProbe, due);
         } else {
             shared.timers.stop(Timer::TailProbe);

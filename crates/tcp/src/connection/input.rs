@@ -1,6 +1,6 @@
 //! What a connection does with a segment that arrives (RFC 9293 §3.10.7).
 
-use airpath_core::{Cx, Ecn, Instant, Span, TcpTrigger};
+use airpath_core::{Classes, Cx, Ecn, Instant, Span, TcpTrigger};
 use airpath_wire::tcp::{Flags, TcpHeader};
 
 use super::Connection;
@@ -288,7 +288,7 @@ impl Connection {
 
     #[inline]
     fn report_changes(&self, now: Instant, changes: Changes, cx: &mut Cx<'_>) {
-        if !cx.wants(airpath_core::Classes::TCP) {
+        if !cx.wants(Classes::TCP) {
             return;
         }
         self.report(now, TcpTrigger::Ack, changes.round_trip, cx);

@@ -21,7 +21,7 @@ impl Connection {
             return self.end(now, Outcome::Closed, cx);
         }
         if self.timers.take_due(Timer::DelayedAck, now) {
-            self.receiver.acks.demand();
+            self.receiver.acks.on_timeout();
         }
         // A paced segment, if one is due, is what `poll_transmit` has next.
         self.timers.take_due(Timer::Pacing, now);

@@ -88,22 +88,24 @@ impl Sender {
         self.look_for_undo(now, ack, duplicate_report, shared, &mut changes);
         self.proceed(now, advanced, duplicate, &delivery, shared, &mut changes);
         if advanced {
-            let kept = self.phase == Phase::FastRecovery
-                && !self.selective
-                && self.partial
-                && shared.config.recovery.partial_acks == PartialAcks::Impatient
-                && !changes.recovery_began;
-            if self.phase == Phase::FastRecovery && !changes.recovery_began {
-                self.partial = true;
-            }
-            if !kept || self.scoreboard.is_empty() {
-                self.restart_timer(now, shared);
-            }
+            self.restart_timer_after(now, changes.recovery_began, shared);
         }
         if advanced || duplicate {
             self.schedule_probe(now, shared);
         }
         changes
+    }
+
+    /// Something was acknowledged: the retransmission timer starts anew (RFC 6298 §5.3), except that an impatient recovery
+    /// lets it run after the first partial acknowledgement (RFC 6582 §4).
+    #[inline]
+    fn restart_timer_after(&mut self, now: Instant, recovery_began: bool, shared: &mut Shared<'_>) {
+        let partial = self.phase == Phase::FastRecovery && !self.selective && !recovery_began;
+        let impatient = shared.config.recovery.partial_acks == PartialAcks::Impatient;
+        if !(partial && self.partial && impatient) || self.scoreboard.is_empty() {
+            self.restart_timer(now, shared);
+        }
+        self.partial |= partial;
     }
 
     /// Moves through the phases: finds losses, begins and ends recoveries, and lets the window grow.
@@ -272,11 +274,11 @@ impl Sender {
         round_trip
     }
 
-    /// The path reorders: more duplicates are needed to tell a loss, as in Linux.
+    /// The path reorders: more duplicates are needed to tell a loss. After a time-out nothing is known of the order, as in Linux.
     fn note_reordering(&mut self, delivery: &Delivery, highest: Option<Sequence>, shared: &Shared<'_>) {
         /// `net.ipv4.tcp_reordering` may grow up to this (`TCP_MAX_REORDERING` of Linux 2.4).
         const MAX: u64 = 127;
-        if !shared.config.recovery.adaptive_threshold {
+        if !shared.config.recovery.adaptive_threshold || self.phase == Phase::Loss {
             return;
         }
         if let (Some(original), Some(highest)) = (delivery.lowest_original, highest)

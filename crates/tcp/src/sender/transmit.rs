@@ -5,6 +5,7 @@ use airpath_core::{Bitrate, Bytes, Instant, Span};
 use super::{Phase, Sender, Shared, TailProbe};
 use crate::config::Samples;
 use crate::congestion::CongestionControl;
+use crate::frto::ForwardRto;
 use crate::sequence::Sequence;
 use crate::timers::{Timer, after};
 
@@ -96,7 +97,7 @@ impl Sender {
                         return Ok(sent);
                     }
                     // RFC 5682 §2.1 step 2b: nothing new can be sent, so nothing will be learnt.
-                    Err(_) if left == 2 => self.frto = crate::frto::ForwardRto::Off,
+                    Err(_) if left == 2 => self.frto = ForwardRto::Off,
                     Err(_) => return Err(Blocked::Patience),
                 },
                 None => {}
