@@ -1,0 +1,1 @@
+//! The real clock: real packets of real programs through the bearers that the simulator steps in virtual time.
