@@ -17,11 +17,12 @@ ALLOWED: dict[str, set[str]] = {
     "radio": {"core", "link"},
     "tcp": {"core", "wire"},
     "app": {"core", "tcp"},
+    "result": {"core", "app", "eventlog"},
     "scenario": {"core", "link", "radio", "tcp", "app"},
-    "sim": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog"},
-    "emu": {"core", "wire", "link", "radio", "scenario", "eventlog"},
+    "sim": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
+    "emu": {"core", "wire", "link", "radio", "scenario", "eventlog", "result"},
     "benches": {"core", "eventlog", "scenario", "sim"},
-    "python": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "sim", "emu"},
+    "python": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result", "sim", "emu"},
 }
 
 

@@ -78,7 +78,7 @@ fn run(
     })?;
     summary.map(|summary| summary.to_json()).map_err(|error| match error {
         RunError::Scenario(error) => scenario_error(py, &error),
-        RunError::NotEmpty(_) | RunError::Output { .. } => ResultError::new_err(error.to_string()),
+        RunError::Folder(_) => ResultError::new_err(error.to_string()),
     })
 }
 

@@ -9,19 +9,20 @@
 //! | [`flow`] | the two ends of each flow |
 //! | [`simulation`] | one run: topology from a scenario, the loop |
 //! | [`capture`] | packet captures at both ends |
-//! | [`summary`] | what is said of a run |
+//! | [`rows`] | what is said of a run |
 //! | [`runner`] | repetitions over the cores, and the result folder |
 
 pub mod agenda;
 pub mod capture;
 pub mod flow;
 pub mod route;
+pub mod rows;
 pub mod runner;
 pub mod simulation;
 pub mod store;
-pub mod summary;
 pub mod world;
 
+pub use airpath_result::Summary;
+pub use airpath_result::summary::Ended;
 pub use runner::{Options, RunError, run};
-pub use simulation::{Ended, Setup, Simulation};
-pub use summary::Summary;
+pub use simulation::{Setup, Simulation};

@@ -4,19 +4,18 @@
 //! `captures/`. A run that is killed leaves the summary of what was done, marked as not complete, and
 //! the events and captures up to then.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use airpath_core::{Classes, Seed, Sink};
-use airpath_eventlog::EventLog;
+use airpath_result::summary::Ended;
+use airpath_result::{Folder, FolderError, Rows, Summary};
 use airpath_scenario::{Log, Scenario, ScenarioError};
 
 use crate::capture::Captures;
-use crate::simulation::{Ended, Setup};
-use crate::summary::{Rows, Summary};
+use crate::rows;
+use crate::simulation::Setup;
 
 /// How to run a scenario.
 #[derive(Clone, Debug)]
@@ -39,17 +38,9 @@ pub enum RunError {
     /// The scenario cannot be run.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The result folder is in use.
-    #[error("{0}: this folder is not empty; name another one, or remove it")]
-    NotEmpty(PathBuf),
     /// The result could not be written.
-    #[error("{path}: {source}; what was written before is kept, and the summary says that the run is not complete")]
-    Output {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
 }
 
 /// Runs `scenario`. `stop` ends it early with what there is by then; `progress` is told how many
@@ -61,7 +52,7 @@ pub fn run(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Summary, RunError> {
     let components = Setup::new(scenario, Seed::new(scenario.seed))?.names().to_vec();
-    let folder = options.out.as_deref().map(|out| Folder::create(out, scenario)).transpose()?;
+    let folder = options.out.as_deref().map(|out| Folder::create(out, &scenario.to_toml())).transpose()?;
     let shared = Shared { scenario, options, stop, components: &components, folder: folder.as_ref() };
     shared.save_so_far(Vec::new())?;
     let (next, over) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -109,7 +100,7 @@ pub fn run(
     let saved = shared.folder.map_or(Ok(()), |folder| folder.save(&summary));
     match failure {
         Some(error) => Err(error),
-        None => saved.map(|()| summary),
+        None => Ok(saved.map(|()| summary)?),
     }
 }
 
@@ -137,24 +128,28 @@ impl Shared<'_> {
                 false => None,
             };
             let captures = match self.options.capture {
-                true => Some(folder.captures(number)?),
+                true => Some(
+                    Captures::create(&folder.captures(), number).map_err(|source| folder.error("captures", source))?,
+                ),
                 false => None,
             };
             Ok((log, captures))
         })();
         let (mut log, captures) = match opened {
             Ok(opened) => opened,
-            Err(error) => return (None, Err(error)),
+            Err(error) => return (None, Err(FolderError::into(error))),
         };
         let sink = log.as_mut().map(|log| log as &mut dyn Sink);
         let mut simulation = setup.start(sink, captures);
         let ended = simulation.run(self.stop);
-        let rows = Rows::of(&simulation, number, ended, &mobiles);
+        let rows = rows::of(&simulation, number, ended, &mobiles);
         let captured = simulation.finish_captures();
         drop(simulation);
         let logged = log.map_or(Ok(()), |log| log.finish().map(drop));
-        let path = || self.folder.map(|folder| folder.path.clone()).unwrap_or_default();
-        let written = captured.and(logged).map_err(|source| RunError::Output { path: path(), source });
+        let written = captured.and(logged).map_err(|source| {
+            let folder = self.folder.expect("without a folder nothing is written that could fail");
+            folder.error("", source).into()
+        });
         (Some(rows), written)
     }
 
@@ -163,12 +158,12 @@ impl Shared<'_> {
         let Some(folder) = self.folder else { return Ok(()) };
         let mut summary = self.summary(results);
         summary.unfinished("ended from outside before all repetitions were done");
-        folder.save(&summary)
+        Ok(folder.save(&summary)?)
     }
 
     fn summary(&self, mut results: Vec<(u64, Rows)>) -> Summary {
         results.sort_by_key(|(number, _)| *number);
-        let mut summary = Summary::new(self.scenario, self.components);
+        let mut summary = Summary::new(&self.scenario.name, self.scenario.seed, self.components);
         results.into_iter().for_each(|(_, rows)| summary.add(rows));
         summary
     }
@@ -179,46 +174,4 @@ fn classes(log: Log) -> Classes {
         .into_iter()
         .filter(|(on, _)| *on)
         .fold(Classes::NONE, |all, (_, class)| all.with(class))
-}
-
-/// A result folder.
-struct Folder {
-    path: PathBuf,
-}
-
-impl Folder {
-    fn create(path: &Path, scenario: &Scenario) -> Result<Self, RunError> {
-        let folder = Self { path: path.to_owned() };
-        fs::create_dir_all(path).map_err(|source| folder.error("", source))?;
-        if fs::read_dir(path).map_err(|source| folder.error("", source))?.next().is_some() {
-            return Err(RunError::NotEmpty(path.to_owned()));
-        }
-        folder.write("scenario.toml", &scenario.to_toml())?;
-        Ok(folder)
-    }
-
-    fn event_log(&self, number: u64, components: &[String], classes: Classes) -> Result<EventLog, RunError> {
-        let name = "events";
-        EventLog::create(&self.path.join(name), number as u32, components.to_vec(), classes)
-            .map_err(|source| self.error(name, source))
-    }
-
-    fn captures(&self, number: u64) -> Result<Captures, RunError> {
-        let name = "captures";
-        Captures::create(&self.path.join(name), number).map_err(|source| self.error(name, source))
-    }
-
-    fn save(&self, summary: &Summary) -> Result<(), RunError> {
-        self.write("summary.json", &summary.to_json())
-    }
-
-    /// Writes a file so that there is the old one or the new one at any time, never half of one.
-    fn write(&self, name: &str, text: &str) -> Result<(), RunError> {
-        let (path, draft) = (self.path.join(name), self.path.join(format!("{name}.draft")));
-        fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(|source| self.error(name, source))
-    }
-
-    fn error(&self, name: &str, source: io::Error) -> RunError {
-        RunError::Output { path: self.path.join(name), source }
-    }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use airpath_app::Transfer;
 use airpath_core::{ComponentId, Direction, FlowId, Instant, Seed, Sink, Span, UserId};
 use airpath_link::Bearer;
+use airpath_result::summary::Ended;
 use airpath_scenario::{Scenario, ScenarioError, Work};
 
 use crate::capture::Captures;
@@ -24,18 +25,6 @@ pub struct Simulation<'a> {
     now: Instant,
     events: u64,
     names: Vec<String>,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ended {
-    /// All flows are over.
-    Finished,
-    /// The scenario's duration is over, or nothing was left to happen.
-    Duration,
-    /// It was told to stop, or could not be recorded further.
-    Interrupted,
 }
 
 /// The objects of a scenario before anything has happened.

@@ -5,14 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use airpath_core::{Count, Direction, DropCause, Instant, Span};
-use airpath_scenario::Scenario;
-use airpath_scenario::tcp::Settings;
-use airpath_tcp::Negotiated;
+use airpath_app::Samples;
+use airpath_core::{Count, Direction, DropCause, RadioTotals, Span, Tally, UserId};
 use serde::Serialize;
-
-use crate::flow::{DatagramsFlow, Flow, PingFlow, TransferFlow};
-use crate::simulation::{Ended, Simulation};
 
 /// Version of the summary's schema, and of the result folder's.
 pub const SCHEMA: u32 = 1;
@@ -51,6 +46,18 @@ pub struct Component {
     pub id: usize,
     /// Its name in the logs.
     pub name: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ended {
+    /// All flows are over.
+    Finished,
+    /// The scenario's duration is over, or nothing was left to happen.
+    Duration,
+    /// It was told to stop, or could not be recorded further.
+    Interrupted,
 }
 
 /// One repetition.
@@ -98,8 +105,9 @@ pub struct FlowRow {
 /// The part of a flow's row that transfers have.
 #[derive(Clone, Debug, Serialize)]
 pub struct TransferRow {
-    /// Settings of TCP that were on: what was configured, and what was agreed with the peer.
-    pub tcp: TcpRow,
+    /// Settings of TCP that were on, as far as they are known: what was configured, and under `negotiated` what was
+    /// agreed with the peer.
+    pub tcp: serde_json::Value,
     /// Application bytes to move.
     pub bytes: u64,
     /// Application bytes that arrived.
@@ -140,16 +148,6 @@ pub struct TransferRow {
     pub rtt_max_s: Option<f64>,
     /// How many were measured.
     pub rtt_samples: u64,
-}
-
-/// The TCP settings of a flow.
-#[derive(Clone, Debug, Serialize)]
-pub struct TcpRow {
-    /// The profile and every setting that was in force.
-    #[serde(flatten)]
-    pub settings: Settings,
-    /// What was agreed with the peer; absent before the handshake.
-    pub negotiated: Option<Negotiated>,
 }
 
 /// The part of a flow's row that pings and datagrams have.
@@ -231,14 +229,14 @@ pub struct RadioRow {
 }
 
 impl Summary {
-    /// A summary without repetitions.
-    pub fn new(scenario: &Scenario, components: &[String]) -> Self {
+    /// A summary without repetitions of the scenario of that name.
+    pub fn new(scenario: &str, seed: u64, components: &[String]) -> Self {
         let components = components.iter().cloned().enumerate().map(|(id, name)| Component { id, name }).collect();
         Self {
             schema: SCHEMA,
             airpath: env!("CARGO_PKG_VERSION"),
-            scenario: scenario.name.clone(),
-            seed: scenario.seed,
+            scenario: scenario.to_owned(),
+            seed,
             complete: true,
             stopped: None,
             components,
@@ -272,56 +270,19 @@ impl Summary {
 /// The rows of one repetition.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    repetition: Repetition,
-    flows: Vec<FlowRow>,
-    links: Vec<LinkRow>,
-    radio: Vec<RadioRow>,
-}
-
-impl Rows {
-    /// How the repetition ended.
-    pub const fn ended(&self) -> Ended {
-        self.repetition.ended
-    }
-
-    /// Reads the rows of repetition `number` off the simulation as it stands.
-    pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[String]) -> Self {
-        let now = simulation.now();
-        let repetition = Repetition {
-            repetition: number,
-            simulated_s: now.as_secs_f64(),
-            ended,
-            packets: simulation.packets(),
-            events: simulation.events(),
-        };
-        let flows = simulation.flows().iter().map(|flow| FlowRow::of(flow, number, now, mobiles)).collect();
-        let (mut links, mut radio) = (Vec::new(), Vec::new());
-        for (name, hop) in simulation.hops() {
-            for direction in Direction::BOTH {
-                links.push(LinkRow::of(name, direction, number, &hop.tally(direction)));
-            }
-            for (direction, user) in simulation.users() {
-                if let Some(totals) = hop.radio_totals(direction, user) {
-                    radio.push(RadioRow {
-                        repetition: number,
-                        component: name.to_owned(),
-                        direction: direction.name(),
-                        user: user.0,
-                        ttis: totals.ttis,
-                        pdus: totals.pdus,
-                        repeated_pdus: totals.repeated,
-                        errored_pdus: totals.errored,
-                        bytes: totals.bytes,
-                    });
-                }
-            }
-        }
-        Self { repetition, flows, links, radio }
-    }
+    /// The repetition itself.
+    pub repetition: Repetition,
+    /// Its flows.
+    pub flows: Vec<FlowRow>,
+    /// Its links.
+    pub links: Vec<LinkRow>,
+    /// Its users of the radio.
+    pub radio: Vec<RadioRow>,
 }
 
 impl LinkRow {
-    fn of(name: &str, direction: Direction, repetition: u64, tally: &airpath_core::Tally) -> Self {
+    /// What `tally` says of one direction of the hop `name`.
+    pub fn of(name: &str, direction: Direction, repetition: u64, tally: &Tally) -> Self {
         let Count { packets: offered_packets, bytes: offered_bytes } = tally.offered;
         let Count { packets: delivered_packets, bytes: delivered_bytes } = tally.delivered;
         let Count { packets: queued_packets, bytes: queued_bytes } = tally.queued;
@@ -343,99 +304,36 @@ impl LinkRow {
     }
 }
 
-impl FlowRow {
-    fn of(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> Self {
-        let identity = flow.identity();
-        let row = |kind, outcome| Self {
-            repetition,
-            flow: identity.id.0,
-            name: identity.name.clone(),
-            kind,
-            mobile: mobiles[usize::from(identity.user.0)].clone(),
-            start_s: identity.start.as_secs_f64(),
-            outcome,
-            cause: None,
-            transfer: None,
-            probes: None,
-        };
-        let over = if flow.is_over() { "finished" } else { "unfinished" };
-        match flow {
-            Flow::Transfer(flow) => Self {
-                cause: flow.cause(),
-                transfer: Some(TransferRow::of(flow, now)),
-                ..row(
-                    match flow.transfer.direction {
-                        Direction::Down => "download",
-                        Direction::Up => "upload",
-                    },
-                    match (flow.marks.finished, flow.marks.aborted) {
-                        (Some(_), _) => "finished",
-                        (None, Some(_)) => "aborted",
-                        (None, None) => "unfinished",
-                    },
-                )
-            },
-            Flow::Ping(flow) => Self { probes: Some(ProbesRow::of_ping(flow)), ..row("ping", over) },
-            Flow::Datagrams(flow) => Self { probes: Some(ProbesRow::of_datagrams(flow)), ..row("datagrams", over) },
-        }
-    }
-}
-
-impl TransferRow {
-    fn of(flow: &TransferFlow, now: Instant) -> Self {
-        let start = flow.identity.start;
-        let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
-        let sent = flow.sender().statistics();
-        let until = flow.marks.finished.or(flow.marks.aborted).unwrap_or(now);
+impl RadioRow {
+    /// What `totals` say of one direction of a user of the bearer `name`.
+    pub fn of(name: &str, direction: Direction, user: UserId, repetition: u64, totals: &RadioTotals) -> Self {
         Self {
-            tcp: TcpRow {
-                settings: flow.tcp.clone(),
-                negotiated: flow.marks.connected.map(|_| flow.sender().negotiated()),
-            },
-            bytes: flow.transfer.bytes.get(),
-            delivered_bytes: flow.marks.delivered,
-            connect_s: since_start(flow.marks.connected),
-            first_byte_s: since_start(flow.marks.first_byte),
-            duration_s: since_start(flow.marks.finished),
-            acknowledged_s: since_start(flow.marks.acknowledged),
-            throughput_bps: airpath_core::Bytes::new(flow.marks.delivered).rate_over(until.since(start)),
-            data_packets: sent.data_segments,
-            data_bytes: sent.data_bytes,
-            unique_bytes: sent.unique_bytes,
-            retransmitted_packets: sent.retransmitted_segments,
-            retransmitted_bytes: sent.retransmitted_bytes,
-            ack_packets: flow.receiver().statistics().pure_acks,
-            timeouts: sent.timeouts,
-            fast_retransmits: sent.fast_retransmits,
-            undone: sent.undos,
-            rtt_min_s: sent.rtt_min.map(Span::as_secs_f64),
-            rtt_mean_s: sent.rtt_mean_s(),
-            rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
-            rtt_samples: sent.rtt_samples,
+            repetition,
+            component: name.to_owned(),
+            direction: direction.name(),
+            user: user.0,
+            ttis: totals.ttis,
+            pdus: totals.pdus,
+            repeated_pdus: totals.repeated,
+            errored_pdus: totals.errored,
+            bytes: totals.bytes,
         }
     }
 }
 
 impl ProbesRow {
-    fn of(sent: u32, received: u64, delays: &airpath_app::Samples) -> Self {
+    /// `received` of `sent` probes came, with these delays.
+    pub fn of(sent: u64, received: u64, delays: &Samples) -> Self {
         let quantile = |q| delays.quantile(q).map(Span::as_secs_f64);
         Self {
-            sent: u64::from(sent),
+            sent,
             received,
-            lost: u64::from(sent) - received,
+            lost: sent - received,
             delay_min_s: quantile(0.0),
             delay_mean_s: delays.mean_s(),
             delay_p50_s: quantile(0.5),
             delay_p95_s: quantile(0.95),
             delay_max_s: quantile(1.0),
         }
-    }
-
-    fn of_ping(flow: &PingFlow) -> Self {
-        Self::of(flow.pinger.sent(), flow.pinger.round_trips().count(), flow.pinger.round_trips())
-    }
-
-    fn of_datagrams(flow: &DatagramsFlow) -> Self {
-        Self::of(flow.sender.sent(), u64::from(flow.receiver.received()), flow.receiver.delays())
     }
 }
