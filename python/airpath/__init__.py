@@ -17,9 +17,10 @@ from airpath.result import NotLoggedError, Result, UnreadableResultError, load
 from airpath.run import resolve, run
 
 if TYPE_CHECKING:
-    from airpath._native import ResultError, ScenarioError, __version__
+    from airpath._native import LinkError, ResultError, ScenarioError, __version__
 
 __all__ = [
+    "LinkError",
     "NotLoggedError",
     "Parameter",
     "Preset",
@@ -35,7 +36,7 @@ __all__ = [
     "run",
 ]
 
-_FROM_NATIVE = frozenset({"ResultError", "ScenarioError", "__version__"})
+_FROM_NATIVE = frozenset({"LinkError", "ResultError", "ScenarioError", "__version__"})
 _LATE_MODULES = frozenset({"plot", "report", "study"})
 
 

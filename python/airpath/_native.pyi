@@ -4,6 +4,7 @@ Every text that goes in or comes out is TOML or JSON; the classes and frames of 
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 __version__: str
 """The version of the Cargo workspace, which is the version of the package."""
@@ -21,6 +22,9 @@ class ScenarioError(Exception):
     """The line in `file`, counted from 1; `None` where no single line is at fault."""
     field: str | None
     """The dotted path of the field, as in `fixed.rate`."""
+
+class LinkError(Exception):
+    """A link that could not be made or kept. `str()` says what is wrong and what to do next."""
 
 class ResultError(OSError):
     """A result that could not be written: the disk is full, the folder not writable. The message says what was kept."""
@@ -56,6 +60,57 @@ def run(
         ResultError: The result could not be written in full; what was written is kept and says that it is partial.
 
     Ctrl-C ends the run early: the summary then has `complete: false` and `stopped: "interrupted"`.
+    """
+
+def link(
+    text: str,
+    name: str,
+    sets: list[tuple[str, str]],
+    seed: int | None,
+    command: list[str],
+    *,
+    serve: str | None,
+    out: str | Path | None,
+    log: bool,
+    capture: bool,
+    record: str | Path | None,
+    precise: bool,
+    budget: str,
+    device: str | None,
+    offload: bool,
+    mtu: int,
+    parameters: list[tuple[str, str]],
+    status: bool,
+) -> str:
+    """Run a command on an emulated link until it ends, and return how it was, as JSON.
+
+    It has `exit` (`code`, `signal` or `not-executed`), `number` (the exit code, the signal, or the error of the system),
+    `lateness` and `summary`, the text of `summary.json`. This process must have one thread only; without privileges it
+    is in a user namespace of its own afterwards.
+
+    Args:
+        text: The scenario, as TOML.
+        name: Its file name, for messages.
+        sets: Overrides, each a dotted path and a value, applied in order.
+        seed: The seed, in place of the scenario's.
+        command: The command, run at the mobile.
+        serve: A line for the shell, run at the server's end; without it the outside lies there.
+        out: The result folder, or `None` to write nothing.
+        log: Whether to write the event tables that the scenario asks for.
+        capture: Whether to write pcapng captures of both ends.
+        record: Where to write what the link delivered, with `.down` and `.up` added.
+        precise: Whether to watch the clock while packets are on their way.
+        budget: The lateness that 99 % of the packets must not exceed, as in `"2 ms"`.
+        device: `tun` or `veth`; `None` for the better one that the host has.
+        offload: Whether the kernel may hand over TCP in large segments.
+        mtu: The largest IP packet, in bytes.
+        parameters: Kernel parameters of both ends, by their names in sysctl(8).
+        status: Whether to keep a status line on the terminal.
+
+    Raises:
+        ScenarioError: The scenario cannot be used; nothing was run.
+        ResultError: The result could not be written in full.
+        LinkError: The link could not be made or kept.
     """
 
 def resolve(text: str, name: str, sets: list[tuple[str, str]]) -> str:

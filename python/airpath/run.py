@@ -11,7 +11,7 @@ from airpath.result import Result, is_result
 
 # What a run or a report writes into a result folder; nothing else there is ever removed.
 _WRITTEN_BY_A_RUN = frozenset(
-    {"scenario.toml", "summary.json", "events", "captures", "report.html"}
+    {"scenario.toml", "summary.json", "events", "captures", "report.html", "server.log"}
     # What is written anew is written beside first; a run that was cut off may have left it.
     | {"scenario.toml.draft", "summary.json.draft"}
 )

@@ -1,6 +1,8 @@
 //! Bindings of airpath for Python, as `airpath._native`. No logic: the types and the documentation
 //! that Python people see are in `python/airpath`.
 
+mod link;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use pyo3::{create_exception, intern};
 use serde_json::json;
 
 create_exception!(_native, ScenarioError, PyException, "A scenario, preset or setting is wrong.");
+create_exception!(_native, LinkError, PyException, "A link could not be made or kept.");
 create_exception!(_native, ResultError, PyOSError, "A result could not be written.");
 
 /// How often Python is asked whether a signal came in while a run is under way.
@@ -24,7 +27,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
     module.add("ResultError", py.get_type::<ResultError>())?;
+    module.add("LinkError", py.get_type::<LinkError>())?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(link::link, module)?)?;
     module.add_function(wrap_pyfunction!(resolve, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
     module.add_function(wrap_pyfunction!(preset, module)?)

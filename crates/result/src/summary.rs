@@ -29,6 +29,9 @@ pub struct Summary {
     pub stopped: Option<String>,
     /// The components of the run, by number.
     pub components: Vec<Component>,
+    /// What only a link under the real clock has: its host, its command, how late packets left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<serde_json::Value>,
     /// One row a repetition.
     pub repetitions: Vec<Repetition>,
     /// One row a flow and repetition.
@@ -240,6 +243,7 @@ impl Summary {
             complete: true,
             stopped: None,
             components,
+            emulation: None,
             repetitions: Vec::new(),
             flows: Vec::new(),
             links: Vec::new(),

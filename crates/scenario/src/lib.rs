@@ -24,7 +24,7 @@ pub mod work;
 
 use std::path::Path;
 
-use airpath_core::{Seed, Span, UserId};
+use airpath_core::{Classes, Seed, Span, UserId};
 use airpath_link::Bearer;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,21 @@ pub struct Log {
 impl Default for Log {
     fn default() -> Self {
         Self { packets: true, tcp: true, radio: true, app: true }
+    }
+}
+
+impl Log {
+    /// These classes as a set.
+    pub fn classes(self) -> Classes {
+        [
+            (self.packets, Classes::PACKET),
+            (self.tcp, Classes::TCP),
+            (self.radio, Classes::RADIO),
+            (self.app, Classes::APP),
+        ]
+        .into_iter()
+        .filter(|(on, _)| *on)
+        .fold(Classes::NONE, |all, (_, class)| all.with(class))
     }
 }
 

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use airpath_core::{Classes, Seed, Sink};
+use airpath_core::{Seed, Sink};
 use airpath_result::summary::Ended;
 use airpath_result::{Folder, FolderError, Rows, Summary};
-use airpath_scenario::{Log, Scenario, ScenarioError};
+use airpath_scenario::{Scenario, ScenarioError};
 
 use crate::capture::Captures;
 use crate::rows;
@@ -124,7 +124,7 @@ impl Shared<'_> {
         let opened = (|| {
             let Some(folder) = self.folder else { return Ok((None, None)) };
             let log = match self.options.log {
-                true => Some(folder.event_log(number, self.components, classes(self.scenario.log))?),
+                true => Some(folder.event_log(number, self.components, self.scenario.log.classes())?),
                 false => None,
             };
             let captures = match self.options.capture {
@@ -167,11 +167,4 @@ impl Shared<'_> {
         results.into_iter().for_each(|(_, rows)| summary.add(rows));
         summary
     }
-}
-
-fn classes(log: Log) -> Classes {
-    [(log.packets, Classes::PACKET), (log.tcp, Classes::TCP), (log.radio, Classes::RADIO), (log.app, Classes::APP)]
-        .into_iter()
-        .filter(|(on, _)| *on)
-        .fold(Classes::NONE, |all, (_, class)| all.with(class))
 }

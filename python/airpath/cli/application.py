@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import presets, report, run, study
+from airpath.cli import link, presets, report, run, study
 from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -14,6 +14,7 @@ Examples:
   airpath run examples/hs-dsch.toml
   airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --out runs/lossy
   airpath report runs/lossy -o report.html
+  airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
   airpath presets list
   airpath study run hsdpa-sim
 
@@ -35,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("run")(run.run)
+app.command("link")(link.link)
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)

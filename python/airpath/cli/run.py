@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.pairs import parse_pairs
 from airpath.cli.words import ExitCode, Problem, explained, note
 
 Format = Literal["text", "json", "jsonl", "csv"]
@@ -70,7 +71,7 @@ def run(
 
     if capture and out is None:
         raise Problem("--capture needs a folder to write to", next_step="add --out DIR")
-    overrides = _overrides(set or [])
+    overrides = parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     _check_file(scenario)
     with explained():
         resolved = resolve(scenario, set=overrides)
@@ -105,18 +106,6 @@ def _check_file(scenario: Path) -> None:
         if match
         else "check the path; examples/ has scenarios to start from",
     )
-
-
-def _overrides(pairs: list[str]) -> dict[str, str]:
-    overrides = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise Problem(
-                f"--set {pair}: not of the form K=V", next_step="write it as in --set bearer.downlink.bler=0.1"
-            )
-        overrides[key.strip()] = value.strip()
-    return overrides
 
 
 def _remarks(summary: dict[str, Any], out: Path | None) -> ExitCode:

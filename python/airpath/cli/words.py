@@ -39,7 +39,7 @@ class Problem(Exception):  # noqa: N818 - its text is for the user, who is told 
         *,
         where: str | None = None,
         next_step: str | None = None,
-        exit_code: ExitCode = ExitCode.BAD_INPUT,
+        exit_code: int = ExitCode.BAD_INPUT,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -73,12 +73,14 @@ def help_without_command(context: typer.Context) -> None:
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn what airpath's functions raise over bad input or an unwritable result into a `Problem`."""
-    from airpath import ResultError, ScenarioError, UnreadableResultError
+    from airpath import LinkError, ResultError, ScenarioError, UnreadableResultError
 
     try:
         yield
     except ScenarioError as error:
         raise Problem(error.message, where=_place(error), next_step=error.help) from None
+    except LinkError as error:
+        raise Problem(str(error), exit_code=ExitCode.FAILED) from None
     except UnreadableResultError as error:
         raise Problem(str(error)) from None
     except ResultError as error:

@@ -1,0 +1,34 @@
+//! The only place where time is read.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use airpath_core::{Instant, Span};
+
+use crate::sys;
+
+/// The time since the link began.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: u64,
+}
+
+impl Clock {
+    /// A clock that begins now.
+    pub fn start() -> Self {
+        Self { origin: sys::monotonic_nanoseconds() }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(self) -> Instant {
+        Instant::from_nanos(sys::monotonic_nanoseconds() - self.origin)
+    }
+}
+
+/// What the host takes the time of day to be, since 1 January 1970, UTC.
+pub fn time_of_day() -> Span {
+    #[expect(clippy::disallowed_methods, reason = "this is the real clock")]
+    let now = SystemTime::now();
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Span::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,123 @@
+//! Namespaces of the kernel: where an emulated link lives, apart from the host's own network.
+//!
+//! A network namespace lives as long as a process is in it or a descriptor of it is open. None is ever given a name in the
+//! file system, so nothing can be left behind.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::LinkError;
+
+/// A network namespace.
+#[derive(Debug)]
+pub struct NetworkNamespace(OwnedFd);
+
+impl NetworkNamespace {
+    /// That of the calling thread.
+    pub fn current() -> io::Result<Self> {
+        Ok(Self(File::open("/proc/thread-self/ns/net")?.into()))
+    }
+
+    /// Makes a new one and moves the calling thread into it. It forwards packets, as a router does, and lets every
+    /// program in it send echo requests and listen at any port.
+    pub fn create() -> Result<Self, LinkError> {
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| LinkError::Namespace("network", error.into()))?;
+        let namespace = Self::current().map_err(|error| LinkError::Namespace("network", error))?;
+        for (key, value) in [
+            ("net.ipv4.ip_forward", "1"),
+            ("net.ipv6.conf.all.forwarding", "1"),
+            ("net.ipv4.ip_unprivileged_port_start", "0"),
+        ] {
+            // A kernel without IPv6 has no such setting.
+            set(key, value).or_else(|error| if key.contains("ipv6") { Ok(()) } else { Err(error) })?;
+        }
+        let group = nix::unistd::getegid();
+        // Some systems allow echo requests to all groups already; where it cannot be set, it stays as it is.
+        let _ = set("net.ipv4.ping_group_range", &format!("{group} {group}"));
+        Ok(namespace)
+    }
+
+    /// Whether a program in it waits for connections or datagrams. The calling thread is in it afterwards.
+    pub fn has_listener(&self) -> bool {
+        // proc(5): state 0A is that of a listening TCP socket; a UDP socket that has a port is in the list at all.
+        let lists = |table: &str| fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+        let listens =
+            |table: &str| lists(table).lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some("0A"));
+        self.enter().is_ok()
+            && (["tcp", "tcp6"].into_iter().any(listens)
+                || ["udp", "udp6"].into_iter().any(|table| lists(table).lines().count() > 1))
+    }
+
+    /// Moves the calling thread into it.
+    pub fn enter(&self) -> Result<(), LinkError> {
+        setns(&self.0, CloneFlags::CLONE_NEWNET).map_err(|error| LinkError::Namespace("network", error.into()))
+    }
+}
+
+impl AsFd for NetworkNamespace {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Moves this process into a user namespace of its own, in which it may make the other kinds. Its user and group stay
+/// what they are.
+///
+/// # Errors
+/// Where the host does not allow it. The process must have one thread only.
+pub fn enter_user_namespace() -> Result<(), LinkError> {
+    let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    let failed = |error: io::Error| LinkError::Namespace("user", error);
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| failed(error.into()))?;
+    fs::write("/proc/self/setgroups", "deny").map_err(failed)?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(failed)?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(failed)
+}
+
+/// Numbers of capabilities (capabilities(7)).
+pub mod capability {
+    /// Binding to ports below 1,024.
+    pub const NET_BIND_SERVICE: u8 = 10;
+    /// Configuring networks.
+    pub const NET_ADMIN: u8 = 12;
+    /// Raw and packet sockets.
+    pub const NET_RAW: u8 = 13;
+    /// Making namespaces and mounting.
+    pub const SYS_ADMIN: u8 = 21;
+}
+
+/// Whether this process has a capability in its user namespace.
+pub fn has_capability(number: u8) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let set = effective.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    set & 1 << number != 0
+}
+
+/// Sets a kernel parameter of the network namespace of the calling thread, by its name in sysctl(8).
+pub fn set(key: &str, value: &str) -> Result<(), LinkError> {
+    let path = path_of(key);
+    fs::write(&path, value).map_err(|source| LinkError::Parameter {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        source,
+    })
+}
+
+/// Reads a kernel parameter of the network namespace of the calling thread.
+pub fn parameter(key: &str) -> io::Result<String> {
+    Ok(fs::read_to_string(path_of(key))?.trim_end().to_owned())
+}
+
+/// As in sysctl(8), dots separate; a slash in the name stands for a dot within a part.
+fn path_of(key: &str) -> String {
+    let swap = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    format!("/proc/sys/{}", key.chars().map(swap).collect::<String>())
+}

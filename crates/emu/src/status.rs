@@ -1,0 +1,80 @@
+//! A status line at the foot of the terminal, below what the command writes.
+
+use std::io::{Stderr, Write, stderr};
+
+use airpath_core::{Bytes, Direction, Instant, Span, Tally};
+
+use crate::pump::Pump;
+use crate::sys;
+
+/// How often the line is drawn anew.
+const PERIOD: Span = Span::from_millis(500);
+
+/// The status line. It keeps the last row of the terminal for itself, by leaving it out of what scrolls.
+#[derive(Debug)]
+pub struct Status {
+    terminal: Stderr,
+    rows: u16,
+    next: Instant,
+    /// When the line was last drawn, and what had left the link by then.
+    before: (Instant, [u64; 2]),
+}
+
+impl Status {
+    /// Takes the last row of the terminal on standard error; `None` if that is none, or too small.
+    pub fn begin() -> Option<Self> {
+        let mut terminal = stderr();
+        let (_, rows) = sys::terminal_size(&terminal).filter(|(_, rows)| *rows > 2)?;
+        // A new line first, so that nothing that is there lies below the part that scrolls (ECMA-48: DECSC, DECSTBM).
+        let text = format!("\n\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1);
+        terminal.write_all(text.as_bytes()).ok()?;
+        Some(Self { terminal, rows, next: Instant::ZERO, before: (Instant::ZERO, [0; 2]) })
+    }
+
+    /// Draws the line if it is time to; how long until the next time.
+    pub fn show(&mut self, now: Instant, pump: &Pump<'_>) -> Span {
+        if now >= self.next {
+            self.next = now + PERIOD;
+            self.draw(now, pump);
+        }
+        self.next.since(now)
+    }
+
+    fn draw(&mut self, now: Instant, pump: &Pump<'_>) {
+        let Some((columns, rows)) = sys::terminal_size(&self.terminal) else { return };
+        let hops = pump.way.hops();
+        // What arrives at the far end: out of the mobile's hop going down, out of the server's going up.
+        let delivered = |direction| {
+            let last = if direction == Direction::Down { hops.last() } else { hops.first() };
+            last.map_or(Tally::default(), |(_, hop)| hop.tally(direction)).delivered.bytes
+        };
+        let queued = |direction| hops.iter().map(|(_, hop)| hop.tally(direction).queued.packets).sum::<u64>();
+        let bytes = Direction::BOTH.map(delivered);
+        let (then, before) = std::mem::replace(&mut self.before, (now, bytes));
+        let rate = |index: usize| {
+            let bps = Bytes::new(bytes[index] - before[index]).rate_over(now.since(then)).unwrap_or(0.0);
+            format!("{:.0} kbit/s", bps / 1e3)
+        };
+        let line = format!(
+            " airpath {:>7.1} s   down {} ({} waiting)   up {} ({} waiting)   late {:.2} ms ",
+            now.as_secs_f64(),
+            rate(0),
+            queued(Direction::Down),
+            rate(1),
+            queued(Direction::Up),
+            pump.lateness.percentile(99.0).as_secs_f64() * 1e3,
+        );
+        let line: String = line.chars().take(usize::from(columns)).collect();
+        // A terminal that was resized has lost the margin.
+        let margin = if rows == self.rows { String::new() } else { format!("\x1b[1;{}r", rows.max(3) - 1) };
+        self.rows = rows;
+        let text = format!("\x1b7{margin}\x1b[{rows};1H\x1b[2K\x1b[7m{line}\x1b[0m\x1b8");
+        let _ = self.terminal.write_all(text.as_bytes());
+    }
+
+    /// Gives the row back.
+    pub fn end(mut self) {
+        let text = format!("\x1b7\x1b[r\x1b[{};1H\x1b[2K\x1b8", self.rows);
+        let _ = self.terminal.write_all(text.as_bytes());
+    }
+}

@@ -1,0 +1,209 @@
+//! Calls into the kernel for which no safe library has a function: the only unsafe code of airpath.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_short};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+/// Length of the header that carries offload information in front of each packet (`virtio_net_hdr`).
+pub const VIRTIO_HEADER: usize = 10;
+
+// <linux/if_tun.h>
+nix::ioctl_write_ptr_bad!(tun_set_interface, 0x4004_54ca, InterfaceRequest);
+nix::ioctl_write_int_bad!(tun_set_offload, 0x4004_54d0);
+
+const IFF_TUN: c_short = 0x0001;
+const IFF_NO_PI: c_short = 0x1000;
+const IFF_VNET_HDR: c_short = 0x4000;
+const TUN_F_CSUM: c_int = 0x01;
+const TUN_F_TSO4: c_int = 0x02;
+const TUN_F_TSO6: c_int = 0x04;
+const TUN_F_TSO_ECN: c_int = 0x08;
+
+/// `struct ifreq` as `TUNSETIFF` uses it.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [c_char; libc::IFNAMSIZ],
+    flags: c_short,
+    unused: [u8; 22],
+}
+
+/// Makes a TUN interface in the network namespace of the calling thread. A `%d` in `name` becomes the first free
+/// number. Each packet comes and goes behind a `virtio_net_hdr`; with `offload`, TCP comes in segments of up to 64 KiB
+/// and with checksums left to be completed.
+///
+/// The interface lasts as long as the descriptor, which does not block. Returns the name, too.
+pub fn tun(name: &str, offload: bool) -> io::Result<(OwnedFd, String)> {
+    let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun")?;
+    let mut request =
+        InterfaceRequest { name: [0; libc::IFNAMSIZ], flags: IFF_TUN | IFF_NO_PI | IFF_VNET_HDR, unused: [0; 22] };
+    assert!(name.len() < libc::IFNAMSIZ, "interface names are short");
+    for (to, from) in request.name.iter_mut().zip(name.bytes()) {
+        *to = from as c_char;
+    }
+    // SAFETY: the descriptor is open, and the request is a whole `ifreq`, which the kernel reads and writes.
+    unsafe { tun_set_interface(device.as_raw_fd(), &raw const request) }?;
+    let features = if offload { TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN } else { 0 };
+    // SAFETY: the descriptor is open; the argument is a number.
+    unsafe { tun_set_offload(device.as_raw_fd(), features) }?;
+    // SAFETY: the kernel leaves a terminated name, since the array had room for a zero and it never writes more.
+    let name = unsafe { CStr::from_ptr(request.name.as_ptr()) }.to_string_lossy().into_owned();
+    let device = OwnedFd::from(device);
+    set_nonblocking(&device)?;
+    Ok((device, name))
+}
+
+/// A socket that takes and gives whole Ethernet frames of the interface `index`, each behind a `virtio_net_hdr`. It does
+/// not block, and stays in the network namespace of the calling thread.
+pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
+    let protocol = (libc::ETH_P_ALL as u16).to_be();
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // Without a protocol nothing is received before all is set up.
+    // SAFETY: no pointers; the result is checked.
+    let socket = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+    // What leaves through the interface was sent by this socket: it need not come back.
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+    // Room for a burst of large segments. Without the capability the kernel grants as much as it allows everybody.
+    for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+        set_option(&socket, libc::SOL_SOCKET, forced, 16 << 20)
+            .or_else(|_| set_option(&socket, libc::SOL_SOCKET, plain, 16 << 20))?;
+    }
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol,
+        sll_ifindex: index as c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address is valid for the length that is given.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    Ok(socket)
+}
+
+fn set_option(socket: &OwnedFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
+    let length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the option's value is valid for the length that is given.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) }).map(drop)
+}
+
+fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let flags = OFlag::from_bits_retain(fcntl(descriptor, FcntlArg::F_GETFL)?);
+    fcntl(descriptor, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// Forks. The child runs `child` and ends with the code that it returns.
+///
+/// With `first` it is the first process of a new PID namespace. This process itself stays as it is: had it asked for its
+/// children to be there, by unshare(2), it could no longer start threads.
+///
+/// # Panics
+/// If this process has more than one thread: a child has only the one that forks, and would wait for ever for what
+/// another one held.
+pub fn fork(first: bool, child: impl FnOnce() -> i32) -> io::Result<Pid> {
+    assert!(is_single_threaded(), "a process forks before it starts threads");
+    // SAFETY: all fields of the record may be zero.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = if first { libc::CLONE_NEWPID as u64 } else { 0 };
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    // SAFETY: without a stack of its own the child goes on with a copy of this one, as after fork(2); there is no other
+    // thread that could hold a lock.
+    let process = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
+    match process {
+        0 => {
+            let code = child();
+            // SAFETY: it ends the process without running what the parent has registered for its own end.
+            unsafe { libc::_exit(code) }
+        }
+        process if process > 0 => Ok(Pid::from_raw(process as i32)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether this process has one thread only.
+pub fn is_single_threaded() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+/// Replaces this process by `command`, found along the path, with this environment. It returns only if that fails.
+pub fn execute(command: &[CString], environment: &[CString]) -> io::Error {
+    match nix::unistd::execvpe(&command[0], command, environment) {
+        Ok(never) => match never {},
+        Err(error) => error.into(),
+    }
+}
+
+/// Lets a program that this process executes keep `capabilities`, by number, in the user namespace, although it does not
+/// belong to root (capabilities(7), ambient set).
+pub fn keep_capabilities(capabilities: &[u8]) -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    let mut header = Header { version: 0x2008_0522, pid: 0 };
+    let mut data = [Data::default(); 2];
+    // SAFETY: version 3 of the call reads and writes two such records.
+    check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) } as c_int)?;
+    for capability in capabilities {
+        let (word, bit) = (usize::from(capability / 32), 1u32 << (capability % 32));
+        data[word].inheritable |= data[word].permitted & bit;
+    }
+    // SAFETY: as above.
+    check(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) } as c_int)?;
+    for capability in capabilities {
+        if data[usize::from(capability / 32)].inheritable & 1 << (capability % 32) != 0 {
+            let raise = libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong;
+            // SAFETY: no pointers.
+            check(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, raise, libc::c_ulong::from(*capability), 0, 0) })?;
+        }
+    }
+    Ok(())
+}
+
+/// Restores what a program expects when it starts: no signal blocked, none ignored.
+pub fn reset_signals() {
+    let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
+    for signal in Signal::iterator().filter(|signal| !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP)) {
+        // SAFETY: the default action runs no code of this process.
+        let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
+    }
+}
+
+/// Columns and rows of the terminal that `descriptor` is; `None` if it is none.
+pub fn terminal_size(descriptor: &impl AsRawFd) -> Option<(u16, u16)> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the call fills in the record, or fails.
+    check(unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) }).ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
+}
+
+/// Seconds and nanoseconds of the clock that never jumps, as nanoseconds.
+#[inline]
+pub fn monotonic_nanoseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills in the record; this clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,74 @@
+//! `airpath._native.link`.
+
+use std::path::PathBuf;
+
+use airpath_core::Span;
+use airpath_emu::household::{Exit, Program};
+use airpath_emu::laboratory::Device;
+use airpath_emu::session::Waiting;
+use airpath_emu::{LinkError as CoreLinkError, Options};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::{LinkError, ResultError, read, scenario_error};
+
+/// Runs a command on an emulated link and returns what became of it as JSON.
+#[pyfunction]
+#[pyo3(signature = (text, name, sets, seed, command, *, serve, out, log, capture, record, precise, budget, device, offload,
+                    mtu, parameters, status))]
+#[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
+pub fn link(
+    py: Python<'_>,
+    text: &str,
+    name: &str,
+    sets: Vec<(String, String)>,
+    seed: Option<u64>,
+    command: Vec<std::ffi::OsString>,
+    serve: Option<&str>,
+    out: Option<PathBuf>,
+    log: bool,
+    capture: bool,
+    record: Option<PathBuf>,
+    precise: bool,
+    budget: &str,
+    device: Option<&str>,
+    offload: bool,
+    mtu: u32,
+    parameters: Vec<(String, String)>,
+    status: bool,
+) -> PyResult<String> {
+    let mut scenario = read(py, text, name, &sets)?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    let options = Options {
+        command: Program::new(&command)?,
+        server: serve.map(Program::of_shell).transpose()?,
+        out,
+        log,
+        capture,
+        record,
+        waiting: if precise { Waiting::Precise } else { Waiting::Sleeping },
+        budget: budget.parse::<Span>().map_err(|error| PyValueError::new_err(format!("budget: {error}")))?,
+        device: match device {
+            None => None,
+            Some("tun") => Some(Device::Tun),
+            Some("veth") => Some(Device::Ethernet),
+            Some(other) => return Err(PyValueError::new_err(format!("there is no device `{other}`"))),
+        },
+        offload,
+        mtu,
+        parameters,
+        status,
+    };
+    let outcome = py.detach(|| airpath_emu::run(&scenario, &options)).map_err(|error| match error {
+        CoreLinkError::Scenario(error) => scenario_error(py, &error),
+        CoreLinkError::Folder(error) => ResultError::new_err(error.to_string()),
+        other => LinkError::new_err(other.to_string()),
+    })?;
+    let (how, number) = match outcome.exit {
+        Exit::Code(code) => ("code", code),
+        Exit::Signal(signal) => ("signal", signal),
+        Exit::NotExecuted(error) => ("not-executed", error),
+    };
+    Ok(json!({ "exit": how, "number": number, "lateness": outcome.lateness, "summary": outcome.summary }).to_string())
+}

@@ -1,0 +1,204 @@
+"""`airpath link`: a real program on an emulated link."""
+
+import json
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from airpath.cli.words import Problem, explained, note
+
+FAILED = 125
+"""The exit code if the link itself fails, as of env(1), nice(1) and timeout(1)."""
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+
+
+def link(
+    scenario: Annotated[str, typer.Argument(metavar="PRESET|SCENARIO.toml", help="The link: a preset, or a scenario.")],
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command, at the mobile.")],
+    set: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V", help="Override a value by its dotted path; may be given many times."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Seed of all chance, in place of the scenario's.")
+    ] = None,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD",
+            help="Run this server at the other end, under the name `server`; else the outside is there, which needs root.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the result in this folder, in place of an earlier one.")
+    ] = None,
+    capture: Annotated[
+        bool, typer.Option("--capture", help="Write pcapng captures of both ends; needs --out.")
+    ] = False,
+    no_log: Annotated[bool, typer.Option("--no-log", help="Keep the summary but no event tables.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Write what the link delivered as recorded links PATH.down and PATH.up."),
+    ] = None,
+    precise: Annotated[
+        bool | None,
+        typer.Option(
+            help="Watch the clock while packets are on their way, at the cost of a core; by default with three or more."
+        ),
+    ] = None,
+    budget: Annotated[
+        str, typer.Option(metavar="TIME", help="The run is invalid if more than 1 % of packets are later than this.")
+    ] = "2 ms",
+    mtu: Annotated[int, typer.Option(min=1280, max=65535, metavar="BYTES", help="The largest IP packet.")] = 1500,
+    sysctl: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="K=V", help="Set a kernel parameter of both ends, as in net.ipv4.tcp_congestion_control=reno."
+        ),
+    ] = None,
+    offload: Annotated[
+        bool, typer.Option(help="Take TCP from the kernel in large segments and cut them here: faster.")
+    ] = True,
+    device: Annotated[
+        Literal["tun", "veth"] | None, typer.Option(help="How packets are carried; by default as the host can best.")
+    ] = None,
+    status: Annotated[
+        bool | None, typer.Option(help="Keep a status line at the foot of the terminal; by default on a terminal.")
+    ] = None,
+) -> None:
+    """Run a real program on an emulated link.
+
+    The command's input, output, exit code and signals are its own. Without --serve the outside lies at the other end,
+    for which root is needed; with it the server does, under the name `server`, and both ends are closed off.
+
+    \b
+    Examples:
+      airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
+      airpath link umts-dch-384 -- curl -o /dev/null http://example.org/
+      airpath link umts-dch-64 --out runs/one --capture --serve 'iperf3 -s' -- iperf3 -c server
+      airpath link wired -- airpath link umts-dch-64 -- ping -c 3 192.0.2.1
+
+    \b
+    Exit codes: the command's own, but
+      125  the link could not be made or kept
+      126  the command cannot be executed
+      127  there is no such command
+    """
+    try:
+        outcome = _run(
+            scenario,
+            command,
+            sets=set or [],
+            seed=seed,
+            serve=serve,
+            out=out,
+            log=not no_log,
+            capture=capture,
+            record=record,
+            precise=precise,
+            budget=budget,
+            device=device,
+            offload=offload,
+            mtu=mtu,
+            sysctls=sysctl or [],
+            status=status,
+        )
+    except Problem as problem:
+        problem.exit_code = FAILED
+        raise
+    _remark(outcome, out)
+    _end_like(outcome, command[0])
+
+
+def _run(
+    scenario: str,
+    command: list[str],
+    *,
+    sets: list[str],
+    out: Path | None,
+    capture: bool,
+    precise: bool | None,
+    budget: str,
+    sysctls: list[str],
+    status: bool | None,
+    **options: Any,
+) -> dict[str, Any]:
+    from airpath import _native
+    from airpath.cli.pairs import parse_pairs
+    from airpath.run import clear_result_folder, override_texts
+
+    if capture and out is None:
+        raise Problem("--capture needs a folder to write to", next_step="add --out DIR")
+    overrides = override_texts(parse_pairs("--set", sets, example="bearer.downlink.bler=0.1"))
+    parameters = parse_pairs("--sysctl", sysctls, example="net.ipv4.tcp_congestion_control=reno")
+    for key in parameters:
+        if not key.startswith("net."):
+            raise Problem(f"--sysctl {key}: not a parameter of a network namespace", next_step="they begin with `net.`")
+    with explained():
+        text, name = _scenario(scenario)
+        _native.resolve(text, name, overrides)  # a link that cannot be made must not cost an earlier result
+        if out is not None:
+            clear_result_folder(out)
+        result = _native.link(
+            text,
+            name,
+            overrides,
+            options.pop("seed"),
+            command,
+            out=None if out is None else str(out),
+            capture=capture,
+            precise=(os.cpu_count() or 1) >= 3 if precise is None else precise,
+            budget=budget,
+            parameters=list(parameters.items()),
+            status=sys.stderr.isatty() if status is None else status,
+            **options,
+        )
+    return json.loads(result)
+
+
+def _scenario(scenario: str) -> tuple[str, str]:
+    """Return the text of a scenario file, or of a scenario that has nothing but a preset, and its name for messages."""
+    path = Path(scenario)
+    if path.suffix == ".toml":
+        text = path.read_text(encoding="utf-8")
+        # Only a preset has a title.
+        if not re.search(r"^title\s*=", text, re.MULTILINE):
+            return text, scenario
+    preset = json.dumps(scenario)
+    text = f'format = 1\nname = {json.dumps(path.stem)}\n\n[bearer]\npreset = {preset}\n[[flow]]\nkind = "ping"\n'
+    return text, "command line"
+
+
+def _remark(outcome: dict[str, Any], out: Path | None) -> None:
+    """Say on standard error what the user might not see otherwise."""
+    lateness = outcome["lateness"]
+    if not lateness["valid"]:
+        note(
+            f"this run is invalid: 1 % of its packets left more than {1e3 * lateness['p99_s']:.2f} ms late, over the"
+            f" budget of {1e3 * lateness['budget_s']:g} ms; the host was too busy for this link (try --precise)"
+        )
+    if out is not None:
+        note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
+
+
+def _end_like(outcome: dict[str, Any], command: str) -> None:
+    """End as the command did."""
+    number = outcome["number"]
+    match outcome["exit"]:
+        case "code":
+            raise typer.Exit(number)
+        case "signal":
+            sys.stdout.flush()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            raise typer.Exit(128 + number)  # a signal that does not end this process
+        case _:
+            reason = os.strerror(number)
+            code = NOT_FOUND if isinstance(OSError(number, reason), FileNotFoundError) else NOT_EXECUTABLE
+            raise Problem(f"{command}: {reason}", next_step="check the command after `--`", exit_code=code)
