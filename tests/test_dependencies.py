@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "result": {"core", "app", "eventlog"},
     "scenario": {"core", "link", "radio", "tcp", "app"},
     "sim": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
-    "emu": {"core", "wire", "link", "radio", "scenario", "eventlog", "result"},
+    "emu": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
     "benches": {"core", "eventlog", "scenario", "sim"},
     "python": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result", "sim", "emu"},
 }

@@ -11,6 +11,7 @@
 //! | [`way`], [`store`] | the bearers in series; the bytes of the packets in them |
 //! | [`clock`], [`lateness`] | the time, and how well it was kept |
 //! | [`watch`], [`record`] | captures, and what was delivered as a recorded link |
+//! | [`observe`] | flows, as they are seen by looking at packets |
 //! | [`household`] | the programs of a link, which end with it |
 //! | [`session`] | all that happens while the command runs |
 //! | [`control`], [`status`] | wishes from outside; the line on the terminal |
@@ -25,6 +26,7 @@ pub mod link;
 pub mod namespace;
 pub mod nat;
 pub mod netlink;
+pub mod observe;
 pub mod offload;
 pub mod port;
 pub mod pump;

@@ -103,6 +103,9 @@ pub struct FlowRow {
     /// What a ping or a stream of datagrams did.
     #[serde(flatten)]
     pub probes: Option<ProbesRow>,
+    /// What the packets of a real program showed.
+    #[serde(flatten)]
+    pub observed: Option<ObservedRow>,
 }
 
 /// The part of a flow's row that transfers have.
@@ -137,12 +140,12 @@ pub struct TransferRow {
     pub retransmitted_bytes: u64,
     /// Segments without payload that the receiver sent.
     pub ack_packets: u64,
-    /// Expiries of the retransmission timer.
-    pub timeouts: u64,
-    /// Recoveries entered because of acknowledgements.
-    pub fast_retransmits: u64,
-    /// Reductions of the window that were found needless and taken back.
-    pub undone: u64,
+    /// Expiries of the retransmission timer, where the sender tells.
+    pub timeouts: Option<u64>,
+    /// Recoveries entered because of acknowledgements, where the sender tells.
+    pub fast_retransmits: Option<u64>,
+    /// Reductions of the window that were found needless and taken back, where the sender tells.
+    pub undone: Option<u64>,
     /// Least round trip that the sender measured.
     pub rtt_min_s: Option<f64>,
     /// Their mean.
@@ -172,6 +175,40 @@ pub struct ProbesRow {
     pub delay_p95_s: Option<f64>,
     /// Greatest delay.
     pub delay_max_s: Option<f64>,
+}
+
+/// The part of a flow's row that is known of real programs, whose packets were looked at.
+#[derive(Clone, Debug, Serialize)]
+pub struct ObservedRow {
+    /// The mobile's address, with the port if the protocol has ports; `None` of flows that were not told apart.
+    pub local: Option<String>,
+    /// The server's.
+    pub remote: Option<String>,
+    /// `down` or `up`: where more of it went, and what the rest of the row is about.
+    pub direction: &'static str,
+    /// When the last packet of the flow entered or left the link.
+    pub end_s: f64,
+    /// Its packets towards the mobile.
+    pub down: TrafficRow,
+    /// Its packets from the mobile.
+    pub up: TrafficRow,
+}
+
+/// Packets of a flow in one direction; those that are neither delivered nor lost were under way at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TrafficRow {
+    /// Packets that entered the link.
+    pub offered_packets: u64,
+    /// Their bytes.
+    pub offered_bytes: u64,
+    /// Packets that left it.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets that it lost.
+    pub lost_packets: u64,
+    /// Their bytes.
+    pub lost_bytes: u64,
 }
 
 /// One direction of a hop.

@@ -44,6 +44,7 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
         cause: None,
         transfer: None,
         probes: None,
+        observed: None,
     };
     let over = if flow.is_over() { "finished" } else { "unfinished" };
     match flow {
@@ -97,9 +98,9 @@ fn transfer(flow: &TransferFlow, now: Instant) -> TransferRow {
         retransmitted_packets: sent.retransmitted_segments,
         retransmitted_bytes: sent.retransmitted_bytes,
         ack_packets: flow.receiver().statistics().pure_acks,
-        timeouts: sent.timeouts,
-        fast_retransmits: sent.fast_retransmits,
-        undone: sent.undos,
+        timeouts: Some(sent.timeouts),
+        fast_retransmits: Some(sent.fast_retransmits),
+        undone: Some(sent.undos),
         rtt_min_s: sent.rtt_min.map(Span::as_secs_f64),
         rtt_mean_s: sent.rtt_mean_s(),
         rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),

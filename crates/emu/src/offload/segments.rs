@@ -65,6 +65,17 @@ impl Frame {
         Written { header, bytes, payload }
     }
 
+    /// The TCP flags of segments `first..=last`, made of those of the super-segment.
+    pub(crate) const fn flags_of(&self, mut flags: u8, first: u32, last: u32) -> u8 {
+        if last + 1 < self.segments() {
+            flags &= !LAST_ONLY;
+        }
+        if first > 0 {
+            flags &= !FIRST_ONLY;
+        }
+        flags
+    }
+
     /// What is said of a packet that was none to be cut: the checksum is left to the kernel if it was left to us.
     fn plain_header(&self) -> VirtioHeader {
         if !self.virtio.needs_checksum() {
@@ -117,12 +128,7 @@ impl Frame {
             let sequence = u32::from_be_bytes([transport[4], transport[5], transport[6], transport[7]]);
             let sequence = sequence.wrapping_add(first * self.segment_payload);
             transport[4..8].copy_from_slice(&sequence.to_be_bytes());
-            if last + 1 < self.segments() {
-                transport[13] &= !LAST_ONLY;
-            }
-            if first > 0 {
-                transport[13] &= !FIRST_ONLY;
-            }
+            transport[13] = self.flags_of(transport[13], first, last);
             (TCP_CHECKSUM, transport[13] & FIRST_ONLY != 0)
         } else {
             transport[4..6].copy_from_slice(&(length as u16).to_be_bytes());

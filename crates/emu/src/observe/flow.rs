@@ -1,0 +1,206 @@
+//! A flow: what went each way, and what its protocol shows beyond that.
+
+use airpath_app::Samples;
+use airpath_core::{AppStep, Bytes, Direction, Instant, SegmentInfo};
+use airpath_result::summary::{FlowRow, ObservedRow, ProbesRow, TrafficRow};
+
+use super::connection::{Connection, Ending};
+use super::echo::Echoes;
+use super::headers::{Key, TcpSegment, echo};
+use crate::offload::Frame;
+
+/// Bytes of the header of an echo request or reply.
+const ECHO_HEADER: u32 = 8;
+
+#[derive(Debug)]
+pub(super) struct Flow {
+    /// `None` of all flows that were not told apart.
+    key: Option<Key>,
+    /// Which way its first packet went.
+    opened: Direction,
+    first: Instant,
+    last: Instant,
+    down: TrafficRow,
+    up: TrafficRow,
+    protocol: State,
+}
+
+/// What is known of a protocol.
+#[derive(Debug)]
+enum State {
+    Tcp(Box<Connection>),
+    Ping(Box<Echoes>),
+    /// What goes each way, no more.
+    Other,
+}
+
+impl Flow {
+    /// The flow of a first packet.
+    pub fn begin(now: Instant, opened: Direction, key: Key) -> Self {
+        let protocol = if key.is_tcp() {
+            State::Tcp(Box::default())
+        } else if key.is_echo() {
+            State::Ping(Box::default())
+        } else {
+            State::Other
+        };
+        Self { protocol, key: Some(key), ..Self::rest(now, opened) }
+    }
+
+    /// What stands for all flows that are not told apart.
+    pub fn rest(now: Instant, opened: Direction) -> Self {
+        let (down, up) = (TrafficRow::default(), TrafficRow::default());
+        Self { key: None, opened, first: now, last: now, down, up, protocol: State::Other }
+    }
+
+    /// Whether a packet with this header does not belong to it any more.
+    pub fn is_succeeded_by(&self, direction: Direction, header: &TcpSegment) -> bool {
+        match &self.protocol {
+            State::Tcp(connection) => connection.is_succeeded_by(direction, header),
+            State::Ping(_) | State::Other => false,
+        }
+    }
+
+    /// A packet of `size` bytes enters the link; `header` is that of its TCP segment. Says what that is in the stream.
+    pub fn enters(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        size: u32,
+        frame: &Frame,
+        bytes: &[u8],
+        header: Option<&TcpSegment>,
+    ) -> Option<SegmentInfo> {
+        self.last = now;
+        let traffic = self.traffic(direction);
+        traffic.offered_packets += 1;
+        traffic.offered_bytes += u64::from(size);
+        match &mut self.protocol {
+            State::Tcp(connection) => header.map(|header| connection.enters(now, direction, header)),
+            State::Ping(echoes) => {
+                let asked = echo(frame, bytes).filter(|echo| !echo.reply && direction == self.opened);
+                asked.into_iter().for_each(|echo| echoes.is_asked(now, echo));
+                None
+            }
+            State::Other => None,
+        }
+    }
+
+    /// A packet leaves the link. Says if an echo came back.
+    pub fn leaves(
+        &mut self,
+        due: Instant,
+        direction: Direction,
+        frame: &Frame,
+        bytes: &[u8],
+        segment: u32,
+    ) -> Option<AppStep> {
+        let size = frame.segment_bytes(segment);
+        self.last = self.last.max(due);
+        let traffic = self.traffic(direction);
+        traffic.delivered_packets += 1;
+        traffic.delivered_bytes += u64::from(size);
+        match &mut self.protocol {
+            State::Tcp(connection) => {
+                let header = TcpSegment::read(frame, bytes, segment)?;
+                connection.leaves(due, direction, &header);
+                None
+            }
+            State::Ping(echoes) => {
+                let answer = echo(frame, bytes).filter(|echo| echo.reply && direction != self.opened)?;
+                let payload = size.saturating_sub(frame.transport()? as u32 + ECHO_HEADER);
+                echoes.is_answered(due, answer, payload)
+            }
+            State::Other => None,
+        }
+    }
+
+    /// A packet of `size` bytes was lost on the link.
+    pub fn is_lost(&mut self, direction: Direction, size: u32) {
+        let traffic = self.traffic(direction);
+        traffic.lost_packets += 1;
+        traffic.lost_bytes += u64::from(size);
+    }
+
+    /// Payload bytes of the echoes that came back.
+    pub fn answered_bytes(&self) -> Bytes {
+        match &self.protocol {
+            State::Ping(echoes) => Bytes::new(echoes.bytes),
+            State::Tcp(_) | State::Other => Bytes::ZERO,
+        }
+    }
+
+    /// Its row of the summary.
+    pub fn row(&self, repetition: u64, number: u32, mobile: &str) -> FlowRow {
+        let direction = self.main_direction();
+        let (ending, transfer, probes) = match &self.protocol {
+            State::Tcp(connection) => (connection.ending(), Some(connection.row(self.first, self.opened)), None),
+            State::Ping(echoes) => (self.arrival(), None, Some(echoes.row())),
+            State::Other => (self.arrival(), None, Some(self.datagrams())),
+        };
+        FlowRow {
+            repetition,
+            flow: number,
+            name: self.name(),
+            kind: self.key.map_or("ip", |key| key.kind()),
+            mobile: mobile.to_owned(),
+            start_s: self.first.as_secs_f64(),
+            outcome: ending.outcome,
+            cause: ending.cause.map(str::to_owned),
+            transfer,
+            probes,
+            observed: Some(ObservedRow {
+                local: self.key.map(|key| key.local()),
+                remote: self.key.map(|key| key.remote()),
+                direction: direction.name(),
+                end_s: self.last.as_secs_f64(),
+                down: self.down,
+                up: self.up,
+            }),
+        }
+    }
+
+    /// The two ends, and who began.
+    fn name(&self) -> String {
+        let Some(key) = self.key else { return format!("flows beyond the first {}", super::MOST_FLOWS) };
+        let arrow = match self.opened {
+            Direction::Up => '→',
+            Direction::Down => '←',
+        };
+        format!("{} {arrow} {}{key}", key.local(), key.remote())
+    }
+
+    /// Where more of it went.
+    fn main_direction(&self) -> Direction {
+        match &self.protocol {
+            State::Tcp(connection) => connection.main_direction(),
+            State::Ping(_) => self.opened,
+            State::Other if self.up.offered_packets > self.down.offered_packets => Direction::Up,
+            State::Other => Direction::Down,
+        }
+    }
+
+    /// What has no end of its own is over when nothing of it is under way.
+    fn arrival(&self) -> Ending {
+        let is_over = [self.down, self.up]
+            .iter()
+            .all(|traffic| traffic.offered_packets == traffic.delivered_packets + traffic.lost_packets);
+        Ending { outcome: if is_over { "finished" } else { "unfinished" }, cause: None }
+    }
+
+    /// Its packets in the main direction as datagrams. How long they took is in the log of packets.
+    fn datagrams(&self) -> ProbesRow {
+        let traffic = match self.main_direction() {
+            Direction::Down => self.down,
+            Direction::Up => self.up,
+        };
+        ProbesRow::of(traffic.offered_packets, traffic.delivered_packets, &Samples::default())
+    }
+
+    const fn traffic(&mut self, direction: Direction) -> &mut TrafficRow {
+        match direction {
+            Direction::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What the headers of a packet say of its flow.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use airpath_core::Direction;
+use airpath_wire::icmp::{EchoTypes, IcmpEcho};
+use airpath_wire::ip::Protocol;
+use airpath_wire::tcp::{Flags, Options, TcpHeader};
+
+use crate::offload::Frame;
+
+/// What the packets of a flow have in common, whichever way they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    mobile: IpAddr,
+    server: IpAddr,
+    protocol: u8,
+    ends: Ends,
+}
+
+/// What tells the flows between two addresses apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ends {
+    /// Ports of TCP or UDP.
+    Ports { mobile: u16, server: u16 },
+    /// Identifier of ICMP echo requests and their replies.
+    Echo(u16),
+    /// Nothing: fragments and all other protocols.
+    None,
+}
+
+impl Key {
+    /// The key of a packet that goes this way.
+    pub fn of(direction: Direction, frame: &Frame, bytes: &[u8]) -> Self {
+        let (source, destination) = addresses(frame, bytes);
+        let (mobile, server) = oriented(direction, source, destination);
+        Self { mobile, server, protocol: frame.protocol().0, ends: Ends::of(direction, frame, bytes) }
+    }
+
+    /// Whether it is that of a TCP connection.
+    pub const fn is_tcp(&self) -> bool {
+        self.protocol == Protocol::TCP.0 && matches!(self.ends, Ends::Ports { .. })
+    }
+
+    /// Whether it is that of echo requests and replies.
+    pub const fn is_echo(&self) -> bool {
+        matches!(self.ends, Ends::Echo(_))
+    }
+
+    /// What sort of flow the summary calls it.
+    pub const fn kind(&self) -> &'static str {
+        match (Protocol(self.protocol), self.ends) {
+            (Protocol::TCP, Ends::Ports { .. }) => "tcp",
+            (Protocol::UDP, Ends::Ports { .. }) => "udp",
+            (_, Ends::Echo(_)) => "ping",
+            (Protocol::ICMP | Protocol::ICMPV6, _) => "icmp",
+            _ => "ip",
+        }
+    }
+
+    /// The mobile's address, with its port if there is one.
+    pub fn local(&self) -> String {
+        match self.ends {
+            Ends::Ports { mobile, .. } => SocketAddr::new(self.mobile, mobile).to_string(),
+            _ => self.mobile.to_string(),
+        }
+    }
+
+    /// The server's address, with its port if there is one.
+    pub fn remote(&self) -> String {
+        match self.ends {
+            Ends::Ports { server, .. } => SocketAddr::new(self.server, server).to_string(),
+            _ => self.server.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    /// What stands between the addresses, if it is neither TCP nor UDP.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ends {
+            Ends::Ports { .. } => Ok(()),
+            Ends::Echo(identifier) => write!(f, " (ping {identifier})"),
+            Ends::None => write!(f, " (protocol {})", self.protocol),
+        }
+    }
+}
+
+impl Ends {
+    fn of(direction: Direction, frame: &Frame, bytes: &[u8]) -> Self {
+        if frame.is_fragment() {
+            return Self::None;
+        }
+        let Some(header) = transport(frame, bytes) else { return Self::None };
+        match frame.protocol() {
+            Protocol::TCP | Protocol::UDP => match header.first_chunk() {
+                Some(&[s0, s1, d0, d1]) => {
+                    let (source, destination) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
+                    let (mobile, server) = oriented(direction, source, destination);
+                    Self::Ports { mobile, server }
+                }
+                None => Self::None,
+            },
+            Protocol::ICMP | Protocol::ICMPV6 => {
+                echo(frame, bytes).map_or(Self::None, |echo| Self::Echo(echo.identifier))
+            }
+            _ => Self::None,
+        }
+    }
+}
+
+/// The echo request or reply that a packet is, if it is one.
+pub(super) fn echo(frame: &Frame, bytes: &[u8]) -> Option<IcmpEcho> {
+    let types = if frame.is_ipv6() { EchoTypes::V6 } else { EchoTypes::V4 };
+    IcmpEcho::parse(types, transport(frame, bytes)?).ok().map(|(echo, _)| echo)
+}
+
+/// A TCP segment, as it stands in its header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TcpSegment {
+    pub sequence: u32,
+    pub acknowledgment: u32,
+    pub flags: Flags,
+    pub window: u16,
+    /// Bytes of payload.
+    pub length: u32,
+    /// Options that matter later, of a SYN.
+    pub options: Option<Options>,
+}
+
+impl TcpSegment {
+    /// Reads segment `segment` of `frame`; `None` if there is no whole header.
+    pub fn read(frame: &Frame, bytes: &[u8], segment: u32) -> Option<Self> {
+        let transport = transport(frame, bytes)?;
+        let fixed: &[u8; TcpHeader::MIN_LENGTH] = transport.first_chunk()?;
+        let header_bytes = usize::from(fixed[12] >> 4) * 4;
+        let payload = transport.len().checked_sub(header_bytes.max(TcpHeader::MIN_LENGTH))? as u32;
+        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let flags = Flags(frame.flags_of(fixed[13], segment, segment));
+        let (before, length) = match frame.segments() {
+            1 => (0, payload),
+            _ => frame.payload_of(segment),
+        };
+        let is_syn = flags.contains(Flags::SYN);
+        Some(Self {
+            sequence: word(4).wrapping_add(before),
+            acknowledgment: word(8),
+            flags,
+            window: u16::from_be_bytes([fixed[14], fixed[15]]),
+            length,
+            // A malformed option of one SYN is as good as none.
+            options: is_syn.then(|| TcpHeader::parse(transport).map(|(header, _)| header.options).unwrap_or_default()),
+        })
+    }
+
+    pub const fn has(&self, flags: Flags) -> bool {
+        self.flags.contains(flags)
+    }
+}
+
+/// The transport header and payload of a packet that has one.
+fn transport<'a>(frame: &Frame, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    bytes.get(frame.transport()?..frame.bytes() as usize)
+}
+
+fn addresses(frame: &Frame, bytes: &[u8]) -> (IpAddr, IpAddr) {
+    fn at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+        *bytes[at..].first_chunk().expect("the IP header was inspected")
+    }
+    if frame.is_ipv6() {
+        (Ipv6Addr::from(at(bytes, 8)).into(), Ipv6Addr::from(at(bytes, 24)).into())
+    } else {
+        (Ipv4Addr::from(at(bytes, 12)).into(), Ipv4Addr::from(at(bytes, 16)).into())
+    }
+}
+
+/// The mobile's and the server's, of what belongs to the source and the destination.
+fn oriented<T>(direction: Direction, source: T, destination: T) -> (T, T) {
+    match direction {
+        Direction::Up => (source, destination),
+        Direction::Down => (destination, source),
+    }
+}
