@@ -70,10 +70,20 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
         "sequence": "Int32",
         "delay": "Int64",
     },
+    "changes": {
+        "time": TIME,
+        "repetition": "Int32",
+        "component": "String",
+        "kind": "String",
+        "direction": "String",
+        "user": "Int32",
+        "duration": "Int64",
+        "change": "String",
+    },
 }
 """The event tables and their columns. Times and spans are nanoseconds, sizes and windows bytes."""
 
-DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big")
+DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big", "handover")
 """Why a link or bearer loses a packet, as the logs name it."""
 
 SUMMARY_TABLES: dict[str, dict[str, str]] = {

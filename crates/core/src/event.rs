@@ -13,7 +13,7 @@ use crate::units::Bytes;
 pub struct ComponentId(pub u16);
 
 /// One thing that happened.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A packet was sent, queued, delivered, dropped or received.
     Packet(PacketEvent),
@@ -23,6 +23,8 @@ pub enum Event {
     Radio(RadioEvent),
     /// Progress of an application.
     App(AppEvent),
+    /// A change of conditions that was commanded.
+    Change(ChangeEvent),
 }
 
 /// What happened to a packet at a component.
@@ -100,12 +102,14 @@ pub enum DropCause {
     AttemptsExhausted,
     /// Too large for the link.
     TooBig,
+    /// It was in a buffer that a handover discarded.
+    Handover,
 }
 
 impl DropCause {
     /// All causes, in the order of [`Tally::dropped`](crate::Tally::dropped).
-    pub const ALL: [Self; 5] =
-        [Self::QueueFull, Self::QueueManagement, Self::Loss, Self::AttemptsExhausted, Self::TooBig];
+    pub const ALL: [Self; 6] =
+        [Self::QueueFull, Self::QueueManagement, Self::Loss, Self::AttemptsExhausted, Self::TooBig, Self::Handover];
 
     /// The name under which it is logged.
     pub const fn name(self) -> &'static str {
@@ -115,6 +119,7 @@ impl DropCause {
             Self::Loss => "loss",
             Self::AttemptsExhausted => "attempts-exhausted",
             Self::TooBig => "too-big",
+            Self::Handover => "handover",
         }
     }
 }
@@ -280,14 +285,85 @@ impl AppStep {
     }
 }
 
+/// A command that changed the conditions of a bearer while it ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeEvent {
+    /// What kind of change it is.
+    pub kind: ChangeKind,
+    /// The direction that was named.
+    pub direction: Option<Direction>,
+    /// The mobile that was named.
+    pub user: Option<UserId>,
+    /// How long nothing is sent because of it; `None` if it is no interruption.
+    pub duration: Option<Span>,
+    /// The whole command in its written form, a JSON object from which it can be read again.
+    pub change: String,
+}
+
+/// What a command changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChangeKind {
+    /// Nothing is sent for a time.
+    Outage,
+    /// Nothing is sent while the mobile moves to another cell.
+    Handover,
+    /// The rate of a link.
+    Rate,
+    /// The loss process of a link.
+    Loss,
+    /// The delay of a link.
+    Delay,
+    /// The error probability of a radio channel's blocks.
+    Bler,
+    /// What a TTI of a radio channel carries.
+    Channels,
+    /// The C/I level of a mobile.
+    Level,
+    /// The class of C/I levels of a mobile.
+    Class,
+}
+
+impl ChangeKind {
+    /// All kinds, in the order of their declaration.
+    pub const ALL: [Self; 9] = [
+        Self::Outage,
+        Self::Handover,
+        Self::Rate,
+        Self::Loss,
+        Self::Delay,
+        Self::Bler,
+        Self::Channels,
+        Self::Level,
+        Self::Class,
+    ];
+
+    /// The name under which it is written and logged.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Outage => "outage",
+            Self::Handover => "handover",
+            Self::Rate => "rate",
+            Self::Loss => "loss",
+            Self::Delay => "delay",
+            Self::Bler => "bler",
+            Self::Channels => "channels",
+            Self::Level => "level",
+            Self::Class => "class",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn all_triggers_are_in_order() {
+    fn all_names_are_in_order() {
         for (index, trigger) in TcpTrigger::ALL.into_iter().enumerate() {
             assert_eq!(index, trigger as usize, "the order of ALL is that of the declaration");
+        }
+        for (index, kind) in ChangeKind::ALL.into_iter().enumerate() {
+            assert_eq!(index, kind as usize, "the order of ALL is that of the declaration");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Who listens: sinks take the events of a run, and each call into a component brings the context
 //! through which it reports.
 
-use crate::event::{AppEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, TcpEvent};
+use crate::event::{
+    AppEvent, ChangeEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, TcpEvent,
+};
 use crate::packet::{Direction, Packet};
 use crate::time::Instant;
 
@@ -20,8 +22,10 @@ impl Classes {
     pub const RADIO: Self = Self(4);
     /// [`Event::App`].
     pub const APP: Self = Self(8);
+    /// [`Event::Change`].
+    pub const CHANGE: Self = Self(16);
     /// All events.
-    pub const ALL: Self = Self(15);
+    pub const ALL: Self = Self(31);
 
     /// The classes of both sets.
     #[must_use]
@@ -62,7 +66,7 @@ impl Sink for Memory {
         Classes::ALL
     }
     fn record(&mut self, time: Instant, at: ComponentId, event: &Event) {
-        self.events.push((time, at, *event));
+        self.events.push((time, at, event.clone()));
     }
 }
 
@@ -118,6 +122,12 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn app(&mut self, time: Instant, event: impl FnOnce() -> AppEvent) {
         self.emit(Classes::APP, time, || Event::App(event()));
+    }
+
+    /// Reports that conditions were changed.
+    #[inline]
+    pub fn change(&mut self, time: Instant, event: impl FnOnce() -> ChangeEvent) {
+        self.emit(Classes::CHANGE, time, || Event::Change(event()));
     }
 
     /// Reports a packet's step.

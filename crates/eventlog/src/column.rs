@@ -4,6 +4,7 @@ mod booleans;
 mod chunk;
 mod coded;
 mod numbers;
+mod texts;
 
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::errors::ParquetError;
@@ -14,6 +15,7 @@ pub use booleans::Booleans;
 pub use chunk::Levels;
 pub use coded::{Coded, Dictionary};
 pub use numbers::{Encoding, Numbers};
+pub use texts::Texts;
 
 /// The part of a file that columns are written to, one after the other.
 pub type RowGroup<'a, 'b> = SerializedRowGroupWriter<'a, &'b mut Vec<u8>>;

@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread::JoinHandle;
 
-use airpath_core::{AppEvent, ComponentId, Instant, PacketEvent, RadioEvent, TcpEvent};
+use airpath_core::{AppEvent, ChangeEvent, ComponentId, Instant, PacketEvent, RadioEvent, TcpEvent};
 
 use crate::table::{Rows, Table};
 use crate::{ROWS_PER_PART, Summary};
@@ -20,7 +20,7 @@ const _: () = assert!(ROWS_PER_PART.is_multiple_of(ROWS_PER_BATCH));
 pub const BATCHES_AHEAD: usize = 4;
 
 /// An event, when and where it was.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Row<E> {
     /// When.
     pub time: Instant,
@@ -41,6 +41,8 @@ pub enum Message {
     Radio(Vec<Row<RadioEvent>>),
     /// Rows of `app`.
     App(Vec<Row<AppEvent>>),
+    /// Rows of `changes`.
+    Changes(Vec<Row<ChangeEvent>>),
     /// The log is complete. Without it, what does not fill a part is not written.
     End,
 }

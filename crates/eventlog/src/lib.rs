@@ -23,6 +23,7 @@
 //! | `tcp` | `flow` int32, `direction` string, `trigger` string, `congestion_window` int64, `slow_start_threshold` int64?, `in_flight` int64, `outstanding` int64, `peer_window` int64, `acknowledged` int64, `round_trip` int64?, `smoothed_round_trip` int64?, `retransmission_timeout` int64 |
 //! | `radio` | `component` string, `direction` string, `user` int32, `duration` int64, `pdus` int32, `repeated` int32, `errored` int32, `bytes` int64, `level` int32 |
 //! | `app` | `flow` int32, `step` string, `delivered` int64, `sequence` int64?, `delay` int64? |
+//! | `changes` | `component` string, `kind` string, `direction` string?, `user` int32?, `duration` int64?, `change` string |
 //!
 //! What the columns mean is said at [`airpath_core::event`], whose names they bear. `packet` is unique within a
 //! repetition and joins the rows of one packet. `cause` is there on `dropped` rows, the backlog on `queued` rows, and the
@@ -58,11 +59,13 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use airpath_core::{AppEvent, Classes, ComponentId, Event, Instant, PacketEvent, RadioEvent, Sink, TcpEvent};
+use airpath_core::{
+    AppEvent, ChangeEvent, Classes, ComponentId, Event, Instant, PacketEvent, RadioEvent, Sink, TcpEvent,
+};
 
 use crate::feed::{BATCHES_AHEAD, Inlet, Lane, Message, Writer, lane};
 use crate::table::{Place, Table};
-use crate::tables::{AppRows, PacketRows, RadioRows, TcpRows};
+use crate::tables::{AppRows, ChangeRows, PacketRows, RadioRows, TcpRows};
 
 /// The number of the schema that is described above.
 pub const SCHEMA: u32 = 1;
@@ -83,6 +86,7 @@ pub struct EventLog {
     tcp: Option<Lane<TcpEvent>>,
     radio: Option<Lane<RadioEvent>>,
     app: Option<Lane<AppEvent>>,
+    changes: Option<Lane<ChangeEvent>>,
     messages: SyncSender<Message>,
     wants: Classes,
     components: usize,
@@ -101,6 +105,8 @@ pub struct Summary {
     pub radio: u64,
     /// Rows of `app`.
     pub app: u64,
+    /// Rows of `changes`.
+    pub changes: u64,
     /// Size of all files, in bytes.
     pub bytes: u64,
 }
@@ -140,10 +146,17 @@ impl EventLog {
         }
         .map(|table| lane(table, Message::App, full()))
         .unzip();
-        let tables = Tables { packets: packet_rows, tcp: tcp_rows, radio: radio_rows, app: app_rows };
+        let (changes, change_rows) = match wants(Classes::CHANGE) {
+            true => Some(Table::new(place("changes")?, ChangeRows::new(repetition, &components))),
+            false => None,
+        }
+        .map(|table| lane(table, Message::Changes, full()))
+        .unzip();
+        let tables =
+            Tables { packets: packet_rows, tcp: tcp_rows, radio: radio_rows, app: app_rows, changes: change_rows };
         let thread = thread::Builder::new().name("event-log".into()).spawn(|| tables.write(received))?;
         let (components, writer) = (components.len(), Writer::new(thread));
-        Ok(Self { packets, tcp, radio, app, messages, wants: classes, components, writer })
+        Ok(Self { packets, tcp, radio, app, changes, messages, wants: classes, components, writer })
     }
 
     /// Writes what is left, and says what there is.
@@ -151,11 +164,12 @@ impl EventLog {
     /// # Errors
     /// The first error of the disk, whenever it was. The parts that were complete by then are kept.
     pub fn finish(self) -> io::Result<Summary> {
-        let Self { packets, tcp, radio, app, messages, writer, .. } = self;
+        let Self { packets, tcp, radio, app, changes, messages, writer, .. } = self;
         packets.into_iter().for_each(|mut lane| lane.hand_over());
         tcp.into_iter().for_each(|mut lane| lane.hand_over());
         radio.into_iter().for_each(|mut lane| lane.hand_over());
         app.into_iter().for_each(|mut lane| lane.hand_over());
+        changes.into_iter().for_each(|mut lane| lane.hand_over());
         // A writer that is gone has failed: it says so now.
         let _ = messages.send(Message::End);
         writer.join()
@@ -168,18 +182,20 @@ struct Tables {
     tcp: Option<Inlet<TcpRows>>,
     radio: Option<Inlet<RadioRows>>,
     app: Option<Inlet<AppRows>>,
+    changes: Option<Inlet<ChangeRows>>,
 }
 
 impl Tables {
     /// Writes all rows that come, until the log is complete or dropped.
     fn write(mut self, messages: Receiver<Message>) -> io::Result<Summary> {
-        let Self { packets, tcp, radio, app } = &mut self;
+        let Self { packets, tcp, radio, app, changes } = &mut self;
         for message in messages {
             match message {
                 Message::Packets(rows) => packets.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::Tcp(rows) => tcp.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::Radio(rows) => radio.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::App(rows) => app.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
+                Message::Changes(rows) => changes.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::End => return self.finish(),
             }
         }
@@ -188,13 +204,14 @@ impl Tables {
 
     fn finish(mut self) -> io::Result<Summary> {
         let mut summary = Summary::default();
-        let Self { packets, tcp, radio, app } = &mut self;
+        let Self { packets, tcp, radio, app, changes } = &mut self;
         // A table that cannot be written does not keep the others from it.
         let written = [
             packets.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.packets, &mut summary.bytes)),
             tcp.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.tcp, &mut summary.bytes)),
             radio.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.radio, &mut summary.bytes)),
             app.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.app, &mut summary.bytes)),
+            changes.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.changes, &mut summary.bytes)),
         ];
         written.into_iter().collect::<io::Result<()>>().map(|()| summary)
     }
@@ -220,6 +237,10 @@ impl Sink for EventLog {
                 self.radio.iter_mut().for_each(|lane| lane.add(time, at, *event));
             }
             Event::App(event) => self.app.iter_mut().for_each(|lane| lane.add(time, at, *event)),
+            Event::Change(event) => {
+                named();
+                self.changes.iter_mut().for_each(|lane| lane.add(time, at, event.clone()));
+            }
         }
     }
 

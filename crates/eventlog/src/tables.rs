@@ -1,11 +1,13 @@
 //! The tables: which columns each has, and what of an event goes where. See the crate's documentation for the schema.
 
 mod app;
+mod changes;
 mod packets;
 mod radio;
 mod tcp;
 
 pub use app::AppRows;
+pub use changes::ChangeRows;
 pub use packets::PacketRows;
 pub use radio::RadioRows;
 pub use tcp::TcpRows;

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use airpath_core::{
-    AppEvent, AppStep, Bytes, Classes, ComponentId, Direction, DropCause, Ecn, Event, FlowId, Instant, Packet,
-    PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, TcpEvent, TcpTrigger, UserId,
+    AppEvent, AppStep, Bytes, ChangeEvent, ChangeKind, Classes, ComponentId, Direction, DropCause, Ecn, Event, FlowId,
+    Instant, Packet, PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, TcpEvent, TcpTrigger, UserId,
 };
 use airpath_eventlog::{EventLog, ROWS_PER_PART, SCHEMA, Summary};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -125,6 +125,35 @@ fn every_cause_and_trigger_has_its_name() {
     for (row, trigger) in triggers.iter().zip(TcpTrigger::ALL) {
         assert!(row.contains(&format!(r#"trigger: "{}""#, trigger.name())), "{row}");
     }
+}
+
+#[test]
+fn changes_are_kept_in_full() {
+    let folder = folder("changes");
+    let mut log = create(&folder, Classes::CHANGE);
+    let outage = ChangeEvent {
+        kind: ChangeKind::Outage,
+        direction: None,
+        user: Some(UserId(300)),
+        duration: Some(Span::from_millis(5)),
+        change: r#"{"outage":"5 ms"}"#.to_owned(),
+    };
+    let loss = ChangeEvent {
+        kind: ChangeKind::Loss,
+        direction: Some(Direction::Up),
+        user: None,
+        duration: None,
+        change: r#"{"loss":0.02,"direction":"up"}"#.to_owned(),
+    };
+    log.record(Instant::from_nanos(1), ComponentId(1), &Event::Change(outage));
+    log.record(Instant::from_nanos(2), ComponentId(0), &Event::Change(loss));
+    let summary = log.finish().expect("there is room");
+    assert_eq!(summary, Summary { changes: 2, bytes: summary.bytes, ..Summary::default() });
+    let expected = [
+        r#"{time: 1, repetition: 3, component: "cell", kind: "outage", direction: null, user: 300, duration: 5000000, change: "{"outage":"5 ms"}"}"#,
+        r#"{time: 2, repetition: 3, component: "fixed", kind: "loss", direction: "up", user: null, duration: null, change: "{"loss":0.02,"direction":"up"}"}"#,
+    ];
+    assert_eq!(rows(&folder.join("changes/0003-0000.parquet")), expected);
 }
 
 fn sender() -> TcpEvent {

@@ -2,7 +2,7 @@
 
 use airpath_core::{Cx, Dropped, Instant, Packet, Tally};
 
-use crate::{Admission, Departure, Link};
+use crate::{Admission, Change, CommandError, Departure, Link};
 
 /// Links that a packet crosses one after the other, as one link.
 ///
@@ -23,6 +23,24 @@ impl<L: Link> Chain<L> {
     pub fn new(links: Vec<L>) -> Self {
         assert!(!links.is_empty(), "a chain has at least one link");
         Self { links, lost: Vec::new() }
+    }
+
+    /// Changes the conditions of one link, counted from 0.
+    ///
+    /// # Errors
+    /// What that link cannot do; then nothing has changed.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn command_link(
+        &mut self,
+        index: usize,
+        now: Instant,
+        change: &Change,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), CommandError> {
+        self.advance(now, cx);
+        self.quietly(cx, |links, cx| links[index].command(now, change, cx))
     }
 
     /// Moves packets from link to link up to and including `now`, in the order of time.
@@ -47,13 +65,14 @@ impl<L: Link> Chain<L> {
     }
 
     /// Calls links in the middle: of what they report, only losses concern those outside.
-    fn quietly(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut [L], &mut Cx<'_>)) {
+    fn quietly<R>(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut [L], &mut Cx<'_>) -> R) -> R {
         let mut quiet = Cx::new(None, &mut self.lost, cx.at);
         quiet.direction = cx.direction;
-        call(&mut self.links, &mut quiet);
+        let answer = call(&mut self.links, &mut quiet);
         for Dropped { time, packet, cause } in self.lost.drain(..) {
             cx.drop_packet(time, packet, cause);
         }
+        answer
     }
 }
 
@@ -81,5 +100,23 @@ impl<L: Link> Link for Chain<L> {
             chain.delivered = last.tally().delivered;
         }
         chain
+    }
+
+    /// A chain is interrupted as a whole; other conditions are those of one link: see [`Chain::command_link`].
+    fn check(&self, change: &Change) -> Result<(), CommandError> {
+        if change.interruption().is_none() {
+            return Err(CommandError::Foreign {
+                key: change.kind().name(),
+                what: "a chain of links as a whole",
+                help: "give the command to one of its links",
+            });
+        }
+        self.links.iter().try_for_each(|link| link.check(change))
+    }
+
+    fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+        self.check(change)?;
+        self.advance(now, cx);
+        self.quietly(cx, |links, cx| links.iter_mut().try_for_each(|link| link.command(now, change, cx)))
     }
 }

@@ -33,6 +33,16 @@ pub struct Delay {
     pub reorder: bool,
 }
 
+impl Delay {
+    /// The length of time, if it is the same for every packet.
+    pub const fn fixed(&self) -> Option<Span> {
+        match self.distribution {
+            Distribution::Fixed(delay) => Some(delay),
+            _ => None,
+        }
+    }
+}
+
 impl Default for Delay {
     /// No delay.
     fn default() -> Self {
@@ -125,6 +135,44 @@ impl DelayLine {
     #[inline]
     pub fn skip(&mut self) {
         self.delay.distribution.draw(&mut self.stream);
+    }
+
+    /// Delays by `delay` what enters from now on, and goes on to draw from the same stream.
+    pub fn set(&mut self, delay: Delay) {
+        self.delay = delay;
+        self.flying = match std::mem::replace(&mut self.flying, Flying::InOrder(VecDeque::new())) {
+            Flying::InOrder(flying) if delay.reorder => {
+                let entered = flying.len() as u64;
+                let arrivals = (0..).zip(flying);
+                let heap = arrivals.map(|(entry, Departure { due, packet })| Reverse(Arrival { due, entry, packet }));
+                Flying::Any(heap.collect(), entered)
+            }
+            Flying::Any(flying, _) if !delay.reorder => {
+                // The heap's greatest is what arrives first.
+                let arrivals = flying.into_sorted_vec().into_iter().rev();
+                Flying::InOrder(
+                    arrivals.map(|Reverse(Arrival { due, packet, .. })| Departure { due, packet }).collect(),
+                )
+            }
+            as_before => as_before,
+        };
+    }
+
+    /// Takes back the `packets` that entered last, in the order in which they did.
+    pub fn take_last(&mut self, packets: usize) -> Vec<Packet> {
+        match &mut self.flying {
+            Flying::InOrder(flying) => {
+                let kept = flying.len() - packets;
+                flying.drain(kept..).map(|departure| departure.packet).collect()
+            }
+            Flying::Any(flying, _) => {
+                let mut arrivals = std::mem::take(flying).into_vec();
+                arrivals.sort_unstable_by_key(|Reverse(arrival)| arrival.entry);
+                let last = arrivals.split_off(arrivals.len() - packets);
+                *flying = arrivals.into();
+                last.into_iter().map(|Reverse(arrival)| arrival.packet).collect()
+            }
+        }
     }
 
     /// When the next packet arrives.

@@ -6,7 +6,7 @@ use airpath_core::{Cx, Direction, Instant, Packet, Seed, Tally};
 
 use crate::config::{Config, ConfigError, Plan};
 use crate::path::Path;
-use crate::{Admission, Bearer, Departure, Link};
+use crate::{Admission, Bearer, BearerCommand, CommandError, Departure, Link};
 
 /// A bearer of two links that know nothing of each other, whoever its users are.
 #[derive(Clone, Debug)]
@@ -48,6 +48,14 @@ impl<D: Link, U: Link> Duplex<D, U> {
             (None, Some(up)) => Some((Direction::Up, up)),
             (None, None) => None,
         }
+    }
+
+    /// The directions in which it does as commanded.
+    fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {
+        command.directions(|direction| match direction {
+            Direction::Down => self.down.check(&command.change),
+            Direction::Up => self.up.check(&command.change),
+        })
     }
 
     /// The next packet that left either link at or before `now`: from wake-up to wake-up, so that the
@@ -108,5 +116,25 @@ impl<D: Link, U: Link> Bearer for Duplex<D, U> {
             tally.recall(&departure.packet);
         }
         tally
+    }
+
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        self.directions(command).map(drop)
+    }
+
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+        let directions = self.directions(command)?;
+        while let Some(departure) = self.step(now, cx) {
+            self.left.push_back(departure);
+        }
+        for direction in directions {
+            cx.direction = direction;
+            match direction {
+                Direction::Down => self.down.command(now, &command.change, cx)?,
+                Direction::Up => self.up.command(now, &command.change, cx)?,
+            }
+        }
+        command.report(now, cx);
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! | [`path`] | the link that is made of it: queue, transmitter, loss and delay in one |
 //! | [`duplex`](mod@duplex) | a bearer of two links |
 //! | [`chain`] | links in series |
+//! | [`command`] | changes of conditions while a link runs |
 //! | [`queue`], [`loss`], [`delay`], [`recorded`] | the mechanisms, each with its parameters |
 //! | `testing` | checks of the contracts below (feature `testing`) |
 //!
@@ -45,8 +46,10 @@
 //!   lies after that `now`.
 //! - Packets that are lost go to [`Cx::drop_packet`], with the exact time of the loss. A packet that
 //!   `push` answers with [`Admission::Dropped`] went there too.
+//! - `command` changes conditions for what is sent from `now` on, or changes nothing and says why.
 
 pub mod chain;
+pub mod command;
 pub mod config;
 pub mod delay;
 pub mod duplex;
@@ -62,6 +65,7 @@ mod transmitter;
 use airpath_core::{Cx, Direction, DropCause, Instant, Packet, RadioTotals, Tally, UserId};
 
 pub use chain::Chain;
+pub use command::{BearerCommand, Change, CommandError};
 pub use config::{Config, ConfigError, Plan};
 pub use duplex::{Duplex, duplex};
 pub use path::Path;
@@ -95,6 +99,13 @@ pub trait Link {
     fn next_wakeup(&self) -> Option<Instant>;
     /// What went in, came out, was lost and is inside.
     fn tally(&self) -> Tally;
+    /// Whether it can do this.
+    fn check(&self, change: &Change) -> Result<(), CommandError>;
+    /// Changes its conditions.
+    ///
+    /// # Errors
+    /// Those of [`Link::check`]; then nothing has changed.
+    fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) -> Result<(), CommandError>;
 }
 
 /// A path in both directions with one state: the bearers of `airpath-radio`, or two links.
@@ -112,6 +123,13 @@ pub trait Bearer {
         let _ = (direction, user);
         None
     }
+    /// Whether it can do this.
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError>;
+    /// Changes its conditions, and reports that as an event.
+    ///
+    /// # Errors
+    /// Those of [`Bearer::check`]; then nothing has changed.
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError>;
 }
 
 impl<L: Link + ?Sized> Link for Box<L> {
@@ -126,6 +144,12 @@ impl<L: Link + ?Sized> Link for Box<L> {
     }
     fn tally(&self) -> Tally {
         (**self).tally()
+    }
+    fn check(&self, change: &Change) -> Result<(), CommandError> {
+        (**self).check(change)
+    }
+    fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+        (**self).command(now, change, cx)
     }
 }
 
@@ -144,5 +168,11 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     }
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         (**self).radio_totals(direction, user)
+    }
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        (**self).check(command)
+    }
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+        (**self).command(now, command, cx)
     }
 }

@@ -143,12 +143,18 @@ pub struct LossProcess {
 impl LossProcess {
     /// The process of `model`, which draws from the stream `path` of `seed`.
     pub fn new(model: Loss, seed: Seed, path: &str) -> Self {
-        let mut stream = seed.stream(path);
-        let bad = match &model {
+        let mut process = Self { model, stream: seed.stream(path), bad: false };
+        process.set(model);
+        process
+    }
+
+    /// Decides by `model` from now on, and goes on to draw from the same stream.
+    pub fn set(&mut self, model: Loss) {
+        self.model = model;
+        self.bad = match &model {
             Loss::Bernoulli(_) => false,
-            Loss::GilbertElliott(model) => stream.chance(model.share_of_bad()),
+            Loss::GilbertElliott(model) => self.stream.chance(model.share_of_bad()),
         };
-        Self { model, stream, bad }
     }
 
     /// Whether the next packet is lost.

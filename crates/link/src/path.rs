@@ -1,5 +1,7 @@
 //! The common link: queue, transmitter, loss and delay in one.
 
+mod change;
+
 use std::collections::VecDeque;
 
 use airpath_core::{Cx, DropCause, Instant, Packet, PacketStep, Seed, Tally};
@@ -8,10 +10,10 @@ use crate::config::{Config, ConfigError, Plan};
 use crate::delay::DelayLine;
 use crate::loss::LossProcess;
 use crate::queue::codel::CoDel;
-use crate::queue::drop_tail::DropTail;
+use crate::queue::drop_tail::{DropTail, Entry};
 use crate::queue::{Discipline, Limits};
 use crate::transmitter::Transmitter;
-use crate::{Admission, Departure, Link};
+use crate::{Admission, Change, CommandError, Departure, Link};
 
 /// One direction of a link, as [`Config`] describes it.
 ///
@@ -25,6 +27,8 @@ pub struct Path {
     /// Packets that will be lost when they are sent, in the order of these times.
     losing: VecDeque<(Instant, Packet)>,
     line: DelayLine,
+    /// The end of the last outage.
+    blocked_until: Instant,
     /// When something happens next, be it a departure, a loss or a decision of the queue.
     next: Instant,
     tally: Tally,
@@ -58,6 +62,7 @@ impl Path {
             loss: LossProcess::new(config.loss, seed, &format!("{name}/loss")),
             losing: VecDeque::new(),
             line: DelayLine::new(config.delay, seed, &format!("{name}/delay")),
+            blocked_until: Instant::ZERO,
             next: Instant::FAR_FUTURE,
             tally: Tally::default(),
         }
@@ -114,12 +119,15 @@ impl Path {
         self.next = departure.min(loss).min(service);
     }
 
-    /// Lets a packet on its way whose last bit is out at `sent`.
+    /// Lets a packet on its way whose last bit is out at `sent`; it was the last to enter the queue.
     #[inline]
     fn launch(&mut self, sent: Instant, packet: Packet) {
         if self.loss.is_lost() {
             self.losing.push_back((sent, packet));
             self.line.skip();
+            if let Waiting::DropTail(queue) = &mut self.queue {
+                queue.lose_last();
+            }
         } else {
             self.line.enter(sent, packet);
         }
@@ -158,7 +166,7 @@ impl Link for Path {
         match &mut self.queue {
             Waiting::DropTail(queue) => {
                 let (start, end) = self.transmitter.send(now, packet.size);
-                queue.enter(now, start, end, packet.size);
+                queue.enter(now, Entry { start, end, size: packet.size, lost: false });
                 report_queued(now, packet, cx, || queue.backlog(now));
                 self.launch(end, packet);
             }
@@ -198,6 +206,16 @@ impl Link for Path {
 
     fn tally(&self) -> Tally {
         self.tally
+    }
+
+    fn check(&self, change: &Change) -> Result<(), CommandError> {
+        self.check_change(change)
+    }
+
+    fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+        self.check_change(change)?;
+        self.make_change(now, change, cx);
+        Ok(())
     }
 }
 

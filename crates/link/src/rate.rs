@@ -44,6 +44,16 @@ impl Serialiser {
         Self { rate, free_at: Instant::ZERO, rounded_up: 0, last }
     }
 
+    /// The rate.
+    pub const fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Takes back what it was given: it is free from `at` on.
+    pub const fn restart(&mut self, at: Instant) {
+        (self.free_at, self.rounded_up) = (at, 0);
+    }
+
     /// When it has sent all that it was given.
     #[inline]
     pub const fn free_at(&self) -> Instant {

@@ -15,14 +15,20 @@
 //! contracts(|| duplex(&config, &config, Seed::new(1), "fixed").unwrap(), &traffic, horizon);
 //! ```
 //!
+//! Commands can be mixed in: [`Script`] has arrivals and [`Commanded`] changes of conditions, and [`Commands`] draws
+//! them. Where a check takes a script, arrivals alone will do.
+//!
 //! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are for
 //! those that promise it. [`OneWay`] makes a bearer of a link.
 
 use airpath_core::{
-    ComponentId, Count, Cx, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet, PacketEvent,
-    PacketStep, Seed, Sink, Slot, Span, Stream, Tally, UserId,
+    Bitrate, ComponentId, Count, Cx, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet,
+    PacketEvent, PacketStep, Probability, Seed, Sink, Slot, Span, Stream, Tally, UserId,
 };
 
+use crate::command::{BearerCommand, Buffer, Change, CommandError};
+use crate::delay::{Delay, Distribution};
+use crate::loss::{GilbertElliott, Loss};
 use crate::{Admission, Bearer, Departure, Link};
 
 /// A packet that is to be pushed.
@@ -91,6 +97,105 @@ impl Traffic {
     }
 }
 
+/// A change of conditions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commanded {
+    /// When; before the packets that arrive at the same time.
+    pub at: Instant,
+    /// What is commanded. The bearer may refuse it; then nothing must change.
+    pub command: BearerCommand,
+}
+
+/// Random commands: of every kind, for one direction or both, for one user or all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commands {
+    /// How many commands.
+    pub commands: usize,
+    /// They come evenly distributed from the origin until then.
+    pub until: Instant,
+    /// How many users there are.
+    pub users: u16,
+    /// Names of classes of C/I levels.
+    pub classes: &'static [&'static str],
+    /// Whether packets may be allowed to overtake each other.
+    pub reorder: bool,
+}
+
+impl Commands {
+    /// The commands, in the order of their times; the same for the same `seed`.
+    pub fn draw(&self, seed: u64) -> Vec<Commanded> {
+        let mut stream = Seed::new(seed).stream("testing/commands");
+        let until = self.until.as_nanos();
+        let mut times: Vec<u64> = (0..self.commands).map(|_| stream.below(until + 1)).collect();
+        times.sort_unstable();
+        let commanded = |at| Commanded { at: Instant::from_nanos(at), command: self.command(&mut stream) };
+        times.into_iter().map(commanded).collect()
+    }
+
+    fn command(&self, stream: &mut Stream) -> BearerCommand {
+        let span = |stream: &mut Stream| Span::from_micros(stream.below(300_000));
+        let probability =
+            |stream: &mut Stream| Probability::new(stream.uniform()).expect("a draw lies within the range");
+        let change = match stream.below(12) {
+            0 | 1 => Change::Outage(span(stream)),
+            2 => Change::Handover { gap: span(stream), buffer: Buffer::Keep },
+            3 => Change::Handover { gap: span(stream), buffer: Buffer::Discard },
+            4 => Change::Rate(Bitrate::from_bps(50_000 + stream.below(5_000_000))),
+            5 => Change::Loss(Loss::Bernoulli(probability(stream))),
+            6 => Change::Loss(Loss::GilbertElliott(GilbertElliott {
+                good_to_bad: probability(stream),
+                bad_to_good: Probability::ALWAYS,
+                loss_in_bad: probability(stream),
+                loss_in_good: probability(stream),
+            })),
+            7 => Change::Delay(span(stream).into()),
+            8 => {
+                let minimum = span(stream);
+                let distribution = Distribution::Uniform { minimum, maximum: minimum + span(stream) };
+                Change::Delay(Delay { distribution, reorder: self.reorder && stream.below(2) == 0 })
+            }
+            9 => Change::Bler(probability(stream)),
+            10 => Change::Channels(1 + stream.below(20) as u32),
+            _ if !self.classes.is_empty() && stream.below(2) == 0 => {
+                Change::Class(self.classes[stream.below(self.classes.len() as u64) as usize].to_owned())
+            }
+            _ => Change::Level(1 + stream.below(5) as u8),
+        };
+        BearerCommand {
+            change,
+            direction: [None, None, Some(Direction::Down), Some(Direction::Up)][stream.below(4) as usize],
+            user: (stream.below(2) == 0).then(|| UserId(stream.below(u64::from(self.users)) as u16)),
+        }
+    }
+}
+
+/// What is put on a bearer.
+#[derive(Clone, Copy, Debug)]
+pub struct Script<'a> {
+    /// The packets, in the order of their times.
+    pub arrivals: &'a [Arrival],
+    /// The commands, in the order of theirs.
+    pub commands: &'a [Commanded],
+}
+
+impl<'a> From<&'a [Arrival]> for Script<'a> {
+    fn from(arrivals: &'a [Arrival]) -> Self {
+        Self { arrivals, commands: &[] }
+    }
+}
+
+impl<'a> From<&'a Vec<Arrival>> for Script<'a> {
+    fn from(arrivals: &'a Vec<Arrival>) -> Self {
+        arrivals.as_slice().into()
+    }
+}
+
+impl<'a, const N: usize> From<&'a [Arrival; N]> for Script<'a> {
+    fn from(arrivals: &'a [Arrival; N]) -> Self {
+        arrivals.as_slice().into()
+    }
+}
+
 /// When a bearer is polled between its arrivals.
 #[derive(Clone, Debug)]
 pub enum Polling {
@@ -113,6 +218,8 @@ pub struct Outcome {
     pub drops: Vec<Dropped>,
     /// The tallies at the end, down and up.
     pub tallies: [Tally; 2],
+    /// What became of the commands.
+    pub answers: Vec<Result<(), CommandError>>,
 }
 
 /// Makes a bearer of a link, for the checks: it goes down only.
@@ -139,6 +246,16 @@ impl<L: Link> Bearer for OneWay<L> {
             Direction::Up => Tally::default(),
         }
     }
+
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        self.0.check(&command.change)
+    }
+
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+        self.0.command(now, &command.change, cx)?;
+        command.report(now, cx);
+        Ok(())
+    }
 }
 
 /// Runs every check that holds for every bearer: [`drive`]'s own, determinism, no difference without a
@@ -146,24 +263,25 @@ impl<L: Link> Bearer for OneWay<L> {
 ///
 /// # Panics
 /// If a contract is broken.
-pub fn contracts<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon: Instant) {
-    let first = drive(&mut make(), arrivals, Polling::OnTime, horizon);
-    assert_eq!(first, drive(&mut make(), arrivals, Polling::OnTime, horizon), "two runs of the same differ");
+pub fn contracts<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<'a>>, horizon: Instant) {
+    let script = script.into();
+    let first = drive(&mut make(), script, Polling::OnTime, horizon);
+    assert_eq!(first, drive(&mut make(), script, Polling::OnTime, horizon), "two runs of the same differ");
     let mut bearer = make();
-    let mut unheard = Driver::new(&mut bearer, arrivals, Polling::OnTime);
+    let mut unheard = Driver::new(&mut bearer, script, Polling::OnTime);
     unheard.listening = false;
     assert_eq!(first, unheard.run(horizon), "it behaves differently when nobody listens");
-    late_poll_invariance(make, arrivals, horizon);
+    late_poll_invariance(make, script, horizon);
 }
 
 /// Whether a bearer that has nothing inside asks for no wake-up: idle costs nothing.
 ///
 /// # Panics
 /// If it does ask, or if `horizon` comes before all packets are out.
-pub fn idle_sleeps<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon: Instant) {
+pub fn idle_sleeps<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<'a>>, horizon: Instant) {
     let mut bearer = make();
     assert_eq!(bearer.next_wakeup(), None, "it has never had anything to do");
-    let outcome = drive(&mut bearer, arrivals, Polling::OnTime, horizon);
+    let outcome = drive(&mut bearer, script, Polling::OnTime, horizon);
     let inside: u64 = outcome.tallies.iter().map(|tally| tally.queued.packets).sum();
     assert_eq!(inside, 0, "the horizon comes too early for this check");
     assert_eq!(bearer.next_wakeup(), None, "it has nothing inside");
@@ -174,10 +292,11 @@ pub fn idle_sleeps<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizo
 ///
 /// # Panics
 /// If it does not.
-pub fn late_poll_invariance<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon: Instant) {
-    let on_time = drive(&mut make(), arrivals, Polling::OnTime, horizon);
+pub fn late_poll_invariance<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<'a>>, horizon: Instant) {
+    let script = script.into();
+    let on_time = drive(&mut make(), script, Polling::OnTime, horizon);
     for polling in [Polling::Early(1), Polling::Late(1), Polling::Late(2), Polling::AtEnd] {
-        let other = drive(&mut make(), arrivals, polling.clone(), horizon);
+        let other = drive(&mut make(), script, polling.clone(), horizon);
         let first_difference =
             on_time.departures.iter().zip(&other.departures).position(|(a, b)| a != b).map(|index| {
                 format!("departure {index}: {:?} on time, {:?}", on_time.departures[index], other.departures[index])
@@ -191,10 +310,11 @@ pub fn late_poll_invariance<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival
 ///
 /// # Panics
 /// If they do not.
-pub fn order_kept<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon: Instant) {
-    let outcome = drive(&mut make(), arrivals, Polling::OnTime, horizon);
+pub fn order_kept<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<'a>>, horizon: Instant) {
+    let script = script.into();
+    let outcome = drive(&mut make(), script, Polling::OnTime, horizon);
     for direction in Direction::BOTH {
-        let users = arrivals.iter().map(|arrival| arrival.packet.user).max().map_or(0, |user| user.0 + 1);
+        let users = script.arrivals.iter().map(|arrival| arrival.packet.user).max().map_or(0, |user| user.0 + 1);
         for user in (0..users).map(UserId) {
             let ids = outcome
                 .departures
@@ -206,7 +326,7 @@ pub fn order_kept<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon
     }
 }
 
-/// Puts `arrivals` on a bearer, polls it as asked until `horizon`, and checks with every call that
+/// Puts arrivals and commands on a bearer, polls it as asked until `horizon`, and checks with every call that
 ///
 /// - packets are conserved, and the tally counts what really came out and was lost, by cause;
 /// - each packet comes out or is lost at most once, unchanged but for its ECN field, not before it came;
@@ -214,17 +334,24 @@ pub fn order_kept<B: Bearer>(make: impl Fn() -> B, arrivals: &[Arrival], horizon
 /// - once `pop` has said `None`, the next wake-up lies ahead; and, polled on time, no departure is
 ///   earlier than the wake-up that was asked for;
 /// - the events tell the same: `Queued` with each admission, `Delivered` at each `due`, `Dropped` with each loss;
-///   and, polled on time, they come in the order of their times.
+///   and, polled on time, they come in the order of their times;
+/// - a command is carried out and reported if [`Bearer::check`] says that it can be, and otherwise is refused.
 ///
 /// # Panics
 /// If any of this is not so.
-pub fn drive<B: Bearer>(bearer: &mut B, arrivals: &[Arrival], polling: Polling, horizon: Instant) -> Outcome {
-    Driver::new(bearer, arrivals, polling).run(horizon)
+pub fn drive<'a, B: Bearer>(
+    bearer: &mut B,
+    script: impl Into<Script<'a>>,
+    polling: Polling,
+    horizon: Instant,
+) -> Outcome {
+    Driver::new(bearer, script.into(), polling).run(horizon)
 }
 
 struct Driver<'a, B> {
     bearer: &'a mut B,
     arrivals: &'a [Arrival],
+    commands: &'a [Commanded],
     polling: Polling,
     stream: Stream,
     now: Instant,
@@ -244,6 +371,7 @@ struct Driver<'a, B> {
     /// Whether anyone takes the events.
     listening: bool,
     counts: [Tally; 2],
+    answers: Vec<Result<(), CommandError>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +382,8 @@ enum Fate {
 }
 
 impl<'a, B: Bearer> Driver<'a, B> {
-    fn new(bearer: &'a mut B, arrivals: &'a [Arrival], polling: Polling) -> Self {
+    fn new<'b: 'a>(bearer: &'a mut B, script: Script<'b>, polling: Polling) -> Self {
+        let Script { arrivals, commands } = script;
         let seed = match polling {
             Polling::Early(seed) | Polling::Late(seed) => seed,
             Polling::OnTime | Polling::AtEnd => 0,
@@ -262,6 +391,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         Self {
             bearer,
             arrivals,
+            commands,
             polling,
             stream: Seed::new(seed).stream("testing/polling"),
             now: Instant::ZERO,
@@ -275,13 +405,23 @@ impl<'a, B: Bearer> Driver<'a, B> {
             events_seen: 0,
             listening: true,
             counts: [Tally::default(); 2],
+            answers: Vec::new(),
         }
     }
 
     fn run(mut self, horizon: Instant) -> Outcome {
+        let mut commands = self.commands.iter().take_while(|commanded| commanded.at <= horizon).peekable();
         for arrival in self.arrivals.iter().take_while(|arrival| arrival.at <= horizon) {
+            while let Some(commanded) = commands.next_if(|commanded| commanded.at <= arrival.at) {
+                self.run_until(commanded.at);
+                self.command(commanded);
+            }
             self.run_until(arrival.at);
             self.push(arrival);
+        }
+        for commanded in commands {
+            self.run_until(commanded.at);
+            self.command(commanded);
         }
         self.run_until(horizon);
         self.poll(horizon);
@@ -352,6 +492,21 @@ impl<'a, B: Bearer> Driver<'a, B> {
         self.check();
     }
 
+    fn command(&mut self, commanded: &Commanded) {
+        let Commanded { at, command } = commanded;
+        let expected = self.bearer.check(command);
+        let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
+        let mut cx = Cx::new(sink, &mut self.dropped, ComponentId(0));
+        let answer = self.bearer.command(*at, command, &mut cx);
+        assert_eq!(answer, expected, "the check of {command:?} said something else");
+        let reports = |(time, _, event): &(Instant, ComponentId, Event)| matches!(event, Event::Change(change) if time == at && change.change == command.to_json());
+        let reported = self.log.events[self.events_seen..].iter().filter(|event| reports(event)).count();
+        assert_eq!(reported, usize::from(self.listening && answer.is_ok()), "{command:?} was not reported once");
+        self.answers.push(answer);
+        self.read_log();
+        self.check();
+    }
+
     fn poll(&mut self, now: Instant) {
         loop {
             let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
@@ -389,7 +544,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
     /// Takes in what was reported since the last call.
     fn read_log(&mut self) {
         for (time, _, event) in &self.log.events[self.events_seen..] {
-            let Event::Packet(PacketEvent { step, direction, packet }) = *event else { continue };
+            let Event::Packet(PacketEvent { step, direction, packet }) = event.clone() else { continue };
             let id = packet.id as usize;
             let twice = match step {
                 PacketStep::Queued { .. } => self.queued[id].replace((*time, direction)).is_some(),
@@ -452,7 +607,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let mut drops = self.dropped;
         assert!(drops.iter().all(|lost| lost.time <= horizon), "a loss was reported before it happened");
         drops.sort_by_key(|lost| (lost.time, lost.packet.id));
-        Outcome { departures: self.departures, drops, tallies: self.counts }
+        Outcome { departures: self.departures, drops, tallies: self.counts, answers: self.answers }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use airpath_core::{Bitrate, Instant};
+use airpath_core::{Bitrate, Instant, Span};
 
 use crate::rate::Serialiser;
 use crate::recorded::{Opportunities, Recording};
@@ -10,8 +10,8 @@ use crate::recorded::{Opportunities, Recording};
 /// A transmitter.
 #[derive(Clone, Debug)]
 pub(crate) enum Transmitter {
-    /// Infinitely fast.
-    Open,
+    /// Infinitely fast, from a time on.
+    Open(Instant),
     /// Of constant rate.
     Rate(Serialiser),
     /// As it was recorded.
@@ -24,7 +24,7 @@ impl Transmitter {
         match (rate, recording) {
             (Some(rate), _) => Self::Rate(Serialiser::new(rate)),
             (None, Some(recording)) => Self::Recorded(Opportunities::new(recording.clone())),
-            (None, None) => Self::Open,
+            (None, None) => Self::Open(Instant::ZERO),
         }
     }
 
@@ -32,7 +32,7 @@ impl Transmitter {
     #[inline]
     pub fn is_free(&self, now: Instant) -> bool {
         match self {
-            Self::Open => true,
+            Self::Open(from) => *from <= now,
             Self::Rate(serialiser) => serialiser.free_at() <= now,
             // The next opportunity is always yet to come.
             Self::Recorded(_) => false,
@@ -43,7 +43,7 @@ impl Transmitter {
     #[inline]
     pub fn next_start(&self, ready: Instant) -> Instant {
         match self {
-            Self::Open => ready,
+            Self::Open(from) => ready.max(*from),
             Self::Rate(serialiser) => serialiser.free_at().max(ready),
             Self::Recorded(opportunities) => opportunities.next_start(ready),
         }
@@ -54,9 +54,38 @@ impl Transmitter {
     #[inline]
     pub fn send(&mut self, ready: Instant, size: u32) -> (Instant, Instant) {
         match self {
-            Self::Open => (ready, ready),
+            Self::Open(from) => (ready.max(*from), ready.max(*from)),
             Self::Rate(serialiser) => serialiser.send(ready, size),
             Self::Recorded(opportunities) => opportunities.send(ready, size),
         }
+    }
+
+    /// Whether a transmission that stood still can go on from where it was, rather than begin anew.
+    pub const fn can_go_on(&self) -> bool {
+        !matches!(self, Self::Recorded(_))
+    }
+
+    /// Takes back what it was given: it is free from `at` on.
+    pub fn restart(&mut self, at: Instant) {
+        match self {
+            Self::Open(from) => *from = at,
+            Self::Rate(serialiser) => serialiser.restart(at),
+            Self::Recorded(opportunities) => opportunities.restart(at),
+        }
+    }
+
+    /// Sends at `rate` from now on. Returns how long it takes to send what took `left` before.
+    pub fn set_rate(&mut self, rate: Bitrate, left: Span) -> Span {
+        let before = match self {
+            Self::Rate(serialiser) => serialiser.rate(),
+            // An infinitely fast transmitter leaves nothing to send; a recorded one keeps its pace.
+            Self::Open(_) | Self::Recorded(_) => rate.as_bps(),
+        };
+        *self = Self::Rate(Serialiser::new(rate));
+        let scaled = u128::from(left.as_nanos()) * u128::from(before);
+        let nanos = scaled.div_ceil(u128::from(rate.as_bps()));
+        Span::from_nanos(
+            u64::try_from(nanos).expect("4 GiB at 1 bit/s take 3.4e19 ns, less than 2^65, and one packet is left"),
+        )
     }
 }

@@ -6,7 +6,9 @@ use airpath_core::{Bitrate, Bytes, ComponentId, Cx, Direction, Instant, Memory, 
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::{GilbertElliott, Loss};
 use airpath_link::queue::{Discipline, Queue, codel};
-use airpath_link::testing::{Arrival, OneWay, Polling, Traffic, contracts, drive, idle_sleeps, order_kept};
+use airpath_link::testing::{
+    Arrival, Commands, OneWay, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
+};
 use airpath_link::{Bearer, Chain, Config, Duplex, Link, Path, Plan, Recording};
 use proptest::prelude::*;
 
@@ -111,6 +113,16 @@ fn check<B: Bearer>(make: impl Fn() -> B + Copy, arrivals: &[Arrival], keeps_ord
     idle_sleeps(make, arrivals, HORIZON);
     if keeps_order {
         order_kept(make, arrivals, HORIZON);
+    }
+    let until = arrivals.last().map_or(Instant::ZERO, |last| last.at) + Span::from_millis(100);
+    let commands = Commands { commands: 12, until, users: 2, classes: &[], reorder: !keeps_order };
+    let commands = commands.draw(arrivals.len() as u64 + until.as_nanos());
+    let script = Script { arrivals, commands: &commands };
+    contracts(make, script, HORIZON);
+    contracts(make, script, until);
+    idle_sleeps(make, script, HORIZON);
+    if keeps_order {
+        order_kept(make, script, HORIZON);
     }
 }
 

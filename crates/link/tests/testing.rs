@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use airpath_core::{Cx, DropCause, Instant, Packet, PacketStep, Span, Tally};
-use airpath_link::testing::{OneWay, Traffic, contracts, idle_sleeps, order_kept};
-use airpath_link::{Admission, Departure, Link};
+use airpath_link::testing::{Commands, OneWay, Script, Traffic, contracts, idle_sleeps, order_kept};
+use airpath_link::{Admission, Change, CommandError, Departure, Link};
 
 /// A link of 20 ms without end of room, and the way in which it is broken.
 #[derive(Default)]
@@ -37,6 +37,8 @@ enum Fault {
     Duplicates,
     /// Loses with a time that is not the push's.
     DropsLater,
+    /// Does what its check refuses.
+    ObeysThoughRefusing,
 }
 
 const DELAY: Span = Span::from_millis(20);
@@ -94,6 +96,18 @@ impl Link for Wire {
     fn tally(&self) -> Tally {
         self.tally
     }
+
+    fn check(&self, change: &Change) -> Result<(), CommandError> {
+        Err(CommandError::Foreign { key: change.kind().name(), what: "a wire", help: "it is what it is" })
+    }
+
+    fn command(&mut self, now: Instant, change: &Change, _: &mut Cx<'_>) -> Result<(), CommandError> {
+        if self.fault == Fault::ObeysThoughRefusing {
+            self.flying.iter_mut().for_each(|departure| departure.due = departure.due.max(now + DELAY));
+            return Ok(());
+        }
+        self.check(change)
+    }
 }
 
 const HORIZON: Instant = Instant::from_nanos(100_000_000_000);
@@ -103,7 +117,10 @@ fn make(fault: Fault) -> impl Fn() -> OneWay<Wire> {
 }
 
 fn check(fault: Fault) {
-    contracts(make(fault), &Traffic::default().arrivals(1), HORIZON);
+    let arrivals = Traffic::default().arrivals(1);
+    let until = arrivals.last().expect("there is traffic").at;
+    let commands = Commands { commands: 5, until, users: 1, classes: &[], reorder: false }.draw(1);
+    contracts(make(fault), Script { arrivals: &arrivals, commands: &commands }, HORIZON);
 }
 
 #[test]
@@ -154,6 +171,12 @@ fn a_duplicate_is_found() {
 #[should_panic(expected = "did not go to the context")]
 fn a_loss_with_the_wrong_time_is_found() {
     check(Fault::DropsLater);
+}
+
+#[test]
+#[should_panic(expected = "said something else")]
+fn a_check_that_is_not_kept_to_is_found() {
+    check(Fault::ObeysThoughRefusing);
 }
 
 #[test]

@@ -32,9 +32,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::ops::Range;
+
 use airpath_core::{Bytes, Cx, Direction, Instant, Packet, Probability, RadioTotals, Seed, Span, Tally, UserId};
 use airpath_link::queue::Queue;
-use airpath_link::{Admission, Bearer, Departure};
+use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
@@ -130,6 +132,7 @@ impl HsDsch {
             in_sequence: self.in_sequence,
             delay: self.delay,
             queue: check_queue(self.queue.as_ref(), "downlink")?,
+            levels: self.levels.clone(),
         };
         let errors = (0..classes.len()).map(|user| format!("{name}/user-{user}/errors")).collect();
         let channels = self.channels(classes, seed, name)?;
@@ -154,6 +157,7 @@ impl HsDsch {
     fn channels(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Vec<Channel>, ConfigError> {
         match &self.levels {
             Some(levels) => {
+                levels.check_classes()?;
                 let channel = |(user, class): (usize, &Option<String>)| {
                     levels.channel(class.as_deref(), seed, &format!("{name}/user-{user}/channel"))
                 };
@@ -205,6 +209,7 @@ impl HsDsch {
 /// A cell: the shared downlink, then the uplink of each user.
 #[derive(Debug)]
 pub struct Hsdpa {
+    users: usize,
     paths: Paths,
 }
 
@@ -218,13 +223,22 @@ impl Hsdpa {
     pub fn new(config: &Config, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Self, ConfigError> {
         let mut paths = vec![OneWay::Carrier(Box::new(config.downlink.build(classes, seed, name)?))];
         paths.extend(config.uplink.build(classes.len(), seed, name)?);
-        Ok(Self { paths: Paths::new(paths) })
+        Ok(Self { users: classes.len(), paths: Paths::new(paths) })
     }
 
     fn index(direction: Direction, user: UserId) -> usize {
         match direction {
             Direction::Down => 0,
             Direction::Up => 1 + usize::from(user.0),
+        }
+    }
+
+    /// The paths that a command for `user`, or for all, concerns: the downlink is everybody's.
+    fn concerned(&self, direction: Direction, user: Option<UserId>) -> Range<usize> {
+        match (direction, user) {
+            (Direction::Down, _) => 0..1,
+            (Direction::Up, None) => 1..1 + self.users,
+            (Direction::Up, Some(user)) => 1 + usize::from(user.0)..2 + usize::from(user.0),
         }
     }
 }
@@ -251,5 +265,19 @@ impl Bearer for Hsdpa {
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         self.paths.radio_totals(Self::index(direction, user), user)
+    }
+
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        self.paths.check(command, self.users, |direction| self.concerned(direction, command.user)).map(drop)
+    }
+
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+        let directions = self.paths.check(command, self.users, |direction| self.concerned(direction, command.user))?;
+        for direction in directions {
+            let concerned = self.concerned(direction, command.user);
+            self.paths.command(concerned, now, command, cx);
+        }
+        command.report(now, cx);
+        Ok(())
     }
 }

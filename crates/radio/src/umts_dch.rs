@@ -36,9 +36,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::ops::Range;
+
 use airpath_core::{Bytes, Cx, Direction, Instant, Packet, Probability, RadioTotals, Seed, Span, Tally, UserId};
 use airpath_link::queue::Queue;
-use airpath_link::{Admission, Bearer, Departure};
+use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
@@ -148,6 +150,7 @@ impl Dch {
             in_sequence: self.in_sequence,
             delay: self.delay,
             queue: check_queue(self.queue.as_ref(), table)?,
+            levels: None,
         })
     }
 }
@@ -178,6 +181,12 @@ impl UmtsDch {
                 Direction::Up => self.users,
             }
     }
+
+    /// The paths that a command for `user`, or for all, concerns.
+    fn concerned(&self, direction: Direction, user: Option<UserId>) -> Range<usize> {
+        let first = self.index(direction, user.unwrap_or(UserId(0)));
+        first..first + if user.is_some() { 1 } else { self.users }
+    }
 }
 
 impl Bearer for UmtsDch {
@@ -202,5 +211,19 @@ impl Bearer for UmtsDch {
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         self.paths.radio_totals(self.index(direction, user), user)
+    }
+
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        self.paths.check(command, self.users, |direction| self.concerned(direction, command.user)).map(drop)
+    }
+
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+        let directions = self.paths.check(command, self.users, |direction| self.concerned(direction, command.user))?;
+        for direction in directions {
+            let concerned = self.concerned(direction, command.user);
+            self.paths.command(concerned, now, command, cx);
+        }
+        command.report(now, cx);
+        Ok(())
     }
 }

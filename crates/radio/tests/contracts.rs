@@ -1,8 +1,9 @@
 //! The contracts of a bearer (`airpath_link::testing`) on every kind of configuration.
 
 use airpath_core::{Direction, Instant, Probability, Seed, Span};
+use airpath_link::Bearer;
 use airpath_link::queue::Queue;
-use airpath_link::testing::{Traffic, contracts, idle_sleeps, order_kept};
+use airpath_link::testing::{Arrival, Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
 use airpath_radio::common::harq::Combining;
 use airpath_radio::common::scheduler::SchedulerName;
 use airpath_radio::common::uplink::Uplink;
@@ -102,6 +103,20 @@ fn cell(config: &hsdpa::Config, users: u16) -> impl Fn() -> Hsdpa {
     move || Hsdpa::new(config, &classes(config, users), Seed::new(5), "cell").expect("sound parameters")
 }
 
+fn check<B: Bearer>(make: impl Fn() -> B, users: u16, arrivals: &[Arrival], in_order: bool) {
+    let middle = arrivals[100].at;
+    let commands = Commands { commands: 12, until: middle, users, classes: &["near", "far"], reorder: !in_order };
+    let commands = commands.draw(middle.as_nanos());
+    for script in [Script { arrivals, commands: &[] }, Script { arrivals, commands: &commands }] {
+        contracts(&make, script, HORIZON);
+        contracts(&make, script, middle);
+        if in_order {
+            order_kept(&make, script, HORIZON);
+        }
+    }
+    idle_sleeps(&make, arrivals, HORIZON);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -112,12 +127,7 @@ proptest! {
         let in_order = downlink.in_sequence && !matches!(&uplink, Uplink::Dch(dch) if !dch.in_sequence);
         let config = umts_dch::Config { downlink, uplink };
         let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
-        contracts(dch(&config, users), &arrivals, HORIZON);
-        contracts(dch(&config, users), &arrivals, arrivals[100].at);
-        idle_sleeps(dch(&config, users), &arrivals, HORIZON);
-        if in_order {
-            order_kept(dch(&config, users), &arrivals, HORIZON);
-        }
+        check(dch(&config, users), users, &arrivals, in_order);
     }
 
     #[test]
@@ -127,11 +137,6 @@ proptest! {
         let in_order = downlink.in_sequence && !matches!(&uplink, Uplink::Dch(dch) if !dch.in_sequence);
         let config = hsdpa::Config { downlink, uplink };
         let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
-        contracts(cell(&config, users), &arrivals, HORIZON);
-        contracts(cell(&config, users), &arrivals, arrivals[100].at);
-        idle_sleeps(cell(&config, users), &arrivals, HORIZON);
-        if in_order {
-            order_kept(cell(&config, users), &arrivals, HORIZON);
-        }
+        check(cell(&config, users), users, &arrivals, in_order);
     }
 }

@@ -96,7 +96,7 @@ impl Log {
         ]
         .into_iter()
         .filter(|(on, _)| *on)
-        .fold(Classes::NONE, |all, (_, class)| all.with(class))
+        .fold(Classes::CHANGE, |all, (_, class)| all.with(class))
     }
 }
 

@@ -101,6 +101,7 @@ proptest! {
                 Event::Radio(radio) => (at, 1, radio.direction as u32, u32::from(radio.user.0), ""),
                 Event::Tcp(tcp) => (at, 2, tcp.direction as u32, tcp.flow.0, ""),
                 Event::App(app) => (at, 3, 0, app.flow.0, ""),
+                Event::Change(_) => (at, 4, 0, 0, ""),
             };
             let before = last.insert(lane, time);
             prop_assert!(before.is_none_or(|before| before <= time), "{:?} at {} after {:?}", lane, time, before);

@@ -94,6 +94,19 @@ impl CoDel {
         self.sending = (end, size);
     }
 
+    /// Takes back the packet that is in transmission: when that would have been over, and its size.
+    pub fn take_sending(&mut self, now: Instant) -> Option<(Instant, u32)> {
+        let sending = Some(self.sending).filter(|(end, _)| *end > now);
+        self.sending.0 = self.sending.0.min(now);
+        sending
+    }
+
+    /// Takes out all that waits.
+    pub fn clear(&mut self) -> impl Iterator<Item = Packet> + use<> {
+        (self.bytes, self.first_above) = (0, None);
+        std::mem::take(&mut self.queue).into_iter().map(|entry| entry.packet)
+    }
+
     /// Packets and bytes that are not completely sent.
     pub fn backlog(&self, now: Instant) -> (u32, u64) {
         let (end, size) = self.sending;

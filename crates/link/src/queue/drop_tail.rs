@@ -19,16 +19,22 @@ pub(crate) struct DropTail {
     last: Entry,
 }
 
+/// One packet in the queue or in transmission.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    start: Instant,
-    end: Instant,
-    size: u32,
+pub(crate) struct Entry {
+    /// When its transmission begins.
+    pub start: Instant,
+    /// When it is over.
+    pub end: Instant,
+    /// Bytes.
+    pub size: u32,
+    /// Whether it will be lost then.
+    pub lost: bool,
 }
 
 impl DropTail {
     pub fn new(limits: Limits) -> Self {
-        let last = Entry { start: Instant::ZERO, end: Instant::ZERO, size: 0 };
+        let last = Entry { start: Instant::ZERO, end: Instant::ZERO, size: 0, lost: false };
         Self { limits, waiting: VecDeque::new(), waiting_bytes: 0, last }
     }
 
@@ -50,16 +56,29 @@ impl DropTail {
         self.limits.admit(self.waiting.len(), self.waiting_bytes, size)
     }
 
-    /// Takes a packet whose transmission begins at `start` and is over at `end`.
+    /// Takes a packet.
     #[inline]
-    pub fn enter(&mut self, now: Instant, start: Instant, end: Instant, size: u32) {
-        let entry = Entry { start, end, size };
-        if start <= now {
+    pub fn enter(&mut self, now: Instant, entry: Entry) {
+        if entry.start <= now {
             self.last = entry;
         } else {
-            self.waiting_bytes += u64::from(size);
+            self.waiting_bytes += u64::from(entry.size);
             self.waiting.push_back(entry);
         }
+    }
+
+    /// Notes that the packet that entered last will be lost.
+    pub fn lose_last(&mut self) {
+        self.waiting.back_mut().unwrap_or(&mut self.last).lost = true;
+    }
+
+    /// Takes out what is not completely sent at `now`, the packet in transmission first.
+    pub fn take_unsent(&mut self, now: Instant) -> Vec<Entry> {
+        self.advance(now);
+        let sending = (self.last.end > now).then_some(self.last);
+        self.last.end = self.last.end.min(now);
+        self.waiting_bytes = 0;
+        sending.into_iter().chain(self.waiting.drain(..)).collect()
     }
 
     /// Packets and bytes that are not completely sent.

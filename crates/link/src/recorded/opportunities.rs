@@ -59,6 +59,13 @@ impl Opportunities {
         }
     }
 
+    /// Takes back what it was given: only opportunities after `at` are used.
+    pub fn restart(&mut self, at: Instant) {
+        self.next = Position { pass: Instant::ZERO, index: 0 };
+        self.next = self.after(at);
+        (self.current, self.bytes_left) = (at, 0);
+    }
+
     fn use_opportunity(&mut self, position: Position) {
         self.current = self.time(position);
         self.bytes_left = OPPORTUNITY.get() as u32;

@@ -49,6 +49,21 @@ impl Repeats {
         self.queue.push_back(Repeat { due: tti + self.turnaround, user, level, run });
     }
 
+    /// Takes out all of user `user`.
+    pub fn take_of(&mut self, user: u32) -> Vec<Repeat> {
+        let (taken, kept) = self.queue.iter().partition(|repeat| repeat.user == user);
+        self.queue = kept;
+        taken.into()
+    }
+
+    /// Puts back what was taken out. What is of one block stays together: no two blocks are due in one TTI.
+    pub fn put_back(&mut self, repeats: Vec<Repeat>) {
+        for repeat in repeats {
+            let place = self.queue.partition_point(|other| other.due <= repeat.due);
+            self.queue.insert(place, repeat);
+        }
+    }
+
     /// Moves the block that is due first into `block`, as it was sent but for what is no longer `wanted`.
     /// Returns the first of it and its number of PDUs; `None` if no block is due in TTI `tti`.
     pub fn take_block(

@@ -20,6 +20,8 @@
 //! Nothing that happens inside depends on when the channel is polled: TTIs are worked off in their
 //! order, up to the time of the call, each with what had been pushed before it began.
 
+mod change;
+
 use std::collections::VecDeque;
 
 use airpath_core::{
@@ -30,7 +32,7 @@ use airpath_link::queue::{Discipline, Queue};
 use airpath_link::{Admission, Departure};
 
 use super::arq::{Repeat, Repeats};
-use super::channel::Channel;
+use super::channel::{Channel, Levels};
 use super::harq::BlockErrors;
 use super::rlc::{Rlc, Run};
 use super::scheduler::{Candidate, Scheduler};
@@ -46,7 +48,7 @@ pub struct Parameters {
     pub pdu: u32,
     /// How many PDUs a TTI carries, by level.
     pub pdus_per_tti: Vec<u32>,
-    /// The probability of an error.
+    /// The probability of an error, for each user until a command changes it.
     pub errors: BlockErrors,
     /// What is in error, and sent again, as one.
     pub repetition: Repetition,
@@ -60,6 +62,8 @@ pub struct Parameters {
     pub delay: Span,
     /// What waits before the RLC, for each user.
     pub queue: Queue,
+    /// The C/I levels, if what a TTI carries depends on them.
+    pub levels: Option<Levels>,
 }
 
 /// What is in error, and sent again, as one.
@@ -98,14 +102,30 @@ pub struct Carrier {
     departures: VecDeque<Departure>,
     /// Packets that were lost and are still to be reported, in the order of time.
     losses: VecDeque<Dropped>,
+    /// Users that are interrupted while others go on.
+    interruptions: Vec<Interruption>,
     tally: Tally,
+}
+
+/// A user that gets nothing for a time, while others do.
+#[derive(Debug)]
+struct Interruption {
+    /// The index of the user.
+    user: u32,
+    /// The first TTI in which it may send again.
+    until: u64,
+    /// What it has to repeat then.
+    repeats: Vec<Repeat>,
 }
 
 #[derive(Debug)]
 struct User {
     rlc: Rlc,
     errors: Stream,
+    block_errors: BlockErrors,
     is_candidate: bool,
+    /// Whether it is interrupted: then it is no candidate, whatever it has.
+    is_interrupted: bool,
     waiting_since: u64,
     totals: RadioTotals,
 }
@@ -124,7 +144,9 @@ impl Carrier {
         let users = error_streams.iter().map(|path| User {
             rlc: Rlc::new(pdu, in_sequence, queue),
             errors: seed.stream(path),
+            block_errors: parameters.errors.clone(),
             is_candidate: false,
+            is_interrupted: false,
             waiting_since: 0,
             totals: RadioTotals::default(),
         });
@@ -140,6 +162,7 @@ impl Carrier {
             block: Vec::new(),
             departures: VecDeque::new(),
             losses: VecDeque::new(),
+            interruptions: Vec::new(),
             tally: Tally::default(),
             parameters,
         }
@@ -165,17 +188,23 @@ impl Carrier {
             let (backlog_packets, backlog_bytes) = user.rlc.backlog(now);
             PacketStep::Queued { backlog_packets, backlog_bytes }
         });
-        if !user.is_candidate {
-            user.is_candidate = true;
-            let waiting_since = user.waiting_since;
-            if self.candidates.is_empty() {
+        if !user.is_candidate && !user.is_interrupted {
+            self.enlist(index);
+            if self.candidates.len() == 1 {
                 // The TTI that begins now is over, and those that passed idle do not come back.
                 self.next_tti = self.next_tti.max(now.as_nanos() / self.parameters.tti.as_nanos() + 1);
             }
-            let pdus = self.parameters.pdus_per_tti[0];
-            self.candidates.push(Candidate { user: index as u32, level: 0, pdus, waiting_since });
         }
         Admission::Queued
+    }
+
+    /// Makes a user a candidate.
+    #[inline]
+    fn enlist(&mut self, index: usize) {
+        let user = &mut self.users[index];
+        user.is_candidate = true;
+        let (waiting_since, pdus) = (user.waiting_since, self.parameters.pdus_per_tti[0]);
+        self.candidates.push(Candidate { user: index as u32, level: 0, pdus, waiting_since });
     }
 
     /// The next packet that left at or before `now`.
@@ -209,10 +238,12 @@ impl Carrier {
     /// When a packet is lost at the earliest if `tti` is the next one.
     #[inline]
     fn earliest_loss(&self, tti: u64) -> Option<Instant> {
-        if self.drops_when_sending && !self.candidates.is_empty() {
+        // A user who comes back may bring new packets and repeats.
+        let comes_back = !self.interruptions.is_empty();
+        if self.drops_when_sending && (comes_back || !self.candidates.is_empty()) {
             return Some(self.start_of(tti));
         }
-        let may_be_the_last = self.parameters.max_attempts? == 1 || self.repeats.first().is_some();
+        let may_be_the_last = self.parameters.max_attempts? == 1 || comes_back || self.repeats.first().is_some();
         let loses = if may_be_the_last { tti } else { tti + self.repeats.turnaround() };
         Some(self.start_of(loses + 1))
     }
@@ -239,11 +270,12 @@ impl Carrier {
     /// The next TTI in which something can be sent.
     #[inline]
     fn next_active(&self) -> Option<u64> {
-        if self.candidates.is_empty() {
+        let active = if self.candidates.is_empty() {
             self.repeats.first().map(|repeat| repeat.due.max(self.next_tti))
         } else {
             Some(self.next_tti)
-        }
+        };
+        if self.interruptions.is_empty() { active } else { self.next_active_or_resumed(active) }
     }
 
     /// Works off the TTIs that begin up to and including `now`, and reports the losses until then.
@@ -252,6 +284,9 @@ impl Carrier {
         while let Some(tti) = self.next_active()
             && self.start_of(tti) <= now
         {
+            if !self.interruptions.is_empty() {
+                self.resume(tti);
+            }
             self.transmit(tti, cx);
             self.next_tti = tti + 1;
         }
@@ -355,24 +390,32 @@ impl Carrier {
         new
     }
 
+    /// When what the far end gets at `end` leaves: never before what left earlier, though the delay be shorter now.
+    #[inline]
+    fn due_after(&self, end: Instant) -> Instant {
+        let due = end + self.parameters.delay;
+        self.departures.back().map_or(due, |last| due.max(last.due))
+    }
+
     /// Lets the far end have the block, but for what is in error, which is kept to be repeated or given up.
     /// Returns the number of PDUs in error.
     fn receive(&mut self, tti: u64, index: usize, level: u8, block: &[Run]) -> u32 {
         let together = match self.parameters.repetition {
             Repetition::Blocks | Repetition::Pdus { together: true } => {
-                block.first().map(|run| self.users[index].errors.chance(self.parameters.errors.at(run.attempt)))
+                let User { errors, block_errors, .. } = &mut self.users[index];
+                block.first().map(|run| errors.chance(block_errors.at(run.attempt)))
             }
             Repetition::Pdus { together: false } => None,
         };
         let end = self.start_of(tti + 1);
-        let due = end + self.parameters.delay;
+        let due = self.due_after(end);
         let mut sum = 0;
         for run in block {
             let user = &mut self.users[index];
             let errored = match together {
                 Some(errored) => u32::from(errored) * run.pdus,
                 None => {
-                    let p = self.parameters.errors.at(run.attempt);
+                    let p = user.block_errors.at(run.attempt);
                     (0..run.pdus).map(|_| u32::from(user.errors.chance(p))).sum()
                 }
             };

@@ -64,26 +64,50 @@ impl Levels {
 
     /// The channel of a user of `class`, which draws from the stream `path`.
     pub(crate) fn channel(&self, class: Option<&str>, seed: Seed, path: &str) -> Result<Channel, ConfigError> {
-        let names = || self.classes.keys().cloned().collect::<Vec<_>>().join(", ");
-        let name = class.ok_or_else(|| ConfigError::NoClass { known: names() })?;
-        let weights = self
-            .classes
-            .get(name)
-            .ok_or_else(|| ConfigError::UnknownClass { class: name.to_owned(), known: names() })?;
-        let total: f64 = weights.iter().sum();
-        let sound = weights.len() == self.rates.len()
-            && weights.iter().all(|weight| *weight >= 0.0)
-            && total > 0.0
-            && total.is_finite();
-        if !sound {
-            return Err(ConfigError::Weights { class: name.to_owned(), levels: self.rates.len() });
+        let name = class.ok_or_else(|| ConfigError::NoClass { known: self.class_names() })?;
+        let up_to = self
+            .distribution(name)
+            .ok_or_else(|| ConfigError::UnknownClass { class: name.to_owned(), known: self.class_names() })?;
+        Ok(Channel { up_to, stream: seed.stream(path) })
+    }
+
+    /// Whether the weights of all classes make sense: any of them may be commanded later.
+    pub(crate) fn check_classes(&self) -> Result<(), ConfigError> {
+        let sound = |weights: &[f64]| {
+            let total: f64 = weights.iter().sum();
+            weights.len() == self.rates.len()
+                && weights.iter().all(|weight| *weight >= 0.0)
+                && total > 0.0
+                && total.is_finite()
+        };
+        match self.classes.iter().find(|(_, weights)| !sound(weights)) {
+            Some((class, _)) => Err(ConfigError::Weights { class: class.clone(), levels: self.rates.len() }),
+            None => Ok(()),
         }
+    }
+
+    /// The names of the classes, for people.
+    pub(crate) fn class_names(&self) -> String {
+        self.classes.keys().cloned().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The probability that the level of a user of `class` is at most 1, 2, …; `None` if there is no such class.
+    pub(crate) fn distribution(&self, class: &str) -> Option<Vec<f64>> {
+        let weights = self.classes.get(class)?;
+        let total: f64 = weights.iter().sum();
         let mut sum = 0.0;
         let up_to = weights.iter().map(|weight| {
             sum += weight;
             sum / total
         });
-        Ok(Channel { up_to: up_to.collect(), stream: seed.stream(path) })
+        Some(up_to.collect())
+    }
+
+    /// The same of a user that is always at `level`, from 1; `None` if there is no such level.
+    pub(crate) fn always(&self, level: u8) -> Option<Vec<f64>> {
+        let levels = 1..=self.rates.len();
+        let up_to = levels.clone().map(|at_most| if at_most >= usize::from(level) { 1.0 } else { 0.0 });
+        levels.contains(&usize::from(level)).then(|| up_to.collect())
     }
 }
 
@@ -96,6 +120,11 @@ pub struct Channel {
 }
 
 impl Channel {
+    /// Draws by this distribution from now on, from the same stream: the probability that the level is at most 1, 2, …
+    pub fn set(&mut self, up_to: Vec<f64>) {
+        self.up_to = up_to;
+    }
+
     /// The level in the next TTI, from 1.
     #[inline]
     pub fn draw(&mut self) -> u8 {

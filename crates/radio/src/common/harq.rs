@@ -1,5 +1,7 @@
 //! How likely a block is in error at each of its attempts: plain repetition, or soft combining.
 
+use std::sync::Arc;
+
 use airpath_core::Probability;
 use serde::{Deserialize, Serialize};
 
@@ -28,13 +30,15 @@ pub const MAX_CQI: u8 = 30;
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockErrors {
     /// First, second, …; the last holds for all that follow.
-    by_attempt: Vec<Probability>,
+    by_attempt: Arc<[Probability]>,
+    /// With soft combining, the CQI of the blocks.
+    combined_cqi: Option<u8>,
 }
 
 impl BlockErrors {
     /// The same probability at each attempt.
     pub fn constant(bler: Probability) -> Self {
-        Self { by_attempt: vec![bler] }
+        Self { by_attempt: [bler].into(), combined_cqi: None }
     }
 
     /// Chase combining of blocks of which the first attempt fails with `bler`, and which use the
@@ -43,7 +47,7 @@ impl BlockErrors {
     /// Every attempt is received at the signal-to-noise ratio at which one alone fails with `bler`.
     pub fn chase(bler: Probability, cqi: u8) -> Self {
         if bler == Probability::NEVER || bler == Probability::ALWAYS {
-            return Self::constant(bler);
+            return Self { combined_cqi: Some(cqi), ..Self::constant(bler) };
         }
         let curve = ErrorCurve::of_cqi(cqi);
         let first = curve.exponent_at(bler.get());
@@ -51,7 +55,16 @@ impl BlockErrors {
             let gain = 10.0 * libm::log10(f64::from(k));
             Probability::new(curve.bler_at(first + curve.per_decibel * gain)).expect("the curve lies between 0 and 1")
         };
-        Self { by_attempt: (1..=MAX_COMBINED).map(attempt).collect() }
+        Self { by_attempt: (1..=MAX_COMBINED).map(attempt).collect(), combined_cqi: Some(cqi) }
+    }
+
+    /// The same receiver where the first attempt fails with `bler`.
+    #[must_use]
+    pub fn with_bler(&self, bler: Probability) -> Self {
+        match self.combined_cqi {
+            None => Self::constant(bler),
+            Some(cqi) => Self::chase(bler, cqi),
+        }
     }
 
     /// The probability that the `attempt`-th transmission is in error, from 1.

@@ -1,9 +1,10 @@
 //! Many one-way paths under one clock: the earliest is always next, and the idle ones cost nothing.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Tally, UserId};
-use airpath_link::{Admission, Departure, Link, Path};
+use airpath_link::{Admission, BearerCommand, Change, CommandError, Departure, Link, Path};
 
 use super::carrier::Carrier;
 
@@ -100,6 +101,37 @@ impl Paths {
         sum
     }
 
+    /// The directions in which a bearer of so many `users` does as commanded, given the paths that this `concerns`.
+    pub fn check(
+        &self,
+        command: &BearerCommand,
+        users: usize,
+        concerns: impl Fn(Direction) -> Range<usize>,
+    ) -> Result<Vec<Direction>, CommandError> {
+        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
+            return Err(CommandError::NoSuchUser { user, users });
+        }
+        command.directions(|direction| {
+            self.paths[concerns(direction)].iter().try_for_each(|path| path.check(&command.change))
+        })
+    }
+
+    /// Changes the conditions of these paths, which was checked before.
+    pub fn command(&mut self, concerned: Range<usize>, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) {
+        while let Some(departure) = self.step(now, cx) {
+            self.left.push_back(departure);
+        }
+        for index in concerned {
+            let path = &mut self.paths[index];
+            cx.direction = path.direction();
+            match path {
+                OneWay::Carrier(carrier) => carrier.command(now, command, cx),
+                OneWay::Link(_, link) => link.command(now, &command.change, cx).expect("it was checked before"),
+            }
+            self.wakeups.set(index, path.next_wakeup());
+        }
+    }
+
     /// What `user` transmitted on path number `index`; `None` if that is no radio, or not the user's.
     pub fn radio_totals(&self, index: usize, user: UserId) -> Option<RadioTotals> {
         match self.paths.get(index)? {
@@ -114,6 +146,13 @@ impl OneWay {
         match self {
             Self::Carrier(carrier) => carrier.direction(),
             Self::Link(direction, _) => *direction,
+        }
+    }
+
+    fn check(&self, change: &Change) -> Result<(), CommandError> {
+        match self {
+            Self::Carrier(carrier) => carrier.check(change),
+            Self::Link(_, link) => link.check(change),
         }
     }
 

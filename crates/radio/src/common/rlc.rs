@@ -142,6 +142,18 @@ impl Rlc {
         Some(given_up)
     }
 
+    /// Gives up all packets that the far end does not have completely, and all that wait. `lost` is called for these,
+    /// `deliver` for those that waited at the far end only for their turn.
+    pub fn reset(&mut self, mut lost: impl FnMut(Packet), mut deliver: impl FnMut(Packet)) {
+        for number in self.first..self.first + self.cut.len() as u64 {
+            let complete = !self.is_done(number) && self.cut[(number - self.first) as usize].state == State::Complete;
+            if !complete && let Some(packet) = self.give_up(number, &mut deliver) {
+                lost(packet);
+            }
+        }
+        self.queue.clear(lost);
+    }
+
     /// Passes on what a change of `packet`'s state lets go.
     fn release(&mut self, packet: u64, mut deliver: impl FnMut(Packet)) {
         if !self.in_sequence {

@@ -85,4 +85,15 @@ impl RlcQueue {
             Self::CoDel(queue) => queue.dequeue(now, dropped),
         }
     }
+
+    /// Takes out all that waits.
+    pub fn clear(&mut self, lost: impl FnMut(Packet)) {
+        match self {
+            Self::DropTail(queue) => {
+                queue.bytes = 0;
+                queue.waiting.drain(..).for_each(lost);
+            }
+            Self::CoDel(queue) => queue.clear().for_each(lost),
+        }
+    }
 }

@@ -1,0 +1,146 @@
+//! Changes of a link's conditions while it runs.
+//!
+//! A link computes ahead when a packet will be sent and lost or arrive. A change takes back what is not completely
+//! sent, and computes it anew; chance is drawn again for these packets, from the same streams. So a link whose
+//! conditions never change pays nothing for it that they could.
+
+use std::mem;
+
+use airpath_core::{Cx, DropCause, Instant, Packet, Span};
+
+use super::{Path, Waiting};
+use crate::command::{Buffer, Change, CommandError};
+use crate::queue::drop_tail::Entry;
+use crate::transmitter::Transmitter;
+
+/// A packet that was not completely sent when it was taken back.
+struct Unsent {
+    /// When its transmission would have begun.
+    start: Instant,
+    /// When it would have been over.
+    end: Instant,
+    packet: Packet,
+}
+
+impl Path {
+    /// Whether this link can do that.
+    pub(super) fn check_change(&self, change: &Change) -> Result<(), CommandError> {
+        change.check()?;
+        let foreign = |what, help| Err(CommandError::Foreign { key: change.kind().name(), what, help });
+        match change {
+            Change::Rate(_) if matches!(self.transmitter, Transmitter::Recorded(_)) => {
+                foreign("a recorded link", "it sends as it was recorded; an `outage` can stop it")
+            }
+            Change::Bler(_) => foreign("a plain link", "it has a `loss`"),
+            Change::Channels(_) => foreign("a plain link", "it has a `rate`"),
+            Change::Level(_) | Change::Class(_) => foreign("a plain link", "only a radio channel has C/I levels"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does what was checked before.
+    pub(super) fn make_change(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) {
+        self.advance(now, cx);
+        let mut unsent = self.take_unsent(now);
+        if let Some((span, buffer)) = change.interruption() {
+            if buffer == Buffer::Discard {
+                self.discard(now, mem::take(&mut unsent), cx);
+            }
+            self.stand_still(now, span, unsent);
+        } else {
+            match change {
+                Change::Rate(rate) => {
+                    let from = self.blocked_until.max(now);
+                    let left = sending(&unsent, now).map_or(Span::ZERO, |first| first.end.since(from));
+                    let left = self.transmitter.set_rate(*rate, left);
+                    self.send_again(now, from, left, unsent);
+                }
+                Change::Loss(loss) => {
+                    self.loss.set(*loss);
+                    self.launch_again(now, unsent);
+                }
+                Change::Delay(delay) => {
+                    self.line.set(*delay);
+                    self.launch_again(now, unsent);
+                }
+                _ => unreachable!("`check_change` lets no other pass"),
+            }
+        }
+        // Something may be sent, or even lost, at once.
+        self.advance(now, cx);
+        self.settle();
+    }
+
+    /// Takes back what is not completely sent at `now`, but for what a CoDel queue still holds. The packet in
+    /// transmission comes first.
+    fn take_unsent(&mut self, now: Instant) -> Vec<Unsent> {
+        let losing = self.losing.partition_point(|(time, _)| *time <= now);
+        let mut lost = self.losing.split_off(losing).into_iter().map(|(_, packet)| packet);
+        let entries = match &mut self.queue {
+            Waiting::DropTail(queue) => queue.take_unsent(now),
+            Waiting::CoDel(queue) => {
+                let entry = |(end, size)| Entry { start: now, end, size, lost: lost.len() > 0 };
+                queue.take_sending(now).map(entry).into_iter().collect()
+            }
+        };
+        let flying = entries.iter().filter(|entry| !entry.lost).count();
+        let mut flying = self.line.take_last(flying).into_iter();
+        let unsent = |Entry { start, end, lost: is_lost, .. }| {
+            let packet = if is_lost { lost.next() } else { flying.next() };
+            Unsent { start, end, packet: packet.expect("it was launched when it entered") }
+        };
+        entries.into_iter().map(unsent).collect()
+    }
+
+    /// Loses what is not completely sent.
+    fn discard(&mut self, now: Instant, unsent: Vec<Unsent>, cx: &mut Cx<'_>) {
+        let waiting = match &mut self.queue {
+            Waiting::DropTail(_) => None,
+            Waiting::CoDel(queue) => Some(queue.clear()),
+        };
+        let tally = &mut self.tally;
+        for packet in unsent.into_iter().map(|unsent| unsent.packet).chain(waiting.into_iter().flatten()) {
+            tally.lose(&packet, DropCause::Handover);
+            cx.drop_packet(now, packet, DropCause::Handover);
+        }
+    }
+
+    /// Sends nothing for `span`, or for as long as an earlier command says.
+    fn stand_still(&mut self, now: Instant, span: Span, unsent: Vec<Unsent>) {
+        let from = self.blocked_until.max(now);
+        self.blocked_until = from.max(now + span);
+        let left = sending(&unsent, now).map_or(Span::ZERO, |first| first.end.since(from));
+        self.send_again(now, self.blocked_until, left, unsent);
+    }
+
+    /// Sends what was taken back from `from` on. The packet in transmission still takes `left`, if it can go on.
+    fn send_again(&mut self, now: Instant, from: Instant, left: Span, unsent: Vec<Unsent>) {
+        let goes_on = sending(&unsent, now).is_some() && self.transmitter.can_go_on();
+        self.transmitter.restart(if goes_on { from + left } else { from });
+        for (index, Unsent { start, packet, .. }) in unsent.into_iter().enumerate() {
+            let (start, end) =
+                if index == 0 && goes_on { (start, from + left) } else { self.transmitter.send(now, packet.size) };
+            self.launch_one_again(now, start, end, packet);
+        }
+    }
+
+    /// Lets what was taken back on its way as it was to be sent before, under other conditions.
+    fn launch_again(&mut self, now: Instant, unsent: Vec<Unsent>) {
+        for Unsent { start, end, packet } in unsent {
+            self.launch_one_again(now, start, end, packet);
+        }
+    }
+
+    fn launch_one_again(&mut self, now: Instant, start: Instant, end: Instant, packet: Packet) {
+        match &mut self.queue {
+            Waiting::DropTail(queue) => queue.enter(now, Entry { start, end, size: packet.size, lost: false }),
+            Waiting::CoDel(queue) => queue.sending(end, packet.size),
+        }
+        self.launch(end, packet);
+    }
+}
+
+/// The packet that is in transmission at `now`.
+fn sending(unsent: &[Unsent], now: Instant) -> Option<&Unsent> {
+    unsent.first().filter(|first| first.start <= now)
+}
