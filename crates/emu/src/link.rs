@@ -80,6 +80,7 @@ struct Emulation {
     device: &'static str,
     offload: bool,
     precise: bool,
+    goes_first: bool,
     mtu: u32,
     parameters: Vec<(String, String)>,
     host: Host,
@@ -147,7 +148,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let pump = Pump::new(way, clock, watch, &laboratory.server_port, &laboratory.mobile_port);
     let mut session = Session::new(pump, household, control, options.waiting, options.status)?;
     let ended = session.run();
-    let Session { pump, .. } = session;
+    let Session { pump, goes_first, .. } = session;
     let Pump { way, lateness, refused, .. } = &pump;
     let lateness = lateness.row(options.budget);
     let mut rows = Rows {
@@ -178,6 +179,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         device: device.name(),
         offload: options.offload,
         precise: options.waiting == Waiting::Precise,
+        goes_first,
         mtu: options.mtu,
         parameters: options.parameters.clone(),
         host: Host {

@@ -17,6 +17,7 @@ use crate::control::Control;
 use crate::household::{Exit, Household, News};
 use crate::pump::Pump;
 use crate::status::Status;
+use crate::sys;
 use signals::Signals;
 
 /// How to wait until a packet is due.
@@ -44,6 +45,8 @@ pub struct Session<'a> {
     /// What is not a packet: news, signals, wishes.
     others: Epoll,
     waiting: Waiting,
+    /// Whether the host lets this thread go first.
+    pub goes_first: bool,
     status: Option<Status>,
     exit: Option<Exit>,
 }
@@ -81,8 +84,12 @@ impl<'a> Session<'a> {
             prepare().map_err(|error| LinkError::Host("nothing can be waited for", error.into()))?;
         // The kernel would else put off what this thread waits for, by 50 µs, to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
+        let goes_first = match waiting {
+            Waiting::Sleeping => sys::real_time(),
+            Waiting::Precise => sys::largest_share(),
+        };
         let status = if status { Status::begin() } else { None };
-        Ok(Self { pump, household, control, signals, others, waiting, status, exit: None })
+        Ok(Self { pump, household, control, signals, others, waiting, goes_first, status, exit: None })
     }
 
     /// Lets the command begin, and carries packets until all programs have ended.

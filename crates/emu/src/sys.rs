@@ -187,6 +187,28 @@ pub fn reset_signals() {
     }
 }
 
+/// Lets the calling thread run before all that is not of real time, as soon as it has something to do (sched(7)); threads
+/// and processes that it starts do not. Whether the host allows it.
+///
+/// Only for a thread that sleeps: the kernel stops one that runs all the time for 50 ms in each second.
+pub fn real_time() -> bool {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the record is valid during the call.
+    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).is_ok()
+}
+
+/// Gives the calling thread the largest share of a core that it can have without being of real time; threads that it
+/// starts do not have it. Whether the host allows it.
+pub fn largest_share() -> bool {
+    // SAFETY: no pointers. Zero is the calling thread.
+    let kept = check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).is_ok();
+    let parameters = libc::sched_param { sched_priority: 0 };
+    let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the record is valid during the call.
+    kept && check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).is_ok()
+}
+
 /// Columns and rows of the terminal that `descriptor` is; `None` if it is none.
 pub fn terminal_size(descriptor: &impl AsRawFd) -> Option<(u16, u16)> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
