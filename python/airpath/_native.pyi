@@ -84,7 +84,7 @@ def link(
 ) -> str:
     """Run a command on an emulated link until it ends, and return how it was, as JSON.
 
-    It has `exit` (`code`, `signal` or `not-executed`), `number` (the exit code, the signal, or the error of the system),
+    It has `exit` (`code`, `signal` or `not-executed`), `number` (exit code, signal, or error of the system),
     `lateness` and `summary`, the text of `summary.json`. This process must have one thread only; without privileges it
     is in a user namespace of its own afterwards.
 

@@ -161,11 +161,8 @@ impl Laboratory {
                 let (port, name) = maker.end(&home, "air%d")?;
                 let addresses = Addresses { number: number_of(&name)? };
                 maker.configure(&name, addresses.of_server(), Scope::Host)?;
-                let translation = Masquerade::install(
-                    &format!("airpath-{name}"),
-                    (addresses.server_v4(), Addresses::PREFIX_V4),
-                    (addresses.server_v6(), Addresses::PREFIX_V6),
-                )?;
+                let table = format!("airpath-{name}");
+                let translation = Masquerade::install(&table, addresses.mobile_v4(), addresses.mobile_v6())?;
                 (None, port, addresses, Some(translation))
             }
         };

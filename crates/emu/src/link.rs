@@ -71,6 +71,8 @@ pub struct Outcome {
 /// The part of the summary that only a link under the real clock has.
 #[derive(Clone, Debug, Serialize)]
 struct Emulation {
+    /// The number of the process that carries the packets.
+    process: u32,
     /// When it began, in seconds since 1 January 1970, UTC.
     started_s: f64,
     /// The command, and what became of it.
@@ -111,6 +113,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     if let Some(folder) = &folder {
         let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
         summary.unfinished("ended from outside before its command had ended");
+        summary.emulation = Some(serde_json::json!({ "process": std::process::id() }));
         folder.save(&summary)?;
     }
     // Heard outside of the link's namespaces, so before there are any.
@@ -173,6 +176,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
     summary.add(rows);
     let emulation = Emulation {
+        process: std::process::id(),
         started_s: started.as_secs_f64(),
         command: options.command.to_string(),
         exit: ended.as_ref().map_or_else(|error| error.to_string(), |exit| exit.to_string()),

@@ -1,68 +1,181 @@
-//! tmp
-#![allow(missing_docs, clippy::unwrap_used)]
+//! Interfaces, addresses and routes of the calling thread's network namespace, over rtnetlink(7).
+
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
-pub struct Netlink;
-fn ip(args: &str) -> io::Result<String> {
-    let out = std::process::Command::new("ip").args(args.split_whitespace()).output()?;
-    if out.status.success() {
-        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
-    } else {
-        Err(io::Error::other(format!("ip {args}: {}", String::from_utf8_lossy(&out.stderr))))
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::route::{RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+
+/// A connection to the kernel about one network namespace: that in which it was opened.
+///
+/// Interfaces are told by their index, which they keep when they are renamed.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens a connection about the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// Where the kernel allows none.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// The index of the interface `name`.
+    ///
+    /// # Errors
+    /// Where there is no such interface.
+    pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
+        let mut wanted = LinkMessage::default();
+        wanted.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        Ok(self.link(wanted)?.header.index)
+    }
+
+    /// The hardware address of an interface of Ethernet.
+    ///
+    /// # Errors
+    /// Where there is no such interface, or it has none.
+    pub fn hardware_address(&mut self, index: u32) -> io::Result<[u8; 6]> {
+        let link = self.link(of_index(index))?;
+        let address = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Address(bytes) => bytes.as_slice().try_into().ok(),
+            _ => None,
+        });
+        address.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the interface has no hardware address"))
+    }
+
+    /// Takes an interface up.
+    ///
+    /// # Errors
+    /// Those of the kernel, as for all that follows.
+    pub fn set_up(&mut self, index: u32) -> io::Result<()> {
+        self.set_flag(index, LinkFlags::Up)
+    }
+
+    /// Lets an interface do without finding out its neighbours' hardware addresses.
+    pub fn set_no_arp(&mut self, index: u32) -> io::Result<()> {
+        self.set_flag(index, LinkFlags::Noarp)
+    }
+
+    /// Sets the size in bytes of the largest packet that an interface takes.
+    pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
+        let mut link = of_index(index);
+        link.attributes.push(LinkAttribute::Mtu(mtu));
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Gives an interface an address, at once: IPv6 does not look first whether another has it.
+    pub fn add_address(&mut self, index: u32, address: IpAddr, prefix_length: u8) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.index = index;
+        message.header.prefix_len = prefix_length;
+        message.header.family = family(address);
+        message.attributes.push(AddressAttribute::Local(address));
+        message.attributes.push(AddressAttribute::Address(address));
+        if address.is_ipv6() {
+            message.header.flags = AddressHeaderFlags::Nodad;
+            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        }
+        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Sends all that has no other route, of the IP version of `version`, through an interface.
+    pub fn add_default_route(&mut self, index: u32, version: IpAddr) -> io::Result<()> {
+        let any = match version {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(any);
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Boot;
+        message.header.scope = RouteScope::Link;
+        message.header.kind = RouteType::Unicast;
+        message.attributes.push(RouteAttribute::Oif(index));
+        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Makes a pair of virtual Ethernet interfaces: what goes into one comes out of the other.
+    pub fn add_veth(&mut self, name: &str, peer_name: &str) -> io::Result<()> {
+        let mut peer = LinkMessage::default();
+        peer.attributes.push(LinkAttribute::IfName(peer_name.to_owned()));
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        self.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Moves an interface to another namespace.
+    pub fn move_to(&mut self, index: u32, namespace: BorrowedFd<'_>) -> io::Result<()> {
+        let mut link = of_index(index);
+        link.attributes.push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    fn set_flag(&mut self, index: u32, flag: LinkFlags) -> io::Result<()> {
+        let mut link = of_index(index);
+        link.header.flags = flag;
+        link.header.change_mask = flag;
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// The one interface that is like `wanted`.
+    fn link(&mut self, wanted: LinkMessage) -> io::Result<LinkMessage> {
+        match self.request(RouteNetlinkMessage::GetLink(wanted), 0)? {
+            Some(RouteNetlinkMessage::NewLink(link)) => Ok(link),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.request(message, flags | NLM_F_ACK).map(drop)
+    }
+
+    /// Sends a request and takes its answer: a message, or an acknowledgement, which has none.
+    fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Option<RouteNetlinkMessage>> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut packet = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        packet.finalize();
+        let mut bytes = vec![0; packet.buffer_len()];
+        packet.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        match answer.payload {
+            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+            NetlinkPayload::InnerMessage(message) => Ok(Some(message)),
+            _ => Ok(None),
+        }
     }
 }
-impl Netlink {
-    pub fn open() -> io::Result<Self> {
-        Ok(Self)
-    }
-    pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
-        ip(&format!("-o link show {name}"))?.split(':').next().unwrap().trim().parse().map_err(io::Error::other)
-    }
-    fn name(&self, index: u32) -> io::Result<String> {
-        let t = ip("-o link")?;
-        t.lines()
-            .find(|l| l.starts_with(&format!("{index}:")))
-            .map(|l| l.split(':').nth(1).unwrap().trim().split('@').next().unwrap().to_owned())
-            .ok_or(io::ErrorKind::NotFound.into())
-    }
-    pub fn hardware_address(&mut self, index: u32) -> io::Result<[u8; 6]> {
-        let n = self.name(index)?;
-        let t = ip(&format!("-o link show {n}"))?;
-        let m = t.split("link/ether ").nth(1).unwrap().split(' ').next().unwrap();
-        let mut a = [0; 6];
-        for (x, y) in a.iter_mut().zip(m.split(':')) {
-            *x = u8::from_str_radix(y, 16).unwrap();
-        }
-        Ok(a)
-    }
-    pub fn set_up(&mut self, index: u32) -> io::Result<()> {
-        let n = self.name(index)?;
-        ip(&format!("link set {n} up")).map(drop)
-    }
-    pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
-        let n = self.name(index)?;
-        ip(&format!("link set {n} mtu {mtu}")).map(drop)
-    }
-    pub fn set_no_arp(&mut self, index: u32) -> io::Result<()> {
-        let n = self.name(index)?;
-        ip(&format!("link set {n} arp off")).map(drop)
-    }
-    pub fn add_address(&mut self, index: u32, a: IpAddr, p: u8) -> io::Result<()> {
-        let n = self.name(index)?;
-        let nodad = if a.is_ipv6() { "nodad" } else { "" };
-        ip(&format!("addr add {a}/{p} dev {n} {nodad}")).map(drop)
-    }
-    pub fn add_default_route(&mut self, index: u32, a: IpAddr) -> io::Result<()> {
-        let n = self.name(index)?;
-        let f = if a.is_ipv6() { "-6" } else { "-4" };
-        ip(&format!("{f} route add default dev {n}")).map(drop)
-    }
-    pub fn add_veth(&mut self, a: &str, b: &str) -> io::Result<()> {
-        ip(&format!("link add {a} type veth peer name {b}")).map(drop)
-    }
-    pub fn move_to(&mut self, index: u32, ns: BorrowedFd<'_>) -> io::Result<()> {
-        let n = self.name(index)?;
-        ip(&format!("link set {n} netns /proc/{}/fd/{}", std::process::id(), ns.as_raw_fd())).map(drop)
-    }
+
+fn of_index(index: u32) -> LinkMessage {
+    let mut link = LinkMessage::default();
+    link.header.index = index;
+    link
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }

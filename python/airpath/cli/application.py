@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import link, presets, report, run, study
+from airpath.cli import ctl, link, presets, report, run, study
 from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -37,6 +37,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("link")(link.link)
+app.command("ctl")(ctl.ctl)
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)

@@ -32,7 +32,7 @@ def link(
         str | None,
         typer.Option(
             metavar="CMD",
-            help="Run this server at the other end, under the name `server`; else the outside is there, which needs root.",
+            help="Run this server at the other end, under the name `server`; else the outside is there (needs root).",
         ),
     ] = None,
     out: Annotated[

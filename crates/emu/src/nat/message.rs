@@ -1,0 +1,155 @@
+//! Messages to nftables (<linux/netfilter/nf_tables.h>): attributes, expressions, and batches that hold as a whole or not at
+//! all.
+
+use std::io;
+
+const SUBSYSTEM: u16 = 10;
+const FAMILY_INET: u8 = 1;
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+const REQUEST: u16 = 0x1;
+const ACKNOWLEDGE: u16 = 0x4;
+const CREATE: u16 = 0x400;
+const APPEND: u16 = 0x800;
+const NESTED: u16 = 0x8000;
+const HEADER: usize = 16;
+const ERROR: u16 = 2;
+
+/// Changes that are made together.
+#[derive(Debug)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    messages: u32,
+}
+
+impl Batch {
+    /// Without changes.
+    pub fn new() -> Self {
+        let mut batch = Self { bytes: Vec::new(), messages: 0 };
+        batch.push(BATCH_BEGIN, REQUEST, 0, SUBSYSTEM, &[]);
+        batch
+    }
+
+    /// Adds a message of the kind `kind` about the family of IPv4 and IPv6 together.
+    pub fn add(&mut self, kind: u16, attributes: Attributes) {
+        self.messages += 1;
+        let flags = REQUEST | ACKNOWLEDGE | CREATE | APPEND;
+        self.push(SUBSYSTEM << 8 | kind, flags, FAMILY_INET, 0, &attributes.0);
+    }
+
+    /// The bytes to send, and how many answers come.
+    pub fn finish(mut self) -> (Vec<u8>, u32) {
+        self.push(BATCH_END, REQUEST, 0, SUBSYSTEM, &[]);
+        (self.bytes, self.messages)
+    }
+
+    fn push(&mut self, kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) {
+        let length = (HEADER + 4 + attributes.len()) as u32;
+        self.bytes.extend(length.to_ne_bytes());
+        self.bytes.extend(kind.to_ne_bytes());
+        self.bytes.extend(flags.to_ne_bytes());
+        self.bytes.extend(self.messages.to_ne_bytes());
+        self.bytes.extend(0u32.to_ne_bytes());
+        self.bytes.extend([family, 0]);
+        self.bytes.extend(resource.to_be_bytes());
+        self.bytes.extend(attributes);
+    }
+}
+
+/// What the kernel answered.
+///
+/// # Errors
+/// The kernel's.
+pub fn check(answer: &[u8]) -> io::Result<()> {
+    let invalid = || io::Error::new(io::ErrorKind::InvalidData, "an answer of the kernel is too short");
+    let number = |at: usize, length: usize| answer.get(at..at + length).ok_or_else(invalid);
+    let kind = number(4, 2)?;
+    let code = number(HEADER, 4)?;
+    let code = i32::from_ne_bytes([code[0], code[1], code[2], code[3]]);
+    if u16::from_ne_bytes([kind[0], kind[1]]) == ERROR && code != 0 {
+        return Err(io::Error::from_raw_os_error(-code));
+    }
+    Ok(())
+}
+
+/// Attributes one after the other, each with its length and type.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes(Vec<u8>);
+
+impl Attributes {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a text.
+    pub fn text(self, kind: u16, text: &str) -> Self {
+        self.bytes(kind, &[text.as_bytes(), &[0]].concat())
+    }
+
+    /// Adds a number.
+    pub fn number(self, kind: u16, number: u32) -> Self {
+        self.bytes(kind, &number.to_be_bytes())
+    }
+
+    /// Adds attributes as one.
+    pub fn nested(self, kind: u16, attributes: Self) -> Self {
+        self.bytes(kind | NESTED, &attributes.0)
+    }
+
+    /// Adds bytes.
+    pub fn bytes(mut self, kind: u16, bytes: &[u8]) -> Self {
+        self.0.extend((4 + bytes.len() as u16).to_ne_bytes());
+        self.0.extend(kind.to_ne_bytes());
+        self.0.extend(bytes);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
+    }
+}
+
+/// What a rule looks at and does, in order.
+#[derive(Debug, Default)]
+pub struct Expressions(Attributes);
+
+/// The register through which expressions hand values on.
+const REGISTER: u32 = 1;
+
+impl Expressions {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Goes on with packets of this network protocol only.
+    pub fn protocol_is(self, protocol: u8) -> Self {
+        const KEY_PROTOCOL: u32 = 15;
+        self.add("meta", Attributes::new().number(1, REGISTER).number(2, KEY_PROTOCOL)).equals(&[protocol])
+    }
+
+    /// Goes on with packets that have these bytes at this offset in their network header.
+    pub fn header_has(self, offset: u32, bytes: &[u8]) -> Self {
+        const NETWORK_HEADER: u32 = 1;
+        let place = Attributes::new().number(1, REGISTER).number(2, NETWORK_HEADER);
+        self.add("payload", place.number(3, offset).number(4, bytes.len() as u32)).equals(bytes)
+    }
+
+    /// Gives packets the address of the interface through which they leave.
+    pub fn masquerade(self) -> Self {
+        self.add("masq", Attributes::new())
+    }
+
+    /// As attributes of a rule.
+    pub fn attributes(self) -> Attributes {
+        self.0
+    }
+
+    fn equals(self, bytes: &[u8]) -> Self {
+        const EQUAL: u32 = 0;
+        let value = Attributes::new().bytes(1, bytes);
+        self.add("cmp", Attributes::new().number(1, REGISTER).number(2, EQUAL).nested(3, value))
+    }
+
+    fn add(self, name: &str, data: Attributes) -> Self {
+        Self(self.0.nested(1, Attributes::new().text(1, name).nested(2, data)))
+    }
+}

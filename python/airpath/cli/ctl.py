@@ -1,0 +1,75 @@
+"""`airpath ctl`: ask a running link how it is, and change its conditions."""
+
+import json
+from typing import Annotated, Any, Literal
+
+import typer
+
+from airpath.cli.words import ExitCode, Problem
+
+
+def ctl(
+    change: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[K=V]...", help="The change, as in a scenario; none asks for the state."),
+    ] = None,
+    link: Annotated[
+        str | None,
+        typer.Option(metavar="PROCESS|DIR", help="Which link: its process number or result folder."),
+    ] = None,
+    to: Annotated[str, typer.Option(metavar="COMPONENT", help="What is to change: bearer or fixed.")] = "bearer",
+    format: Annotated[Literal["text", "json"], typer.Option(help="How to print the state.")] = "text",
+) -> None:
+    """Ask a running link how it is, or change its conditions.
+
+    \b
+    Examples:
+      airpath ctl                                    # rate, queues, losses of the link that runs
+      airpath ctl outage="3 s"
+      airpath ctl handover="350 ms"
+      airpath ctl rate="128 kbit/s" direction=up
+      airpath ctl loss=0.02 --to fixed
+      airpath ctl --link runs/one bler=0.3
+
+    \b
+    Exit codes:
+      0    done
+      1    no such link runs
+      2    the link cannot do that; nothing was changed
+    """
+    from airpath.cli.pairs import parse_pairs
+    from airpath.control import NoLinkError, ask, find
+
+    values = {key: _value(text) for key, text in parse_pairs("", change or [], example='outage="3 s"').items()}
+    request: dict[str, Any] = {"change": values, "to": to} if values else {"status": {}}
+    try:
+        answer = ask(find(link), request)
+    except NoLinkError as error:
+        next_step = "start one with `airpath link`, or name one with --link"
+        raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None
+    except ValueError as error:
+        raise Problem(str(error), next_step="`airpath ctl --help` shows examples") from None
+    if format == "json":
+        typer.echo(json.dumps(answer))
+    elif values:
+        typer.echo(f"done at {answer['time_s']:.3f} s")
+    else:
+        _print_state(answer)
+
+
+def _value(text: str) -> Any:
+    """Return a number or a truth value as such, and all else as the text that it is."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _print_state(state: dict[str, Any]) -> None:
+    typer.echo(f"running for {state['time_s']:.1f} s, 99 % of packets at most {1e3 * state['late_p99_s']:.2f} ms late")
+    for link in state["links"]:
+        lost = ", ".join(f"{count['packets']} {cause}" for cause, count in link["dropped"].items()) or "none lost"
+        typer.echo(
+            f"{link['component']:>10} {link['direction']:<4}  {link['delivered_packets']:>8} packets delivered, "
+            f"{link['queued_packets']} waiting, {lost}"
+        )
