@@ -18,9 +18,11 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
 
 use airpath_core::Direction;
+use airpath_link::command::BearerCommand;
 use airpath_result::summary::LinkRow;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::LinkError;
@@ -89,10 +91,25 @@ fn answer(mut stream: &UnixStream, pump: &mut Pump<'_>) -> io::Result<()> {
 fn obey(line: &str, pump: &mut Pump<'_>) -> Result<Value, String> {
     let request: Value = serde_json::from_str(line).map_err(|error| format!("this is no JSON: {error}"))?;
     let Value::Object(request) = request else { return Err("a request is an object".to_owned()) };
-    if request.contains_key("status") {
-        return Ok(status(pump));
+    match (request.get("status"), request.get("change")) {
+        (Some(_), None) => Ok(status(pump)),
+        (None, Some(wish)) => change(pump, wish, request.get("to")),
+        _ => Err("a request is either `status` or `change`".to_owned()),
     }
-    Err("there is no such request; known are `status` and `change`".to_owned())
+}
+
+/// Changes the conditions of a hop: that of the radio, unless the request says otherwise.
+fn change(pump: &mut Pump<'_>, wish: &Value, to: Option<&Value>) -> Result<Value, String> {
+    let command = BearerCommand::deserialize(wish).map_err(|error| error.to_string())?;
+    let last = pump.way.hops().len() - 1;
+    let hop = match to.map_or(Some("bearer"), Value::as_str) {
+        Some("bearer") => last,
+        Some("fixed") => 0,
+        _ => return Err("`to` is `bearer` or `fixed`".to_owned()),
+    };
+    let now = pump.clock.now();
+    pump.way.command(now, hop, &command).map_err(|error| error.to_string())?;
+    Ok(json!({ "time_s": now.as_secs_f64() }))
 }
 
 fn status(pump: &Pump<'_>) -> Value {

@@ -20,6 +20,7 @@ use crate::household::{Exit, Household, News, Program, Programs};
 use crate::laboratory::{Device, FarEnd, Laboratory, Plan, surroundings};
 use crate::lateness::LatenessRow;
 use crate::namespace::NetworkNamespace;
+use crate::observe::Observer;
 use crate::pump::Pump;
 use crate::record::Recorder;
 use crate::session::{Session, Waiting};
@@ -108,7 +109,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let hops = hops(scenario, seed)?;
     let mut components: Vec<String> = hops.iter().map(|(name, _)| name.clone()).collect();
     components.push("server".to_owned());
-    components.push(scenario.mobiles()[0].name.clone());
+    let mobile = scenario.mobiles()[0].name.clone();
+    components.push(mobile.clone());
     let folder = options.out.as_deref().map(|out| Folder::create(out, &scenario.to_toml())).transpose()?;
     if let Some(folder) = &folder {
         let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
@@ -146,13 +148,17 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         }
         _ => None,
     };
-    let watch = Watch { captures, recorder: options.record.as_ref().map(|_| Recorder::default()) };
+    let watch = Watch {
+        observer: folder.as_ref().map(|_| Observer::new()),
+        captures,
+        recorder: options.record.as_ref().map(|_| Recorder::default()),
+    };
     let way = Way::new(hops, log.as_mut().map(|log| log as &mut dyn Sink));
     let pump = Pump::new(way, clock, watch, &laboratory.server_port, &laboratory.mobile_port);
     let mut session = Session::new(pump, household, control, options.waiting, options.status)?;
     let ended = session.run();
     let Session { pump, goes_first, .. } = session;
-    let Pump { way, lateness, refused, .. } = &pump;
+    let Pump { way, lateness, refused, watch, .. } = &pump;
     let lateness = lateness.row(options.budget);
     let mut rows = Rows {
         repetition: Repetition {
@@ -162,7 +168,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
             packets: pump.packets(),
             events: 0,
         },
-        flows: Vec::new(),
+        flows: watch.observer.as_ref().map(|observer| observer.rows(0, &mobile)).unwrap_or_default(),
         links: Vec::new(),
         radio: Vec::new(),
     };

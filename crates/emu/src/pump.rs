@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use airpath_core::{Direction, Ecn, FlowId, Instant, Packet, Slot, UserId};
+use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, Slot, UserId};
 use airpath_link::Departure;
 
 use crate::clock::Clock;
 use crate::lateness::Lateness;
 use crate::offload::{Frame, MAX_HEADER, Refused, VirtioHeader};
 use crate::port::{MAX_READ, Port, Sent};
-use crate::store::Store;
+use crate::store::{Part, Store};
 use crate::watch::Watch;
 use crate::way::Way;
 
@@ -114,7 +114,7 @@ impl<'a> Pump<'a> {
                 }
             };
             let (way, watch, packets) = (&mut self.way, &mut self.watch, &mut self.packets);
-            self.store.put(frame, bytes, |segment, slot| {
+            self.store.put(direction, frame, bytes, |segment, slot| {
                 let mut packet = Packet {
                     id: *packets,
                     size: frame.segment_bytes(segment),
@@ -143,7 +143,7 @@ impl<'a> Pump<'a> {
             any = true;
             now = self.clock.now();
             self.lateness.record(now.since(due));
-            let (whole, segment) = self.store.place(packet.slot);
+            let Part { whole, segment, .. } = self.store.part(packet.slot);
             let leaving = &mut self.leaving;
             let joins = leaving.head.is_some_and(|head| {
                 (head.direction, head.whole, head.ecn) == (direction, whole, packet.ecn)
@@ -155,7 +155,8 @@ impl<'a> Pump<'a> {
             }
             self.leaving.slots.push(packet.slot);
             let whole = self.store.whole(whole);
-            self.watch.leaves(due, now, direction, &packet, &whole.frame, &whole.bytes, segment);
+            let news = self.watch.leaves(due, now, direction, &packet, &whole.frame, &whole.bytes, segment);
+            news.into_iter().for_each(|news| self.way.report(due, news));
         }
         self.send_leaving()?;
         self.forget_lost();
@@ -184,8 +185,9 @@ impl<'a> Pump<'a> {
     }
 
     fn forget_lost(&mut self) {
-        while let Some(lost) = self.way.pop_lost() {
-            self.store.release(lost.packet.slot);
+        while let Some(Dropped { packet, .. }) = self.way.pop_lost() {
+            self.watch.is_lost(self.store.part(packet.slot).direction, &packet);
+            self.store.release(packet.slot);
         }
     }
 

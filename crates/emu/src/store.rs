@@ -3,17 +3,19 @@
 //! What is read at once may be a TCP segment of up to 64 KiB, which the bearer sees as packets of the size that the link
 //! allows. Their bytes stay together; each packet knows which part is its own.
 
-use airpath_core::Slot;
+use airpath_core::{Direction, Slot};
 
 use crate::offload::Frame;
 
 /// A packet of those that were read at once.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    /// Where the bytes are.
-    whole: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The number of what was read.
+    pub whole: u32,
     /// Which of its segments this is.
-    segment: u32,
+    pub segment: u32,
+    /// Which way it goes.
+    pub direction: Direction,
 }
 
 /// What was read at once.
@@ -41,7 +43,7 @@ const SMALL: usize = 2048;
 
 impl Store {
     /// Keeps what was read, and calls `part` with a place for each of its segments, in order.
-    pub fn put(&mut self, frame: Frame, bytes: &[u8], mut part: impl FnMut(u32, Slot)) {
+    pub fn put(&mut self, direction: Direction, frame: Frame, bytes: &[u8], mut part: impl FnMut(u32, Slot)) {
         let segments = frame.segments();
         let whole = match self.free_wholes.pop() {
             Some(whole) => {
@@ -57,7 +59,7 @@ impl Store {
             }
         };
         for segment in 0..segments {
-            let kept = Part { whole, segment };
+            let kept = Part { whole, segment, direction };
             let slot = match self.free_parts.pop() {
                 Some(slot) => {
                     self.parts[slot.0 as usize] = kept;
@@ -72,11 +74,10 @@ impl Store {
         }
     }
 
-    /// Where the packet at `slot` lies: the number of what was read with it, and which of its segments it is.
+    /// The packet at `slot`.
     #[inline]
-    pub fn place(&self, slot: Slot) -> (u32, u32) {
-        let Part { whole, segment } = self.parts[slot.0 as usize];
-        (whole, segment)
+    pub fn part(&self, slot: Slot) -> Part {
+        self.parts[slot.0 as usize]
     }
 
     /// What was read at once.

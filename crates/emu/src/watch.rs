@@ -4,15 +4,18 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-use airpath_core::{Direction, Instant, Packet, SegmentInfo, Span};
+use airpath_core::{AppEvent, Direction, Instant, Packet, SegmentInfo, Span};
 use airpath_wire::pcapng::{CapturedPacket, Interface, InterfaceId, Writer};
 
+use crate::observe::Observer;
 use crate::offload::{Frame, MAX_HEADER, complete_checksum};
 use crate::record::Recorder;
 
 /// Who looks; nobody does if nothing was asked for.
 #[derive(Debug, Default)]
 pub struct Watch {
+    /// The flows, as they can be told from packets.
+    pub observer: Option<Observer>,
     /// Captures at both ends.
     pub captures: Option<Captures>,
     /// What was delivered.
@@ -35,10 +38,13 @@ impl Watch {
         if let Some(captures) = &mut self.captures {
             captures.add(End::where_enters(direction), now, packet, frame, bytes, segment);
         }
-        None
+        let observer = self.observer.as_mut()?;
+        let sighting = observer.enters(now, direction, frame, bytes, segment);
+        packet.flow = sighting.flow;
+        sighting.segment
     }
 
-    /// A packet leaves the link: it was due at `due`, and is handed over now.
+    /// A packet leaves the link: it was due at `due`, and is handed over now. Says what an application got by it.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "they are what is known of a packet")]
     pub fn leaves(
@@ -50,12 +56,22 @@ impl Watch {
         frame: &Frame,
         bytes: &[u8],
         segment: u32,
-    ) {
+    ) -> Option<AppEvent> {
         if let Some(recorder) = &mut self.recorder {
             recorder.delivered(due, direction, packet.size);
         }
         if let Some(captures) = &mut self.captures {
             captures.add(End::where_leaves(direction), now, packet, frame, bytes, segment);
+        }
+        let observer = self.observer.as_mut()?;
+        observer.leaves(due, direction, packet.flow, frame, bytes, segment)
+    }
+
+    /// A packet was lost on the link.
+    #[inline]
+    pub fn is_lost(&mut self, direction: Direction, packet: &Packet) {
+        if let Some(observer) = &mut self.observer {
+            observer.is_lost(direction, packet.flow, packet.size);
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{ComponentId, Cx, Direction, Dropped, Instant, Packet, PacketStep, SegmentInfo, Sink};
+use airpath_core::{AppEvent, ComponentId, Cx, Direction, Dropped, Instant, Packet, PacketStep, SegmentInfo, Sink};
+use airpath_link::command::{BearerCommand, CommandError};
 use airpath_link::{Bearer, Departure};
 
 /// A bearer and its name in the log.
@@ -49,6 +50,22 @@ impl<'a> Way<'a> {
     pub fn pop(&mut self, now: Instant) -> Option<(Direction, Departure)> {
         self.advance(now);
         self.arrived.pop_front()
+    }
+
+    /// An application got on, as far as can be told from packets.
+    pub fn report(&mut self, time: Instant, event: AppEvent) {
+        let (_, mut cx) = self.hop_and_cx(0);
+        cx.app(time, || event);
+    }
+
+    /// Changes the conditions of a hop.
+    ///
+    /// # Errors
+    /// Where it cannot do that; then nothing has changed.
+    pub fn command(&mut self, now: Instant, hop: usize, command: &BearerCommand) -> Result<(), CommandError> {
+        self.advance(now);
+        let (bearer, mut cx) = self.hop_and_cx(hop);
+        bearer.command(now, command, &mut cx)
     }
 
     /// The next packet that was lost.
