@@ -21,8 +21,9 @@ ALLOWED: dict[str, set[str]] = {
     "scenario": {"core", "link", "radio", "tcp", "app"},
     "sim": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
     "emu": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
+    "measure": {"core", "wire", "app", "result"},
     "benches": {"core", "eventlog", "scenario", "sim"},
-    "python": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result", "sim", "emu"},
+    "python": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result", "sim", "emu", "measure"},
 }
 
 
@@ -58,6 +59,7 @@ def test_dependencies_point_one_way(dependencies: dict[str, set[str]]) -> None:
 def test_the_two_clocks_never_see_each_other() -> None:
     assert "emu" not in ALLOWED["sim"]
     assert "sim" not in ALLOWED["emu"]
+    assert not {"sim", "emu"} & ALLOWED["measure"], "a measurement is made of neither"
 
 
 def test_what_is_allowed_has_an_order() -> None:

@@ -17,10 +17,11 @@ from airpath.result import NotLoggedError, Result, UnreadableResultError, load
 from airpath.run import resolve, run
 
 if TYPE_CHECKING:
-    from airpath._native import LinkError, ResultError, ScenarioError, __version__
+    from airpath._native import LinkError, MeasureError, ResultError, ScenarioError, __version__
 
 __all__ = [
     "LinkError",
+    "MeasureError",
     "NotLoggedError",
     "Parameter",
     "Preset",
@@ -36,7 +37,7 @@ __all__ = [
     "run",
 ]
 
-_FROM_NATIVE = frozenset({"LinkError", "ResultError", "ScenarioError", "__version__"})
+_FROM_NATIVE = frozenset({"LinkError", "MeasureError", "ResultError", "ScenarioError", "__version__"})
 _LATE_MODULES = frozenset({"plot", "report", "study"})
 
 

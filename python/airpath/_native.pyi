@@ -26,6 +26,9 @@ class ScenarioError(Exception):
 class LinkError(Exception):
     """A link that could not be made or kept. `str()` says what is wrong and what to do next."""
 
+class MeasureError(Exception):
+    """A measurement that could not be made. The message says with whom, why, and what to do next."""
+
 class ResultError(OSError):
     """A result that could not be written: the disk is full, the folder not writable. The message says what was kept."""
 
@@ -111,6 +114,33 @@ def link(
         ScenarioError: The scenario cannot be used; nothing was run.
         ResultError: The result could not be written in full.
         LinkError: The link could not be made or kept.
+    """
+
+def measure(request: str, out: str | None, progress: Callable[[int, int], None] | None) -> str:
+    """Measure over real sockets and return the text of `summary.json`.
+
+    Args:
+        request: What to measure against whom, as JSON: `airpath_measure::Request`.
+        out: The result folder, or `None` to write nothing.
+        progress: Called with how much of how much is done.
+
+    Raises:
+        ValueError: The request makes no sense.
+        MeasureError: There is no responder, or it refuses.
+        ResultError: The result could not be written.
+
+    Ctrl-C ends it early: the summary then has `complete: false` and `stopped: "interrupted"`.
+    """
+
+def serve(listen: str | None, started: Callable[[list[str]], None]) -> None:
+    """Answer measurements until a signal ends it.
+
+    Args:
+        listen: An address with or without a port; by default the loopback addresses.
+        started: Called with the addresses on which it listens.
+
+    Raises:
+        MeasureError: The address cannot be listened on.
     """
 
 def resolve(text: str, name: str, sets: list[tuple[str, str]]) -> str:

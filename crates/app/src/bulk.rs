@@ -1,7 +1,7 @@
 //! A bulk transfer over one connection: one end is the [`Source`] of the bytes, the other their
 //! [`Drain`]. In a download the drain may ask first.
 
-use airpath_core::{Bytes, Direction};
+use airpath_core::{AppStep, Bytes, Direction, Instant, Span};
 use airpath_tcp::{Connection, State};
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,68 @@ pub enum Progress {
     Requested,
     /// The drain has this many bytes in all; it had fewer before.
     Delivered(u64),
+}
+
+/// Milestones of a transfer. Whatever runs the transfer, these are the moments from which its figures are made: what the
+/// applications at the two ends saw, not the packets between them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The end that opened the connection saw it open.
+    pub connected: Option<Instant>,
+    /// The server had the whole request.
+    pub requested: Option<Instant>,
+    /// The first byte reached the receiving application.
+    pub first_byte: Option<Instant>,
+    /// The last byte did.
+    pub finished: Option<Instant>,
+    /// The sender knew that it did.
+    pub acknowledged: Option<Instant>,
+    /// A connection was lost.
+    pub aborted: Option<Instant>,
+    /// Bytes that reached the receiving application.
+    pub delivered: u64,
+}
+
+impl Marks {
+    /// Keeps what `progress` of either end means at `now` for a transfer of `bytes`, and returns the steps to report.
+    #[inline]
+    pub fn note(&mut self, now: Instant, progress: Progress, bytes: Bytes) -> [Option<AppStep>; 2] {
+        match progress {
+            Progress::None => [None; 2],
+            Progress::Connected => {
+                self.connected.get_or_insert(now);
+                [Some(AppStep::Connected), None]
+            }
+            Progress::Requested => {
+                self.requested = Some(now);
+                [Some(AppStep::Requested), None]
+            }
+            Progress::Delivered(delivered) => {
+                self.delivered = delivered;
+                let begins = self.first_byte.is_none();
+                let ends = self.finished.is_none() && delivered >= bytes.get();
+                self.first_byte.get_or_insert(now);
+                if ends {
+                    self.finished = Some(now);
+                }
+                [begins.then_some(AppStep::FirstByte), ends.then_some(AppStep::Finished)]
+            }
+        }
+    }
+
+    /// From `start` until the last byte arrived, or until it was known that it will not; until `now` if it still may.
+    pub fn duration(&self, start: Instant, now: Instant) -> Span {
+        self.finished.or(self.aborted).unwrap_or(now).since(start)
+    }
+
+    /// How the transfer stands: `finished`, `aborted` or `unfinished`.
+    pub const fn outcome(&self) -> &'static str {
+        match (self.finished, self.aborted) {
+            (Some(_), _) => "finished",
+            (None, Some(_)) => "aborted",
+            (None, None) => "unfinished",
+        }
+    }
 }
 
 /// The sending end.
@@ -228,6 +290,20 @@ mod tests {
         near.received = 1000;
         assert_eq!(mobile.step(&mut near), Progress::Delivered(1000));
         assert!(near.closed);
+    }
+
+    #[test]
+    fn marks_are_those_of_the_applications() {
+        let (at, bytes) = (Instant::from_nanos, Bytes::new(1000));
+        let mut marks = Marks::default();
+        assert_eq!(marks.note(at(1), Progress::None, bytes), [None, None]);
+        assert_eq!(marks.note(at(2), Progress::Connected, bytes), [Some(AppStep::Connected), None]);
+        assert_eq!(marks.note(at(3), Progress::Delivered(600), bytes), [Some(AppStep::FirstByte), None]);
+        assert_eq!((marks.outcome(), marks.duration(at(1), at(4))), ("unfinished", Span::from_nanos(3)));
+        assert_eq!(marks.note(at(5), Progress::Delivered(1000), bytes), [None, Some(AppStep::Finished)]);
+        assert_eq!((marks.outcome(), marks.duration(at(1), at(9))), ("finished", Span::from_nanos(4)));
+        let whole = Marks::default().note(at(1), Progress::Delivered(1000), bytes);
+        assert_eq!(whole, [Some(AppStep::FirstByte), Some(AppStep::Finished)], "all may come at once");
     }
 
     #[test]

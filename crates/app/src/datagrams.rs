@@ -20,6 +20,15 @@ pub struct Datagrams {
     pub timeout: Span,
 }
 
+impl Datagrams {
+    /// How many there will be in all.
+    pub fn count(&self) -> u64 {
+        let bits = u64::from(self.size + HEADERS) * 8;
+        let sent = u128::from(self.rate.as_bps()) * u128::from(self.duration.as_nanos());
+        u64::try_from(sent.div_ceil(u128::from(bits) * 1_000_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
 /// IPv4 and UDP headers.
 pub const HEADERS: u32 = 28;
 
@@ -119,6 +128,7 @@ mod tests {
             now = sender.next_wakeup().expect("not over");
             while sender.poll(now).is_some() {}
         }
+        assert_eq!(datagrams.count(), 875);
         assert_eq!(sender.sent(), 875, "7 Mbit/s are 875 packets of 1000 bytes a second");
         assert_eq!(now, Instant::ZERO + Span::from_secs(2));
     }

@@ -2,6 +2,7 @@
 //! that Python people see are in `python/airpath`.
 
 mod link;
+mod measure;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use serde_json::json;
 
 create_exception!(_native, ScenarioError, PyException, "A scenario, preset or setting is wrong.");
 create_exception!(_native, LinkError, PyException, "A link could not be made or kept.");
+create_exception!(_native, MeasureError, PyException, "A measurement could not be made.");
 create_exception!(_native, ResultError, PyOSError, "A result could not be written.");
 
 /// How often Python is asked whether a signal came in while a run is under way.
@@ -28,9 +30,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
     module.add("ResultError", py.get_type::<ResultError>())?;
     module.add("LinkError", py.get_type::<LinkError>())?;
+    module.add("MeasureError", py.get_type::<MeasureError>())?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(link::link, module)?)?;
     module.add_function(wrap_pyfunction!(resolve, module)?)?;
+    module.add_function(wrap_pyfunction!(measure::measure, module)?)?;
+    module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
     module.add_function(wrap_pyfunction!(preset, module)?)
 }
@@ -56,34 +61,51 @@ fn run(
     scenario.seed = seed.unwrap_or(scenario.seed);
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let options = Options { repeat, out, capture, log, threads: threads.unwrap_or_else(cores) };
-    let (stop, over, done) = (AtomicBool::new(false), AtomicU64::new(0), AtomicBool::new(false));
+    let over = AtomicU64::new(0);
+    let summary = interruptible(
+        py,
+        |stop| airpath_sim::run(&scenario, &options, stop, &|count| over.store(count, Ordering::Relaxed)),
+        progress.as_ref(),
+        || (over.load(Ordering::Relaxed), repeat),
+    )?;
+    summary.map(|summary| summary.to_json()).map_err(|error| match error {
+        RunError::Scenario(error) => scenario_error(py, &error),
+        RunError::Folder(_) => ResultError::new_err(error.to_string()),
+    })
+}
+
+/// Does `work` in a thread of its own while Python gets to see its signals: one that raises an error, as Ctrl-C does, sets
+/// the flag on which the work is to stop. `progress` is called with what `state` returns whenever its first part has grown.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send,
+    progress: Option<&Py<PyAny>>,
+    state: impl Fn() -> (u64, u64),
+) -> PyResult<T> {
+    let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let waiting = std::thread::current();
-    let summary = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let summary = airpath_sim::run(&scenario, &options, &stop, &|count| over.store(count, Ordering::Relaxed));
+            let result = work(&stop);
             done.store(true, Ordering::Release);
             waiting.unpark();
-            summary
+            result
         });
         let mut told = 0;
         let mut failure = None;
-        while !done.load(Ordering::Acquire) {
+        while !done.load(Ordering::Acquire) && !worker.is_finished() {
             py.detach(|| std::thread::park_timeout(SIGNAL_CHECK));
-            let count = over.load(Ordering::Relaxed);
-            if let Some(progress) = progress.as_ref().filter(|_| count > told) {
+            let (count, all) = state();
+            if let Some(progress) = progress.filter(|_| count > told) {
                 told = count;
-                failure = failure.or(progress.call1(py, (count, repeat)).err());
+                failure = failure.or(progress.call1(py, (count, all)).err());
             }
             if py.check_signals().is_err() || failure.is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
         }
-        let summary = worker.join().expect("a run does not panic");
-        failure.map_or(Ok(summary), Err)
-    })?;
-    summary.map(|summary| summary.to_json()).map_err(|error| match error {
-        RunError::Scenario(error) => scenario_error(py, &error),
-        RunError::Folder(_) => ResultError::new_err(error.to_string()),
+        let result = worker.join().expect("the work does not panic");
+        failure.map_or(Ok(result), Err)
     })
 }
 

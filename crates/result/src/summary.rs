@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use airpath_app::bulk::{Marks, Transfer};
 use airpath_app::Samples;
-use airpath_core::{Count, Direction, DropCause, RadioTotals, Span, Tally, UserId};
+use airpath_core::{Bytes, Count, Direction, DropCause, Instant, RadioTotals, Span, Tally, UserId};
 use serde::Serialize;
 
 /// Version of the summary's schema, and of the result folder's.
@@ -27,6 +28,9 @@ pub struct Summary {
     pub complete: bool,
     /// Why not.
     pub stopped: Option<String>,
+    /// How it was measured, if it was: hosts, clocks, the kernel's settings. Absent of what was simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measurement: Option<serde_json::Value>,
     /// The components of the run, by number.
     pub components: Vec<Component>,
     /// What only a link under the real clock has: its host, its command, how late packets left.
@@ -68,7 +72,7 @@ pub enum Ended {
 pub struct Repetition {
     /// Its number, from zero.
     pub repetition: u64,
-    /// Virtual time at its end.
+    /// Time at its end since its origin: virtual of a simulation, real of a measurement.
     pub simulated_s: f64,
     /// How it ended.
     pub ended: Ended,
@@ -128,18 +132,19 @@ pub struct TransferRow {
     pub acknowledged_s: Option<f64>,
     /// Bytes that arrived over the time that this took, in bits per second.
     pub throughput_bps: Option<f64>,
+    // What the sender's and the receiver's TCP know. A measurement has of this what the kernel tells in the same meaning.
     /// Segments with payload that the sender sent.
-    pub data_packets: u64,
+    pub data_packets: Option<u64>,
     /// Payload bytes in them.
-    pub data_bytes: u64,
+    pub data_bytes: Option<u64>,
     /// Payload bytes, each counted once.
-    pub unique_bytes: u64,
+    pub unique_bytes: Option<u64>,
     /// Segments of which a part was sent before.
-    pub retransmitted_packets: u64,
+    pub retransmitted_packets: Option<u64>,
     /// Payload bytes that were sent before.
-    pub retransmitted_bytes: u64,
+    pub retransmitted_bytes: Option<u64>,
     /// Segments without payload that the receiver sent.
-    pub ack_packets: u64,
+    pub ack_packets: Option<u64>,
     /// Expiries of the retransmission timer, where the sender tells.
     pub timeouts: Option<u64>,
     /// Recoveries entered because of acknowledgements, where the sender tells.
@@ -153,7 +158,7 @@ pub struct TransferRow {
     /// The greatest.
     pub rtt_max_s: Option<f64>,
     /// How many were measured.
-    pub rtt_samples: u64,
+    pub rtt_samples: Option<u64>,
 }
 
 /// The part of a flow's row that pings and datagrams have.
@@ -279,6 +284,7 @@ impl Summary {
             seed,
             complete: true,
             stopped: None,
+            measurement: None,
             components,
             emulation: None,
             repetitions: Vec::new(),
@@ -358,6 +364,37 @@ impl RadioRow {
             repeated_pdus: totals.repeated,
             errored_pdus: totals.errored,
             bytes: totals.bytes,
+        }
+    }
+}
+
+impl TransferRow {
+    /// What the applications saw of a transfer that started at `start` and stands as it does at `now`. What TCP knows
+    /// is left to the caller.
+    pub fn of(transfer: &Transfer, marks: &Marks, start: Instant, now: Instant, tcp: serde_json::Value) -> Self {
+        let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
+        Self {
+            tcp,
+            bytes: transfer.bytes.get(),
+            delivered_bytes: marks.delivered,
+            connect_s: since_start(marks.connected),
+            first_byte_s: since_start(marks.first_byte),
+            duration_s: since_start(marks.finished),
+            acknowledged_s: since_start(marks.acknowledged),
+            throughput_bps: Bytes::new(marks.delivered).rate_over(marks.duration(start, now)),
+            data_packets: None,
+            data_bytes: None,
+            unique_bytes: None,
+            retransmitted_packets: None,
+            retransmitted_bytes: None,
+            ack_packets: None,
+            timeouts: None,
+            fast_retransmits: None,
+            undone: None,
+            rtt_min_s: None,
+            rtt_mean_s: None,
+            rtt_max_s: None,
+            rtt_samples: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is said of a simulation: the rows of the summary, read off it as it stands.
 
-use airpath_core::{Bytes, Direction, Instant, Span};
+use airpath_core::{Direction, Instant, Span};
 use airpath_result::summary::{Ended, FlowRow, LinkRow, ProbesRow, RadioRow, Repetition, Rows, TransferRow};
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::Negotiated;
@@ -56,11 +56,7 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
                     Direction::Down => "download",
                     Direction::Up => "upload",
                 },
-                match (flow.marks.finished, flow.marks.aborted) {
-                    (Some(_), _) => "finished",
-                    (None, Some(_)) => "aborted",
-                    (None, None) => "unfinished",
-                },
+                flow.marks.outcome(),
             )
         },
         Flow::Ping(flow) => FlowRow { probes: Some(ping(flow)), ..row("ping", over) },
@@ -78,33 +74,24 @@ struct Tcp<'a> {
 }
 
 fn transfer(flow: &TransferFlow, now: Instant) -> TransferRow {
-    let start = flow.identity.start;
-    let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
     let sent = flow.sender().statistics();
-    let until = flow.marks.finished.or(flow.marks.aborted).unwrap_or(now);
     let negotiated = flow.marks.connected.map(|_| flow.sender().negotiated());
+    let tcp = serde_json::to_value(Tcp { settings: &flow.tcp, negotiated }).expect("settings are numbers and text");
     TransferRow {
-        tcp: serde_json::to_value(Tcp { settings: &flow.tcp, negotiated }).expect("settings are numbers and text"),
-        bytes: flow.transfer.bytes.get(),
-        delivered_bytes: flow.marks.delivered,
-        connect_s: since_start(flow.marks.connected),
-        first_byte_s: since_start(flow.marks.first_byte),
-        duration_s: since_start(flow.marks.finished),
-        acknowledged_s: since_start(flow.marks.acknowledged),
-        throughput_bps: Bytes::new(flow.marks.delivered).rate_over(until.since(start)),
-        data_packets: sent.data_segments,
-        data_bytes: sent.data_bytes,
-        unique_bytes: sent.unique_bytes,
-        retransmitted_packets: sent.retransmitted_segments,
-        retransmitted_bytes: sent.retransmitted_bytes,
-        ack_packets: flow.receiver().statistics().pure_acks,
+        data_packets: Some(sent.data_segments),
+        data_bytes: Some(sent.data_bytes),
+        unique_bytes: Some(sent.unique_bytes),
+        retransmitted_packets: Some(sent.retransmitted_segments),
+        retransmitted_bytes: Some(sent.retransmitted_bytes),
+        ack_packets: Some(flow.receiver().statistics().pure_acks),
         timeouts: Some(sent.timeouts),
         fast_retransmits: Some(sent.fast_retransmits),
         undone: Some(sent.undos),
         rtt_min_s: sent.rtt_min.map(Span::as_secs_f64),
         rtt_mean_s: sent.rtt_mean_s(),
         rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
-        rtt_samples: sent.rtt_samples,
+        rtt_samples: Some(sent.rtt_samples),
+        ..TransferRow::of(&flow.transfer, &flow.marks, flow.identity.start, now, tcp)
     }
 }
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import ctl, link, presets, report, run, study
+from airpath.cli import ctl, link, measure, presets, report, run, study
 from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -15,6 +15,7 @@ Examples:
   airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --out runs/lossy
   airpath report runs/lossy -o report.html
   airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
+  airpath measure bulk server.example --bytes "10 MB"
   airpath presets list
   airpath study run hsdpa-sim
 
@@ -38,6 +39,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("link")(link.link)
 app.command("ctl")(ctl.ctl)
+app.add_typer(measure.app, name="measure")
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)

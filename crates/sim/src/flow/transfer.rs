@@ -1,6 +1,6 @@
 //! A bulk transfer: two TCP connections, joined by the world's hops, and an application on each.
 
-use airpath_app::bulk::{Progress, Role, Transfer};
+use airpath_app::bulk::{Marks, Progress, Role, Transfer};
 use airpath_core::{AppStep, Direction, Instant, UserId};
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Segment, State};
@@ -28,25 +28,6 @@ pub struct TransferFlow {
     server_role: Role,
     started: bool,
     over: bool,
-}
-
-/// Milestones of a transfer.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Marks {
-    /// The side that asked saw its connection open.
-    pub connected: Option<Instant>,
-    /// The server had the whole request.
-    pub requested: Option<Instant>,
-    /// The first byte reached the receiving application.
-    pub first_byte: Option<Instant>,
-    /// The last byte did.
-    pub finished: Option<Instant>,
-    /// The sender knew that it did.
-    pub acknowledged: Option<Instant>,
-    /// A connection was lost.
-    pub aborted: Option<Instant>,
-    /// Bytes that reached the receiving application.
-    pub delivered: u64,
 }
 
 impl TransferFlow {
@@ -162,27 +143,9 @@ impl TransferFlow {
 
     #[inline]
     fn mark(&mut self, now: Instant, side: Side, progress: Progress, world: &mut World<'_>) {
-        match progress {
-            Progress::None => {}
-            Progress::Connected => {
-                self.marks.connected.get_or_insert(now);
-                self.identity.report(world, now, side, AppStep::Connected, 0);
-            }
-            Progress::Requested => {
-                self.marks.requested = Some(now);
-                self.identity.report(world, now, side, AppStep::Requested, 0);
-            }
-            Progress::Delivered(bytes) => {
-                self.marks.delivered = bytes;
-                if self.marks.first_byte.is_none() {
-                    self.marks.first_byte = Some(now);
-                    self.identity.report(world, now, side, AppStep::FirstByte, bytes);
-                }
-                if bytes >= self.transfer.bytes.get() && self.marks.finished.is_none() {
-                    self.marks.finished = Some(now);
-                    self.identity.report(world, now, side, AppStep::Finished, bytes);
-                }
-            }
+        let steps = self.marks.note(now, progress, self.transfer.bytes);
+        for step in steps.into_iter().flatten() {
+            self.identity.report(world, now, side, step, self.marks.delivered);
         }
         let delivered = self.marks.delivered;
         if self.marks.acknowledged.is_none()

@@ -1,0 +1,126 @@
+//! Bulk transfers over real sockets, side by side.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use airpath_app::bulk::{Marks, Progress};
+use airpath_core::{AppEvent, AppStep, Direction, Instant};
+use serde_json::Value;
+use socket2::{Domain, Socket};
+
+use crate::clock::now;
+use crate::order::Bulk;
+use crate::protocol::Ticket;
+use crate::record::Record;
+use crate::stream::{Stream, run};
+use crate::tcp_info::TcpInfo;
+use crate::tcp_settings::{in_force, tcp_socket};
+
+/// What this end saw of a transfer.
+pub struct Transferred {
+    /// When it was begun.
+    pub start: Instant,
+    /// When this end had enough of it.
+    pub end: Instant,
+    /// What happened when.
+    pub marks: Marks,
+    /// Why the connection was lost, if it was.
+    pub cause: Option<String>,
+    /// This end of the connection, as its kernel tells.
+    pub tcp: Option<TcpInfo>,
+    /// TCP as it is at this end, but for what the sender of a download knows.
+    pub settings: Value,
+    /// Its steps.
+    pub steps: Vec<(Instant, AppEvent)>,
+}
+
+/// A socket for each flow; those of silent flows are bound, so that their ports can be announced.
+///
+/// # Errors
+/// Where the kernel does not take what is to be set.
+pub fn sockets(bulk: &Bulk, peer: SocketAddr, local: SocketAddr) -> io::Result<(Vec<Socket>, Vec<u16>)> {
+    let (mut sockets, mut ports) = (Vec::new(), Vec::new());
+    for _ in 0..bulk.flows {
+        let socket = tcp_socket(Domain::for_address(peer), &bulk.tcp)?;
+        if bulk.is_silent() {
+            socket.bind(&SocketAddr::new(local.ip(), 0).into())?;
+            let bound = socket.local_addr()?.as_socket().map(|bound| bound.port());
+            ports.push(bound.ok_or(io::ErrorKind::AddrNotAvailable)?);
+        }
+        sockets.push(socket);
+    }
+    Ok((sockets, ports))
+}
+
+/// Runs all flows of `order` to their end. `records` has one for each.
+pub fn transfer(
+    bulk: &Bulk,
+    sockets: Vec<Socket>,
+    peer: SocketAddr,
+    order: u64,
+    records: Vec<Record<'_>>,
+) -> Vec<Transferred> {
+    let (done, all) = (AtomicU64::new(0), u64::from(bulk.flows) * bulk.transfer.bytes.get());
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for (flow, (socket, record)) in sockets.into_iter().zip(records).enumerate() {
+            let ticket = Ticket { order, flow: flow as u32 };
+            let (done, results) = (&done, &results);
+            scope.spawn(move || {
+                let result = one(bulk, socket, peer, ticket, record, &|more, record| {
+                    record.progress(done.fetch_add(more, Ordering::Relaxed) + more, all);
+                });
+                results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((flow, result));
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(flow, _)| *flow);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn one(
+    bulk: &Bulk,
+    socket: Socket,
+    peer: SocketAddr,
+    ticket: Ticket,
+    mut record: Record<'_>,
+    progress: &dyn Fn(u64, &Record<'_>),
+) -> Transferred {
+    let settings = in_force(&socket);
+    let (mut role, _) = bulk.transfer.roles();
+    let mut marks = Marks::default();
+    let start = now();
+    record.note(start, AppStep::Started, 0);
+    let (mut told, mut tcp) = (0, None);
+    let ended = Stream::connect(socket, peer).and_then(|mut stream| {
+        if !bulk.is_silent() {
+            stream.begin_with(&ticket.to_bytes());
+        }
+        let mut steps = Vec::new();
+        let ended = run(&mut stream, &|| record.is_stopped(), &mut |now, stream| {
+            let step = role.step(stream);
+            let noted = marks.note(now, step, bulk.transfer.bytes);
+            steps.extend(noted.into_iter().flatten().map(|step| (now, step, marks.delivered)));
+            let moved = match bulk.transfer.direction {
+                Direction::Down => marks.delivered,
+                Direction::Up => stream.taken(),
+            };
+            progress(moved - told, &record);
+            told = moved;
+            step != Progress::None
+        });
+        tcp = TcpInfo::of(stream.socket());
+        steps.into_iter().for_each(|(time, step, delivered)| record.note(time, step, delivered));
+        ended
+    });
+    let end = now();
+    let cause = ended.err().map(|error| error.to_string());
+    if cause.is_some() && marks.finished.is_none() {
+        marks.aborted = Some(end);
+        record.note(end, AppStep::Aborted, marks.delivered);
+    }
+    Transferred { start, end, marks, cause, tcp, settings, steps: record.into_steps() }
+}

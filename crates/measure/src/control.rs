@@ -1,0 +1,218 @@
+//! The client's side of a control connection: it finds the responder, orders, and asks for the report.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use airpath_core::{Instant, Span};
+use nix::poll::PollFlags;
+use serde::{Deserialize, Serialize};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::clock::{now, wait};
+use crate::error::MeasureError;
+use crate::lines::Lines;
+use crate::protocol::{Answer, GREETING, Order, Question, REPORT_LIMIT, Ready, Report, greeting, version};
+
+/// How long the responder may take to be reached, and for each answer.
+const PATIENCE: Span = Span::from_secs(20);
+
+/// Which addresses of a host may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// Whichever comes first.
+    #[default]
+    Any,
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// The first address of `host` of this family, with `port` unless the text has one: `name`, `name:port`, `192.0.2.1`,
+/// `2001:db8::1`, `[2001:db8::1]:port`.
+///
+/// # Errors
+/// Where there is none.
+pub fn resolve(host: &str, port: u16, family: Family) -> Result<SocketAddr, MeasureError> {
+    let unknown = |source| MeasureError::Unknown { host: host.to_owned(), source };
+    let (name, port) = split(host, port).ok_or_else(|| {
+        unknown(io::Error::new(io::ErrorKind::InvalidInput, "this is not of the form HOST or HOST:PORT"))
+    })?;
+    let wanted = |address: &SocketAddr| match family {
+        Family::Any => true,
+        Family::V4 => address.is_ipv4(),
+        Family::V6 => address.is_ipv6(),
+    };
+    let found = (name, port).to_socket_addrs().map_err(unknown)?.find(wanted);
+    found.ok_or_else(|| unknown(io::Error::new(io::ErrorKind::NotFound, "it has no address of that family")))
+}
+
+/// Host and port of what people write; `None` if the port is none.
+pub(crate) fn split(host: &str, port: u16) -> Option<(&str, u16)> {
+    if let Some(bracketed) = host.strip_prefix('[') {
+        let (name, rest) = bracketed.split_once(']')?;
+        return match rest.strip_prefix(':') {
+            Some(port) => Some((name, port.parse().ok()?)),
+            None => rest.is_empty().then_some((name, port)),
+        };
+    }
+    match host.split_once(':') {
+        // An IPv6 address without brackets has more than one colon, and no port.
+        Some((name, port)) if !port.contains(':') => Some((name, port.parse().ok()?)),
+        _ => Some((host, port)),
+    }
+}
+
+/// A control connection whose order was taken.
+pub struct Control {
+    lines: Lines,
+    peer: SocketAddr,
+    /// What the responder said of itself.
+    pub ready: Ready,
+    /// Number of the order.
+    pub order: u64,
+}
+
+impl Control {
+    /// Connects to `peer` and places `order` there. `Ok(None)` if `stop` was set meanwhile.
+    ///
+    /// # Errors
+    /// Where nothing answers, something else does, another version does, or the responder refuses.
+    pub fn open(peer: SocketAddr, order: &Order, stop: &AtomicBool) -> Result<Option<Self>, MeasureError> {
+        let until = now() + PATIENCE;
+        let stopped = || stop.load(Ordering::Relaxed);
+        let lost = |source| MeasureError::Lost { peer, source };
+        let not_ours = || MeasureError::NotAResponder { peer };
+        let Some(socket) = connect(peer, until, &stopped).map_err(|source| MeasureError::Unreachable { peer, source })?
+        else {
+            return Ok(None);
+        };
+        let mut lines = Lines::new(socket, Vec::new()).map_err(lost)?;
+        lines.write_bytes(greeting().as_bytes()).map_err(lost)?;
+        // Whatever else may listen there closes, says nothing, or says something else.
+        let theirs = match lines.read(REPORT_LIMIT, until, &stopped) {
+            Ok(None) if stopped() => return Ok(None),
+            Ok(Some(line)) => line,
+            Ok(None) | Err(_) => return Err(not_ours()),
+        };
+        let theirs = theirs.strip_prefix(GREETING).and_then(version).ok_or_else(not_ours)?;
+        if theirs != crate::protocol::VERSION {
+            return Err(MeasureError::Version { peer, theirs });
+        }
+        lines.write(&Question::Order(order.clone())).map_err(lost)?;
+        let Some(line) = lines.read(REPORT_LIMIT, until, &stopped).map_err(lost)? else {
+            return match stopped() {
+                true => Ok(None),
+                false => Err(lost(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))),
+            };
+        };
+        match serde_json::from_slice(&line) {
+            Ok(Answer::Ready(ready)) => {
+                let order = u64::from_str_radix(&ready.ticket, 16).map_err(|_| not_ours())?;
+                Ok(Some(Self { lines, peer, ready, order }))
+            }
+            Ok(Answer::Refused(why)) => Err(MeasureError::Refused { peer, why }),
+            Ok(Answer::Report(_)) | Err(_) => Err(not_ours()),
+        }
+    }
+
+    /// Whether the responder sees this host under the address and port that it has itself: nothing translates between.
+    pub fn is_seen_as_it_is(&self) -> bool {
+        let own = self.lines.socket().local_addr().ok().and_then(|own| own.as_socket());
+        let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
+        own.map(canonical) == Some(canonical(self.ready.peer))
+    }
+
+    /// What the responder's end saw. It waits for flows of its own end that are not over yet, but not for long.
+    ///
+    /// # Errors
+    /// Where the responder is gone.
+    pub fn report(&mut self) -> Result<Report, MeasureError> {
+        let lost = |source| MeasureError::Lost { peer: self.peer, source };
+        self.lines.write(&Question::Report).map_err(lost)?;
+        let line = self.lines.read(REPORT_LIMIT, now() + PATIENCE, &|| false).map_err(lost)?;
+        let line = line.ok_or_else(|| lost(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection")))?;
+        match serde_json::from_slice(&line) {
+            Ok(Answer::Report(report)) => Ok(report),
+            _ => Err(MeasureError::NotAResponder { peer: self.peer }),
+        }
+    }
+}
+
+/// Connects to `peer` by `until`; `Ok(None)` if `stop` says so before.
+fn connect(peer: SocketAddr, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<Socket>> {
+    let socket = Socket::new(Domain::for_address(peer), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&peer.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+        _ => {}
+    }
+    loop {
+        if let Some(error) = socket.take_error()? {
+            return Err(error);
+        }
+        if socket.peer_addr().is_ok() {
+            return Ok(Some(socket));
+        }
+        if stop() {
+            return Ok(None);
+        }
+        if now() >= until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        wait(socket.as_fd(), PollFlags::POLLOUT, Some(until));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_as_people_write_them() {
+        let is = |text, host, port| assert_eq!(split(text, 7), Some((host, port)), "{text}");
+        is("server", "server", 7);
+        is("server:80", "server", 80);
+        is("192.0.2.1:80", "192.0.2.1", 80);
+        is("2001:db8::1", "2001:db8::1", 7);
+        is("[2001:db8::1]", "2001:db8::1", 7);
+        is("[2001:db8::1]:80", "2001:db8::1", 80);
+        for wrong in ["server:", "server:port", "[::1", "[::1]80", "[::1]:99999"] {
+            assert_eq!(split(wrong, 7), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn families_are_kept_apart() {
+        assert!(resolve("127.0.0.1", 1, Family::V4).is_ok());
+        assert!(resolve("127.0.0.1", 1, Family::V6).is_err());
+        assert!(resolve("::1", 1, Family::V6).is_ok());
+    }
+
+    #[test]
+    fn who_does_not_speak_the_protocol_is_told_apart() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = listener.local_addr().unwrap();
+        let order = Order { work: crate::order::Work::Ping(Default::default()), ports: Vec::new() };
+        let answering = |answer: &'static [u8]| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    use std::io::Write;
+                    let (mut stream, _) = listener.accept().unwrap();
+                    stream.write_all(answer).unwrap();
+                });
+                Control::open(peer, &order, &AtomicBool::new(false)).map(|_| ()).unwrap_err().to_string()
+            })
+        };
+        assert!(answering(b"SSH-2.0-OpenSSH\r\n").contains("no airpath responder"));
+        assert!(answering(b"airpath-measure 0\n").contains("speaks version 0"));
+        assert!(answering(b"airpath-measure 0\n").contains("update airpath there"));
+        assert!(answering(b"airpath-measure 99\n").contains("update airpath here"));
+        drop(listener);
+        let refused = Control::open(peer, &order, &AtomicBool::new(false)).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("cannot reach a responder") && refused.contains("airpath measure serve"), "{refused}");
+    }
+}

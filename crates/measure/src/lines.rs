@@ -1,0 +1,98 @@
+//! Lines over a TCP connection, which carry the conversation of a measurement and its responder.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+
+use airpath_core::{Instant, Span};
+use nix::poll::PollFlags;
+use serde::Serialize;
+use socket2::Socket;
+
+use crate::clock::{now, wait};
+
+/// How long the other end may take to take a line.
+const SEND_TIMEOUT: Span = Span::from_secs(10);
+
+/// A connection that carries lines.
+pub struct Lines {
+    socket: Socket,
+    pending: Vec<u8>,
+    ended: bool,
+}
+
+impl Lines {
+    /// Over this socket, which it makes non-blocking; `begun` was read from it before.
+    pub fn new(socket: Socket, begun: Vec<u8>) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        Ok(Self { socket, pending: begun, ended: false })
+    }
+
+    /// The socket.
+    pub const fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// The next line without its end; `None` when the other end has closed, or `stop` says so.
+    ///
+    /// # Errors
+    /// Where the connection is lost, the line is longer than `limit` bytes, or has not come by `until`.
+    pub fn read(&mut self, limit: usize, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
+                let rest = self.pending.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.pending, rest);
+                line.pop();
+                return Ok(Some(line));
+            }
+            if self.ended || stop() {
+                return Ok(None);
+            }
+            if self.pending.len() > limit {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than the protocol allows"));
+            }
+            if now() >= until {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
+            }
+            let mut buffer = [0; 4096];
+            match (&self.socket).read(&mut buffer) {
+                Ok(0) => self.ended = true,
+                Ok(length) => self.pending.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.socket.as_fd(), PollFlags::POLLIN, Some(until));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends `value` as a line of JSON.
+    ///
+    /// # Errors
+    /// Where the connection is lost, or the other end does not take it.
+    pub fn write(&self, value: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
+        line.push(b'\n');
+        self.write_bytes(&line)
+    }
+
+    /// Sends `bytes`.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_bytes(&self, mut bytes: &[u8]) -> io::Result<()> {
+        let until = now() + SEND_TIMEOUT;
+        while !bytes.is_empty() {
+            match self.socket.send(bytes) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && now() < until => {
+                    wait(self.socket.as_fd(), PollFlags::POLLOUT, Some(until));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! What is to be measured: the workloads of `airpath_app`, as a measurement orders them from its responder.
+
+use airpath_app::{Datagrams, Ping, Transfer};
+use airpath_core::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::Ticket;
+use crate::probe::HEADER;
+
+/// Most flows of one order.
+pub const MOST_FLOWS: u32 = 64;
+/// Most bytes of one flow.
+pub const MOST_BYTES: Bytes = Bytes::new(1_000_000_000_000);
+/// Most datagrams or echo requests of one order.
+pub const MOST_PROBES: u64 = 5_000_000;
+/// Largest payload of a datagram: what the length field of UDP leaves over IPv4 (RFC 768).
+pub const LARGEST_DATAGRAM: u32 = 65_507;
+/// The longest that one order may take.
+pub const LONGEST: Span = Span::from_secs(3600);
+
+/// A workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Work {
+    /// Echo requests.
+    Ping(Ping),
+    /// Bulk transfers side by side.
+    Bulk(Bulk),
+    /// Datagrams at a constant rate.
+    Datagrams(Datagrams),
+}
+
+/// Bulk transfers side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bulk {
+    /// What each of them moves.
+    pub transfer: Transfer,
+    /// How many there are.
+    pub flows: u32,
+    /// TCP of both ends.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+/// What is set of TCP at both ends; what is not set is as the kernel has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TcpSettings {
+    /// Largest segment that it sends and offers to take, in bytes of payload and options (`TCP_MAXSEG`).
+    pub mss: Option<u32>,
+    /// Send buffer (`SO_SNDBUF`); Linux doubles it for its own book-keeping, and no longer tunes it.
+    pub send_buffer: Option<Bytes>,
+    /// Receive buffer (`SO_RCVBUF`), which bounds the window offered; Linux doubles it and no longer tunes it.
+    pub receive_buffer: Option<Bytes>,
+    /// Congestion control, by the kernel's name (`TCP_CONGESTION`).
+    pub congestion: Option<String>,
+    /// Sends small segments at once, without Nagle's algorithm (`TCP_NODELAY`).
+    pub no_delay: bool,
+}
+
+impl Bulk {
+    /// Whether the client has nothing to send at first, so that it cannot begin with a ticket.
+    pub fn is_silent(&self) -> bool {
+        self.transfer.direction == airpath_core::Direction::Down && self.transfer.request == Bytes::ZERO
+    }
+}
+
+impl Work {
+    /// Whether it can be done, and by a responder that serves strangers.
+    ///
+    /// # Errors
+    /// What is wrong, and what would do.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Ping(ping) => {
+                between("requests", ping.count.into(), 1, MOST_PROBES)?;
+                between("size", ping.size.into(), HEADER as u64, LARGEST_DATAGRAM.into())?;
+                if ping.interval.is_zero() {
+                    return Err("the interval between requests must be above zero".into());
+                }
+                at_most_as_long(ping.interval.saturating_mul(u64::from(ping.count) - 1), ping.timeout)
+            }
+            Self::Bulk(bulk) => {
+                between("flows", bulk.flows.into(), 1, MOST_FLOWS.into())?;
+                between("bytes", bulk.transfer.bytes.get(), 1, MOST_BYTES.get())?;
+                between("request", bulk.transfer.request.get(), 0, MOST_BYTES.get())?;
+                let first = match bulk.transfer.direction {
+                    airpath_core::Direction::Down => ("request", bulk.transfer.request),
+                    airpath_core::Direction::Up => ("bytes", bulk.transfer.bytes),
+                };
+                match bulk.is_silent() {
+                    true => Ok(()),
+                    false => between(first.0, first.1.get(), Ticket::LENGTH as u64, MOST_BYTES.get()),
+                }
+            }
+            Self::Datagrams(datagrams) => {
+                between("size", datagrams.size.into(), HEADER as u64, LARGEST_DATAGRAM.into())?;
+                between("number of datagrams", datagrams.count(), 1, MOST_PROBES)?;
+                at_most_as_long(datagrams.duration, datagrams.timeout)
+            }
+        }
+    }
+
+    /// The workload's name among the commands.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ping(_) => "ping",
+            Self::Bulk(_) => "bulk",
+            Self::Datagrams(_) => "datagrams",
+        }
+    }
+}
+
+fn between(what: &str, value: u64, least: u64, most: u64) -> Result<(), String> {
+    match value {
+        _ if value < least => Err(format!("{what}: {value} is too little; at least {least}")),
+        _ if value > most => Err(format!("{what}: {value} is too much; at most {most}")),
+        _ => Ok(()),
+    }
+}
+
+fn at_most_as_long(sending: Span, waiting: Span) -> Result<(), String> {
+    if sending > LONGEST || waiting > LONGEST {
+        return Err(format!("that would take too long; at most {LONGEST}, and as long again for the last replies"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpath_core::Direction;
+
+    fn bulk(direction: Direction, bytes: u64, request: u64) -> Work {
+        let transfer = Transfer { direction, bytes: Bytes::new(bytes), request: Bytes::new(request) };
+        Work::Bulk(Bulk { transfer, flows: 1, tcp: TcpSettings::default() })
+    }
+
+    #[test]
+    fn what_cannot_begin_with_a_ticket_is_refused() {
+        assert_eq!(bulk(Direction::Down, 1000, 0).check(), Ok(()));
+        assert_eq!(bulk(Direction::Down, 1, 16).check(), Ok(()));
+        assert_eq!(bulk(Direction::Down, 1, 15).check(), Err("request: 15 is too little; at least 16".into()));
+        assert_eq!(bulk(Direction::Up, 15, 0).check(), Err("bytes: 15 is too little; at least 16".into()));
+    }
+
+    #[test]
+    fn orders_are_bounded() {
+        assert!(bulk(Direction::Up, u64::MAX, 0).check().is_err());
+        let ping = Ping { interval: Span::from_secs(3601), count: 2, ..Ping::default() };
+        assert!(Work::Ping(ping).check().is_err());
+        assert!(Work::Ping(Ping { count: 0, ..Ping::default() }).check().is_err());
+        assert!(Work::Ping(Ping { interval: Span::ZERO, ..Ping::default() }).check().is_err());
+        assert_eq!(Work::Ping(Ping::default()).check(), Ok(()));
+    }
+
+    #[test]
+    fn orders_travel_as_json() {
+        for work in [bulk(Direction::Up, 20, 0), Work::Ping(Ping::default())] {
+            let text = serde_json::to_string(&work).unwrap();
+            assert_eq!(serde_json::from_str::<Work>(&text).unwrap(), work);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The result of a measurement: the summary in the schema of a simulated one, and the table of the applications' steps.
+
+use std::net::SocketAddr;
+
+use airpath_app::ping::Pinger;
+use airpath_core::{AppEvent, Classes, ComponentId, Direction, Event, Instant, Sink};
+use airpath_result::summary::{Ended, FlowRow, ProbesRow, Repetition, Rows, TransferRow};
+use airpath_result::{Folder, Summary};
+use serde_json::{Value, json};
+
+use crate::bulk::Transferred;
+use crate::error::MeasureError;
+use crate::offset::Offset;
+use crate::order::Bulk;
+use crate::protocol::{FlowReport, Ready, Report};
+use crate::record::Record;
+use crate::tcp_info::kernel_name;
+use crate::{Request, since};
+
+/// The components of a measurement: its two ends.
+const COMPONENTS: [&str; 2] = ["responder", "client"];
+
+/// A result in the making.
+pub struct Outcome {
+    request: Request,
+    name: String,
+    measurement: Value,
+    flows: Vec<FlowRow>,
+    steps: Vec<(Instant, AppEvent)>,
+    packets: u64,
+    stopped: Option<String>,
+}
+
+impl Outcome {
+    /// Of a measurement against `peer`, without anything yet.
+    pub fn new(request: &Request, peer: SocketAddr) -> Self {
+        Self {
+            name: format!("{} {}", request.work.name(), request.host),
+            request: request.clone(),
+            measurement: json!({ "host": request.host, "address": peer.to_string(), "kernel": kernel_name() }),
+            flows: Vec::new(),
+            steps: Vec::new(),
+            packets: 0,
+            stopped: None,
+        }
+    }
+
+    /// What was ordered, in TOML: `scenario.toml` of the result folder. It is no scenario that could be run again.
+    pub fn scenario(&self) -> String {
+        let log = json!({ "packets": false, "tcp": false, "radio": false, "app": true });
+        let whole = json!({ "name": self.name, "seed": 0, "log": log, "measurement": self.request });
+        toml::to_string(&whole).expect("an order is text and numbers")
+    }
+
+    /// Adds what the responder said of itself, and how its clock differs.
+    pub fn begin(&mut self, ready: &Ready, offset: Offset) {
+        self.measurement["responder"] = json!({ "airpath": ready.airpath, "kernel": ready.kernel });
+        self.measurement["clocks"] = offset.to_json();
+    }
+
+    /// Adds a ping.
+    pub fn ping(&mut self, origin: Instant, pinger: &Pinger, record: Record<'_>) {
+        let (sent, round_trips) = (u64::from(pinger.sent()), pinger.round_trips());
+        let over = pinger.is_over(crate::clock::now());
+        self.packets += sent;
+        let probes = ProbesRow::of(sent, round_trips.count(), round_trips);
+        let outcome = if over { "finished" } else { "unfinished" };
+        self.flows.push(FlowRow { probes: Some(probes), outcome, ..row(0, "ping", "ping".into()) });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds bulk transfers: what this end saw of them, and what the responder `report`s.
+    pub fn bulk(&mut self, origin: Instant, bulk: &Bulk, flows: Vec<Transferred>, report: &Report, offset: Offset) {
+        let several = flows.len() > 1;
+        let kind = match bulk.transfer.direction {
+            Direction::Down => "download",
+            Direction::Up => "upload",
+        };
+        let nothing = FlowReport::default();
+        for (index, mut flow) in flows.into_iter().enumerate() {
+            let theirs = report.flows.iter().find(|each| each.flow as usize == index).unwrap_or(&nothing);
+            complete(&mut flow, bulk.transfer.direction, theirs, offset);
+            let name = if several { format!("{kind}-{index}") } else { kind.to_owned() };
+            let (sender, receiver) = match bulk.transfer.direction {
+                Direction::Down => (theirs.tcp.as_ref(), flow.tcp.as_ref()),
+                Direction::Up => (flow.tcp.as_ref(), theirs.tcp.as_ref()),
+            };
+            let mut transfer =
+                TransferRow::of(&bulk.transfer, &flow.marks, flow.start, flow.end, flow.settings.clone());
+            if let Some(sent) = sender {
+                transfer = sent.fill(transfer);
+            }
+            self.packets += [sender, receiver].into_iter().flatten().map(|end| end.data_packets).sum::<u64>();
+            self.flows.push(FlowRow {
+                start_s: since(origin, flow.start).as_secs_f64(),
+                outcome: flow.marks.outcome(),
+                cause: flow.marks.aborted.and(flow.cause),
+                transfer: Some(transfer),
+                ..row(index, kind, name)
+            });
+            self.add_steps(origin, flow.steps);
+        }
+    }
+
+    /// The measurement ended early because it was told to.
+    pub fn stopped(&mut self) {
+        self.stopped.get_or_insert_with(|| "interrupted".into());
+    }
+
+    /// It ended early because of this.
+    pub fn failed(&mut self, error: &MeasureError) {
+        self.stopped.get_or_insert_with(|| error.to_string());
+    }
+
+    /// Writes the summary that a measurement leaves if it is killed from here on.
+    pub fn save_so_far(&self, folder: Option<&Folder>) -> Result<(), MeasureError> {
+        let Some(folder) = folder else { return Ok(()) };
+        let mut summary = self.summary();
+        summary.unfinished("ended from outside before the measurement was done");
+        Ok(folder.save(&summary)?)
+    }
+
+    /// The result of a measurement that was stopped before it began.
+    pub fn interrupted(mut self, folder: Option<&Folder>) -> Result<Summary, MeasureError> {
+        self.stopped();
+        let now = crate::clock::now();
+        self.finish(now, now, folder)
+    }
+
+    /// The whole result, of a measurement that went on from `origin` to `end`; writes it to `folder`.
+    pub fn finish(mut self, origin: Instant, end: Instant, folder: Option<&Folder>) -> Result<Summary, MeasureError> {
+        let mut summary = self.summary();
+        let repetition = Repetition {
+            repetition: 0,
+            simulated_s: end.since(origin).as_secs_f64(),
+            ended: match self.stopped {
+                Some(_) => Ended::Interrupted,
+                None if self.flows.iter().all(|flow| flow.outcome != "unfinished") => Ended::Finished,
+                None => Ended::Duration,
+            },
+            packets: self.packets,
+            events: self.steps.len() as u64,
+        };
+        let flows = std::mem::take(&mut self.flows);
+        summary.add(Rows { repetition, flows, links: Vec::new(), radio: Vec::new() });
+        if let Some(why) = &self.stopped {
+            summary.unfinished(why);
+        }
+        if let Some(folder) = folder {
+            self.write_steps(folder)?;
+            folder.save(&summary)?;
+        }
+        Ok(summary)
+    }
+
+    fn summary(&self) -> Summary {
+        let mut summary = Summary::new(&self.name, 0, &COMPONENTS.map(str::to_owned));
+        summary.measurement = Some(self.measurement.clone());
+        summary
+    }
+
+    fn add_steps(&mut self, origin: Instant, steps: Vec<(Instant, AppEvent)>) {
+        self.steps.extend(steps.into_iter().map(|(time, event)| (since(origin, time), event)));
+    }
+
+    fn write_steps(&mut self, folder: &Folder) -> Result<(), MeasureError> {
+        self.steps.sort_by_key(|(time, _)| *time);
+        let mut log = folder.event_log(0, &COMPONENTS.map(str::to_owned), Classes::APP)?;
+        for (time, event) in &self.steps {
+            log.record(*time, ComponentId(1), &Event::App(*event));
+        }
+        log.finish().map_err(|source| folder.error("events", source))?;
+        Ok(())
+    }
+}
+
+/// Adds to what this end saw of a transfer what the responder saw.
+fn complete(flow: &mut Transferred, direction: Direction, theirs: &FlowReport, offset: Offset) {
+    use airpath_core::AppStep::{FirstByte, Finished, Requested};
+    let ours = |time: Option<u64>| time.map(|time| offset.to_ours(time));
+    let id = flow.steps.first().map_or_else(Default::default, |(_, event)| event.flow);
+    let mut note = |time: Option<Instant>, step, delivered| {
+        let delivered = airpath_core::Bytes::new(delivered);
+        flow.steps.extend(time.map(|time| (time, AppEvent { flow: id, step, delivered })));
+    };
+    flow.marks.requested = ours(theirs.requested);
+    note(flow.marks.requested, Requested, 0);
+    if direction == Direction::Up {
+        flow.marks.delivered = theirs.delivered;
+        flow.marks.first_byte = ours(theirs.first_byte);
+        flow.marks.finished = ours(theirs.finished);
+        // An upload that arrived in whole is not lost by what comes after.
+        if flow.marks.finished.is_some() {
+            flow.marks.aborted = None;
+        }
+        note(flow.marks.first_byte, FirstByte, 0);
+        note(flow.marks.finished, Finished, theirs.delivered);
+    }
+    if flow.cause.is_none() {
+        flow.cause = theirs.cause.clone();
+    }
+}
+
+fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
+    FlowRow {
+        repetition: 0,
+        flow: flow as u32,
+        name,
+        kind,
+        mobile: COMPONENTS[1].to_owned(),
+        start_s: 0.0,
+        outcome: "unfinished",
+        cause: None,
+        transfer: None,
+        probes: None,
+    }
+}

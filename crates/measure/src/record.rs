@@ -1,0 +1,46 @@
+//! What a flow does while it is measured, kept for the result.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant};
+
+/// Takes the steps of one flow, and knows whether to stop.
+pub struct Record<'a> {
+    flow: FlowId,
+    until: Instant,
+    stop: &'a AtomicBool,
+    progress: &'a (dyn Fn(u64, u64) + Sync),
+    steps: Vec<(Instant, AppEvent)>,
+}
+
+impl<'a> Record<'a> {
+    /// A record without steps, of a flow that is to stop at `until` or when `stop` is set.
+    pub const fn new(
+        flow: FlowId,
+        until: Instant,
+        stop: &'a AtomicBool,
+        progress: &'a (dyn Fn(u64, u64) + Sync),
+    ) -> Self {
+        Self { flow, until, stop, progress, steps: Vec::new() }
+    }
+
+    /// Adds a step; `delivered` are the bytes that had reached the receiving application by then.
+    pub fn note(&mut self, time: Instant, step: AppStep, delivered: u64) {
+        self.steps.push((time, AppEvent { flow: self.flow, step, delivered: Bytes::new(delivered) }));
+    }
+
+    /// Tells whoever waits that this much of all is done.
+    pub fn progress(&self, done: u64, all: u64) {
+        (self.progress)(done, all);
+    }
+
+    /// Whether to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || crate::clock::now() >= self.until
+    }
+
+    /// The steps.
+    pub fn into_steps(self) -> Vec<(Instant, AppEvent)> {
+        self.steps
+    }
+}

@@ -1,0 +1,246 @@
+//! A TCP socket as the workloads see a connection, and the loop that runs one of their ends over it.
+
+use std::io::{self, Read};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+
+use airpath_app::Transport;
+use airpath_core::Instant;
+use nix::poll::PollFlags;
+use socket2::Socket;
+
+use crate::clock::{now, wait};
+
+/// Bytes that are read or written by one call of the kernel at most.
+const CHUNK: usize = 256 * 1024;
+
+/// A connection. Bytes that the workload writes have no meaning and cannot be compressed, but for a preface: some first
+/// ones that are given.
+pub struct Stream {
+    socket: Socket,
+    established: bool,
+    preface: Vec<u8>,
+    written: u64,
+    unsent: u64,
+    closing: bool,
+    shut: bool,
+    received: u64,
+    read: u64,
+    ended: bool,
+    scratch: Box<[u8]>,
+}
+
+impl Stream {
+    /// Begins to connect a non-blocking socket to `peer`.
+    pub fn connect(socket: Socket, peer: SocketAddr) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        match socket.connect(&peer.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+            _ => Ok(Self::new(socket, false)),
+        }
+    }
+
+    /// Takes over an open connection, of which the first `received` bytes have been read.
+    pub fn accepted(socket: Socket, received: u64) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { received, ..Self::new(socket, true) })
+    }
+
+    fn new(socket: Socket, established: bool) -> Self {
+        Self {
+            socket,
+            established,
+            preface: Vec::new(),
+            written: 0,
+            unsent: 0,
+            closing: false,
+            shut: false,
+            received: 0,
+            read: 0,
+            ended: false,
+            scratch: vec![0; CHUNK].into_boxed_slice(),
+        }
+    }
+
+    /// Lets the stream begin with these bytes; they count like all that is written.
+    pub fn begin_with(&mut self, preface: &[u8]) {
+        self.preface = preface.to_vec();
+    }
+
+    /// The socket.
+    pub const fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Whether both ends have closed and all bytes have gone their way.
+    pub const fn is_over(&self) -> bool {
+        self.shut && self.ended
+    }
+
+    /// Whether the other end has closed.
+    pub const fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Bytes that were written and that the kernel has not taken yet.
+    pub const fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Bytes that the kernel has taken to send.
+    pub const fn taken(&self) -> u64 {
+        self.written
+    }
+
+    /// Moves what can be moved between this and the kernel without waiting. Whether anything was.
+    pub fn exchange(&mut self) -> io::Result<bool> {
+        let mut moved = false;
+        if !self.established {
+            if let Some(error) = self.socket.take_error()? {
+                return Err(error);
+            }
+            if self.socket.peer_addr().is_err() {
+                return Ok(false);
+            }
+            self.established = true;
+            moved = true;
+        }
+        moved |= self.send()?;
+        if self.closing && self.unsent == 0 && !self.shut {
+            self.socket.shutdown(Shutdown::Write)?;
+            self.shut = true;
+            moved = true;
+        }
+        Ok(self.receive()? || moved)
+    }
+
+    /// Waits until there may be something to move, and not for long.
+    pub fn wait(&self, until: Option<Instant>) {
+        let mut events = PollFlags::empty();
+        if !self.established || self.unsent > 0 {
+            events |= PollFlags::POLLOUT;
+        }
+        if self.established && !self.ended {
+            events |= PollFlags::POLLIN;
+        }
+        wait(self.socket.as_fd(), events, until);
+    }
+
+    fn send(&mut self) -> io::Result<bool> {
+        let mut moved = false;
+        while self.unsent > 0 {
+            let length = self.unsent.min(CHUNK as u64) as usize;
+            let sent = match self.preface.get(self.written as usize..).filter(|rest| !rest.is_empty()) {
+                // The preface and what follows go in one call, so that they travel in one segment.
+                Some(rest) => {
+                    let mut first = rest[..rest.len().min(length)].to_vec();
+                    first.extend_from_slice(&noise()[..length - first.len()]);
+                    self.socket.send(&first)
+                }
+                None => self.socket.send(&noise()[..length]),
+            };
+            match sent {
+                Ok(sent) => {
+                    self.unsent -= sent as u64;
+                    self.written += sent as u64;
+                    moved = true;
+                }
+                Err(error) if is_for_later(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(moved)
+    }
+
+    fn receive(&mut self) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        match (&self.socket).read(&mut self.scratch) {
+            Ok(0) => self.ended = true,
+            Ok(length) => self.received += length as u64,
+            Err(error) if is_for_later(&error) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+}
+
+impl Transport for Stream {
+    fn is_established(&self) -> bool {
+        self.established
+    }
+    fn write(&mut self, bytes: u64) {
+        self.unsent += bytes;
+    }
+    fn close(&mut self) {
+        self.closing = true;
+    }
+    fn readable(&self) -> u64 {
+        self.received - self.read
+    }
+    fn read(&mut self, bytes: u64) {
+        self.read += bytes;
+    }
+    fn received(&self) -> u64 {
+        self.received
+    }
+}
+
+/// Why [`run`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Both ends closed.
+    Over,
+    /// It was told to stop, or its time was over.
+    Stopped,
+}
+
+/// Runs one end of a workload over `stream`, until both ends have closed, or `stop` says so. `step` lets the workload act;
+/// it is called whenever the connection may have changed, with the time, and says whether it has done anything.
+///
+/// # Errors
+/// Where the connection is lost, or the other end closes it before all was moved.
+pub fn run(
+    stream: &mut Stream,
+    stop: &dyn Fn() -> bool,
+    step: &mut dyn FnMut(Instant, &mut Stream) -> bool,
+) -> io::Result<Ended> {
+    loop {
+        let moved = stream.exchange()?;
+        let acted = step(now(), stream);
+        if stream.is_over() {
+            return Ok(Ended::Over);
+        }
+        if stream.has_ended() && (stream.unsent() > 0 || !(acted || moved || stream.closing)) {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed the connection early"));
+        }
+        if stop() {
+            return Ok(Ended::Stopped);
+        }
+        if !moved && !acted {
+            stream.wait(None);
+        }
+    }
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::NotConnected)
+}
+
+/// Bytes that no link compresses: the outputs of SplitMix64 (Steele, Lea, Flood 2014) from zero on.
+pub fn noise() -> &'static [u8; CHUNK] {
+    static NOISE: OnceLock<Box<[u8; CHUNK]>> = OnceLock::new();
+    NOISE.get_or_init(|| {
+        let mut noise = Box::new([0; CHUNK]);
+        let mut state = 0u64;
+        for word in noise.as_chunks_mut::<8>().0 {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            *word = (mixed ^ (mixed >> 31)).to_be_bytes();
+        }
+        noise
+    })
+}

@@ -1,0 +1,197 @@
+//! What the kernel tells of a connection (`TCP_INFO`, tcp(7), linux/tcp.h).
+
+use std::fs;
+use std::sync::OnceLock;
+
+use airpath_result::summary::TransferRow;
+use nix::sys::socket::getsockopt;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use socket2::Socket;
+
+/// One end of a connection. Names that the summary of a simulation has as well mean the same here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TcpInfo {
+    /// Payload bytes of a full segment.
+    pub segment_size: u32,
+    /// Whether both ends agreed on selective acknowledgements.
+    pub selective_acknowledgement: bool,
+    /// Whether segments carry timestamps.
+    pub timestamps: bool,
+    /// By how many bits the window that this end offers is shifted.
+    pub window_scale: u8,
+    /// By how many bits the window that the peer offers is shifted.
+    pub peer_window_scale: u8,
+    /// Whether both ends understand ECN.
+    pub ecn: bool,
+    /// The congestion control of this end.
+    pub congestion_control: String,
+    /// Segments with payload that it sent, retransmissions included (RFC 4898, tcpEStatsPerfDataSegsOut).
+    pub data_packets: u64,
+    /// Payload bytes in them.
+    pub data_bytes: u64,
+    /// Segments that it sent again.
+    pub retransmitted_packets: u64,
+    /// Payload bytes that it sent again.
+    pub retransmitted_bytes: u64,
+    /// Expiries of the retransmission timer; kernels before 6.7 do not count them.
+    pub timeouts: Option<u64>,
+    /// Least round trip that it measured, in the last five minutes (sysctl `tcp_min_rtt_wlen`).
+    pub rtt_min_s: Option<f64>,
+    /// Its smoothed round trip at the end (RFC 6298), which is no mean over the connection.
+    pub smoothed_round_trip_s: Option<f64>,
+}
+
+/// Bytes of `struct tcp_info` from Linux 5.5 on: all that was there before `tcpi_rcv_wnd`.
+const LINUX_5_5: usize = 232;
+/// From Linux 6.7 on: `tcpi_total_rto_time` included.
+const LINUX_6_7: usize = 248;
+
+mod option {
+    #![allow(missing_docs, reason = "the macro makes the types, and says what they are")]
+    use super::{LINUX_5_5, LINUX_6_7};
+    use nix::getsockopt_impl;
+    type Short = [u8; LINUX_5_5];
+    type Long = [u8; LINUX_6_7];
+    nix::sockopt_impl!(
+        ShortInfo,
+        GetOnly,
+        libc::IPPROTO_TCP,
+        libc::TCP_INFO,
+        Short,
+        nix::sys::socket::sockopt::GetStruct<Short>
+    );
+    nix::sockopt_impl!(
+        LongInfo,
+        GetOnly,
+        libc::IPPROTO_TCP,
+        libc::TCP_INFO,
+        Long,
+        nix::sys::socket::sockopt::GetStruct<Long>
+    );
+}
+
+impl TcpInfo {
+    /// What the kernel tells now; `None` before Linux 5.5 and where it tells nothing.
+    pub fn of(socket: &Socket) -> Option<Self> {
+        let mut info = if kernel() >= (6, 7) {
+            Self::parse(&getsockopt(socket, option::LongInfo).ok()?)?
+        } else if kernel() >= (5, 5) {
+            Self::parse(&getsockopt(socket, option::ShortInfo).ok()?)?
+        } else {
+            return None;
+        };
+        info.congestion_control = congestion_control(socket).unwrap_or_default();
+        Some(info)
+    }
+
+    /// Payload bytes sent, each counted once.
+    pub const fn unique_bytes(&self) -> u64 {
+        self.data_bytes.saturating_sub(self.retransmitted_bytes)
+    }
+
+    /// Adds to the row of a transfer what this, its sending end, knows.
+    pub fn fill(&self, row: TransferRow) -> TransferRow {
+        let mut tcp = row.tcp;
+        tcp["congestion"] = json!({ "algorithm": self.congestion_control });
+        tcp["negotiated"] = json!({
+            "segment_size": self.segment_size,
+            "selective_acknowledgement": self.selective_acknowledgement,
+            "timestamps": self.timestamps,
+            "window_scale": self.window_scale,
+            "peer_window_scale": self.peer_window_scale,
+            "ecn": self.ecn,
+            "congestion_control": self.congestion_control,
+        });
+        tcp["smoothed_round_trip_s"] = json!(self.smoothed_round_trip_s);
+        TransferRow {
+            tcp,
+            data_packets: Some(self.data_packets),
+            data_bytes: Some(self.data_bytes),
+            unique_bytes: Some(self.unique_bytes()),
+            retransmitted_packets: Some(self.retransmitted_packets),
+            retransmitted_bytes: Some(self.retransmitted_bytes),
+            timeouts: self.timeouts,
+            rtt_min_s: self.rtt_min_s,
+            ..row
+        }
+    }
+
+    /// Reads a `struct tcp_info`; the offsets are those of its fields, which never change (linux/tcp.h).
+    fn parse(info: &[u8]) -> Option<Self> {
+        let byte = |at: usize| info.get(at).copied();
+        let short = |at: usize| info.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes);
+        let word = |at: usize| info.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes);
+        let long = |at: usize| info.get(at..)?.first_chunk().copied().map(u64::from_ne_bytes);
+        // Without a sample the least round trip is all ones, and the smoothed one is zero.
+        let micros = |at| word(at).filter(|micros| (1..u32::MAX).contains(micros)).map(|each| f64::from(each) / 1e6);
+        let (options, scales) = (byte(5)?, byte(6)?);
+        Some(Self {
+            segment_size: word(16)?,
+            selective_acknowledgement: options & 2 != 0,
+            timestamps: options & 1 != 0,
+            // Two bit fields: the first lies in the low bits on little-endian machines.
+            window_scale: if cfg!(target_endian = "little") { scales >> 4 } else { scales & 15 },
+            peer_window_scale: if cfg!(target_endian = "little") { scales & 15 } else { scales >> 4 },
+            ecn: options & 8 != 0,
+            congestion_control: String::new(),
+            data_packets: word(156)?.into(),
+            data_bytes: long(200)?,
+            retransmitted_packets: word(100)?.into(),
+            retransmitted_bytes: long(208)?,
+            timeouts: short(240).map(u64::from),
+            rtt_min_s: micros(148),
+            smoothed_round_trip_s: micros(68),
+        })
+    }
+}
+
+/// The congestion control that the kernel uses for this connection.
+pub fn congestion_control(socket: &Socket) -> Option<String> {
+    let name = socket.tcp_congestion().ok()?;
+    let name = name.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// The kernel's name and version as people write it.
+pub fn kernel_name() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("Linux {}", release.trim())
+}
+
+/// The first two numbers of the kernel's version; zeros if it is not told.
+fn kernel() -> (u32, u32) {
+    static KERNEL: OnceLock<(u32, u32)> = OnceLock::new();
+    *KERNEL.get_or_init(|| {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut numbers = release.split(|each: char| !each.is_ascii_digit()).map(|each| each.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_kernel_counts_what_was_sent() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.write_all(&[7; 5000]).unwrap();
+        far.read_exact(&mut [0; 5000]).unwrap();
+        let Some(info) = TcpInfo::of(&near.into()) else { return assert!(kernel() < (5, 5)) };
+        assert_eq!((info.data_bytes, info.retransmitted_bytes, info.unique_bytes()), (5000, 0, 5000));
+        assert!(info.data_packets > 0 && info.segment_size > 500);
+        assert!(!info.congestion_control.is_empty());
+        assert!(info.rtt_min_s.is_some_and(|least| least < 1.0));
+    }
+
+    #[test]
+    fn a_short_structure_is_none() {
+        assert_eq!(TcpInfo::parse(&[0; 100]), None);
+        assert!(TcpInfo::parse(&[0; LINUX_5_5]).is_some_and(|info| info.timeouts.is_none()));
+    }
+}

@@ -1,0 +1,51 @@
+//! Measurements and their responder.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use airpath_measure::{Request, Responder};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::{MeasureError, ResultError, interruptible};
+
+/// Measures, and returns the summary as JSON.
+#[pyfunction]
+pub fn measure(
+    py: Python<'_>,
+    request: &str,
+    out: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request: Request = serde_json::from_str(request).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let (over, all) = (AtomicU64::new(0), AtomicU64::new(0));
+    let summary = interruptible(
+        py,
+        |stop| {
+            airpath_measure::measure(&request, out, stop, &|done, of| {
+                all.store(of, Ordering::Relaxed);
+                over.store(done, Ordering::Relaxed);
+            })
+        },
+        progress.as_ref(),
+        || (over.load(Ordering::Relaxed), all.load(Ordering::Relaxed)),
+    )?;
+    summary.map(|summary| summary.to_json()).map_err(|error| failure(&error))
+}
+
+/// Runs a responder until a signal ends it; `started` is called with the addresses on which it listens.
+#[pyfunction]
+pub fn serve(py: Python<'_>, listen: Option<&str>, started: &Bound<'_, PyAny>) -> PyResult<()> {
+    let responder = Responder::bind(listen).map_err(|error| failure(&error))?;
+    let addresses: Vec<String> = responder.addresses().iter().map(ToString::to_string).collect();
+    started.call1((addresses,))?;
+    interruptible(py, |stop| responder.run(stop), None, || (0, 0))
+}
+
+fn failure(error: &airpath_measure::MeasureError) -> PyErr {
+    match error {
+        airpath_measure::MeasureError::Order(_) => PyValueError::new_err(error.to_string()),
+        airpath_measure::MeasureError::Folder(_) => ResultError::new_err(error.to_string()),
+        _ => MeasureError::new_err(error.to_string()),
+    }
+}
