@@ -23,7 +23,20 @@ ALLOWED: dict[str, set[str]] = {
     "emu": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
     "measure": {"core", "wire", "app", "result"},
     "benches": {"core", "eventlog", "scenario", "sim"},
-    "python": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result", "sim", "emu", "measure"},
+    "python": {
+        "core",
+        "wire",
+        "link",
+        "radio",
+        "tcp",
+        "app",
+        "scenario",
+        "eventlog",
+        "result",
+        "sim",
+        "emu",
+        "measure",
+    },
 }
 
 

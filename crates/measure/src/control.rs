@@ -86,7 +86,8 @@ impl Control {
         let stopped = || stop.load(Ordering::Relaxed);
         let lost = |source| MeasureError::Lost { peer, source };
         let not_ours = || MeasureError::NotAResponder { peer };
-        let Some(socket) = connect(peer, until, &stopped).map_err(|source| MeasureError::Unreachable { peer, source })?
+        let Some(socket) =
+            connect(peer, until, &stopped).map_err(|source| MeasureError::Unreachable { peer, source })?
         else {
             return Ok(None);
         };
@@ -134,7 +135,8 @@ impl Control {
         let lost = |source| MeasureError::Lost { peer: self.peer, source };
         self.lines.write(&Question::Report).map_err(lost)?;
         let line = self.lines.read(REPORT_LIMIT, now() + PATIENCE, &|| false).map_err(lost)?;
-        let line = line.ok_or_else(|| lost(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection")))?;
+        let line =
+            line.ok_or_else(|| lost(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection")))?;
         match serde_json::from_slice(&line) {
             Ok(Answer::Report(report)) => Ok(report),
             _ => Err(MeasureError::NotAResponder { peer: self.peer }),

@@ -72,7 +72,9 @@ pub enum MeasureError {
         source: io::Error,
     },
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}; another program may have this port, `--listen ADDR:PORT` takes another")]
+    #[error(
+        "cannot listen on {address}: {source}; another program may have this port, `--listen ADDR:PORT` takes another"
+    )]
     Listen {
         /// Which.
         address: SocketAddr,

@@ -68,6 +68,19 @@ pub struct Request {
     pub limit: Span,
 }
 
+impl Request {
+    /// Reads it from JSON.
+    ///
+    /// # Errors
+    /// What is wrong with which value; not where, as nobody has written that text.
+    pub fn from_json(text: &str) -> Result<Self, MeasureError> {
+        serde_json::from_str(text).map_err(|error| {
+            let message = error.to_string();
+            MeasureError::Order(message.split(" at line ").next().unwrap_or_default().to_owned())
+        })
+    }
+}
+
 /// Measures. The result is written to `out` if that is given; `stop` ends it early with what there is by then, and
 /// `progress` is told how much of how much is done, from any thread.
 ///

@@ -4,8 +4,8 @@ use airpath_app::{Datagrams, Ping, Transfer};
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::Ticket;
 use crate::probe::HEADER;
+use crate::protocol::Ticket;
 
 /// Most flows of one order.
 pub const MOST_FLOWS: u32 = 64;

@@ -1,11 +1,13 @@
 //! The result of a measurement: the summary in the schema of a simulated one, and the table of the applications' steps.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use airpath_app::ping::Pinger;
 use airpath_core::{AppEvent, Classes, ComponentId, Direction, Event, Instant, Sink};
 use airpath_result::summary::{Ended, FlowRow, ProbesRow, Repetition, Rows, TransferRow};
 use airpath_result::{Folder, Summary};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::bulk::Transferred;
@@ -47,9 +49,15 @@ impl Outcome {
 
     /// What was ordered, in TOML: `scenario.toml` of the result folder. It is no scenario that could be run again.
     pub fn scenario(&self) -> String {
-        let log = json!({ "packets": false, "tcp": false, "radio": false, "app": true });
-        let whole = json!({ "name": self.name, "seed": 0, "log": log, "measurement": self.request });
-        toml::to_string(&whole).expect("an order is text and numbers")
+        #[derive(Serialize)]
+        struct Written<'a> {
+            name: &'a str,
+            measurement: &'a Request,
+            log: BTreeMap<&'a str, bool>,
+        }
+        let log = BTreeMap::from([("packets", false), ("tcp", false), ("radio", false), ("app", true)]);
+        toml::to_string(&Written { name: &self.name, measurement: &self.request, log })
+            .expect("an order is text and numbers")
     }
 
     /// Adds what the responder said of itself, and how its clock differs.
@@ -176,7 +184,7 @@ impl Outcome {
 
 /// Adds to what this end saw of a transfer what the responder saw.
 fn complete(flow: &mut Transferred, direction: Direction, theirs: &FlowReport, offset: Offset) {
-    use airpath_core::AppStep::{FirstByte, Finished, Requested};
+    use airpath_core::AppStep::{Finished, FirstByte, Requested};
     let ours = |time: Option<u64>| time.map(|time| offset.to_ours(time));
     let id = flow.steps.first().map_or_else(Default::default, |(_, event)| event.flow);
     let mut note = |time: Option<Instant>, step, delivered| {

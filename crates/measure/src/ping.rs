@@ -38,7 +38,9 @@ pub fn ping(ping: &Ping, echo: &mut dyn Echo, record: &mut Record<'_>) -> io::Re
         while let Some(sequence) = pinger.poll(now()) {
             let time = now();
             sent.push(time);
-            if let Err(error) = echo.send(sequence, time) && !is_loss(&error) {
+            if let Err(error) = echo.send(sequence, time)
+                && !is_loss(&error)
+            {
                 return Err(error);
             }
         }
@@ -91,7 +93,8 @@ impl UdpEcho {
 
 impl Echo for UdpEcho {
     fn send(&mut self, sequence: u32, sent: Instant) -> io::Result<()> {
-        Probe { kind: Kind::Echo, order: self.order, flow: 0, sequence, sent: sent.as_nanos() }.emit(&mut self.datagram);
+        Probe { kind: Kind::Echo, order: self.order, flow: 0, sequence, sent: sent.as_nanos() }
+            .emit(&mut self.datagram);
         self.socket.send(&self.datagram).map(drop)
     }
 

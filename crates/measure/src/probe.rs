@@ -39,8 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Echo, Self::EchoReply, Self::Clock, Self::ClockReply, Self::Datagram, Self::Open];
+    const ALL: [Self; 6] = [Self::Echo, Self::EchoReply, Self::Clock, Self::ClockReply, Self::Datagram, Self::Open];
 }
 
 /// The header.

@@ -11,13 +11,8 @@ use crate::{MeasureError, ResultError, interruptible};
 
 /// Measures, and returns the summary as JSON.
 #[pyfunction]
-pub fn measure(
-    py: Python<'_>,
-    request: &str,
-    out: Option<PathBuf>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let request: Request = serde_json::from_str(request).map_err(|error| PyValueError::new_err(error.to_string()))?;
+pub fn measure(py: Python<'_>, request: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let request = Request::from_json(request).map_err(|error| failure(&error))?;
     let (over, all) = (AtomicU64::new(0), AtomicU64::new(0));
     let summary = interruptible(
         py,

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use airpath_app::bulk::{Marks, Transfer};
 use airpath_app::Samples;
+use airpath_app::bulk::{Marks, Transfer};
 use airpath_core::{Bytes, Count, Direction, DropCause, Instant, RadioTotals, Span, Tally, UserId};
 use serde::Serialize;
 

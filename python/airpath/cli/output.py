@@ -1,4 +1,4 @@
-"""What `airpath run` puts on standard output, in each of its formats, and the tables of the other commands."""
+"""What `airpath run` and `airpath measure` put on standard output, in each of its formats, and the tables of the other commands."""
 
 import csv
 import json
@@ -36,7 +36,7 @@ def print_start(resolved: str, seed: int | None, repeat: int) -> None:
     """Print the line that comes before a run: what is about to be run."""
     scenario = tomllib.loads(resolved)
     seed = scenario["seed"] if seed is None else seed
-    _print_line("start", {"scenario": scenario["name"], "seed": seed, "repeat": repeat})
+    print_line("start", {"scenario": scenario["name"], "seed": seed, "repeat": repeat})
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -61,12 +61,13 @@ def console() -> "Console":
 def _print_lines(summary: dict[str, Any]) -> None:
     for name, table in (("flow", "flows"), ("link", "links"), ("radio", "radio"), ("repetition", "repetitions")):
         for record in summary[table]:
-            _print_line(name, record)
+            print_line(name, record)
     end = {name: summary[name] for name in ("schema", "airpath", "scenario", "seed", "complete", "stopped")}
-    _print_line("end", end)
+    print_line("end", end)
 
 
-def _print_line(kind: str, record: dict[str, Any]) -> None:
+def print_line(kind: str, record: dict[str, Any]) -> None:
+    """Print a record as one line of JSON that says what it is."""
     json.dump({"type": kind} | record, sys.stdout, ensure_ascii=False)
     sys.stdout.write("\n")
     sys.stdout.flush()

@@ -67,6 +67,7 @@ def run(
     """
     from airpath.cli.output import print_start, print_summary
     from airpath.cli.progress import progress_bar
+    from airpath.cli.remarks import remark_on
     from airpath.run import execute, resolve
 
     if capture and out is None:
@@ -90,7 +91,7 @@ def run(
             progress=progress,
         )
     print_summary(summary, format)
-    raise typer.Exit(_remarks(summary, out))
+    raise typer.Exit(remark_on(summary, out))
 
 
 def _check_file(scenario: Path) -> None:
@@ -106,22 +107,3 @@ def _check_file(scenario: Path) -> None:
         if match
         else "check the path; examples/ has scenarios to start from",
     )
-
-
-def _remarks(summary: dict[str, Any], out: Path | None) -> ExitCode:
-    """Say on standard error what the figures alone might not, and return the exit code."""
-    for outcome in ("aborted", "unfinished"):
-        flows = [flow for flow in summary["flows"] if flow["outcome"] == outcome]
-        if flows:
-            causes = sorted({str(flow["cause"]) for flow in flows if flow["cause"]})
-            because = f": {', '.join(causes)}" if causes else ""
-            note(f"{len(flows)} of {len(summary['flows'])} flows {outcome}{because}")
-    kept = f"; what there is lies in {out}" if out is not None else ""
-    if summary["complete"]:
-        if out is not None:
-            note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
-        return ExitCode.OK
-    if summary["stopped"] == "interrupted":
-        note(f"interrupted: the figures are those of a partial run{kept}")
-        return ExitCode.INTERRUPTED
-    raise Problem(f"the run stopped: {summary['stopped']}{kept}", exit_code=ExitCode.FAILED)

@@ -18,7 +18,10 @@ def render(summary: dict[str, Any], console: "Console") -> None:
     repetitions = summary["repetitions"]
     simulated = _mean((each["simulated_s"] for each in repetitions), seconds)
     many = f", {len(repetitions)} repetitions (mean ± standard deviation)" if len(repetitions) > 1 else ""
-    console.print(f"{summary['scenario']}: seed {summary['seed']}, {simulated} simulated{many}", style="bold")
+    if "measurement" in summary:
+        console.print(f"{summary['scenario']}: {simulated} measured", style="bold")
+    else:
+        console.print(f"{summary['scenario']}: seed {summary['seed']}, {simulated} simulated{many}", style="bold")
     by_flow: dict[int, list[Flow]] = {}
     for flow in summary["flows"]:
         by_flow.setdefault(flow["flow"], []).append(flow)
@@ -121,7 +124,7 @@ def _values(tcp: dict[str, Any]) -> Iterable[str]:
     for name, value in (
         ("{}", congestion.get("algorithm")),
         ("initial window {}", tcp.get("initial_window")),
-        ("segments of {} B", tcp.get("negotiated", {}).get("segment_size")),
+        ("segments of {} B", (tcp.get("negotiated") or {}).get("segment_size")),
         ("time-out from {}", timeout.get("minimum")),
     ):
         if value is not None:
@@ -130,5 +133,5 @@ def _values(tcp: dict[str, Any]) -> Iterable[str]:
 
 def _flags(tcp: dict[str, Any]) -> Iterable[str]:
     """Yield the names of what was on, in general and in the parts that have mechanisms of their own."""
-    for part in (tcp, *(tcp.get(name, {}) for name in ("congestion", "recovery", "negotiated"))):
+    for part in (tcp, *(tcp.get(name) or {} for name in ("congestion", "recovery", "negotiated"))):
         yield from (key.replace("_", " ") for key, value in part.items() if value is True)

@@ -73,13 +73,13 @@ def help_without_command(context: typer.Context) -> None:
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn what airpath's functions raise over bad input or an unwritable result into a `Problem`."""
-    from airpath import LinkError, ResultError, ScenarioError, UnreadableResultError
+    from airpath import LinkError, MeasureError, ResultError, ScenarioError, UnreadableResultError
 
     try:
         yield
     except ScenarioError as error:
         raise Problem(error.message, where=_place(error), next_step=error.help) from None
-    except LinkError as error:
+    except (LinkError, MeasureError) as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
     except UnreadableResultError as error:
         raise Problem(str(error)) from None

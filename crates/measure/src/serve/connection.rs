@@ -14,9 +14,7 @@ use super::desk::{Desk, Job};
 use crate::clock::{identity, now, wait};
 use crate::lines::Lines;
 use crate::order::{Bulk, LONGEST, Work};
-use crate::protocol::{
-    Answer, FlowReport, GREETING, LINE_LIMIT, Order, Question, Ready, Ticket, greeting, version,
-};
+use crate::protocol::{Answer, FlowReport, GREETING, LINE_LIMIT, Order, Question, Ready, Ticket, greeting, version};
 use crate::stream::{Stream, run};
 use crate::tcp_info::{TcpInfo, kernel_name};
 use crate::tcp_settings::{apply, tcp_socket};

@@ -1,0 +1,184 @@
+"""`airpath measure`: the workloads over a real network, against a responder."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from airpath.cli.words import Problem, explained, help_without_command, note
+
+Format = Literal["text", "json", "jsonl", "csv"]
+
+_HELP = """Measure a real network with the workloads of the simulator.
+
+At the other end `airpath measure serve` answers. A figure has the same definition, and the same place in
+the result, as that of a simulated flow of the same kind.
+
+\b
+Examples:
+  airpath measure serve --listen 0.0.0.0                on the one host
+  airpath measure ping server.example --count 100       on the other
+  airpath measure bulk server.example --upload --bytes "5 MB" --out runs/upload
+
+\b
+Exit codes:
+  0    done; flows that were aborted or did not finish are a result, not a failure
+  1    no responder, it refuses, or it was lost on the way
+  2    bad usage
+  3    the result could not be written in full; what was written is kept
+  130  interrupted by Ctrl-C; the result so far is printed and kept, marked as partial
+"""
+
+app = typer.Typer(help=_HELP, rich_markup_mode=None)
+
+Host = Annotated[
+    str, typer.Argument(metavar="HOST[:PORT]", help="Where `airpath measure serve` runs; [ADDRESS]:PORT for IPv6.")
+]
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Keep the result in this folder, in place of an earlier one.")
+]
+Formatted = Annotated[
+    Format,
+    typer.Option(help="On standard output: a table, the summary as JSON, a JSON line a flow, or the flows as CSV."),
+]
+V4 = Annotated[bool, typer.Option("--ipv4", "-4", help="Over IPv4 only.")]
+V6 = Annotated[bool, typer.Option("--ipv6", "-6", help="Over IPv6 only.")]
+Duration = Annotated[str, typer.Option(metavar="TIME", help="The longest that it may take; then it is unfinished.")]
+Mss = Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="Largest segment of TCP, at both ends.")]
+SendBuffer = Annotated[str | None, typer.Option(metavar="SIZE", help="Send buffer of TCP, at both ends.")]
+ReceiveBuffer = Annotated[str | None, typer.Option(metavar="SIZE", help="Receive buffer of TCP, at both ends.")]
+Congestion = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Congestion control, as the kernels call it: reno, cubic, bbr.")
+]
+NoDelay = Annotated[bool, typer.Option("--no-delay", help="Send small segments at once, without Nagle's algorithm.")]
+
+
+@app.callback(invoke_without_command=True)
+def _group(context: typer.Context) -> None:
+    help_without_command(context)
+
+
+@app.command()
+def serve(
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDR[:PORT]",
+            help="Listen here; 0.0.0.0 and [::] serve other hosts. By default this host alone, on port 7474.",
+        ),
+    ] = None,
+) -> None:
+    """Answer the measurements of others, over TCP and UDP on one port, until Ctrl-C.
+
+    What one client may make it do is bounded; docs/measure.md has the bounds and the protocol.
+
+    \b
+    Examples:
+      airpath measure serve
+      airpath measure serve --listen 0.0.0.0
+      airpath measure serve --listen '[::]:9000'
+    """
+    from airpath import _native
+
+    def started(addresses: list[str]) -> None:
+        others = "" if listen else "; this host only: --listen 0.0.0.0 serves others"
+        note(f"the responder listens on {' and '.join(addresses)}{others}")
+
+    with explained():
+        _native.serve(listen, started)
+
+
+@app.command()
+def ping(
+    host: Host,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Echo requests.")] = 10,
+    interval: Annotated[str, typer.Option(metavar="TIME", help="From one to the next.")] = "1 s",
+    size: Annotated[int, typer.Option(metavar="BYTES", help="Data in each, after the header of UDP or ICMP.")] = 56,
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the last replies.")] = "10 s",
+    duration: Duration = "1 h",
+    out: Out = None,
+    format: Formatted = "text",
+    ipv4: V4 = False,
+    ipv6: V6 = False,
+) -> None:
+    """Measure round trips.
+
+    \b
+    Examples:
+      airpath measure ping server.example
+      airpath measure ping server.example --count 500 --interval "20 ms" --size 1400 --format csv
+    """
+    work = {"kind": "ping", "size": size, "interval": interval, "count": count, "timeout": timeout}
+    _measure(host, work, duration, (ipv4, ipv6), out, format)
+
+
+@app.command()
+def bulk(
+    host: Host,
+    upload: Annotated[bool, typer.Option("--upload", help="Send to the responder instead.")] = False,
+    bytes: Annotated[str, typer.Option(metavar="SIZE", help="How much, in each flow.")] = "10 MB",
+    request: Annotated[
+        str, typer.Option(metavar="SIZE", help="What is sent first, to ask for a download; nothing by default.")
+    ] = "0 B",
+    flows: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="How many at the same time.")] = 1,
+    mss: Mss = None,
+    send_buffer: SendBuffer = None,
+    receive_buffer: ReceiveBuffer = None,
+    congestion: Congestion = None,
+    no_delay: NoDelay = False,
+    duration: Duration = "1 h",
+    out: Out = None,
+    format: Formatted = "text",
+    ipv4: V4 = False,
+    ipv6: V6 = False,
+) -> None:
+    """Measure downloads or uploads over TCP.
+
+    \b
+    Examples:
+      airpath measure bulk server.example
+      airpath measure bulk server.example --request "300 B" --bytes "100 kB" --format json
+      airpath measure bulk server.example --upload --flows 4 --congestion reno --out runs/four
+    """
+    if upload and request != "0 B":
+        raise Problem("--request: an upload has no request", next_step="leave out --request or --upload")
+    transfer = {"direction": "up" if upload else "down", "bytes": bytes, "request": request}
+    tcp = {
+        "mss": mss,
+        "send_buffer": send_buffer,
+        "receive_buffer": receive_buffer,
+        "congestion": congestion,
+        "no_delay": no_delay,
+    }
+    _measure(
+        host, {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": tcp}, duration, (ipv4, ipv6), out, format
+    )
+
+
+def _measure(
+    host: str, work: dict[str, Any], limit: str, families: tuple[bool, bool], out: Path | None, format: Format
+) -> None:
+    from airpath import _native
+    from airpath.cli.output import print_line, print_summary
+    from airpath.cli.progress import progress_bar
+    from airpath.cli.remarks import remark_on
+    from airpath.run import clear_result_folder
+
+    if all(families):
+        raise Problem("--ipv4 and --ipv6 leave no address", next_step="give one of them, or none")
+    family = "v4" if families[0] else "v6" if families[1] else "any"
+    request = json.dumps({"host": host, "family": family, "work": work, "limit": limit})
+    with explained(), progress_bar(f"{work['kind']} {host}") as progress:
+        if out is not None:
+            clear_result_folder(out)
+        if format == "jsonl":
+            print_line("start", {"measurement": work["kind"], "host": host})
+        try:
+            summary = json.loads(_native.measure(request, None if out is None else str(out), progress))
+        except ValueError as error:
+            raise Problem(
+                str(error), next_step=f"`airpath measure {work['kind']} --help` shows what can be given"
+            ) from None
+    print_summary(summary, format)
+    raise typer.Exit(remark_on(summary, out))
