@@ -96,10 +96,10 @@ proptest! {
         let transfer = rows[0].transfer.as_ref().expect("it is TCP");
         let sender = if rows[0].observed.as_ref().map(|row| row.direction) == Some("up") { Side::Client } else { Side::Server };
         let statistics = *pair.look(sender).statistics();
-        prop_assert_eq!(transfer.data_packets, statistics.data_segments);
-        prop_assert_eq!(transfer.data_bytes, statistics.data_bytes);
-        prop_assert_eq!(transfer.unique_bytes, statistics.unique_bytes);
-        prop_assert_eq!(transfer.retransmitted_packets, statistics.retransmitted_segments);
-        prop_assert_eq!(transfer.retransmitted_bytes, statistics.retransmitted_bytes);
+        prop_assert_eq!(transfer.data_packets, Some(statistics.data_segments));
+        prop_assert_eq!(transfer.data_bytes, Some(statistics.data_bytes));
+        prop_assert_eq!(transfer.unique_bytes, Some(statistics.unique_bytes));
+        prop_assert_eq!(transfer.retransmitted_packets, Some(statistics.retransmitted_segments));
+        prop_assert_eq!(transfer.retransmitted_bytes, Some(statistics.retransmitted_bytes));
     }
 }

@@ -221,5 +221,6 @@ fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
         cause: None,
         transfer: None,
         probes: None,
+        observed: None,
     }
 }

@@ -1,4 +1,4 @@
-"""What `airpath run` and `airpath measure` put on standard output, in each of its formats, and the tables of the other commands."""
+"""What `airpath run` and `airpath measure` put on standard output, in each format, and the other commands' tables."""
 
 import csv
 import json

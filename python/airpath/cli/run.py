@@ -2,12 +2,12 @@
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from airpath.cli.pairs import parse_pairs
-from airpath.cli.words import ExitCode, Problem, explained, note
+from airpath.cli.words import Problem, explained
 
 Format = Literal["text", "json", "jsonl", "csv"]
 
