@@ -83,6 +83,9 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
 }
 """The event tables and their columns. Times and spans are nanoseconds, sizes and windows bytes."""
 
+TRANSFERS = ("download", "upload", "tcp")
+"""The kinds of flows that move bytes over TCP: those of a simulation, and the connections of real programs."""
+
 DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big", "handover")
 """Why a link or bearer loses a packet, as the logs name it."""
 
@@ -93,6 +96,9 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "name": "String",
         "kind": "String",
         "mobile": "String",
+        "local": "String",
+        "remote": "String",
+        "direction": "String",
         "start_s": "Float64",
         "outcome": "String",
         "cause": "String",
@@ -158,6 +164,11 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
 }
 """The tables of `summary.json` and the columns that they always have, in order; `flows` has more, one for each detail
 of TCP that was on (`tcp_…`). Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes` bytes."""
+
+
+def direction_of(flow: Mapping[str, Any]) -> str:
+    """Return which way the data of a transfer goes: `down` or `up`."""
+    return flow.get("direction") or ("up" if flow["kind"] == "upload" else "down")
 
 
 def flat_rows(table: str, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

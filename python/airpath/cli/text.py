@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from airpath.quantities import DELAY_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
+from airpath.tables import TRANSFERS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,8 +27,8 @@ def render(summary: dict[str, Any], console: "Console") -> None:
     for flow in summary["flows"]:
         by_flow.setdefault(flow["flow"], []).append(flow)
     groups = list(by_flow.values())
-    transfers = [group for group in groups if group[0]["kind"] in ("download", "upload")]
-    delays = [group for group in groups if group[0]["kind"] not in ("download", "upload")]
+    transfers = [group for group in groups if group[0]["kind"] in TRANSFERS]
+    delays = [group for group in groups if group[0]["kind"] not in TRANSFERS]
     if transfers:
         head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", "round trip", "time-outs")
         _print_table(console, head, [_transfer_row(group) for group in transfers])

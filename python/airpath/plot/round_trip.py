@@ -6,7 +6,8 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import TRANSFERS, Drawn, Line, NothingToDrawError, drawn, lines
+from airpath.plot.acknowledgements import round_trips, tcp_round_trips
+from airpath.plot.selection import Drawn, Line, NothingToDrawError, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner, changes
 from airpath.plot.traces import scatter
@@ -130,8 +131,7 @@ def _shade_load(figure: go.Figure, run: Drawn) -> list[str]:
     """Mark when a transfer was under way, which is when pings wait."""
     spans = sorted(
         (flow["start_s"], run.span if flow["duration_s"] is None else flow["start_s"] + flow["duration_s"])
-        for flow in run.flows
-        if flow["kind"] in TRANSFERS
+        for flow in run.transfers
     )
     for index, (start, end) in enumerate(spans):
         begin = max([start, *(earlier[1] for earlier in spans[:index])])  # what overlaps is shaded once
@@ -150,7 +150,11 @@ def _samples(line: Line) -> pl.DataFrame:
         columns = states.select(
             "t", round_trip=pl.col("round_trip") / 1e9, smoothed=pl.col("smoothed_round_trip") / 1e9
         )
-    return columns.collect().sort("t", maintain_order=True)
+    known = columns.collect().sort("t", maintain_order=True)
+    if known.height or line.flow["kind"] == "ping":
+        return known
+    concluded = round_trips(line.of_flow("packets"), [line.flow])
+    return concluded.select("t", "round_trip", smoothed=pl.lit(None, pl.Float64)).collect()
 
 
 def _sorted_round_trips(run: Drawn) -> pl.Series:
@@ -159,9 +163,9 @@ def _sorted_round_trips(run: Drawn) -> pl.Series:
         pings = {flow["flow"] for flow in _pings(run)}
         rows = run.result.scan("app").filter((pl.col("step") == "arrived") & pl.col("flow").is_in(pings))
         return rows.select(pl.col("delay").sort() / 1e9).collect().to_series()
-    if not any(flow["kind"] in TRANSFERS for flow in run.flows):
+    if not run.transfers:
         return pl.Series([], dtype=pl.Float64)
-    return run.result.scan("tcp").select(pl.col("round_trip").drop_nulls().sort() / 1e9).collect().to_series()
+    return tcp_round_trips(run.result).select(pl.col("round_trip").sort()).collect().to_series()
 
 
 def _pings(run: Drawn) -> list[dict[str, object]]:

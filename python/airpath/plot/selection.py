@@ -9,8 +9,8 @@ import polars as pl
 
 from airpath import theme
 from airpath.result import Result
+from airpath.tables import TRANSFERS, direction_of
 
-TRANSFERS = ("download", "upload")
 MOST_FLOWS = 6
 """More flows than this are not drawn in one figure; the slowest, the median and the fastest stand for them."""
 
@@ -41,7 +41,7 @@ class Line:
     @property
     def direction(self) -> str:
         """The direction of its data."""
-        return "up" if self.flow["kind"] == "upload" else "down"
+        return direction_of(self.flow)
 
     def of_flow(self, table: str) -> pl.LazyFrame:
         """Return the events of its flow, with `t` in seconds."""
@@ -73,6 +73,11 @@ class Drawn:
         return [flow for flow in self.result.summary["flows"] if flow["repetition"] == self.repetition]
 
     @cached_property
+    def transfers(self) -> list[dict[str, Any]]:
+        """Those of them that move bytes over TCP; connections that carried nothing are none."""
+        return [flow for flow in self.flows if flow["kind"] in TRANSFERS and flow["bytes"] > 0]
+
+    @cached_property
     def span(self) -> float:
         """Simulated seconds of the repetition."""
         rows = self.result.summary["repetitions"]
@@ -90,7 +95,7 @@ class Drawn:
 
     def transfer(self, flow: int | None = None) -> dict[str, Any] | None:
         """Return the transfer of that number, or the one of median throughput; none if there is none."""
-        transfers = sorted((each for each in self.flows if each["kind"] in TRANSFERS), key=_speed)
+        transfers = sorted(self.transfers, key=_speed)
         if flow is not None:
             return next((each for each in transfers if each["flow"] == flow), None)
         return transfers[(len(transfers) - 1) // 2] if transfers else None
@@ -145,7 +150,7 @@ def lines(runs: Sequence[Drawn], flow: int | None) -> tuple[list[Line], list[str
     if not lines:
         raise NothingToDrawError("there is no transfer over TCP" if flow is None else f"flow {flow} is no transfer")
     notes = []
-    crowded = [run.label for run in runs if sum(each["kind"] in TRANSFERS for each in run.flows) > 1]
+    crowded = [run.label for run in runs if len(run.transfers) > 1]
     if flow is None and crowded:
         notes.append("Of several flows, the one of median throughput is drawn.")
     missing = [run.label for run, each in found if each is None]
@@ -155,7 +160,7 @@ def lines(runs: Sequence[Drawn], flow: int | None) -> tuple[list[Line], list[str
 
 
 def _lines_of_one(run: Drawn) -> tuple[list[Line], list[str]]:
-    transfers = [each for each in run.flows if each["kind"] in TRANSFERS]
+    transfers = run.transfers
     if not transfers:
         raise NothingToDrawError("there is no transfer over TCP")
     notes = []

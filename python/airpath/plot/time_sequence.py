@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
+from airpath.plot.acknowledgements import heard
 from airpath.plot.selection import Line, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner
@@ -117,7 +118,10 @@ def _lost(line: Line, data: pl.DataFrame) -> pl.DataFrame:
 def _heard(line: Line) -> pl.DataFrame:
     """Return what the sender knew of the receiver."""
     states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
-    return states.select("t", "acknowledged", "peer_window").collect().sort("t", maintain_order=True)
+    known = states.select("t", "acknowledged", "peer_window").collect().sort("t", maintain_order=True)
+    if known.height:
+        return known
+    return heard(line.of_flow("packets"), [line.flow]).select("t", "acknowledged", "peer_window").collect()
 
 
 def _marks(figure: go.Figure, frame: pl.DataFrame, scale: float, name: str, style: dict[str, Any], **more: Any) -> None:

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Line, drawn, lines
+from airpath.plot.selection import Line, NothingToDrawError, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter, steps
@@ -44,13 +44,15 @@ def window(
 
     Raises:
         NotLoggedError: A run kept no `tcp` table.
-        NothingToDrawError: There is no transfer over TCP.
+        NothingToDrawError: There is no transfer over TCP, or the senders are real programs.
     """
     runs = drawn(results, repetition)
     chosen, notes = lines(runs, flow)
     thinner = Thinner(bins)
     states = [_states(line) for line in chosen]
     columns = ["congestion_window", "outstanding"] if len(chosen) == 1 else ["congestion_window"]
+    if all(state.height == 0 for state in states):
+        raise NothingToDrawError("the senders' windows are not known: a real program does not tell them")
     highest = max(largest(state[column]) for state in states for column in columns)
     scale, unit = bytes_unit(highest)
     figure = blank(320, y_title=f"window ({unit})", span=max(run.span for run in runs))

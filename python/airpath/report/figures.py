@@ -10,7 +10,7 @@ from polars.exceptions import PolarsError
 
 from airpath import plot
 from airpath.plot.distribution import TITLES
-from airpath.plot.selection import MOST_FLOWS, TRANSFERS, Drawn
+from airpath.plot.selection import MOST_FLOWS, Drawn
 from airpath.plot.template import Caption, untitled
 from airpath.report import metrics
 from airpath.result import NotLoggedError, Result
@@ -51,7 +51,7 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         ("Lost packets", lambda: plot.losses(results)),
     ]
     if len(runs) == 1:
-        if sum(flow["kind"] in TRANSFERS for flow in runs[0].flows) > 1:
+        if len(runs[0].transfers) > 1:
             makers.insert(5, ("Throughput by flow", lambda: plot.throughput(results, by_flow=True)))
         makers.append(("Where the time goes", lambda: plot.hops(results)))
     return [_draw(title, make, time=True) for title, make in makers]

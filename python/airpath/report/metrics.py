@@ -7,11 +7,11 @@ from statistics import fmean, variance
 
 import polars as pl
 
-from airpath.plot.selection import TRANSFERS
+from airpath.plot.acknowledgements import tcp_round_trips
 from airpath.quantities import rate, seconds
 from airpath.result import NotLoggedError, Result
 from airpath.study.interval import Interval, mean_interval, student_t
-from airpath.tables import DROP_CAUSES
+from airpath.tables import DROP_CAUSES, TRANSFERS
 
 
 def few(value: float) -> str:
@@ -83,8 +83,7 @@ def round_trips(result: Result) -> pl.DataFrame:
     moving = transfers(result)
     pings = result.flows.filter(kind="ping")["flow"].unique().to_list()
     if not pings:
-        samples = result.scan("tcp").filter(pl.col("round_trip").is_not_null())
-        return samples.select("repetition", round_trip=pl.col("round_trip") / 1e9).collect()
+        return tcp_round_trips(result).select("repetition", "round_trip").collect()
     arrived = result.scan("app").filter((pl.col("step") == "arrived") & pl.col("flow").is_in(pings))
     samples = arrived.select("repetition", t=pl.col("time") / 1e9, round_trip=pl.col("delay") / 1e9).collect()
     if moving.height == 0:

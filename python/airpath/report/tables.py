@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from airpath.plot.selection import TRANSFERS, Drawn
+from airpath.plot.selection import Drawn
 from airpath.quantities import DELAY_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
 from airpath.report import metrics
 from airpath.report.metrics import METRICS, Metric
-from airpath.tables import DROP_CAUSES
+from airpath.tables import DROP_CAUSES, TRANSFERS
 
 MOST_ROWS = 100
 

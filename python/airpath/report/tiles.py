@@ -102,11 +102,18 @@ def _loss(result: Result) -> Reading | None:
     said = f"{lost:,} of {packets:,} packets lost"
     flows = metrics.transfers(result)
     if flows.height:
-        again, timeouts = int(flows["retransmitted_packets"].sum()), int(flows["timeouts"].sum())
+        again = int(flows["retransmitted_packets"].sum())
         of_data = metrics.share(again / max(int(flows["data_packets"].sum()), 1))
-        waits = "1 time-out" if timeouts == 1 else f"{timeouts:,} time-outs"
-        said = _joined(said, f"{again:,} segments sent again ({of_data})", waits)
+        said = _joined(said, f"{again:,} segments sent again ({of_data})", _timeouts(flows))
     return Reading(metrics.share(lost / packets), said)
+
+
+def _timeouts(flows: pl.DataFrame) -> str:
+    """Return how often senders waited for their timers, where they tell."""
+    known = flows["timeouts"].drop_nulls()
+    if known.len() == 0:
+        return ""
+    return "1 time-out" if known.sum() == 1 else f"{int(known.sum()):,} time-outs"
 
 
 def _air(result: Result) -> Reading | None:

@@ -95,7 +95,7 @@ impl Stream {
         } else if !occupies(header) && header.has(Flags::ACK) {
             self.pure_acks += 1;
         }
-        self.time(now, header, end, retransmission);
+        self.time(now, header, (offset, end), retransmission);
         if !header.has(Flags::RST) {
             self.edge = self.edge.max(end);
             if length > 0 {
@@ -183,13 +183,13 @@ impl Stream {
         unwrap(initial, self.edge, header.sequence)
     }
 
-    /// Notes when a segment was sent, to time its round trip. After a retransmission it cannot be told what is
-    /// acknowledged (Karn's rule, RFC 6298 §3), so nothing that is on its way is timed.
-    fn time(&mut self, now: Instant, header: &TcpSegment, end: i64, retransmission: bool) {
-        let end = if header.has(Flags::FIN) { end + 1 } else { end };
+    /// Notes when a segment was sent, to time its round trip. One that is sent again makes all those that were sent before
+    /// and end behind its start useless: their acknowledgement may have waited for it (Karn's rule, RFC 6298 §3).
+    fn time(&mut self, now: Instant, header: &TcpSegment, (start, end): (i64, i64), retransmission: bool) {
         if retransmission {
-            self.timed.clear();
+            self.timed.truncate(self.timed.partition_point(|(end, _)| *end <= start));
         } else if occupies(header) && self.timed.len() < MOST_TIMED {
+            let end = if header.has(Flags::FIN) { end + 1 } else { end };
             self.timed.push_back((end, now));
         }
     }

@@ -188,6 +188,27 @@ fn a_download_with_a_loss_has_the_row_of_a_download() {
 }
 
 #[test]
+fn a_round_trip_over_a_retransmission_is_not_one() {
+    let mut link = Link::default();
+    let samples = |link: &Link| link.rows()[0]["rtt_samples"].as_u64().unwrap();
+    let syn = link.enters(0, UP, tcp(UP, 1000, 0, Flags::SYN, 0));
+    link.is_lost(&syn);
+    link.carries(1000, UP, tcp(UP, 1000, 0, Flags::SYN, 0));
+    link.carries(1010, DOWN, tcp(DOWN, 2000, 1001, Flags::SYN | ACK, 0));
+    link.carries(1020, UP, tcp(UP, 1001, 2001, ACK, 100));
+    link.carries(1030, UP, tcp(UP, 1101, 2001, ACK, 100));
+    link.carries(1031, UP, tcp(UP, 1201, 2001, ACK, 100));
+    assert_eq!(samples(&link), 0, "which SYN was answered?");
+    // The second is sent again, and so is of no use, nor is the third; the first and what follows are.
+    link.carries(1100, UP, tcp(UP, 1101, 2001, ACK, 100));
+    link.carries(1101, UP, tcp(UP, 1301, 2001, ACK, 100));
+    for (millis, acknowledged, count) in [(1110, 1101, 1), (1120, 1201, 1), (1130, 1301, 1), (1140, 1401, 2)] {
+        link.carries(millis, DOWN, tcp(DOWN, 2001, acknowledged, ACK, 0));
+        assert_eq!(samples(&link), count, "up to {acknowledged}");
+    }
+}
+
+#[test]
 fn a_super_segment_is_seen_as_its_segments() {
     let mut link = established();
     let header = VirtioHeader { gso_type: VirtioHeader::TCP_OVER_IPV4, segment_size: 1000, ..VirtioHeader::default() };
