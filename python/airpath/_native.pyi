@@ -143,6 +143,13 @@ def serve(listen: str | None, started: Callable[[list[str]], None]) -> None:
         MeasureError: The address cannot be listened on.
     """
 
+def doctor() -> str:
+    """Return what this host allows, as JSON; it takes about half a second. This process must have one thread only.
+
+    It has `laboratory` and `outside`, whether links of either kind work, and `checks`, each with `name`, `finding`,
+    `next_step` and `status` (`ok`, `limited` or `missing`).
+    """
+
 def resolve(text: str, name: str, sets: list[tuple[str, str]]) -> str:
     """Return the scenario as TOML with the overrides applied and the presets filled in.
 

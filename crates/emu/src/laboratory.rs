@@ -8,7 +8,7 @@ use crate::namespace::{self, NetworkNamespace, capability};
 use crate::nat::{Masquerade, forwarding};
 use crate::netlink::Netlink;
 use crate::port::Port;
-use crate::{LinkError, household};
+use crate::{LinkError, household, sys};
 
 /// What lies at the server's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +31,7 @@ pub enum Device {
 impl Device {
     /// The better one of those that this host has.
     pub fn of_host() -> Self {
-        match fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
-            Ok(_) => Self::Tun,
-            Err(_) => Self::Ethernet,
-        }
+        if sys::has_tun() { Self::Tun } else { Self::Ethernet }
     }
 
     /// Its name in messages and results.

@@ -14,10 +14,12 @@
 //! | [`observe`] | flows, as they are seen by looking at packets |
 //! | [`household`] | the programs of a link, which end with it |
 //! | [`session`] | all that happens while the command runs |
+//! | [`doctor`] | what this host allows |
 //! | [`control`], [`status`] | wishes from outside; the line on the terminal |
 
 pub mod clock;
 pub mod control;
+pub mod doctor;
 pub mod error;
 pub mod household;
 pub mod laboratory;

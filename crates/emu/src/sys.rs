@@ -56,6 +56,15 @@ pub fn tun(name: &str, offload: bool) -> io::Result<(OwnedFd, String)> {
     Ok((device, name))
 }
 
+/// Whether this process may open the device of TUN interfaces, and it is one.
+pub fn has_tun() -> bool {
+    nix::ioctl_read_bad!(tun_features, 0x8004_54cf, c_int);
+    let Ok(device) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") else { return false };
+    let mut features = 0;
+    // SAFETY: the descriptor is open; the kernel writes a number.
+    unsafe { tun_features(device.as_raw_fd(), &raw mut features) }.is_ok()
+}
+
 /// A socket that takes and gives whole Ethernet frames of the interface `index`, each behind a `virtio_net_hdr`. It does
 /// not block, and stays in the network namespace of the calling thread.
 pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {

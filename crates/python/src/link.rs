@@ -72,3 +72,9 @@ pub fn link(
     };
     Ok(json!({ "exit": how, "number": number, "lateness": outcome.lateness, "summary": outcome.summary }).to_string())
 }
+
+/// What this host allows, as JSON.
+#[pyfunction]
+pub fn doctor() -> String {
+    json!(airpath_emu::doctor::examine()).to_string()
+}

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import ctl, link, measure, presets, report, run, study
+from airpath.cli import ctl, doctor, link, measure, presets, report, run, study
 from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -39,6 +39,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("link")(link.link)
 app.command("ctl")(ctl.ctl)
+app.command("doctor")(doctor.doctor)
 app.add_typer(measure.app, name="measure")
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
