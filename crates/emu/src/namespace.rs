@@ -99,25 +99,42 @@ pub fn has_capability(number: u8) -> bool {
 
 /// Sets a kernel parameter of the network namespace of the calling thread, by its name in sysctl(8).
 pub fn set(key: &str, value: &str) -> Result<(), LinkError> {
-    let path = path_of(key);
-    fs::write(&path, value).map_err(|source| LinkError::Parameter {
-        key: key.to_owned(),
-        value: value.to_owned(),
-        source,
-    })
+    let written = match path_of(key) {
+        Some(path) => fs::write(path, value),
+        None => Err(io::ErrorKind::NotFound.into()),
+    };
+    written.map_err(|source| LinkError::Parameter { key: key.to_owned(), value: value.to_owned(), source })
 }
 
 /// Reads a kernel parameter of the network namespace of the calling thread.
 pub fn parameter(key: &str) -> io::Result<String> {
-    Ok(fs::read_to_string(path_of(key))?.trim_end().to_owned())
+    let path = path_of(key).ok_or(io::ErrorKind::NotFound)?;
+    Ok(fs::read_to_string(path)?.trim_end().to_owned())
 }
 
-/// As in sysctl(8), dots separate; a slash in the name stands for a dot within a part.
-fn path_of(key: &str) -> String {
+/// As in sysctl(8), dots separate; a slash in the name stands for a dot within a part. Parameters of a network namespace
+/// begin with `net`, and no name leads out of there.
+fn path_of(key: &str) -> Option<String> {
     let swap = |c| match c {
         '.' => '/',
         '/' => '.',
         other => other,
     };
-    format!("/proc/sys/{}", key.chars().map(swap).collect::<String>())
+    let path: String = key.chars().map(swap).collect();
+    (path.starts_with("net/") && path.split('/').all(|part| !matches!(part, "" | "." | "..")))
+        .then(|| format!("/proc/sys/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_parameter_lies_outside_of_the_network() {
+        assert_eq!(path_of("net.ipv4.tcp_sack").as_deref(), Some("/proc/sys/net/ipv4/tcp_sack"));
+        assert_eq!(path_of("net.ipv6.conf.eth0/1.mtu").as_deref(), Some("/proc/sys/net/ipv6/conf/eth0.1/mtu"));
+        for wrong in ["kernel.hostname", "net.//.kernel.hostname", "net", "net.", "net..x", ""] {
+            assert_eq!(path_of(wrong), None, "{wrong}");
+        }
+    }
 }

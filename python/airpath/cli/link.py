@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.options import Capture, Overrides, Seed
 from airpath.cli.words import Problem, explained, note
 
 FAILED = 125
@@ -21,13 +22,8 @@ NOT_FOUND = 127
 def link(
     scenario: Annotated[str, typer.Argument(metavar="PRESET|SCENARIO.toml", help="The link: a preset, or a scenario.")],
     command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command, at the mobile.")],
-    set: Annotated[
-        list[str] | None,
-        typer.Option(metavar="K=V", help="Override a value by its dotted path; may be given many times."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Seed of all chance, in place of the scenario's.")
-    ] = None,
+    set: Overrides = None,
+    seed: Seed = None,
     serve: Annotated[
         str | None,
         typer.Option(
@@ -38,9 +34,7 @@ def link(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the result in this folder, in place of an earlier one.")
     ] = None,
-    capture: Annotated[
-        bool, typer.Option("--capture", help="Write pcapng captures of both ends; needs --out.")
-    ] = False,
+    capture: Capture = False,
     no_log: Annotated[bool, typer.Option("--no-log", help="Keep the summary but no event tables.")] = False,
     record: Annotated[
         Path | None,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from airpath.cli.options import Capture, Overrides, Seed
 from airpath.cli.pairs import parse_pairs
 from airpath.cli.words import Problem, explained
 
@@ -14,13 +15,8 @@ Format = Literal["text", "json", "jsonl", "csv"]
 
 def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.")],
-    set: Annotated[
-        list[str] | None,
-        typer.Option(metavar="K=V", help="Override a value by its dotted path; may be given many times."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Seed of all chance, in place of the scenario's.")
-    ] = None,
+    set: Overrides = None,
+    seed: Seed = None,
     repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, run side by side on the cores.")] = 1,
     out: Annotated[
         Path | None,
@@ -29,9 +25,7 @@ def run(
             help="Keep the result in this folder, in place of an earlier one. Without it nothing is kept.",
         ),
     ] = None,
-    capture: Annotated[
-        bool, typer.Option("--capture", help="Write pcapng captures of both ends; needs --out.")
-    ] = False,
+    capture: Capture = False,
     format: Annotated[
         Format,
         typer.Option(
