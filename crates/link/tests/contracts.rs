@@ -131,7 +131,7 @@ fn keeps_order(plan: &Plan) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 4))]
 
     #[test]
     fn every_link_keeps_the_contracts(plan in any_plan(), seed: u64) {

@@ -118,7 +118,7 @@ fn check<B: Bearer>(make: impl Fn() -> B, users: u16, arrivals: &[Arrival], in_o
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
 
     #[test]
     fn dedicated_channels_keep_the_contracts(

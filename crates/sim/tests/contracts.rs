@@ -63,7 +63,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 5))]
 
     #[test]
     fn packets_are_conserved_and_every_flow_ends(text in scenario()) {

@@ -131,7 +131,7 @@ fn exchange(config: &Config, misfortune: &Misfortune, up: u64, down: u64) -> Pai
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 2))]
 
     #[test]
     fn every_byte_once_and_in_order(

@@ -98,7 +98,7 @@ fn options_of(header: &etherparse::TcpHeader) -> Options {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 2))]
 
     #[test]
     fn ipv4_is_what_etherparse_reads(header in ipv4(), payload in prop::collection::vec(any::<u8>(), 0..32)) {
