@@ -1,5 +1,7 @@
 //! TCP settings: a profile, and what differs from it.
 
+use std::sync::Arc;
+
 use airpath_tcp::{Config, Profile};
 use serde::Serialize;
 
@@ -14,9 +16,9 @@ const DEFAULT_PROFILE: Profile = Profile::Linux6;
 pub struct Settings {
     /// The profile.
     pub profile: Profile,
-    /// Every setting that is in force.
+    /// Every setting that is in force; shared by the connections.
     #[serde(flatten)]
-    pub config: Config,
+    pub config: Arc<Config>,
 }
 
 impl Settings {
@@ -63,6 +65,6 @@ impl Settings {
             let origin = base.origin_of(error.field).clone();
             ScenarioError::new(error.to_string(), origin, join(field, error.field))
         })?;
-        Ok(Self { profile, config })
+        Ok(Self { profile, config: Arc::new(config) })
     }
 }

@@ -2,6 +2,8 @@
 
 mod limit;
 
+use std::sync::Arc;
+
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -266,6 +268,12 @@ pub struct ConfigError {
     pub field: &'static str,
     /// What is wrong with it, and what would do.
     pub problem: &'static str,
+}
+
+impl From<&Config> for Arc<Config> {
+    fn from(config: &Config) -> Self {
+        Self::new(config.clone())
+    }
 }
 
 impl Config {

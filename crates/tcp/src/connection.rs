@@ -6,6 +6,8 @@ mod opening;
 mod output;
 mod timeout;
 
+use std::sync::Arc;
+
 use airpath_core::{Cx, Direction, Ecn, FlowId, Instant, SegmentInfo, Span, TcpEvent, TcpTrigger};
 use airpath_wire::tcp::TcpHeader;
 use serde::Serialize;
@@ -45,7 +47,7 @@ pub struct Identity {
 /// [`poll_transmit`](Self::poll_transmit) has. Streams are counted, not carried: a segment says which offsets it has.
 #[derive(Debug)]
 pub struct Connection {
-    config: Config,
+    config: Arc<Config>,
     id: Identity,
     state: State,
     outcome: Option<Outcome>,
@@ -102,14 +104,15 @@ pub struct Negotiated {
 }
 
 impl Connection {
-    /// Opens a connection: the first [`poll_transmit`](Self::poll_transmit) has the SYN.
+    /// Opens a connection: the first [`poll_transmit`](Self::poll_transmit) has the SYN. Many connections can share one
+    /// `config`, which then takes the memory and the cache of one.
     ///
     /// # Panics
     /// If `config` does not pass [`Config::check`].
-    pub fn connect(config: &Config, id: Identity, now: Instant) -> Self {
-        let mut connection = Self::new(config, id, State::SynSent);
+    pub fn connect(config: impl Into<Arc<Config>>, id: Identity, now: Instant) -> Self {
+        let mut connection = Self::new(config.into(), id, State::SynSent);
         connection.now = now;
-        if config.handshake {
+        if connection.config.handshake {
             connection.opening.begin();
         }
         connection
@@ -119,30 +122,30 @@ impl Connection {
     ///
     /// # Panics
     /// If `config` does not pass [`Config::check`].
-    pub fn listen(config: &Config, id: Identity) -> Self {
-        Self::new(config, id, State::Listen)
+    pub fn listen(config: impl Into<Arc<Config>>, id: Identity) -> Self {
+        Self::new(config.into(), id, State::Listen)
     }
 
-    fn new(config: &Config, id: Identity, state: State) -> Self {
+    fn new(config: Arc<Config>, id: Identity, state: State) -> Self {
         if let Err(error) = config.check() {
             panic!("{error}");
         }
         let mut connection = Self {
-            config: config.clone(),
             id,
             state,
             outcome: None,
             opening: Opening::new(),
-            sender: Sender::new(config, u32::from(config.maximum_segment_size)),
-            receiver: Receiver::new(config),
+            sender: Sender::new(&config, u32::from(config.maximum_segment_size)),
+            receiver: Receiver::new(&config),
             timers: Timers::default(),
             statistics: Statistics::default(),
             options: Options::default(),
             reset: None,
             now: Instant::ZERO,
             next_challenge: Instant::ZERO,
+            config,
         };
-        if !config.handshake {
+        if !connection.config.handshake {
             connection.open_without_handshake();
         }
         connection
@@ -217,7 +220,7 @@ impl Connection {
     }
 
     /// The settings of this end.
-    pub const fn config(&self) -> &Config {
+    pub fn config(&self) -> &Config {
         &self.config
     }
 

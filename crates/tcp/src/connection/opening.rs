@@ -223,7 +223,8 @@ impl Connection {
         } else if self.config.ecn && !one_way {
             header.flags |= Flags::ECE | Flags::CWR;
         }
-        self.stamp(segment, -1, window, self.opening.attempts > 1)
+        self.stamp(&mut segment, -1, window, self.opening.attempts > 1);
+        segment
     }
 }
 

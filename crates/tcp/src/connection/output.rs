@@ -71,7 +71,7 @@ impl Connection {
             header.options.sack = self.receiver.sack_blocks(((room - 4) / 8).min(self.most_blocks()) as usize);
         }
         self.count(&sent);
-        let segment = self.acknowledge_with(now, segment, to_offset(sent.start), sent.repeated);
+        self.acknowledge_with(now, &mut segment, to_offset(sent.start), sent.repeated);
         self.receiver.acks.on_data_sent(now);
         match sent.cause {
             Cause::Stream => {}
@@ -93,12 +93,13 @@ impl Connection {
         self.statistics.segments += 1;
         self.statistics.pure_acks += 1;
         let offset = to_offset(self.sender.next);
-        self.acknowledge_with(now, segment, offset, false)
+        self.acknowledge_with(now, &mut segment, offset, false);
+        segment
     }
 
     /// Makes `segment` acknowledge all that arrived.
     #[inline]
-    fn acknowledge_with(&mut self, now: Instant, mut segment: Segment, offset: i64, repeated: bool) -> Segment {
+    fn acknowledge_with(&mut self, now: Instant, segment: &mut Segment, offset: i64, repeated: bool) {
         let window = self.receiver.offer(u32::from(self.config.maximum_segment_size));
         let (shift, _) = self.options.scaling.unwrap_or((0, 0));
         let header = &mut segment.header;
@@ -114,12 +115,12 @@ impl Connection {
         self.receiver.acks.on_sent();
         self.receiver.last_ack = self.receiver.next;
         self.timers.stop(Timer::DelayedAck);
-        self.stamp(segment, offset, window, repeated)
+        self.stamp(segment, offset, window, repeated);
     }
 
     /// Fills in the acknowledgment number, and what the log wants to know.
     #[inline]
-    pub(super) fn stamp(&self, mut segment: Segment, offset: i64, window: u64, repeated: bool) -> Segment {
+    pub(super) fn stamp(&self, segment: &mut Segment, offset: i64, window: u64, repeated: bool) {
         let header = &mut segment.header;
         let info = &mut segment.info;
         if header.flags.contains(Flags::ACK) {
@@ -131,7 +132,6 @@ impl Connection {
         info.window = window;
         info.flags = header.flags.0;
         info.retransmission = repeated;
-        segment
     }
 
     /// The reset, if one is to be sent.
