@@ -11,10 +11,10 @@ pub struct Tally {
     pub offered: Count,
     /// Popped.
     pub delivered: Count,
-    /// Lost, by cause, in the order of [`DropCause::ALL`].
-    pub dropped: [Count; DropCause::ALL.len()],
     /// Still inside: waiting, in transmission or on the way.
     pub queued: Count,
+    /// Lost, by cause, in the order of [`DropCause::ALL`].
+    pub dropped: [Count; DropCause::ALL.len()],
 }
 
 impl Tally {

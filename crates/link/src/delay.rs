@@ -114,19 +114,21 @@ impl DelayLine {
         Self { delay, stream: seed.stream(path), flying }
     }
 
-    /// Lets `packet` in at `sent`; calls come in the order of that time.
+    /// Lets `packet` in at `sent`; calls come in the order of that time. Returns when it arrives.
     #[inline]
-    pub fn enter(&mut self, sent: Instant, packet: Packet) {
+    pub fn enter(&mut self, sent: Instant, packet: Packet) -> Instant {
         let due = sent + self.delay.distribution.draw(&mut self.stream);
         match &mut self.flying {
             Flying::InOrder(flying) => {
                 // Those that have left do not matter: they are not later than `sent`.
                 let due = flying.back().map_or(due, |ahead| due.max(ahead.due));
                 flying.push_back(Departure { due, packet });
+                due
             }
             Flying::Any(flying, entered) => {
-                flying.push(Reverse(Arrival { due, entry: *entered, packet }));
+                flying.push(Reverse(Arrival { departure: Departure { due, packet }, entry: *entered }));
                 *entered += 1;
+                due
             }
         }
     }
@@ -180,7 +182,7 @@ impl DelayLine {
     pub fn next_due(&self) -> Option<Instant> {
         match &self.flying {
             Flying::InOrder(flying) => flying.front().map(|departure| departure.due),
-            Flying::Any(flying, _) => flying.peek().map(|Reverse(arrival)| arrival.due),
+            Flying::Any(flying, _) => flying.peek().map(|Reverse(arrival)| arrival.departure.due),
         }
     }
 
@@ -189,23 +191,20 @@ impl DelayLine {
     pub fn leave(&mut self) -> Option<Departure> {
         match &mut self.flying {
             Flying::InOrder(flying) => flying.pop_front(),
-            Flying::Any(flying, _) => {
-                flying.pop().map(|Reverse(Arrival { due, packet, .. })| Departure { due, packet })
-            }
+            Flying::Any(flying, _) => flying.pop().map(|Reverse(arrival)| arrival.departure),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    due: Instant,
+    departure: Departure,
     entry: u64,
-    packet: Packet,
 }
 
 impl Arrival {
     const fn key(&self) -> (Instant, u64) {
-        (self.due, self.entry)
+        (self.departure.due, self.entry)
     }
 }
 

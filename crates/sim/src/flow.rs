@@ -4,7 +4,7 @@ mod datagrams;
 mod ping;
 mod transfer;
 
-use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, UserId};
+use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Slot, UserId};
 
 use crate::route::Side;
 use crate::store::Body;
@@ -55,13 +55,20 @@ impl Flow {
         }
     }
 
-    /// A packet has reached `side`. Returns the next wake-up of that side.
+    /// A packet that carries what is at `slot` has reached `side`. Returns the next wake-up of that side.
     #[inline]
-    pub fn receive(&mut self, now: Instant, side: Side, body: Body, world: &mut World<'_>) -> Option<Instant> {
+    pub fn receive(&mut self, now: Instant, side: Side, slot: Slot, world: &mut World<'_>) -> Option<Instant> {
+        let component = world.component(self.identity().user, side);
+        let (body, mut cx) = world.open(slot, component);
         match (self, body) {
-            (Self::Transfer(flow), Body::Segment(segment)) => flow.receive(now, side, &segment, world),
-            (Self::Ping(flow), Body::Echo { sequence, sent, reply }) => flow.receive(now, sequence, sent, reply, world),
-            (Self::Datagrams(flow), Body::Datagram { sequence, sent }) => flow.receive(now, sequence, sent, world),
+            (Self::Transfer(flow), Body::Segment(segment)) => {
+                flow.receive(now, side, segment, &mut cx);
+                flow.proceed(now, side, world)
+            }
+            (Self::Ping(flow), &Body::Echo { sequence, sent, reply }) => {
+                flow.receive(now, sequence, sent, reply, world)
+            }
+            (Self::Datagrams(flow), &Body::Datagram { sequence, sent }) => flow.receive(now, sequence, sent, world),
             _ => unreachable!("a flow gets only packets of its own kind"),
         }
     }

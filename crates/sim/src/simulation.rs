@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::Transfer;
 use airpath_core::{ComponentId, Direction, FlowId, Instant, Seed, Sink, Span, UserId};
-use airpath_link::Bearer;
+use airpath_link::{Bearer, Departure};
 use airpath_result::summary::Ended;
 use airpath_scenario::{Scenario, ScenarioError, Work};
 
@@ -144,13 +144,16 @@ impl<'a> Simulation<'a> {
     /// Moves on what has left a hop.
     #[inline]
     fn serve(&mut self, now: Instant, hop: usize) {
-        while let Some((direction, departure)) = self.world.pop(now, hop) {
-            let packet = departure.packet;
-            let Some(body) = self.world.forward(now, hop, direction, packet) else { continue };
+        while let Some((direction, Departure { packet, .. })) = &self.world.pop(now, hop) {
+            let direction = *direction;
+            if !self.world.forward(now, hop, direction, packet) {
+                continue;
+            }
             let side = Side::at_end_of(direction);
             let flow = &mut self.flows[packet.flow.0 as usize];
             let was_over = flow.is_over();
-            let wakeup = flow.receive(now, side, body, &mut self.world);
+            let wakeup = flow.receive(now, side, packet.slot, &mut self.world);
+            self.world.free(packet.slot);
             self.unfinished -= usize::from(!was_over && flow.is_over());
             self.world.agenda.wake(self.world.route.node(packet.flow, side), wakeup);
         }

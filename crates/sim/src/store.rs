@@ -49,11 +49,16 @@ impl Store {
         }
     }
 
-    /// Gives back what is at `slot`, whose place becomes free.
+    /// What is at `slot`.
     #[inline]
-    pub fn take(&mut self, slot: Slot) -> Body {
+    pub fn get(&mut self, slot: Slot) -> &mut Body {
+        &mut self.bodies[slot.0 as usize]
+    }
+
+    /// Frees the place at `slot`: nothing is read there any more.
+    #[inline]
+    pub fn free(&mut self, slot: Slot) {
         self.free.push(slot);
-        self.bodies[slot.0 as usize]
     }
 
     /// Bodies that are kept: the packets under way.
@@ -71,9 +76,11 @@ mod tests {
         let mut store = Store::default();
         let body = |sequence| Body::Datagram { sequence, sent: Instant::ZERO };
         let (a, b) = (store.put(body(0)), store.put(body(1)));
-        assert!(matches!(store.take(a), Body::Datagram { sequence: 0, .. }));
+        assert!(matches!(store.get(a), Body::Datagram { sequence: 0, .. }));
+        store.free(a);
         assert_eq!(store.put(body(2)), a);
-        assert!(matches!(store.take(b), Body::Datagram { sequence: 1, .. }));
+        assert!(matches!(store.get(b), Body::Datagram { sequence: 1, .. }));
+        store.free(b);
         assert_eq!(store.kept(), 1);
     }
 }

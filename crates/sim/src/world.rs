@@ -4,7 +4,7 @@
 //! and the same backwards.
 
 use airpath_core::{
-    ComponentId, Cx, Direction, Dropped, Ecn, FlowId, Instant, Packet, PacketStep, SegmentInfo, Sink, UserId,
+    ComponentId, Cx, Direction, Dropped, Ecn, FlowId, Instant, Packet, PacketStep, SegmentInfo, Sink, Slot, UserId,
 };
 use airpath_link::{Bearer, Departure};
 
@@ -94,18 +94,41 @@ impl<'a> World<'a> {
         self.packets += 1;
         let slot = self.store.put(body);
         let packet = Packet { id, size, flow, user, ecn, slot };
-        if let Some(captures) = &mut self.captures {
-            captures.record(side, now, side.sends(), &packet, &body);
+        if self.captures.is_some() || self.sink.is_some() {
+            self.note_sent(now, side, packet);
         }
-        let component = self.component(user, side);
-        let mut cx = self.cx(component);
-        cx.direction = side.sends();
-        cx.packet(now, packet, || PacketStep::Sent(segment_info(&body)));
         let hop = match side {
             Side::Mobile => self.route.cell_of[usize::from(user.0)],
             Side::Server => self.route.access_of.get(flow.0 as usize).copied().unwrap_or(self.route.fixed),
         };
         self.push(now, hop, side.sends(), packet);
+    }
+
+    /// Tells those who listen of a packet that an end point sends.
+    #[cold]
+    fn note_sent(&mut self, now: Instant, side: Side, packet: Packet) {
+        let body = self.store.get(packet.slot);
+        let info = segment_info(body);
+        if let Some(captures) = &mut self.captures {
+            captures.record(side, now, side.sends(), &packet, body);
+        }
+        let component = self.component(packet.user, side);
+        let mut cx = self.cx(component);
+        cx.direction = side.sends();
+        cx.packet(now, packet, || PacketStep::Sent(info));
+    }
+
+    /// Tells those who listen of a packet that has arrived at an end point.
+    #[cold]
+    fn note_received(&mut self, now: Instant, direction: Direction, packet: Packet) {
+        let side = Side::at_end_of(direction);
+        if let Some(captures) = &mut self.captures {
+            captures.record(side, now, direction, &packet, self.store.get(packet.slot));
+        }
+        let component = self.component(packet.user, side);
+        let mut cx = self.cx(component);
+        cx.direction = direction;
+        cx.packet(now, packet, || PacketStep::Received);
     }
 
     /// The next packet that has left `hop`. Call until `None`, then [`Self::rearm`].
@@ -127,9 +150,10 @@ impl<'a> World<'a> {
         self.agenda.wake(hop as u32, self.hops[hop].next_wakeup());
     }
 
-    /// Takes a packet from `hop` to the next one; what it carries is returned at the end of its way.
+    /// Takes a packet from `hop` to the next one. Says whether it is at the end of its way: then [`Self::open`] has
+    /// what it carries, until [`Self::free`].
     #[inline]
-    pub fn forward(&mut self, now: Instant, hop: usize, direction: Direction, packet: Packet) -> Option<Body> {
+    pub fn forward(&mut self, now: Instant, hop: usize, direction: Direction, packet: &Packet) -> bool {
         let (fixed, cell) = (self.route.fixed, self.route.cell_of[usize::from(packet.user.0)]);
         let access = self.route.access_of.get(packet.flow.0 as usize).copied();
         let next = match direction {
@@ -141,22 +165,32 @@ impl<'a> World<'a> {
             Direction::Up => None,
         };
         if let Some(next) = next {
-            self.push(now, next, direction, packet);
-            return None;
+            self.push(now, next, direction, *packet);
+            return false;
         }
-        let side = Side::at_end_of(direction);
-        let component = self.component(packet.user, side);
-        let mut cx = self.cx(component);
-        cx.direction = direction;
-        cx.packet(now, packet, || PacketStep::Received);
-        let mut body = self.store.take(packet.slot);
-        if let Body::Segment(segment) = &mut body {
+        if let Body::Segment(segment) = self.store.get(packet.slot) {
             segment.ecn = packet.ecn;
         }
-        if let Some(captures) = &mut self.captures {
-            captures.record(side, now, direction, &packet, &body);
+        if self.captures.is_some() || self.sink.is_some() {
+            self.note_received(now, direction, *packet);
         }
-        Some(body)
+        true
+    }
+
+    /// What a packet carries that has arrived at `component`, and a context for who takes it there.
+    #[inline]
+    pub fn open(&mut self, slot: Slot, component: ComponentId) -> (&Body, Cx<'_>) {
+        let sink: Option<&mut dyn Sink> = match &mut self.sink {
+            Some(sink) => Some(&mut **sink),
+            None => None,
+        };
+        (self.store.get(slot), Cx::new(sink, &mut self.dropped, component))
+    }
+
+    /// Forgets what a packet carried that has arrived.
+    #[inline]
+    pub fn free(&mut self, slot: Slot) {
+        self.store.free(slot);
     }
 
     /// Packets that are under way somewhere.
@@ -181,7 +215,7 @@ impl<'a> World<'a> {
     #[inline]
     fn reclaim(&mut self) {
         for dropped in self.dropped.drain(..) {
-            self.store.take(dropped.packet.slot);
+            self.store.free(dropped.packet.slot);
         }
     }
 }

@@ -108,9 +108,9 @@ impl Distribution {
 
     /// The delay of the next packet.
     #[inline]
-    pub fn draw(self, stream: &mut Stream) -> Span {
+    pub fn draw(&self, stream: &mut Stream) -> Span {
         match self {
-            Self::Fixed(delay) => delay,
+            Self::Fixed(delay) => *delay,
             _ => self.draw_random(stream),
         }
     }

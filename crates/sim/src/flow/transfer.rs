@@ -1,7 +1,7 @@
 //! A bulk transfer: two TCP connections, joined by the world's hops, and an application on each.
 
 use airpath_app::bulk::{Marks, Progress, Role, Transfer};
-use airpath_core::{AppStep, Direction, Instant, UserId};
+use airpath_core::{AppStep, Cx, Direction, Instant, UserId};
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Segment, State};
 use airpath_wire::ipv4::Ipv4Header;
@@ -44,8 +44,8 @@ impl TransferFlow {
         };
         let (mobile_role, server_role) = transfer.roles();
         Self {
-            mobile: Connection::connect(&tcp.config, end(Direction::Up, ports.0, ports.1), identity.start),
-            server: Connection::listen(&tcp.config, end(Direction::Down, ports.1, ports.0)),
+            mobile: Connection::connect(tcp.config.clone(), end(Direction::Up, ports.0, ports.1), identity.start),
+            server: Connection::listen(tcp.config.clone(), end(Direction::Down, ports.1, ports.0)),
             identity,
             transfer,
             tcp: tcp.clone(),
@@ -97,17 +97,10 @@ impl TransferFlow {
         self.over
     }
 
+    /// A segment has reached `side`. What comes of it is left to [`Self::proceed`].
     #[inline]
-    pub(super) fn receive(
-        &mut self,
-        now: Instant,
-        side: Side,
-        segment: &Segment,
-        world: &mut World<'_>,
-    ) -> Option<Instant> {
-        let component = world.component(self.identity.user, side);
-        self.connection(side).handle_segment(now, segment, &mut world.cx(component));
-        self.proceed(now, side, world)
+    pub(super) fn receive(&mut self, now: Instant, side: Side, segment: &Segment, cx: &mut Cx<'_>) {
+        self.connection(side).handle_segment(now, segment, cx);
     }
 
     pub(super) fn wake(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
@@ -126,7 +119,7 @@ impl TransferFlow {
 
     /// Lets the application act on what its connection has, then sends what is to be sent.
     #[inline]
-    fn proceed(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
+    pub(super) fn proceed(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
         let (connection, role) = match side {
             Side::Mobile => (&mut self.mobile, &mut self.mobile_role),
             Side::Server => (&mut self.server, &mut self.server_role),
