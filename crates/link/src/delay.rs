@@ -146,15 +146,13 @@ impl DelayLine {
             Flying::InOrder(flying) if delay.reorder => {
                 let entered = flying.len() as u64;
                 let arrivals = (0..).zip(flying);
-                let heap = arrivals.map(|(entry, Departure { due, packet })| Reverse(Arrival { due, entry, packet }));
+                let heap = arrivals.map(|(entry, departure)| Reverse(Arrival { departure, entry }));
                 Flying::Any(heap.collect(), entered)
             }
             Flying::Any(flying, _) if !delay.reorder => {
                 // The heap's greatest is what arrives first.
                 let arrivals = flying.into_sorted_vec().into_iter().rev();
-                Flying::InOrder(
-                    arrivals.map(|Reverse(Arrival { due, packet, .. })| Departure { due, packet }).collect(),
-                )
+                Flying::InOrder(arrivals.map(|Reverse(arrival)| arrival.departure).collect())
             }
             as_before => as_before,
         };
@@ -172,7 +170,7 @@ impl DelayLine {
                 arrivals.sort_unstable_by_key(|Reverse(arrival)| arrival.entry);
                 let last = arrivals.split_off(arrivals.len() - packets);
                 *flying = arrivals.into();
-                last.into_iter().map(|Reverse(arrival)| arrival.packet).collect()
+                last.into_iter().map(|Reverse(arrival)| arrival.departure.packet).collect()
             }
         }
     }
