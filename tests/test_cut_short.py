@@ -116,6 +116,16 @@ def test_a_full_disk_keeps_what_was_written(
     assert (small_disk / "kept" / "scenario.toml").exists()
 
 
+def test_a_full_disk_ends_a_run_that_captures(airpath_command: Command, small_disk: Path) -> None:
+    (airpath_command.folder / "long.toml").write_text(LONG)
+    done = airpath_command("run", "long.toml", "--out", small_disk / "kept", "--capture")
+    assert done.code == 3
+    assert os.strerror(errno.ENOSPC).lower() in done.err.lower()
+    captures = sorted((small_disk / "kept" / "captures").iterdir())
+    assert [path.name for path in captures] == ["0000-mobile.pcapng", "0000-server.pcapng"]
+    assert sum(path.stat().st_size for path in captures) > 100_000
+
+
 def test_a_full_disk_below_standard_output(airpath_command: Command, scenario: Callable[..., Path]) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("NOT TESTED: this system has no /dev/full")

@@ -72,6 +72,11 @@ impl Captures {
         self.failure = written.err();
     }
 
+    /// Whether nothing more can be written: the disk is full, for instance.
+    pub const fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// Ends both files.
     pub fn finish(self) -> io::Result<()> {
         self.failure.map_or(Ok(()), Err)?;

@@ -114,7 +114,7 @@ impl Setup {
 }
 
 impl<'a> Simulation<'a> {
-    /// Runs to the end, or until `stop` is set or the sink has failed.
+    /// Runs to the end, or until `stop` is set or the sink or the captures have failed.
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         while self.unfinished > 0 {
             let Some((now, node)) = self.world.agenda.pop() else { return Ended::Duration };

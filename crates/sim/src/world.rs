@@ -65,6 +65,7 @@ impl<'a> World<'a> {
     /// Whether what happens can no longer be recorded.
     pub fn has_failed(&self) -> bool {
         self.sink.as_ref().is_some_and(|sink| sink.has_failed())
+            || self.captures.as_ref().is_some_and(Captures::has_failed)
     }
 
     /// A context for a call into `component`.
