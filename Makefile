@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 RUST_SOURCES := $(shell find crates presets -type f 2>/dev/null) Cargo.toml Cargo.lock
 DEMO := runs/demo
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test soak lint bench clean
 
 setup: $(VENV)/.packages $(VENV)/.native
 
@@ -18,9 +18,14 @@ demo: setup
 	@$(BIN)/airpath run examples/dch.toml --out $(DEMO)/dch
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 
+# One seed for the property tests, so that what passes here passes everywhere.
 test: lint
-	cargo test --workspace --locked --quiet
+	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
 	$(BIN)/pytest
+
+# The property tests with seeds drawn anew, and twenty times the cases.
+soak:
+	PROPTEST_CASES=$${PROPTEST_CASES:-5000} cargo test --workspace --locked --quiet
 
 lint: setup
 	cargo fmt --all --check
