@@ -38,8 +38,8 @@ pub struct Path {
 enum Waiting {
     /// When a packet is sent is known as it comes: nothing is left to do later.
     DropTail(DropTail),
-    /// Which packet is sent is known when one can be.
-    CoDel(CoDel),
+    /// Which packet is sent is known when one can be. In a box, so that of the common kind more fit into the cache.
+    CoDel(Box<CoDel>),
 }
 
 impl Path {
@@ -56,7 +56,7 @@ impl Path {
         Self {
             queue: match queue.discipline {
                 Discipline::DropTail => Waiting::DropTail(DropTail::new(limits)),
-                Discipline::CoDel(settings) => Waiting::CoDel(CoDel::new(settings, limits)),
+                Discipline::CoDel(settings) => Waiting::CoDel(Box::new(CoDel::new(settings, limits))),
             },
             transmitter: Transmitter::new(config.rate, plan.recording.as_ref()),
             loss: LossProcess::new(config.loss, seed, &format!("{name}/loss")),

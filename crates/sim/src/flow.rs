@@ -4,7 +4,7 @@ mod datagrams;
 mod ping;
 mod transfer;
 
-use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Slot, UserId};
+use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Packet, UserId};
 
 use crate::route::Side;
 use crate::store::Body;
@@ -55,11 +55,10 @@ impl Flow {
         }
     }
 
-    /// A packet that carries what is at `slot` has reached `side`. Returns the next wake-up of that side.
+    /// `packet` has reached `side`. Returns the next wake-up of that side.
     #[inline]
-    pub fn receive(&mut self, now: Instant, side: Side, slot: Slot, world: &mut World<'_>) -> Option<Instant> {
-        let component = world.component(self.identity().user, side);
-        let (body, mut cx) = world.open(slot, component);
+    pub fn receive(&mut self, now: Instant, side: Side, packet: &Packet, world: &mut World<'_>) -> Option<Instant> {
+        let (body, mut cx) = world.open(packet, side);
         match (self, body) {
             (Self::Transfer(flow), Body::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);

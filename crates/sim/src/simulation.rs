@@ -152,7 +152,7 @@ impl<'a> Simulation<'a> {
             let side = Side::at_end_of(direction);
             let flow = &mut self.flows[packet.flow.0 as usize];
             let was_over = flow.is_over();
-            let wakeup = flow.receive(now, side, packet.slot, &mut self.world);
+            let wakeup = flow.receive(now, side, packet, &mut self.world);
             self.world.free(packet.slot);
             self.unfinished -= usize::from(!was_over && flow.is_over());
             self.world.agenda.wake(self.world.route.node(packet.flow, side), wakeup);

@@ -178,14 +178,15 @@ impl<'a> World<'a> {
         true
     }
 
-    /// What a packet carries that has arrived at `component`, and a context for who takes it there.
+    /// What a packet carries that has arrived at `side`, and a context for who takes it there.
     #[inline]
-    pub fn open(&mut self, slot: Slot, component: ComponentId) -> (&Body, Cx<'_>) {
+    pub fn open(&mut self, packet: &Packet, side: Side) -> (&Body, Cx<'_>) {
+        let component = self.component(packet.user, side);
         let sink: Option<&mut dyn Sink> = match &mut self.sink {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        (self.store.get(slot), Cx::new(sink, &mut self.dropped, component))
+        (self.store.get(packet.slot), Cx::new(sink, &mut self.dropped, component))
     }
 
     /// Forgets what a packet carried that has arrived.
