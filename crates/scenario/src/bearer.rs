@@ -119,6 +119,11 @@ impl BearerConfig {
         Ok((config, node))
     }
 
+    /// Whether one bearer has all mobiles, rather than each its own.
+    pub(crate) const fn is_shared(&self) -> bool {
+        !matches!(self, Self::Wired(_))
+    }
+
     /// Makes the bearers for `mobiles`.
     pub(crate) fn build(&self, mobiles: &[Mobile], seed: Seed) -> Result<Cells, ScenarioError> {
         let refuse = |error: airpath_radio::ConfigError| {

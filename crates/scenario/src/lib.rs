@@ -11,10 +11,12 @@
 //! | [`links`] | plain links: the `[fixed]` and `[access]` tables |
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | [`work`] | the `[[flow]]` tables |
+//! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
 //! | [`error`] | what is wrong, where, and what to do next |
 
 pub mod bearer;
+pub mod change;
 pub mod document;
 pub mod error;
 pub mod links;
@@ -24,11 +26,12 @@ pub mod work;
 
 use std::path::Path;
 
-use airpath_core::{Classes, Seed, Span, UserId};
+use airpath_core::{Classes, ComponentId, Cx, Instant, Seed, Span, UserId};
 use airpath_link::Bearer;
 use serde::{Deserialize, Serialize};
 
 pub use bearer::{BearerConfig, Cells};
+pub use change::{Hop, Order, PlannedChange, TimedOrder};
 pub use error::{Origin, ScenarioError};
 pub use links::{BothWays, OneWay};
 pub use preset::Preset;
@@ -63,6 +66,8 @@ pub struct Scenario {
     groups: Vec<MobileGroup>,
     #[serde(rename = "flow")]
     flow_groups: Vec<FlowGroup>,
+    #[serde(rename = "change")]
+    changes: Vec<PlannedChange>,
 }
 
 /// Which classes of events are logged.
@@ -171,17 +176,20 @@ impl Scenario {
         let tcp = node.take("tcp").unwrap_or_else(empty);
         // Read once for its errors, even if every flow has settings of its own.
         tcp::Settings::read(None, "tcp", &tcp)?;
-        let flows = node.take("flow").ok_or_else(|| missing(&node, "flow", "kind = \"download\""))?;
-        let origin = flows.origin().clone();
-        let flows = flows.into_array().ok_or_else(|| {
-            ScenarioError::new("this is a list of tables", origin, "flow").help("write `[[flow]]`, with two brackets")
-        })?;
-        let flow_groups = flows
+        let flow_groups = take_list(&mut node, "flow")?
             .into_iter()
             .enumerate()
             .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp))
             .collect::<Result<Vec<_>, _>>()?;
-        let known = ["format", "name", "seed", "duration", "fixed", "access", "bearer", "tcp", "mobile", "flow", "log"];
+        let change_tables = take_list(&mut node, "change")?;
+        let changes = change_tables
+            .iter()
+            .enumerate()
+            .map(|(index, change)| PlannedChange::read(change.clone(), &format!("change.{index}")))
+            .collect::<Result<Vec<_>, _>>()?;
+        let known = [
+            "format", "name", "seed", "duration", "fixed", "access", "bearer", "tcp", "mobile", "flow", "change", "log",
+        ];
         let rest = node.split(&["name", "seed", "duration", "mobile", "log"]);
         if let Some(key) = node.keys().next() {
             return Err(node.unknown_key("", key, &known));
@@ -198,8 +206,10 @@ impl Scenario {
             bearer,
             groups: rest.mobile,
             flow_groups,
+            changes,
         };
         scenario.check(file, &bearer_table)?;
+        scenario.check_changes(&change_tables)?;
         Ok(scenario)
     }
 
@@ -221,6 +231,56 @@ impl Scenario {
             })
         };
         self.groups.iter().flat_map(several).collect()
+    }
+
+    /// Whether there is anything to run.
+    ///
+    /// # Errors
+    /// If there is no flow: a link carries what comes, but a simulation has only these.
+    pub fn require_flows(&self) -> Result<(), ScenarioError> {
+        if !self.flow_groups.is_empty() {
+            return Ok(());
+        }
+        Err(ScenarioError::new("this table is missing: there is nothing to run", Origin::Default, "flow")
+            .help("for a start, add [[flow]] with `kind = \"download\"` and `bytes = \"1 MB\"`"))
+    }
+
+    /// The orders of all `[[change]]` tables, in the order of their times; those of the same time in the order in
+    /// which they were written.
+    pub fn timed_orders(&self) -> Vec<TimedOrder> {
+        let mobiles = self.mobiles();
+        let timed = |change: &PlannedChange| {
+            let orders = change.orders(&self.bearer, &mobiles).expect("it was checked when it was read");
+            let at = Instant::ZERO + change.at;
+            orders.into_iter().map(move |order| TimedOrder { at, order })
+        };
+        let mut orders: Vec<TimedOrder> = self.changes.iter().flat_map(timed).collect();
+        orders.sort_by_key(|timed| timed.at);
+        orders
+    }
+
+    /// Reads a change that is to happen now, from a JSON object with the keys of `[[change]]` but for `at`.
+    ///
+    /// ```
+    /// # let text = "format = 1\n[bearer]\npreset = \"umts-dch-384\"";
+    /// # let scenario = airpath_scenario::Scenario::read(text, "s.toml", std::path::Path::new(""), &[])?;
+    /// let orders = scenario.read_orders(r#"{"outage": "3 s"}"#)?;
+    /// assert_eq!(orders.len(), 1);
+    /// let error = scenario.read_orders(r#"{"outrage": "3 s"}"#).unwrap_err();
+    /// assert!(error.to_string().contains("outrage: unknown key; did you mean `outage`?"));
+    /// # Ok::<(), airpath_scenario::ScenarioError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it is no change, or for a mobile that is not there. Whether the bearer can do it, only the bearer knows.
+    pub fn read_orders(&self, json: &str) -> Result<Vec<Order>, ScenarioError> {
+        let argument = |mut error: ScenarioError| {
+            if error.origin == Origin::Default {
+                error.origin = Origin::Argument(json.trim().to_owned());
+            }
+            error
+        };
+        change::read_now(json, &self.bearer, &self.mobiles()).map_err(argument)
     }
 
     /// The flows, in the order of their numbers.
@@ -263,6 +323,37 @@ impl Scenario {
         self.bearer.build(&self.mobiles(), seed)
     }
 
+    /// Whether the bearers can do what the `[[change]]` tables say, tried out on idle ones in the order of time.
+    fn check_changes(&self, tables: &[Node]) -> Result<(), ScenarioError> {
+        let mobiles = self.mobiles();
+        let mut fixed = self.build_fixed(Seed::default());
+        let mut cells = self.build_cells(Seed::default())?;
+        let mut changes: Vec<usize> = (0..self.changes.len()).collect();
+        changes.sort_by_key(|index| self.changes[*index].at);
+        let mut lost = Vec::new();
+        for index in changes {
+            let change = &self.changes[index];
+            let refuse = |message: String, key: &str| {
+                ScenarioError::new(message, tables[index].origin_of(key).clone(), format!("change.{index}.{key}"))
+            };
+            let orders = change.orders(&self.bearer, &mobiles).map_err(|error| {
+                let wrong = refuse(error.message, &error.field.unwrap_or_default());
+                ScenarioError { help: error.help, ..wrong }
+            })?;
+            for Order { hop, command } in orders {
+                let bearer = match hop {
+                    Hop::Fixed => &mut fixed,
+                    Hop::Cell(cell) => &mut cells.bearers[cell].1,
+                };
+                let mut cx = Cx::new(None, &mut lost, ComponentId::default());
+                bearer
+                    .command(Instant::ZERO + change.at, &command, &mut cx)
+                    .map_err(|error| refuse(error.to_string(), error.field()))?;
+            }
+        }
+        Ok(())
+    }
+
     /// What serde alone cannot see.
     fn check(&self, file: &str, bearer: &Node) -> Result<(), ScenarioError> {
         let mobiles = self.mobiles();
@@ -298,8 +389,25 @@ impl Scenario {
     }
 }
 
+impl Mobile {
+    /// Whether `name` is its own or its group's.
+    fn answers_to(&self, name: &str) -> bool {
+        name == self.group || name == self.name
+    }
+}
+
 fn is_for(group: &FlowGroup, mobile: &Mobile) -> bool {
-    group.mobile().is_none_or(|name| name == mobile.group || name == mobile.name)
+    group.mobile().is_none_or(|name| mobile.answers_to(name))
+}
+
+/// The tables of the list `key`, which may be left out.
+fn take_list(node: &mut Node, key: &str) -> Result<Vec<Node>, ScenarioError> {
+    let Some(list) = node.take(key) else { return Ok(Vec::new()) };
+    let origin = list.origin().clone();
+    list.into_array().ok_or_else(|| {
+        ScenarioError::new("this is a list of tables", origin, key)
+            .help(format!("write `[[{key}]]`, with two brackets"))
+    })
 }
 
 fn missing(node: &Node, key: &str, example: &str) -> ScenarioError {

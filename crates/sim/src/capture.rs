@@ -64,6 +64,8 @@ impl Captures {
                 let ports = Ports { source: port(packet.flow.0), destination: port(packet.flow.0) };
                 capture.udp(envelope, ports, packet.size - HEADERS)
             }
+            // There is nothing to show of it.
+            Body::Recorded(_) => Ok(()),
             Body::Echo { sequence, reply, .. } => {
                 let echo = IcmpEcho { reply: *reply, identifier: packet.flow.0 as u16, sequence: *sequence as u16 };
                 capture.icmp_echo(envelope, echo, packet.size - (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32)

@@ -1,6 +1,7 @@
 //! What is said of a simulation: the rows of the summary, read off it as it stands.
 
-use airpath_core::{Direction, Instant, Span};
+use airpath_core::{Direction, Instant, Span, UserId};
+use airpath_link::Bearer;
 use airpath_result::summary::{Ended, FlowRow, LinkRow, ProbesRow, RadioRow, Repetition, Rows, TransferRow};
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::Negotiated;
@@ -20,15 +21,27 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
         events: simulation.events(),
     };
     let flows = simulation.flows().iter().map(|each| flow(each, number, now, mobiles)).collect();
+    let (links, radio) = of_hops(simulation.hops(), simulation.users(), number);
+    Rows { repetition, flows, links, radio }
+}
+
+/// What is said of the hops, each with its name, in repetition `number` of so many users.
+pub fn of_hops<'a>(
+    hops: impl Iterator<Item = (&'a str, &'a dyn Bearer)>,
+    users: usize,
+    number: u64,
+) -> (Vec<LinkRow>, Vec<RadioRow>) {
     let (mut links, mut radio) = (Vec::new(), Vec::new());
-    for (name, hop) in simulation.hops() {
+    let users = (0..users).map(|user| UserId(user as u16));
+    for (name, hop) in hops {
         links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.tally(direction))));
-        for (direction, user) in simulation.users() {
+        for (direction, user) in Direction::BOTH.into_iter().flat_map(|way| users.clone().map(move |user| (way, user)))
+        {
             let totals = hop.radio_totals(direction, user);
             radio.extend(totals.map(|totals| RadioRow::of(name, direction, user, number, &totals)));
         }
     }
-    Rows { repetition, flows, links, radio }
+    (links, radio)
 }
 
 fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowRow {

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::Transfer;
-use airpath_core::{ComponentId, Direction, FlowId, Instant, Seed, Sink, Span, UserId};
+use airpath_core::{ComponentId, FlowId, Instant, Seed, Sink, Span};
 use airpath_link::{Bearer, Departure};
 use airpath_result::summary::Ended;
-use airpath_scenario::{Scenario, ScenarioError, Work};
+use airpath_scenario::{Hop, Scenario, ScenarioError, TimedOrder, Work};
 
 use crate::capture::Captures;
 use crate::flow::{DatagramsFlow, Flow, Identity, PingFlow, TransferFlow};
@@ -21,6 +21,10 @@ pub struct Simulation<'a> {
     world: World<'a>,
     flows: Vec<Flow>,
     unfinished: usize,
+    /// Changes of conditions that are still to come, the next one last.
+    changes: Vec<TimedOrder>,
+    /// When that is.
+    next_change: Instant,
     end: Instant,
     now: Instant,
     events: u64,
@@ -32,13 +36,20 @@ pub struct Setup {
     hops: Vec<Box<dyn Bearer>>,
     route: Route,
     flows: Vec<Flow>,
+    changes: Vec<TimedOrder>,
     names: Vec<String>,
     duration: Span,
 }
 
 impl Setup {
-    /// Builds the topology and the flows of `scenario`.
+    /// Builds the topology and the flows of `scenario`, which must have some.
     pub fn new(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
+        scenario.require_flows()?;
+        Self::network(scenario, seed)
+    }
+
+    /// The same for a scenario that may have no flows: then there is nothing to run, but a network to put packets on.
+    pub fn network(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
         let mobiles = scenario.mobiles();
         let cells = scenario.build_cells(seed)?;
         let planned = scenario.flows();
@@ -80,12 +91,20 @@ impl Setup {
                 Work::Datagrams(datagrams) => Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams))),
             }
         });
-        Ok(Self { flows: flows.collect(), hops, route, names, duration: scenario.duration })
+        let flows = flows.collect();
+        Ok(Self { flows, changes: scenario.timed_orders(), hops, route, names, duration: scenario.duration })
     }
 
     /// The names of the components, by their number.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The network without the flows: its hops, the names of all components, and the changes of conditions that the
+    /// scenario has.
+    pub(crate) fn into_network<'a>(self, sink: Option<&'a mut dyn Sink>) -> (World<'a>, Vec<String>, Vec<TimedOrder>) {
+        let nodes = self.hops.len();
+        (World::new(self.hops, self.route, nodes, sink), self.names, self.changes)
     }
 
     /// Makes ready to run, with events going to `sink` and packets to `captures`.
@@ -101,10 +120,14 @@ impl Setup {
             };
             world.agenda.wake(world.route.node(identity.id, first), Some(identity.start));
         }
+        let mut changes = self.changes;
+        changes.reverse();
         Simulation {
             world,
             unfinished: self.flows.len(),
             flows: self.flows,
+            next_change: next_of(&changes),
+            changes,
             end: Instant::ZERO + self.duration,
             now: Instant::ZERO,
             events: 0,
@@ -114,10 +137,17 @@ impl Setup {
 }
 
 impl<'a> Simulation<'a> {
-    /// Runs to the end, or until `stop` is set or the sink or the captures have failed.
+    /// Runs to the end, or until `stop` is set or the sink or the captures have failed. A change of conditions comes
+    /// before all that happens at the same time.
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         while self.unfinished > 0 {
             let Some((now, node)) = self.world.agenda.pop() else { return Ended::Duration };
+            if now >= self.next_change && self.next_change <= self.end {
+                // It may make something else the next to happen.
+                self.world.agenda.wake(node, Some(now));
+                self.change();
+                continue;
+            }
             if now > self.end {
                 self.now = self.end;
                 return Ended::Duration;
@@ -139,6 +169,16 @@ impl<'a> Simulation<'a> {
             }
         }
         Ended::Finished
+    }
+
+    /// Carries out the next change of conditions.
+    #[cold]
+    fn change(&mut self) {
+        let TimedOrder { at, order } =
+            self.changes.pop().expect("there is a time for the next change only if there is one");
+        let done = self.world.command(at, hop_index(order.hop), &order.command);
+        done.expect("what the scenario's bearers cannot do was refused when it was read");
+        self.next_change = next_of(&self.changes);
     }
 
     /// Moves on what has left a hop.
@@ -190,15 +230,27 @@ impl<'a> Simulation<'a> {
         self.names.iter().map(String::as_str).zip(self.world.hops.iter().map(AsRef::as_ref))
     }
 
-    /// Number of users, for what hops count by user.
-    pub fn users(&self) -> impl Iterator<Item = (Direction, UserId)> + use<> {
-        let users = self.world.route.cell_of.len() as u16;
-        Direction::BOTH.into_iter().flat_map(move |direction| (0..users).map(move |user| (direction, UserId(user))))
+    /// How many users there are.
+    pub const fn users(&self) -> usize {
+        self.world.route.cell_of.len()
     }
 
     /// Ends the captures, writing out what they hold.
     pub fn finish_captures(&mut self) -> std::io::Result<()> {
         self.world.captures.take().map_or(Ok(()), Captures::finish)
+    }
+}
+
+/// When the next of these is, which stands last.
+fn next_of(changes: &[TimedOrder]) -> Instant {
+    changes.last().map_or(Instant::FAR_FUTURE, |next| next.at)
+}
+
+/// The place of a bearer among the hops.
+pub(crate) const fn hop_index(hop: Hop) -> usize {
+    match hop {
+        Hop::Fixed => 0,
+        Hop::Cell(cell) => 1 + cell,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What packets carry, kept here while links carry their handles.
 
-use airpath_core::{Instant, Slot};
+use airpath_core::{Instant, SegmentInfo, Slot};
 use airpath_tcp::Segment;
 
 /// What a packet carries above IP.
@@ -24,6 +24,8 @@ pub enum Body {
         /// When it was sent.
         sent: Instant,
     },
+    /// What entered the network once and is replayed: nothing of it is known but its TCP header, if it has one.
+    Recorded(Option<SegmentInfo>),
 }
 
 /// The bodies of all packets under way; places are used again.

@@ -6,7 +6,7 @@
 use airpath_core::{
     ComponentId, Cx, Direction, Dropped, Ecn, FlowId, Instant, Packet, PacketStep, SegmentInfo, Sink, Slot, UserId,
 };
-use airpath_link::{Bearer, Departure};
+use airpath_link::{Bearer, BearerCommand, CommandError, Departure};
 
 use crate::agenda::Agenda;
 use crate::capture::Captures;
@@ -195,6 +195,22 @@ impl<'a> World<'a> {
         self.store.free(slot);
     }
 
+    /// Changes the conditions of `hop`.
+    ///
+    /// # Errors
+    /// What it cannot do; then nothing has changed.
+    pub fn command(&mut self, now: Instant, hop: usize, command: &BearerCommand) -> Result<(), CommandError> {
+        let sink: Option<&mut dyn Sink> = match &mut self.sink {
+            Some(sink) => Some(&mut **sink),
+            None => None,
+        };
+        let mut cx = Cx::new(sink, &mut self.dropped, component_of(hop));
+        let answer = self.hops[hop].command(now, command, &mut cx);
+        self.reclaim();
+        self.rearm(hop);
+        answer
+    }
+
     /// Packets that are under way somewhere.
     pub fn under_way(&self) -> u64 {
         self.store.kept() as u64
@@ -230,6 +246,7 @@ fn component_of(hop: usize) -> ComponentId {
 fn segment_info(body: &Body) -> Option<SegmentInfo> {
     match body {
         Body::Segment(segment) => Some(segment.info),
+        Body::Recorded(info) => *info,
         Body::Echo { .. } | Body::Datagram { .. } => None,
     }
 }

@@ -1,0 +1,168 @@
+//! What entered a network once and is put on it again meets the same fate, to the nanosecond.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use airpath_core::{Event, Instant, Memory, PacketEvent, PacketStep, Seed, Sink, Span};
+use airpath_scenario::{Preset, Scenario};
+use airpath_sim::Setup;
+use airpath_sim::replay::{Arrival, Command, Recording, given_by_hand, hop_names, replay_into};
+
+const CHANGES: &str = r#"
+[[change]]
+at = "700 ms"
+outage = "1.3 s"
+[[change]]
+at = "3 s"
+handover = "350 ms"
+buffer = "discard"
+[[change]]
+at = "4 s"
+to = "fixed"
+loss = 0.03
+direction = "down"
+[[change]]
+at = "5 s"
+to = "fixed"
+delay = "20 ms"
+"#;
+
+/// Traffic of every kind over the bearer that `bearer` describes.
+fn scenario(bearer: &str, class: &str, changes: &str) -> Scenario {
+    let text = format!(
+        "format = 1\nseed = 7\nduration = \"60 s\"\n\
+         [fixed]\nrate = \"10 Mbit/s\"\ndelay = \"50 ms\"\nloss = 0.01\nqueue = {{ packets = 20 }}\n\
+         [bearer]\n{bearer}\n\
+         [[mobile]]\nname = \"m\"\ncount = 3\n{class}\n\
+         [[flow]]\nkind = \"download\"\nbytes = \"100 kB\"\nrequest = \"300 B\"\nstagger = \"30 ms\"\n\
+         [[flow]]\nkind = \"upload\"\nbytes = \"20 kB\"\n\
+         [[flow]]\nkind = \"ping\"\ninterval = \"200 ms\"\nrequests = 20\n\
+         [[flow]]\nkind = \"datagrams\"\ndirection = \"down\"\nrate = \"50 kbit/s\"\nsize = 200\nduration = \"5 s\"\n\
+         {changes}"
+    );
+    Scenario::read(&text, "test", Path::new("../../examples"), &[]).unwrap_or_else(|error| panic!("{bearer}: {error}"))
+}
+
+/// The log of a run, and when it ended.
+fn run(scenario: &Scenario) -> (Memory, Instant) {
+    let mut log = Memory::default();
+    let setup = Setup::new(scenario, Seed::new(scenario.seed)).expect("it can be built");
+    let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
+    simulation.run(&AtomicBool::new(false));
+    let end = simulation.now();
+    drop(simulation);
+    (log, end)
+}
+
+/// What a log says of what entered.
+fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
+    let names = hop_names(scenario).expect("it can be built");
+    let (mut arrivals, mut logged) = (Vec::new(), Vec::new());
+    let (mut now, mut received) = (Instant::ZERO, 0);
+    for (time, at, event) in &log.events {
+        if let Event::Change(change) = event {
+            let mut command: airpath_link::BearerCommand = serde_json::from_str(&change.change).expect("a command");
+            command.user = change.user;
+            logged.push(Command { at: *time, component: names[usize::from(at.0)].clone(), command });
+        }
+        let Event::Packet(PacketEvent { step, direction, packet }) = event else { continue };
+        if *time > now && matches!(step, PacketStep::Sent(_) | PacketStep::Received) {
+            (now, received) = (*time, 0);
+        }
+        match step {
+            PacketStep::Received => received += 1,
+            PacketStep::Sent(header) => arrivals.push(Arrival {
+                time: *time,
+                direction: *direction,
+                id: packet.id,
+                size: packet.size,
+                ecn: packet.ecn,
+                flow: packet.flow,
+                user: packet.user,
+                header: *header,
+                after: received,
+            }),
+            _ => {}
+        }
+    }
+    Recording { repetition: 0, end, arrivals, commands: given_by_hand(scenario, &names, logged) }
+}
+
+/// The steps of all packets, as texts; what happens at the very end depends on who ended the run.
+fn steps(log: &Memory, end: Instant) -> BTreeSet<String> {
+    let before = log.events.iter().filter(|(time, ..)| *time < end);
+    before
+        .filter(|(.., event)| matches!(event, Event::Packet(_) | Event::Change(_)))
+        .map(|(time, at, event)| format!("{} {at:?} {event:?}", time.as_nanos()))
+        .collect()
+}
+
+fn check(name: &str, original: &Scenario) {
+    let (log, end) = run(original);
+    let recording = recording(original, &log, end);
+    assert!(recording.arrivals.len() > 300, "{name}: {} packets", recording.arrivals.len());
+    assert_eq!(recording.commands, [], "{name}: all changes are in the scenario");
+    // As a result has it: from the resolved text.
+    let resolved = Scenario::read(&original.to_toml(), "resolved", Path::new(""), &[]).expect("it reads back");
+    let mut again = Memory::default();
+    replay_into(&resolved, &recording, Some(&mut again), &AtomicBool::new(false)).expect("it fits");
+    let (first, second) = (steps(&log, end), steps(&again, end));
+    let missing: Vec<_> = first.difference(&second).take(3).collect();
+    let added: Vec<_> = second.difference(&first).take(3).collect();
+    assert!(missing.is_empty() && added.is_empty(), "{name}: missing {missing:#?}, added {added:#?}");
+    assert!(first.iter().any(|step| step.contains("Dropped")), "{name}: nothing was lost, so that nothing is shown");
+}
+
+#[test]
+fn every_preset_replays_to_the_nanosecond() {
+    for preset in Preset::shipped() {
+        let class = if preset.name == "hsdpa-cell-abc" { "class = \"b\"" } else { "" };
+        let bearer = match preset.name.as_str() {
+            // It names no files of its own.
+            "recorded" => {
+                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay.opportunities");
+                std::fs::write(&file, "3\n4\n4\n19\n40\n").expect("there is room");
+                format!("preset = \"recorded\"\ndownlink.recorded = {file:?}\nuplink.recorded = {file:?}")
+            }
+            name => format!("preset = \"{name}\""),
+        };
+        for changes in ["", CHANGES] {
+            check(&preset.name, &scenario(&bearer, class, changes));
+        }
+    }
+}
+
+#[test]
+fn links_without_delay_replay_in_the_same_order() {
+    let wired = "model = \"wired\"\ndownlink = { rate = \"1 Mbit/s\" }\nuplink = {}";
+    for access in ["", "[access]\nrate = \"5 Mbit/s\"\n"] {
+        check("no delay", &scenario(wired, "", &format!("{CHANGES}{access}")));
+    }
+}
+
+#[test]
+fn another_scenario_tells_what_would_have_become_of_the_same_packets() {
+    let original = scenario("preset = \"umts-dch-384\"", "", "");
+    let (log, end) = run(&original);
+    let mut recording = recording(&original, &log, end);
+    let lost = |recording: &Recording, scenario: &Scenario| {
+        let mut again = Memory::default();
+        replay_into(scenario, recording, Some(&mut again), &AtomicBool::new(false)).expect("it fits");
+        let dropped = |event: &Event| matches!(event, Event::Packet(PacketEvent { step: PacketStep::Dropped(_), .. }));
+        again.events.iter().filter(|(.., event)| dropped(event)).count()
+    };
+    let as_it_was = lost(&recording, &original);
+    let more =
+        Scenario::read(&original.to_toml(), "s", Path::new(""), &[("fixed.down.loss".to_owned(), "0.5".to_owned())]);
+    let more = more.expect("a loss can be set");
+    assert!(lost(&recording, &more) > as_it_was + 50);
+    // And so does a command that was given by hand.
+    let command = serde_json::from_str(r#"{"handover": "1 s", "buffer": "discard"}"#).expect("a command");
+    let at = Instant::ZERO + Span::from_secs(1);
+    recording.commands.push(Command { at, component: "cell".to_owned(), command });
+    assert!(lost(&recording, &original) > as_it_was);
+    recording.commands[0].component = "cellar".to_owned();
+    let error = replay_into(&original, &recording, None, &AtomicBool::new(false)).expect_err("there is no cellar");
+    assert!(error.to_string().contains("`cellar`, which the scenario does not have: its bearers are fixed, cell"));
+}
