@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airpath.preset import Parameter, Preset, preset, presets
+from airpath.replay import replay
 from airpath.result import NotLoggedError, Result, UnreadableResultError, load
 from airpath.run import resolve, run
 
@@ -33,6 +34,7 @@ __all__ = [
     "load",
     "preset",
     "presets",
+    "replay",
     "resolve",
     "run",
 ]

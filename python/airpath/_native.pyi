@@ -5,6 +5,7 @@ Every text that goes in or comes out is TOML or JSON; the classes and frames of 
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 __version__: str
 """The version of the Cargo workspace, which is the version of the package."""
@@ -148,6 +149,34 @@ def doctor() -> str:
 
     It has `laboratory` and `outside`, whether links of either kind work, and `checks`, each with `name`, `finding`,
     `next_step` and `status` (`ok`, `limited` or `missing`).
+    """
+
+def replay(
+    text: str,
+    name: str,
+    sets: list[tuple[str, str]],
+    recordings: list[tuple[int, int, list[Any], list[Any], list[Any]]],
+    out: str | None,
+    log: bool,
+) -> str:
+    """Put what entered a network on it again and return the text of the new `summary.json`.
+
+    Args:
+        text: The scenario of the recordings, as TOML.
+        name: Its file name, for messages.
+        sets: Overrides, each a dotted path and a value, applied in order.
+        recordings: Of each repetition its number; when it ended; the packets that entered, each with time, whether it
+            goes up, number, size, ECN field, flow, user, and how many had been received at the same time before;
+            for each of these the TCP header (offset, length, ack, window, flags, retransmission) or `None`; and the
+            changes that were made: time, component, user or `None`, and the change as JSON. Those that the scenario
+            itself has are left out.
+        out: The result folder, or `None` to write nothing.
+        log: Whether to write the event tables that the scenario asks for.
+
+    Raises:
+        ScenarioError: The scenario cannot be used; nothing was written.
+        ResultError: The result could not be written in full.
+        ValueError: The recordings do not fit the scenario.
     """
 
 def resolve(text: str, name: str, sets: list[tuple[str, str]]) -> str:

@@ -108,6 +108,11 @@ class Result:
         """One row a step of an application: started, connected, first byte, finished, arrived. Nanoseconds."""
         return self._event_frame("app")
 
+    @cached_property
+    def changes(self) -> "pl.DataFrame":
+        """One row a change of conditions: an outage, a handover, a new rate. Times in nanoseconds."""
+        return self._event_frame("changes")
+
     def scan(self, table: str) -> "pl.LazyFrame":
         """Return an event table without reading it yet, for logs that are larger than you want in memory.
 
@@ -115,7 +120,7 @@ class Result:
         frames of the same names are sorted by time.
 
         Args:
-            table: `packets`, `tcp`, `radio` or `app`.
+            table: `packets`, `tcp`, `radio`, `app` or `changes`.
 
         Raises:
             KeyError: There is no table of that name.

@@ -186,6 +186,18 @@ impl Node {
         }
     }
 
+    /// What of it was given on the command line; `None` if nothing was.
+    pub fn given_as_arguments(&self) -> Option<Self> {
+        match &self.value {
+            Value::Table(entries) => {
+                let given = entries.iter().filter_map(|(key, node)| Some((key.clone(), node.given_as_arguments()?)));
+                let given: Vec<_> = given.collect();
+                (!given.is_empty()).then(|| Self { value: Value::Table(given), origin: self.origin.clone() })
+            }
+            Value::Array(_) | Value::Scalar(_) => matches!(self.origin, Origin::Argument(_)).then(|| self.clone()),
+        }
+    }
+
     /// Reads the value as a `T`. Errors name the place of the offending value; `at` is the dotted path
     /// of this node.
     pub fn read<T: DeserializeOwned>(&self, at: &str) -> Result<T, ScenarioError> {

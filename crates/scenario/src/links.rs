@@ -25,14 +25,17 @@ pub struct BothWays {
 pub struct OneWay(Plan);
 
 impl BothWays {
-    /// Reads a link that is the same both ways but for what its `down` and `up` tables say.
+    /// Reads a link that is the same both ways but for what its `down` and `up` tables say. What the command line says of
+    /// both ways holds for both all the same: the tables may be those of a resolved scenario, which has nothing else.
     pub(crate) fn read(mut node: Node, at: &str, folder: &Path) -> Result<Self, ScenarioError> {
         let (down, up) = (node.take("down"), node.take("up"));
         let one_way = |over: Option<Node>, key: &str| {
             let mut base = node.clone();
             let field = match over {
                 Some(over) => {
+                    let (for_both, for_one) = (node.given_as_arguments(), over.given_as_arguments());
                     base.overlay(over);
+                    for_both.into_iter().chain(for_one).for_each(|given| base.overlay(given));
                     join(at, key)
                 }
                 None => at.to_owned(),

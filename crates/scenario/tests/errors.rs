@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use airpath_scenario::{Scenario, ScenarioError};
+use airpath_scenario::{Hop, Scenario, ScenarioError};
 
 const GOOD: &str = r#"format = 1
 name = "good"
@@ -91,7 +91,88 @@ fn what_is_missing_is_named() {
     assert!(error("preset = \"umts-dch-384\"\n", "").starts_with("s.toml:8: bearer.preset: this key is missing"));
     assert!(error("[[flow]]", "[flow]").starts_with("s.toml:15: flow: this is a list of tables; write `[[flow]]`"));
     let text = GOOD.split("[[flow]]").next().expect("there is a first part");
-    assert!(read(text).expect_err("no flow").to_string().starts_with("s.toml: flow: this table is missing"));
+    let without_flows = read(text).expect("a link needs none");
+    let error = without_flows.require_flows().expect_err("a run does").to_string();
+    assert!(error.starts_with("flow: this table is missing: there is nothing to run; for a start, add"), "{error}");
+}
+
+#[test]
+fn a_change_that_makes_no_sense_names_its_line() {
+    let error = |change: &str| read(&format!("{GOOD}[[change]]\n{change}")).expect_err(change).to_string();
+    let tests = [
+        ("outage = \"3 s\"", "s.toml:19: change.0.at: this key is missing; say when the change happens"),
+        ("at = \"1 s\"", "s.toml:19: change.0: nothing changes here: give one of `outage`, `handover`"),
+        ("at = \"1 s\"\noutrage = \"3 s\"", "s.toml:21: change.0.outrage: unknown key; did you mean `outage`?"),
+        ("at = \"1 s\"\noutage = \"3 m\"", "s.toml:21: change.0.outage: `m` is not a unit of a length of time"),
+        ("at = \"1 s\"\noutage = \"3 s\"\nrate = \"1 kbit/s\"", "s.toml:19: change.0: `outage` and `rate` are two"),
+        ("at = \"1 s\"\noutage = \"3 s\"\nbuffer = \"keep\"", "s.toml:19: change.0: only a `handover` says"),
+        ("at = \"1 s\"\noutage = \"25 h\"", "s.toml:19: change.0: `outage` must be at most 24 hours"),
+        ("at = \"9999 h\"\noutage = \"3 s\"", "s.toml:20: change.0.at: this must be at most 8760 h"),
+        (
+            "at = \"1 s\"\nto = \"fxied\"\noutage = \"3 s\"",
+            "s.toml:21: change.0.to: `fxied` is not known; did you mean `fixed`?",
+        ),
+        (
+            "at = \"1 s\"\nloss = 0.1",
+            "s.toml:21: change.0.loss: a radio channel has no `loss` to change: it has a `bler`",
+        ),
+        ("at = \"1 s\"\nlevel = 3", "s.toml:21: change.0.level: a radio channel without C/I levels has no `level`"),
+        ("at = \"1 s\"\nto = \"fixed\"\nbler = 0.1", "s.toml:22: change.0.bler: a plain link has no `bler` to change"),
+        ("at = \"1 s\"\nchannels = 70000", "s.toml:21: change.0.channels: `channels` must give 1 to 65535 PDUs"),
+        ("at = \"1 s\"\nmobile = \"far\"\noutage = \"3 s\"", "s.toml:21: change.0.mobile: there is no mobile `far`"),
+        (
+            "at = \"1 s\"\nmobile = \"near\"\nto = \"fixed\"\noutage = \"3 s\"",
+            "s.toml:21: change.0.mobile: the fixed network is not one mobile's; remove `mobile`",
+        ),
+    ];
+    for (change, expected) in tests {
+        let error = error(change);
+        assert!(error.starts_with(expected), "{change}: {error}");
+    }
+    let text = format!("{GOOD}[change]\nat = \"1 s\"");
+    assert!(read(&text).expect_err("one table").to_string().starts_with("s.toml:19: change: this is a list of tables"));
+}
+
+#[test]
+fn changes_are_resolved_set_and_carried_out_in_the_order_of_time() {
+    let text = format!(
+        "{GOOD}[[change]]\nat = \"9 s\"\nhandover = \"350 ms\"\nmobile = \"near\"\n\
+         [[change]]\nat = \"2 s\"\nto = \"fixed\"\nloss = \"2 %\"\ndirection = \"up\"\n"
+    );
+    let scenario = read(&text).expect("both can be done");
+    let orders = scenario.timed_orders();
+    let seen: Vec<_> = orders
+        .iter()
+        .map(|timed| (timed.at.as_nanos(), timed.order.hop, timed.order.command.user.map(|user| user.0)))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (2_000_000_000, Hop::Fixed, None),
+            (9_000_000_000, Hop::Cell(0), Some(0)),
+            (9_000_000_000, Hop::Cell(0), Some(1))
+        ]
+    );
+    let resolved = scenario.to_toml();
+    assert_eq!(read(&resolved).expect("it was written by us").to_toml(), resolved);
+    assert!(resolved.contains("buffer = \"keep\"") && resolved.contains("loss = 0.02"), "{resolved}");
+    let sets = [("change.1.at".to_owned(), "12 s".to_owned())];
+    let set = Scenario::read(&text, "s.toml", Path::new("."), &sets).expect("it can be set");
+    assert_eq!(set.timed_orders()[2].at.as_nanos(), 12_000_000_000);
+}
+
+#[test]
+fn a_command_from_outside_is_read_and_refused_alike() {
+    let scenario = read(GOOD).expect("good");
+    let orders = scenario.read_orders(r#" {"bler": 0.3, "mobile": "near-1"} "#).expect("a change");
+    assert_eq!((orders.len(), orders[0].hop, orders[0].command.user.map(|user| user.0)), (1, Hop::Cell(0), Some(1)));
+    let error = |json: &str| scenario.read_orders(json).expect_err(json).to_string();
+    assert!(error(r#"{"outage": "3 m"}"#).starts_with(r#"{"outage": "3 m"}: outage: `m` is not a unit"#));
+    assert!(error(r#"{"outage": "3 s", "at": "1 s"}"#).contains("at: unknown key"));
+    assert!(error(r#"{"outage": "3 s""#).contains("this is not a change: EOF while parsing"));
+    assert!(error("[]").contains("this is not a change; write a JSON object"));
+    assert!(error(r#"{"outage": null}"#).contains("this is not a change"));
+    assert!(error(r#"{"outage": "3 s", "mobile": "nera"}"#).contains("there is no mobile `nera`; did you mean"));
 }
 
 #[test]
@@ -123,6 +204,21 @@ fn a_setting_from_the_command_line_is_named_as_such() {
     assert!(error.starts_with("--set bearer.rtae=2: bearer.downlink.rtae: unknown key"), "{error}");
     let error = set("tcp.profile", "linux-7").expect_err("no such profile").to_string();
     assert!(error.contains("there is no TCP profile `linux-7`; did you mean `linux-6`?"), "{error}");
+}
+
+#[test]
+fn a_setting_for_both_ways_holds_in_a_resolved_scenario_too() {
+    let resolved = read(GOOD).expect("good").to_toml();
+    let set = |sets: &[(&str, &str)]| {
+        let sets: Vec<_> = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let scenario = Scenario::read(&resolved, "s.toml", Path::new("."), &sets).expect("it can be set");
+        [scenario.fixed.down, scenario.fixed.up].map(|link| link.config().loss.mean().get())
+    };
+    assert_eq!(set(&[("fixed.loss", "0.1")]), [0.1, 0.1]);
+    assert_eq!(set(&[("fixed.up.loss", "0.2"), ("fixed.loss", "0.1")]), [0.1, 0.2]);
+    let sets = [("fixed.queue.packets".to_owned(), "7".to_owned())];
+    let queued = Scenario::read(&resolved, "s.toml", Path::new("."), &sets).expect("it can be set").to_toml();
+    assert_eq!(queued.matches("packets = 7").count(), 2, "{queued}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import ctl, doctor, link, measure, presets, report, run, study
+from airpath.cli import ctl, doctor, link, measure, presets, replay, report, run, study
 from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -14,6 +14,7 @@ Examples:
   airpath run examples/hs-dsch.toml
   airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --out runs/lossy
   airpath report runs/lossy -o report.html
+  airpath replay runs/lossy --set fixed.queue.packets=20
   airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
   airpath measure bulk server.example --bytes "10 MB"
   airpath presets list
@@ -41,6 +42,7 @@ app.command("link")(link.link)
 app.command("ctl")(ctl.ctl)
 app.command("doctor")(doctor.doctor)
 app.add_typer(measure.app, name="measure")
+app.command("replay")(replay.replay)
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)

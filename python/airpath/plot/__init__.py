@@ -16,10 +16,12 @@
 | `radio` | who uses the air, what is sent again, which level was in force |
 | `losses` | lost packets by place and cause |
 | `hops` | where the time goes: the delay of each hop |
+| `mark_changes` | outages, handovers and new conditions in any figure over time |
 | `compare` | a figure over all repetitions or flows, with the mean and its interval |
 | `study` | published figures beside ours |
 """
 
+from airpath.plot.changes import mark_changes
 from airpath.plot.distribution import ENOUGH, compare
 from airpath.plot.hops import hops
 from airpath.plot.losses import losses
@@ -42,6 +44,7 @@ __all__ = [
     "compare",
     "hops",
     "losses",
+    "mark_changes",
     "queue",
     "radio",
     "round_trip",

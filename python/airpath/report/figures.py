@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from polars.exceptions import PolarsError
 
 from airpath import plot
+from airpath.plot.changes import mark
 from airpath.plot.distribution import TITLES
 from airpath.plot.selection import MOST_FLOWS, Drawn
 from airpath.plot.template import Caption, untitled
@@ -54,7 +55,7 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         if len(runs[0].transfers) > 1:
             makers.insert(5, ("Throughput by flow", lambda: plot.throughput(results, by_flow=True)))
         makers.append(("Where the time goes", lambda: plot.hops(results)))
-    return [_draw(title, make, time=True) for title, make in makers]
+    return [_draw(title, lambda make=make: mark(make(), runs), time=True) for title, make in makers]
 
 
 def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:

@@ -1,0 +1,105 @@
+//! `airpath._native.replay`.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use airpath_core::{Direction, Ecn, FlowId, Instant, SegmentInfo, UserId};
+use airpath_sim::replay::{Arrival, Command, Options, Recording, ReplayError, given_by_hand, hop_names};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::{ResultError, SIGNAL_CHECK, read, scenario_error};
+
+/// A packet that entered: time, whether it goes up, number, size, ECN field, flow, user, how many came in just before.
+type ArrivalRow = (u64, bool, u64, u32, u8, u32, u16, u32);
+
+/// Its TCP header: offset, length, acknowledged offset, window, flags, whether it is a retransmission.
+type HeaderRow = Option<(i64, u32, Option<i64>, u64, u8, bool)>;
+
+/// A command that was given: time, component, mobile, JSON text.
+type ChangeRow = (u64, String, Option<u16>, String);
+
+/// Number and end of a repetition, and what there was.
+type RecordingRows = (u64, u64, Vec<ArrivalRow>, Vec<HeaderRow>, Vec<ChangeRow>);
+
+/// Puts what entered a network on it again, and returns the summary as JSON.
+#[pyfunction]
+#[pyo3(signature = (text, name, sets, recordings, out, log))]
+pub fn replay(
+    py: Python<'_>,
+    text: &str,
+    name: &str,
+    sets: Vec<(String, String)>,
+    recordings: Vec<RecordingRows>,
+    out: Option<PathBuf>,
+    log: bool,
+) -> PyResult<String> {
+    let refuse = |error: ReplayError| match error {
+        ReplayError::Scenario(error) => scenario_error(py, &error),
+        ReplayError::Folder(error) => ResultError::new_err(error.to_string()),
+        other => PyValueError::new_err(other.to_string()),
+    };
+    let original = read(py, text, name, &[])?;
+    let scenario = read(py, text, name, &sets)?;
+    let names = hop_names(&original).map_err(|error| scenario_error(py, &error))?;
+    let recordings = recordings
+        .into_iter()
+        .map(|(repetition, end, arrivals, headers, changes)| {
+            let logged = changes.into_iter().map(command).collect::<PyResult<_>>()?;
+            Ok(Recording {
+                repetition,
+                end: Instant::from_nanos(end),
+                arrivals: arrivals.into_iter().zip(headers).map(arrival).collect(),
+                commands: given_by_hand(&original, &names, logged),
+            })
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    let options = Options { out, log };
+    let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let waiting = std::thread::current();
+    let summary = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let summary = airpath_sim::replay(&scenario, &recordings, &options, &stop);
+            done.store(true, Ordering::Release);
+            waiting.unpark();
+            summary
+        });
+        while !done.load(Ordering::Acquire) {
+            py.detach(|| std::thread::park_timeout(SIGNAL_CHECK));
+            if py.check_signals().is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        worker.join().expect("a replay does not panic")
+    });
+    summary.map(|summary| summary.to_json()).map_err(refuse)
+}
+
+fn arrival(((time, up, id, size, ecn, flow, user, after), header): (ArrivalRow, HeaderRow)) -> Arrival {
+    let header = header.map(|(offset, length, ack, window, flags, retransmission)| SegmentInfo {
+        offset,
+        length,
+        ack,
+        window,
+        flags,
+        retransmission,
+    });
+    Arrival {
+        time: Instant::from_nanos(time),
+        direction: if up { Direction::Up } else { Direction::Down },
+        id,
+        size,
+        ecn: Ecn::from_bits(ecn),
+        flow: FlowId(flow),
+        user: UserId(user),
+        header,
+        after,
+    }
+}
+
+fn command((at, component, user, text): ChangeRow) -> PyResult<Command> {
+    let mut command: airpath_link::BearerCommand = serde_json::from_str(&text)
+        .map_err(|error| PyValueError::new_err(format!("`{text}` is no change: {error}")))?;
+    command.user = user.map(UserId);
+    Ok(Command { at: Instant::from_nanos(at), component, command })
+}

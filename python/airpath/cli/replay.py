@@ -1,0 +1,93 @@
+"""`airpath replay`: what entered a network once, put on it again."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from airpath.cli.pairs import parse_pairs
+from airpath.cli.words import ExitCode, Problem, explained, note
+from airpath.tables import flat_rows
+
+
+def replay(
+    result: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder with its event log.")],
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="K=V", help="Override a value of its scenario by the dotted path; may be given many times."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the new result in this folder, in place of an earlier one."),
+    ] = None,
+    format: Annotated[
+        Literal["text", "json", "jsonl"],
+        typer.Option(help="On standard output: a table, the summary as JSON, or a JSON line a link."),
+    ] = "text",
+    no_log: Annotated[bool, typer.Option("--no-log", help="Keep the summary but no event tables.")] = False,
+) -> None:
+    """Put the packets of a result on its network again, in virtual time.
+
+    Unchanged, each packet leaves at the same nanosecond or is lost in the same place, whether the result is of `run` or
+    of `link`. With --set it says what would have become of the same packets; whoever sent them does not react.
+
+    \b
+    Examples:
+      airpath replay runs/one
+      airpath replay runs/one --set fixed.queue.packets=20 --out runs/short-queue
+      airpath replay runs/one --set change.0.at="12 s" --out runs/later
+
+    \b
+    Exit codes:
+      0    done
+      1    the replay stopped on an error
+      2    a result or setting that cannot be used; nothing was run
+      3    the result could not be written in full; what was written is kept
+      130  interrupted by Ctrl-C; the result so far is kept, marked as partial
+    """
+    from airpath import NotLoggedError, load
+    from airpath.cli.output import print_summary
+    from airpath.replay import execute
+
+    overrides = parse_pairs("--set", set or [], example="fixed.delay='80 ms'")
+    with explained():
+        original = load(result)
+        try:
+            summary = execute(original, set=overrides, out=out, log=not no_log)
+        except NotLoggedError as error:
+            raise Problem(str(error)) from None
+    if format == "text":
+        _print_links(original.summary["links"], summary["links"])
+    else:
+        print_summary(summary, format)
+    if out is not None:
+        note(f"the result is in {out}; `airpath report {result} {out} -o report.html` draws both")
+    if not summary["complete"]:
+        note(f"{summary['stopped']}: the figures are those of a partial replay")
+        raise typer.Exit(ExitCode.INTERRUPTED if summary["stopped"] == "interrupted" else ExitCode.FAILED)
+
+
+def _print_links(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> None:
+    """Print what became of the packets at each hop, beside what had become of them."""
+    from airpath.cli.output import print_table
+
+    totals, earlier = _totals(now), _totals(before)
+    rows = []
+    for key, (offered, delivered, lost) in totals.items():
+        was = earlier.get(key)
+        said = "" if was is None else " / ".join(f"{number:,}" for number in was)
+        rows.append((*key, f"{offered:,}", f"{delivered:,}", f"{lost:,}", said))
+    print_table(("component", "direction", "offered", "delivered", "lost", "in the original"), rows)
+
+
+def _totals(links: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Return packets offered, delivered and lost by component and direction, over all repetitions."""
+    totals: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for link in flat_rows("links", links):
+        key = (link["component"], link["direction"])
+        offered, delivered, lost = totals.get(key, (0, 0, 0))
+        dropped = sum(link[name] for name in link if name.startswith("dropped_") and name.endswith("_packets"))
+        totals[key] = (offered + link["offered_packets"], delivered + link["delivered_packets"], lost + dropped)
+    return totals
