@@ -297,9 +297,10 @@ impl<'a> Replay<'a> {
     /// Moves on what has left a hop.
     fn serve(&mut self, now: Instant, hop: usize) {
         while let Some((direction, departure)) = self.world.pop(now, hop) {
-            if self.world.forward(now, hop, direction, departure.packet).is_none() {
+            if !self.world.forward(now, hop, direction, &departure.packet) {
                 continue;
             }
+            self.world.free(departure.packet.slot);
             self.received += 1;
             while let Some(answer) = self.arrival()
                 && answer.time == now

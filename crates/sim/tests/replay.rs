@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use airpath_core::{Event, Instant, Memory, PacketEvent, PacketStep, Seed, Sink, Span};
+use airpath_core::{ComponentId, Event, Instant, Memory, Packet, PacketEvent, PacketStep, Seed, Sink, Slot, Span};
 use airpath_scenario::{Preset, Scenario};
 use airpath_sim::Setup;
 use airpath_sim::replay::{Arrival, Command, Recording, given_by_hand, hop_names, replay_into};
@@ -89,13 +89,20 @@ fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
     Recording { repetition: 0, end, arrivals, commands: given_by_hand(scenario, &names, logged) }
 }
 
-/// The steps of all packets, as texts; what happens at the very end depends on who ended the run.
+/// The steps of all packets, as texts, without where the simulator keeps what they carry; what happens at the very end
+/// depends on who ended the run.
 fn steps(log: &Memory, end: Instant) -> BTreeSet<String> {
-    let before = log.events.iter().filter(|(time, ..)| *time < end);
-    before
-        .filter(|(.., event)| matches!(event, Event::Packet(_) | Event::Change(_)))
-        .map(|(time, at, event)| format!("{} {at:?} {event:?}", time.as_nanos()))
-        .collect()
+    let step = |(time, at, event): &(Instant, ComponentId, Event)| {
+        let event = match event {
+            Event::Packet(event) => {
+                Event::Packet(PacketEvent { packet: Packet { slot: Slot(0), ..event.packet }, ..*event })
+            }
+            Event::Change(_) => event.clone(),
+            Event::Tcp(_) | Event::Radio(_) | Event::App(_) => return None,
+        };
+        Some(format!("{} {at:?} {event:?}", time.as_nanos()))
+    };
+    log.events.iter().filter(|(time, ..)| *time < end).filter_map(step).collect()
 }
 
 fn check(name: &str, original: &Scenario) {
