@@ -12,6 +12,7 @@ Importing the package costs next to nothing: Polars and the Rust core are loaded
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from airpath.link import Linked, link
 from airpath.preset import Parameter, Preset, preset, presets
 from airpath.replay import replay
 from airpath.result import NotLoggedError, Result, UnreadableResultError, load
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LinkError",
+    "Linked",
     "MeasureError",
     "NotLoggedError",
     "Parameter",
@@ -31,6 +33,7 @@ __all__ = [
     "ScenarioError",
     "UnreadableResultError",
     "__version__",
+    "link",
     "load",
     "preset",
     "presets",

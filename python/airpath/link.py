@@ -1,0 +1,99 @@
+"""Real programs on an emulated link, from Python."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from airpath.result import Result
+from airpath.run import override_texts, read_scenario
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A command that has run on a link."""
+
+    returncode: int
+    """As of `subprocess`: its exit code, or its signal with a minus; 125 if the link could not be made."""
+    result: Result
+    """What the link did: packets, radio, flows, lateness."""
+    stdout: bytes | None
+    """What the command wrote, if that was captured."""
+    stderr: bytes | None
+    """What the command, its server and airpath wrote, if that was captured."""
+
+
+def link(
+    scenario: str | Path | Mapping[str, Any],
+    command: Sequence[str],
+    *,
+    serve: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    out: str | Path | None = None,
+    capture: bool = False,
+    precise: bool | None = None,
+    mtu: int = 1500,
+    sysctl: Mapping[str, str] | None = None,
+    stdin: IO[Any] | int | None = subprocess.DEVNULL,
+    capture_output: bool = False,
+    timeout: float | None = None,
+) -> Linked:
+    """Run a command on an emulated link until it ends; `airpath link` in a process of its own.
+
+    Args:
+        scenario: The name of a preset, the path of a preset or scenario, its TOML text, or the same as a dictionary.
+        command: The program and its arguments, run at the mobile.
+        serve: A line for the shell, run at the other end under the name `server`; without it the outside lies there.
+        set: Overrides by dotted path.
+        seed: The seed, in place of the scenario's.
+        out: The result folder; without it a temporary one, which lasts as long as the returned result.
+        capture: Whether to write pcapng captures of both ends.
+        precise: Whether to watch the clock while packets are on their way; by default on hosts with three cores.
+        mtu: The largest IP packet, in bytes.
+        sysctl: Kernel parameters of both ends.
+        stdin: Where the command reads from, as of `subprocess`.
+        capture_output: Whether to return what is written, instead of letting it through.
+        timeout: After so many seconds all is ended.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer.
+        subprocess.CalledProcessError: The link could not be made; `stderr` says why if it was captured.
+    """
+    temporary = None
+    if out is None:
+        temporary = tempfile.TemporaryDirectory(prefix="airpath-")
+        out = Path(temporary.name) / "link"
+    with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
+        arguments = [sys.executable, "-m", "airpath", "link", _name(scenario, Path(folder)), "--out", str(out)]
+        for key, value in override_texts(set):
+            arguments += ["--set", f"{key}={value}"]
+        for key, value in (sysctl or {}).items():
+            arguments += ["--sysctl", f"{key}={value}"]
+        arguments += ["--mtu", str(mtu), "--no-status"]
+        arguments += [] if seed is None else ["--seed", str(seed)]
+        arguments += [] if serve is None else ["--serve", serve]
+        arguments += ["--capture"] if capture else []
+        arguments += [] if precise is None else ["--precise" if precise else "--no-precise"]
+        done = subprocess.run(
+            [*arguments, "--", *command], stdin=stdin, capture_output=capture_output, timeout=timeout, check=False
+        )
+    if done.returncode == _FAILED and not (Path(out) / "summary.json").is_file():
+        done.check_returncode()
+    return Linked(done.returncode, Result(out, _temporary=temporary), done.stdout, done.stderr)
+
+
+_FAILED = 125
+
+
+def _name(scenario: str | Path | Mapping[str, Any], folder: Path) -> str:
+    """Return what the command line calls this scenario; a text or dictionary is written to a file first."""
+    if isinstance(scenario, Path) or (isinstance(scenario, str) and "\n" not in scenario):
+        return str(scenario)
+    text, _ = read_scenario(scenario)
+    path = folder / "scenario.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
