@@ -7,7 +7,7 @@
 //! | request | answer |
 //! | --- | --- |
 //! | `{"status": {}}` | `{"time_s": …, "links": […], "lateness": …}` |
-//! | `{"change": {…}, "to": "bearer"}` | `{"time_s": …}`: when it took effect |
+//! | `{"change": {…}}`, with the keys of a scenario's `[[change]]` but for `at` | `{"time_s": …}`: when it took effect |
 //!
 //! What goes wrong is answered with `{"error": "…"}`. Only the user who runs the link is heard, and root.
 
@@ -18,14 +18,14 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
 
 use airpath_core::Direction;
-use airpath_link::command::BearerCommand;
 use airpath_result::summary::LinkRow;
+use airpath_scenario::{Scenario, ScenarioError};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::LinkError;
+use crate::link::place;
 use crate::pump::Pump;
 
 /// What a link's socket is called, with its process number at the end.
@@ -59,12 +59,12 @@ impl Control {
     }
 
     /// Answers those who wait.
-    pub fn serve(&self, pump: &mut Pump<'_>) {
+    pub fn serve(&self, pump: &mut Pump<'_>, scenario: &Scenario) {
         while let Ok((stream, _)) = self.listener.accept() {
             let owner = |user| user == 0 || user == self.owner;
             if getsockopt(&stream, PeerCredentials).is_ok_and(|peer| owner(peer.uid())) {
                 // Whoever asks and goes away gets no answer.
-                let _ = answer(&stream, pump);
+                let _ = answer(&stream, pump, scenario);
             }
         }
     }
@@ -76,40 +76,45 @@ impl AsFd for Control {
     }
 }
 
-fn answer(mut stream: &UnixStream, pump: &mut Pump<'_>) -> io::Result<()> {
+fn answer(mut stream: &UnixStream, pump: &mut Pump<'_>, scenario: &Scenario) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(stream.take(LONGEST_REQUEST)).read_line(&mut line)?;
-    let answer = match obey(&line, pump) {
+    let answer = match obey(&line, pump, scenario) {
         Ok(answer) => answer,
         Err(error) => json!({ "error": error }),
     };
     writeln!(stream, "{answer}")
 }
 
-fn obey(line: &str, pump: &mut Pump<'_>) -> Result<Value, String> {
+fn obey(line: &str, pump: &mut Pump<'_>, scenario: &Scenario) -> Result<Value, String> {
     let request: Value = serde_json::from_str(line).map_err(|error| format!("this is no JSON: {error}"))?;
     let Value::Object(request) = request else { return Err("a request is an object".to_owned()) };
     match (request.get("status"), request.get("change")) {
         (Some(_), None) => Ok(status(pump)),
-        (None, Some(wish)) => change(pump, wish, request.get("to")),
+        (None, Some(wish)) => change(pump, scenario, &wish.to_string()),
         _ => Err("a request is either `status` or `change`".to_owned()),
     }
 }
 
-/// Changes the conditions of a hop: that of the radio, unless the request says otherwise.
-fn change(pump: &mut Pump<'_>, wish: &Value, to: Option<&Value>) -> Result<Value, String> {
-    let command = BearerCommand::deserialize(wish).map_err(|error| error.to_string())?;
-    let last = pump.way.hops().len() - 1;
-    let hop = match to.map_or(Some("bearer"), Value::as_str) {
-        Some("bearer") => last,
-        Some("fixed") => 0,
-        _ => return Err("`to` is `bearer` or `fixed`".to_owned()),
-    };
+/// Changes the conditions of the link.
+fn change(pump: &mut Pump<'_>, scenario: &Scenario, wish: &str) -> Result<Value, String> {
     let now = pump.clock.now();
-    pump.way.command(now, hop, &command).map_err(|error| error.to_string())?;
+    for order in scenario.read_orders(wish).map_err(|error| told(&error))? {
+        // What is for the bearers of mobiles that are not there is for nobody.
+        if let Some(hop) = place(order.hop) {
+            pump.way.command(now, hop, &order.command).map_err(|error| error.to_string())?;
+        }
+    }
     Ok(json!({ "time_s": now.as_secs_f64() }))
+}
+
+/// An error without the request, which whoever asked knows.
+fn told(error: &ScenarioError) -> String {
+    let field = error.field.as_deref().map_or(String::new(), |field| format!("{field}: "));
+    let help = error.help.as_deref().map_or(String::new(), |help| format!("; {help}"));
+    format!("{field}{}{help}", error.message)
 }
 
 fn status(pump: &Pump<'_>) -> Value {

@@ -9,7 +9,7 @@ use airpath_core::{Direction, Seed, Sink, Span, UserId};
 use airpath_eventlog::EventLog;
 use airpath_result::summary::{Ended, LinkRow, RadioRow, Repetition};
 use airpath_result::{Folder, Rows, Summary};
-use airpath_scenario::{Origin, Scenario, ScenarioError};
+use airpath_scenario::{Origin, Scenario, ScenarioError, TimedOrder};
 use nix::poll::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
@@ -107,6 +107,8 @@ struct Host {
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError> {
     let seed = Seed::new(scenario.seed);
     let hops = hops(scenario, seed)?;
+    let planned = scenario.timed_orders().into_iter();
+    let changes = planned.filter_map(|TimedOrder { at, order }| Some((at, place(order.hop)?, order.command))).collect();
     let mut components: Vec<String> = hops.iter().map(|(name, _)| name.clone()).collect();
     components.push("server".to_owned());
     let mobile = scenario.mobiles()[0].name.clone();
@@ -153,9 +155,9 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         captures,
         recorder: options.record.as_ref().map(|_| Recorder::default()),
     };
-    let way = Way::new(hops, log.as_mut().map(|log| log as &mut dyn Sink));
+    let way = Way::new(hops, changes, log.as_mut().map(|log| log as &mut dyn Sink));
     let pump = Pump::new(way, clock, watch, &laboratory.server_port, &laboratory.mobile_port);
-    let mut session = Session::new(pump, household, control, options.waiting, options.status)?;
+    let mut session = Session::new(pump, scenario, household, control, options.waiting, options.status)?;
     let ended = session.run();
     let Session { pump, goes_first, .. } = session;
     let Pump { way, lateness, refused, watch, .. } = &pump;
@@ -227,8 +229,7 @@ fn hops(scenario: &Scenario, seed: Seed) -> Result<Vec<Hop>, LinkError> {
         .into());
     }
     let cells = scenario.build_cells(seed)?;
-    let own = cells.of_user[0];
-    let cell = cells.bearers.into_iter().nth(own).expect("every user has a bearer");
+    let cell = cells.bearers.into_iter().next().expect("every user has a bearer, the first one the first");
     Ok(vec![("fixed".to_owned(), scenario.build_fixed(seed)), cell])
 }
 
@@ -254,6 +255,15 @@ fn await_server(network: &NetworkNamespace, household: &mut Household) -> Result
     }
     eprintln!("airpath: the server listens at no port yet; the command starts all the same");
     Ok(())
+}
+
+/// Where a bearer lies on the way; nowhere if it is that of another mobile.
+pub(crate) const fn place(bearer: airpath_scenario::Hop) -> Option<usize> {
+    match bearer {
+        airpath_scenario::Hop::Fixed => Some(0),
+        airpath_scenario::Hop::Cell(0) => Some(1),
+        airpath_scenario::Hop::Cell(_) => None,
+    }
 }
 
 /// Writes what is still to be written; the first error is told, but does not keep the rest from being written.

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use airpath_core::{Direction, Instant, Span};
+use airpath_scenario::Scenario;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -39,6 +40,7 @@ const LOOK: Span = Span::from_millis(1);
 pub struct Session<'a> {
     /// What carries the packets.
     pub pump: Pump<'a>,
+    scenario: &'a Scenario,
     household: Household,
     control: Control,
     signals: Signals,
@@ -66,6 +68,7 @@ impl<'a> Session<'a> {
     /// Where the host cannot tell of signals or wishes.
     pub fn new(
         pump: Pump<'a>,
+        scenario: &'a Scenario,
         household: Household,
         control: Control,
         waiting: Waiting,
@@ -89,7 +92,7 @@ impl<'a> Session<'a> {
             Waiting::Precise => sys::largest_share(),
         };
         let status = if status { Status::begin() } else { None };
-        Ok(Self { pump, household, control, signals, others, waiting, goes_first, status, exit: None })
+        Ok(Self { pump, scenario, household, control, signals, others, waiting, goes_first, status, exit: None })
     }
 
     /// Lets the command begin, and carries packets until all programs have ended.
@@ -180,7 +183,7 @@ impl<'a> Session<'a> {
                         self.household.signal(signal);
                     }
                 }
-                _ => self.control.serve(&mut self.pump),
+                _ => self.control.serve(&mut self.pump, self.scenario),
             }
         }
         Ok(true)

@@ -17,19 +17,25 @@ pub type Hop = (String, Box<dyn Bearer>);
 pub struct Way<'a> {
     /// From the server to the mobile. A hop's place is its [`ComponentId`]; those of the server and the mobile follow.
     hops: Vec<Hop>,
+    /// Changes of conditions that are still to come, in the order of time: when, in which hop, what.
+    changes: VecDeque<(Instant, usize, BearerCommand)>,
     arrived: VecDeque<(Direction, Departure)>,
     dropped: Vec<Dropped>,
     sink: Option<&'a mut (dyn Sink + 'a)>,
 }
 
 impl<'a> Way<'a> {
-    /// A way over these hops, from the server to the mobile; what happens on it goes to `sink`.
+    /// A way over these hops, from the server to the mobile, which change as planned: when, in which hop, what, in the order
+    /// of time. A change comes before all that happens at the same time. What happens on the way goes to `sink`.
     ///
     /// # Panics
-    /// If there are none.
-    pub fn new(hops: Vec<Hop>, sink: Option<&'a mut (dyn Sink + 'a)>) -> Self {
+    /// If there are no hops.
+    pub fn new(
+        hops: Vec<Hop>,
+        changes: Vec<(Instant, usize, BearerCommand)>,
+        sink: Option<&'a mut (dyn Sink + 'a)>) -> Self {
         assert!(!hops.is_empty(), "a way has at least one hop");
-        Self { hops, arrived: VecDeque::new(), dropped: Vec::new(), sink }
+        Self { hops, changes: changes.into(), arrived: VecDeque::new(), dropped: Vec::new(), sink }
     }
 
     /// A packet comes in at one end. `headers` are those of its TCP segment, if it is one and somebody wants to know.
@@ -77,7 +83,10 @@ impl<'a> Way<'a> {
     pub fn next_wakeup(&self) -> Option<Instant> {
         match self.arrived.front() {
             Some((_, departure)) => Some(departure.due),
-            None => self.hops.iter().filter_map(|(_, hop)| hop.next_wakeup()).min(),
+            None => {
+                let hops = self.hops.iter().filter_map(|(_, hop)| hop.next_wakeup());
+                hops.chain(self.changes.front().map(|(at, ..)| *at)).min()
+            }
         }
     }
 
@@ -93,13 +102,27 @@ impl<'a> Way<'a> {
 
     /// Takes all hops to `now`.
     fn advance(&mut self, now: Instant) {
-        while let Some((wakeup, hop)) = self.next_hop().filter(|(wakeup, _)| *wakeup <= now) {
+        loop {
+            let next = self.next_hop().filter(|(wakeup, _)| *wakeup <= now);
+            if self.changes.front().is_some_and(|(at, ..)| *at <= next.map_or(now, |(wakeup, _)| wakeup)) {
+                self.change();
+                continue;
+            }
+            let Some((wakeup, hop)) = next else { return };
             loop {
                 let (bearer, mut cx) = self.hop_and_cx(hop);
                 let Some((direction, departure)) = bearer.pop(wakeup, &mut cx) else { break };
                 self.forward(hop, direction, departure);
             }
         }
+    }
+
+    /// Carries out the next change.
+    #[cold]
+    fn change(&mut self) {
+        let Some((at, hop, command)) = self.changes.pop_front() else { return };
+        let (bearer, mut cx) = self.hop_and_cx(hop);
+        bearer.command(at, &command, &mut cx).expect("what a scenario's bearers cannot do is refused when it is read");
     }
 
     /// The hop that wakes up next, and when.

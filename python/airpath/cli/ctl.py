@@ -17,7 +17,6 @@ def ctl(
         str | None,
         typer.Option(metavar="PROCESS|DIR", help="Which link: its process number or result folder."),
     ] = None,
-    to: Annotated[str, typer.Option(metavar="COMPONENT", help="What is to change: bearer or fixed.")] = "bearer",
     format: Annotated[Literal["text", "json"], typer.Option(help="How to print the state.")] = "text",
 ) -> None:
     """Ask a running link how it is, or change its conditions.
@@ -28,7 +27,7 @@ def ctl(
       airpath ctl outage="3 s"
       airpath ctl handover="350 ms"
       airpath ctl rate="128 kbit/s" direction=up
-      airpath ctl loss=0.02 --to fixed
+      airpath ctl loss=0.02 to=fixed
       airpath ctl --link runs/one bler=0.3
 
     \b
@@ -41,7 +40,7 @@ def ctl(
     from airpath.control import NoLinkError, ask, find
 
     values = {key: _value(text) for key, text in parse_pairs("", change or [], example='outage="3 s"').items()}
-    request: dict[str, Any] = {"change": values, "to": to} if values else {"status": {}}
+    request: dict[str, Any] = {"change": values} if values else {"status": {}}
     try:
         answer = ask(find(link), request)
     except NoLinkError as error:

@@ -1,0 +1,67 @@
+"""Some traffic of many kinds between two programs, for tests of links: `traffic.py serve` and `traffic.py use HOST`."""
+
+import random
+import socket
+import sys
+import threading
+import time
+
+PORT = 9009
+SECONDS = 1.5
+BULK = 40_000
+
+
+def serve() -> None:
+    """Answer each datagram with another of a size of its own, and each connection with some bytes."""
+    random.seed(2)
+    listener = socket.create_server(("0.0.0.0", PORT))
+
+    def connections() -> None:
+        while True:
+            connection, _ = listener.accept()
+            connection.recv(1)
+            connection.sendall(bytes(BULK))
+            connection.close()
+
+    threading.Thread(target=connections, daemon=True).start()
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(("0.0.0.0", PORT))
+    while True:
+        _, peer = datagrams.recvfrom(65535)
+        datagrams.sendto(bytes(random.randrange(1, 1400)), peer)
+
+
+def use(host: str) -> None:
+    """Send datagrams for a while, in bursts, and fetch some bytes beside them."""
+    random.seed(1)
+    stop = time.monotonic() + SECONDS
+
+    def fetch() -> None:
+        with socket.create_connection((host, PORT), timeout=SECONDS) as connection:
+            connection.settimeout(SECONDS)
+            connection.sendall(b"x")
+            try:
+                while connection.recv(65536):
+                    pass
+            except TimeoutError:
+                pass  # a slow link
+
+    def try_to_fetch() -> None:
+        try:
+            fetch()
+        except OSError:
+            pass  # a very slow link
+
+    threading.Thread(target=try_to_fetch, daemon=True).start()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        while time.monotonic() < stop:
+            for _ in range(random.randrange(1, 6)):
+                datagrams.sendto(bytes(random.randrange(1, 1400)), (host, PORT))
+            time.sleep(random.random() * 0.04)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve()
+    else:
+        use(sys.argv[2])
