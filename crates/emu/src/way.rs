@@ -33,7 +33,8 @@ impl<'a> Way<'a> {
     pub fn new(
         hops: Vec<Hop>,
         changes: Vec<(Instant, usize, BearerCommand)>,
-        sink: Option<&'a mut (dyn Sink + 'a)>) -> Self {
+        sink: Option<&'a mut (dyn Sink + 'a)>,
+    ) -> Self {
         assert!(!hops.is_empty(), "a way has at least one hop");
         Self { hops, changes: changes.into(), arrived: VecDeque::new(), dropped: Vec::new(), sink }
     }

@@ -164,8 +164,7 @@ def _scenario(scenario: str) -> tuple[str, str]:
         # Only a preset has a title.
         if not re.search(r"^title\s*=", text, re.MULTILINE):
             return text, scenario
-    preset = json.dumps(scenario)
-    text = f'format = 1\nname = {json.dumps(path.stem)}\n\n[bearer]\npreset = {preset}\n[[flow]]\nkind = "ping"\n'
+    text = f"format = 1\nname = {json.dumps(path.stem)}\n\n[bearer]\npreset = {json.dumps(scenario)}\n"
     return text, "command line"
 
 
