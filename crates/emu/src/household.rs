@@ -28,6 +28,8 @@ pub use surroundings::Surroundings;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program(Vec<CString>);
 
+const SHELL: (&str, &str) = ("/bin/sh", "-c");
+
 impl Program {
     /// The program `words[0]`, found along the path, with the other words as its arguments.
     ///
@@ -44,21 +46,20 @@ impl Program {
 
     /// A line for the shell.
     pub fn of_shell(line: &str) -> io::Result<Self> {
-        // The shell makes place for the program where the line is a single command.
-        Self::new(&["/bin/sh", "-c", line])
+        Self::new(&[SHELL.0, SHELL.1, line])
     }
 
-    /// Its name.
-    pub fn name(&self) -> String {
-        self.0[0].to_string_lossy().into_owned()
+    /// Its name and its arguments.
+    pub fn words(&self) -> Vec<String> {
+        self.0.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
-}
 
-impl std::fmt::Display for Program {
-    /// Its words.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let words: Vec<_> = self.0.iter().map(|word| word.to_string_lossy()).collect();
-        f.write_str(&words.join(" "))
+    /// The line for the shell that it is, if it is one.
+    pub fn shell_line(&self) -> Option<String> {
+        match self.words().as_slice() {
+            [shell, option, line] if (shell.as_str(), option.as_str()) == SHELL => Some(line.clone()),
+            _ => None,
+        }
     }
 }
 
@@ -226,10 +227,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_a_name() {
+    fn a_program_is_its_words() {
         assert!(Program::new::<&str>(&[]).is_err());
         assert!(Program::new(&["", "x"]).is_err());
         assert!(Program::new(&["a\0b"]).is_err());
-        assert_eq!(Program::new(&["curl", "-v"]).map(|program| program.name()).ok().as_deref(), Some("curl"));
+        let curl = Program::new(&["curl", "-v"]).unwrap();
+        assert_eq!((curl.words(), curl.shell_line()), (vec!["curl".to_owned(), "-v".to_owned()], None));
+        assert_eq!(Program::of_shell("a b").unwrap().shell_line().as_deref(), Some("a b"));
     }
 }

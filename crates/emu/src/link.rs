@@ -76,8 +76,9 @@ struct Emulation {
     process: u32,
     /// When it began, in seconds since 1 January 1970, UTC.
     started_s: f64,
-    /// The command, and what became of it.
-    command: String,
+    /// The words of the command, the server's line, and what became of the command.
+    command: Vec<String>,
+    serve: Option<String>,
     exit: String,
     /// How packets were carried, and waited for.
     device: &'static str,
@@ -186,7 +187,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let emulation = Emulation {
         process: std::process::id(),
         started_s: started.as_secs_f64(),
-        command: options.command.to_string(),
+        command: options.command.words(),
+        serve: options.server.as_ref().and_then(Program::shell_line),
         exit: ended.as_ref().map_or_else(|error| error.to_string(), |exit| exit.to_string()),
         device: device.name(),
         offload: options.offload,

@@ -17,9 +17,24 @@ def commands(runs: Sequence[Drawn], out: Path, command: str | None) -> list[str]
 
 def _run(run: Drawn) -> str:
     folder = run.result.path
+    if "emulation" in run.result.summary:
+        return _link(run)
     words = ["airpath", "run", str(folder / "scenario.toml"), "--out", str(folder)]
     if run.result.repetitions.height > 1:
         words += ["--repeat", str(run.result.repetitions.height)]
     if run.result.captures():
         words.append("--capture")
     return shlex.join(words)
+
+
+def _link(run: Drawn) -> str:
+    folder, emulation = run.result.path, run.result.summary["emulation"]
+    words = ["airpath", "link", str(folder / "scenario.toml"), "--out", str(folder), "--mtu", str(emulation["mtu"])]
+    for key, value in emulation["parameters"]:
+        words += ["--sysctl", f"{key}={value}"]
+    if run.result.captures():
+        words.append("--capture")
+    words.append("--precise" if emulation["precise"] else "--no-precise")
+    if emulation["serve"] is not None:
+        words += ["--serve", emulation["serve"]]
+    return shlex.join([*words, "--", *emulation["command"]])
