@@ -21,7 +21,8 @@ from support import DOWNLOAD
 @pytest.fixture(scope="module")
 def result() -> airpath.Result:
     """One result, in a folder that lives as long as the module's tests."""
-    return airpath.run(DOWNLOAD, repeat=2, capture=True)
+    change = '\n[[change]]\nat = "1 s"\noutage = "50 ms"\n'
+    return airpath.run(DOWNLOAD + change, repeat=2, capture=True)
 
 
 def test_a_run_without_a_folder_lasts_as_long_as_its_result() -> None:
