@@ -187,10 +187,12 @@ pub fn keep_capabilities(capabilities: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Restores what a program expects when it starts: no signal blocked, none ignored.
+/// Restores what a program expects when it starts: no signal blocked, and none ignored but those that the caller of airpath
+/// lets it ignore, as nohup(1) does.
 pub fn reset_signals() {
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
-    for signal in Signal::iterator().filter(|signal| !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP)) {
+    // Python ignores these two. Handlers end by themselves when a program is executed (execve(2)).
+    for signal in [Signal::SIGPIPE, Signal::SIGXFSZ] {
         // SAFETY: the default action runs no code of this process.
         let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
     }

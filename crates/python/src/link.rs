@@ -48,7 +48,7 @@ pub fn link(
         capture,
         record,
         waiting: if precise { Waiting::Precise } else { Waiting::Sleeping },
-        budget: budget.parse::<Span>().map_err(|error| PyValueError::new_err(format!("budget: {error}")))?,
+        budget: budget.parse::<Span>().map_err(|error| LinkError::new_err(format!("--budget: {error}")))?,
         device: match device {
             None => None,
             Some("tun") => Some(Device::Tun),

@@ -4,6 +4,7 @@ Data goes to standard output, words to standard error. `main` is the whole of th
 """
 
 import errno
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ from airpath.suggest import did_you_mean
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default those of the process, and return its exit code."""
+    _open_standard_streams()
     from airpath.cli.application import app
 
     try:
@@ -34,6 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show(Problem("standard output cannot be written: the disk is full", exit_code=ExitCode.NOT_WRITTEN))
         return ExitCode.NOT_WRITTEN
     return int(code or 0)
+
+
+def _open_standard_streams() -> None:
+    """Put the null device where the caller has closed a standard stream, so that nothing else takes its number."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
 def _usage_problem(error: typer.TyperException) -> Problem:

@@ -139,6 +139,9 @@ def _run(
         _native.resolve(text, name, overrides)  # a link that cannot be made must not cost an earlier result
         if out is not None:
             clear_result_folder(out)
+        # Until the command begins and takes it, Ctrl-C ends this process at once, and the kernel removes what was made.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         result = _native.link(
             text,
             name,
@@ -188,7 +191,8 @@ def _end_like(outcome: dict[str, Any], command: str) -> None:
             raise typer.Exit(number)
         case "signal":
             sys.stdout.flush()
-            signal.signal(number, signal.SIG_DFL)
+            if number != signal.SIGKILL:  # for which nothing else could be set
+                signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             raise typer.Exit(128 + number)  # a signal that does not end this process
         case _:
