@@ -1,11 +1,14 @@
 """Fixtures: the command, a small scenario, and loud skips."""
 
+import os
 import shutil
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from link_support import LinkCommand, can_make_namespaces
 from support import DOWNLOAD, Command
 
 
@@ -31,13 +34,33 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def need() -> Callable[[str], str]:
+def need() -> Callable[..., str]:
     """Return the path of a program, or skip the test and say which Debian package would let it run."""
 
-    def path(program: str) -> str:
-        found = shutil.which(program)
+    def path(program: str, package: str | None = None) -> str:
+        found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
         if found is None:
-            pytest.skip(f"NOT TESTED: {program} is not installed (as root: apt-get install {program})")
+            pytest.skip(f"NOT TESTED: {program} is not installed (as root: apt-get install {package or program})")
         return found
 
     return path
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> LinkCommand:
+    """`airpath link`, in a folder of the test's own; the test is skipped where there can be no link."""
+    if not can_make_namespaces():
+        pytest.skip("NOT TESTED: this host allows no network namespace (`airpath doctor` says more)")
+    return LinkCommand(tmp_path)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 512 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("NOT TESTED: a full disk needs the right to mount a small file system (root)")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)

@@ -1,0 +1,20 @@
+"""A server at port 9 that reads what each connection brings, and answers with the number of bytes: `sink.py`."""
+
+import socketserver
+
+
+class _Reader(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        count = 0
+        while data := self.request.recv(65536):
+            count += len(data)
+        self.wfile.write(f"{count}\n".encode())
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+with _Server(("", 9), _Reader) as server:
+    server.serve_forever(poll_interval=60)

@@ -1,0 +1,164 @@
+"""What the tests of `airpath link` share: the command as a process on a link, and what a host looks like."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from support import Finished, plain_environment
+
+ENDS = Path(__file__).resolve().parent / "ends"
+"""Small programs for the ends of a link."""
+
+
+def python(program: str | Path, *arguments: object) -> list[str]:
+    """Return the command line of a small program of [`ENDS`], or of one line of Python."""
+    head = [sys.executable, "-I", "-S"]
+    words = [str(ENDS / program)] if (ENDS / program).exists() else ["-c", str(program)]
+    return [*head, *words, *map(str, arguments)]
+
+
+def listener() -> str:
+    """Return a server, for the shell, that listens and does nothing else; the link then starts at once."""
+    return shlex.join(python("listen.py"))
+
+
+@dataclass(frozen=True)
+class LinkCommand:
+    """`airpath link`, run as a user runs it, with a folder to stand in."""
+
+    folder: Path
+
+    def line(
+        self,
+        *words: object,
+        link: str | Path = "wired",
+        serve: str | None = "",
+        options: str = "",
+        under: Sequence[str] = (),
+    ) -> list[str]:
+        """Return the command line that puts `words` on a link, by default to a server that does nothing.
+
+        Args:
+            words: The command at the mobile.
+            link: Preset or scenario.
+            serve: The server; `None` for the outside.
+            options: More options, with spaces between.
+            under: The words of a command that starts `airpath`.
+        """
+        serve = listener() if serve == "" else serve
+        server = [] if serve is None else ["--serve", serve]
+        installed = Path(sys.executable).with_name("airpath")
+        return [*under, str(installed), "link", str(link), *server, *options.split(), "--", *map(str, words)]
+
+    def __call__(
+        self,
+        *words: object,
+        stdin: str = "",
+        timeout: float = 60,
+        code: int | None = 0,
+        **how: Any,
+    ) -> Finished:
+        """Run a command on a link to its end, which must be the exit code `code`, if that is given."""
+        done = subprocess.run(
+            self.line(*words, **how),
+            cwd=self.folder,
+            env=plain_environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        assert "panicked" not in done.stderr, done.stderr
+        assert code in (None, done.returncode), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def started(
+        self, *words: object, popen: dict[str, Any] | None = None, **how: Any
+    ) -> "Iterator[subprocess.Popen[str]]":
+        """Start a command on a link; at the end of the block it is killed if it still runs."""
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(
+            self.line(*words, **how),
+            cwd=self.folder,
+            env=plain_environment(),
+            text=True,
+            **streams | (popen or {}),
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=30)
+
+    def wire(
+        self, *more: str, rate: str = "100 Mbit/s", delay: str = "100 us", queue: str = "{ packets = 1000 }"
+    ) -> Path:
+        """Write a scenario: a cable that is the same both ways, with `more` lines for either. Return its path."""
+        lines = [f'rate = "{rate}"', f'delay = "{delay}"', f"queue = {queue}", *more]
+        text = 'format = 1\nname = "wire"\n[bearer]\nmodel = "wired"\n[[flow]]\nkind = "ping"\n'
+        for direction in ("downlink", "uplink"):
+            text += "\n".join([f"[bearer.{direction}]", *lines, ""])
+        path = self.folder / "wire.toml"
+        path.write_text(text)
+        return path
+
+
+def words_of(stream: IO[str] | None, word: str) -> str:
+    """Read a process's output up to the line that is `word`, and return what came before."""
+    assert stream is not None
+    before = ""
+    for line in stream:
+        if line.strip() == word:
+            return before
+        before += line
+    raise AssertionError(f"it ended without a line {word!r}: {before}")
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """Return the summary of a result folder."""
+    return json.loads((folder / "summary.json").read_text())
+
+
+def until(holds: Callable[[], bool], what: str, patience_s: float = 10) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < deadline, f"in vain waited until {what}"
+        time.sleep(0.02)
+
+
+def descendants_of(process: int) -> set[int]:
+    """Return the process numbers of all that a process has started, directly or not."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue  # it has just ended
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    found = {process}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {process}
+
+
+def can_make_namespaces() -> bool:
+    """Whether this user may make network namespaces, if need be in a user namespace."""
+    flags = ["--net"] if os.geteuid() == 0 else ["--user", "--net"]
+    try:
+        return subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
