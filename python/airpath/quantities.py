@@ -5,8 +5,11 @@ TRANSFER_CLOCK = (
     "application; throughput is the bytes over that time."
 )
 """What the times and rates of transfers mean."""
-DELAY_CLOCK = "The delay of a ping is its round trip, that of a datagram the way there."
-"""What the delays of pings and datagrams mean."""
+DELAY_CLOCK = (
+    "The delay of a ping is its round trip, that of a datagram the way there, that of a transaction from its request "
+    "(its connection, if it has one of its own) to the last byte of its response."
+)
+"""What the delays of pings, datagrams and transactions mean."""
 
 
 def seconds(value: float) -> str:

@@ -42,6 +42,8 @@ pub trait Transport {
     fn read(&mut self, bytes: u64);
     /// All bytes that arrived in order so far, read or not.
     fn received(&self) -> u64;
+    /// Whether the other end has ended its stream.
+    fn peer_closed(&self) -> bool;
 }
 
 impl Transport for Connection {
@@ -62,6 +64,9 @@ impl Transport for Connection {
     }
     fn received(&self) -> u64 {
         self.received()
+    }
+    fn peer_closed(&self) -> bool {
+        self.peer_closed()
     }
 }
 
@@ -254,6 +259,9 @@ mod tests {
         }
         fn received(&self) -> u64 {
             self.received
+        }
+        fn peer_closed(&self) -> bool {
+            false
         }
     }
 

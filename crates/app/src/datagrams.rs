@@ -3,6 +3,7 @@
 use airpath_core::{Bitrate, Bytes, Direction, Instant, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::arrivals::Arrival;
 use crate::samples::Samples;
 
 /// What to send.
@@ -18,7 +19,13 @@ pub struct Datagrams {
     pub duration: Span,
     /// How long to wait for the last ones.
     pub timeout: Span,
+    /// The delay above which one is late.
+    pub late: Span,
 }
+
+/// The delay above which a datagram is late unless another is given: up to here most conversations do not notice it
+/// (ITU-T G.114 §4).
+pub const LATE: Span = Span::from_millis(150);
 
 impl Datagrams {
     /// How many there will be in all.
@@ -48,7 +55,7 @@ impl Sender {
 
     /// The number of the next datagram, if it is time for it.
     pub fn poll(&mut self, now: Instant) -> Option<u32> {
-        let due = self.due()?;
+        let due = self.next_due()?;
         (due <= now).then(|| {
             self.sent += 1;
             self.sent - 1
@@ -57,12 +64,12 @@ impl Sender {
 
     /// When the next datagram is due, or when the last ones are given up.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        Some(self.due().unwrap_or_else(|| self.deadline()))
+        Some(self.next_due().unwrap_or_else(|| self.deadline()))
     }
 
     /// Whether all were sent and the wait for the last ones is over.
     pub fn is_over(&self, now: Instant) -> bool {
-        self.due().is_none() && now >= self.deadline()
+        self.next_due().is_none() && now >= self.deadline()
     }
 
     /// Datagrams sent.
@@ -70,8 +77,9 @@ impl Sender {
         self.sent
     }
 
-    /// From the origin, not from the datagram before, so that no rounding adds up.
-    fn due(&self) -> Option<Instant> {
+    /// When the next datagram is due; `None` after the last. From the origin, not from the datagram before, so that no
+    /// rounding adds up.
+    pub fn next_due(&self) -> Option<Instant> {
         let offset =
             self.datagrams.rate.time_for(Bytes::new(u64::from(self.datagrams.size + HEADERS) * u64::from(self.sent)));
         (offset < self.datagrams.duration).then(|| self.started + offset)
@@ -85,27 +93,48 @@ impl Sender {
 /// The end that receives.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    received: u32,
-    delays: Samples,
+    arrivals: Vec<Arrival>,
+    seen: Vec<bool>,
+    duplicates: u64,
 }
 
 impl Receiver {
-    /// Takes a datagram that was sent at `sent`: its one-way delay.
-    pub fn receive(&mut self, now: Instant, sent: Instant) -> Span {
-        let delay = now.since(sent);
-        self.received += 1;
-        self.delays.add(delay);
-        delay
+    /// Takes datagram `sequence`, which was sent at `sent`: its one-way delay, or `None` for a duplicate. Memory grows with
+    /// the numbers, so take only those that can have been sent.
+    pub fn receive(&mut self, now: Instant, sequence: u32, sent: Instant) -> Option<Span> {
+        let index = sequence as usize;
+        if index >= self.seen.len() {
+            self.seen.resize(index + 1, false);
+        }
+        if std::mem::replace(&mut self.seen[index], true) {
+            self.duplicates += 1;
+            return None;
+        }
+        let arrival = Arrival { sequence, sent, arrived: now };
+        self.arrivals.push(arrival);
+        Some(arrival.delay())
     }
 
-    /// Datagrams received.
+    /// Datagrams received, each counted once.
     pub const fn received(&self) -> u32 {
-        self.received
+        self.arrivals.len() as u32
+    }
+
+    /// Datagrams that came again.
+    pub const fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// What arrived, in that order.
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.arrivals
     }
 
     /// Their one-way delays.
-    pub const fn delays(&self) -> &Samples {
-        &self.delays
+    pub fn delays(&self) -> Samples {
+        let mut delays = Samples::default();
+        self.arrivals.iter().for_each(|arrival| delays.add(arrival.delay()));
+        delays
     }
 }
 
@@ -121,6 +150,7 @@ mod tests {
             size: 972,
             duration: Span::from_secs(1),
             timeout: Span::from_secs(1),
+            late: LATE,
         };
         let mut sender = Sender::new(datagrams, Instant::ZERO);
         let mut now = Instant::ZERO;
@@ -137,7 +167,8 @@ mod tests {
     fn delays_are_one_way() {
         let mut receiver = Receiver::default();
         let sent = Instant::from_nanos(5);
-        assert_eq!(receiver.receive(sent + Span::from_millis(3), sent), Span::from_millis(3));
-        assert_eq!((receiver.received(), receiver.delays().count()), (1, 1));
+        assert_eq!(receiver.receive(sent + Span::from_millis(3), 4, sent), Some(Span::from_millis(3)));
+        assert_eq!(receiver.receive(sent + Span::from_millis(5), 4, sent), None, "a duplicate");
+        assert_eq!((receiver.received(), receiver.duplicates(), receiver.delays().count()), (1, 1, 1));
     }
 }

@@ -7,14 +7,18 @@
 //! | --- | --- |
 //! | [`bulk`] | a transfer over one connection, down or up, with or without a request before it |
 //! | [`ping`] | echo requests at an interval, and their round trips |
-//! | [`datagrams`] | datagrams at a constant rate, their delay and loss |
+//! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
+//! | [`transactions`] | requests and responses, over one connection or one for each |
 
+pub mod arrivals;
 pub mod bulk;
 pub mod datagrams;
 pub mod ping;
 pub mod samples;
+pub mod transactions;
 
 pub use bulk::{Transfer, Transport};
 pub use datagrams::Datagrams;
 pub use ping::Ping;
 pub use samples::Samples;
+pub use transactions::Transactions;

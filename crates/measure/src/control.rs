@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::clock::{now, wait};
 use crate::error::MeasureError;
 use crate::lines::Lines;
-use crate::protocol::{Answer, GREETING, Order, Question, REPORT_LIMIT, Ready, Report, greeting, version};
+use crate::protocol::{ARRIVAL, Answer, GREETING, Order, Question, REPORT_LIMIT, Ready, Report, greeting, version};
 
 /// How long the responder may take to be reached, and for each answer.
 const PATIENCE: Span = Span::from_secs(20);
@@ -116,7 +116,7 @@ impl Control {
                 Ok(Some(Self { lines, peer, ready, order }))
             }
             Ok(Answer::Refused(why)) => Err(MeasureError::Refused { peer, why }),
-            Ok(Answer::Report(_)) | Err(_) => Err(not_ours()),
+            Ok(Answer::Report(_) | Answer::Arrivals(_)) | Err(_) => Err(not_ours()),
         }
     }
 
@@ -132,15 +132,45 @@ impl Control {
     /// # Errors
     /// Where the responder is gone.
     pub fn report(&mut self) -> Result<Report, MeasureError> {
+        match self.ask(&Question::Report)? {
+            Answer::Report(report) => Ok(report),
+            _ => Err(MeasureError::NotAResponder { peer: self.peer }),
+        }
+    }
+
+    /// Which of at most `most` datagrams arrived there, in that order: number, when sent by our clock, when arrived by
+    /// theirs.
+    ///
+    /// # Errors
+    /// Where the responder is gone, or tells of what cannot be.
+    pub fn arrivals(&mut self, most: u64) -> Result<Vec<(u32, u64, u64)>, MeasureError> {
+        let peer = self.peer;
+        let count = match self.ask(&Question::Arrivals)? {
+            Answer::Arrivals(count) if u64::from(count) <= most => count as usize,
+            _ => return Err(MeasureError::NotAResponder { peer }),
+        };
+        let bytes = self.lines.read_exact(count * ARRIVAL, now() + PATIENCE);
+        let bytes = bytes.map_err(|source| MeasureError::Lost { peer, source })?;
+        let (records, _) = bytes.as_chunks::<ARRIVAL>();
+        Ok(records
+            .iter()
+            .filter_map(|record| {
+                let (number, rest) = record.split_first_chunk::<4>()?;
+                let (sent, rest) = rest.split_first_chunk::<8>()?;
+                let arrived = rest.first_chunk::<8>()?;
+                let number = u32::from_be_bytes(*number);
+                (u64::from(number) < most).then(|| (number, u64::from_be_bytes(*sent), u64::from_be_bytes(*arrived)))
+            })
+            .collect())
+    }
+
+    fn ask(&mut self, question: &Question) -> Result<Answer, MeasureError> {
         let lost = |source| MeasureError::Lost { peer: self.peer, source };
-        self.lines.write(&Question::Report).map_err(lost)?;
+        self.lines.write(question).map_err(lost)?;
         let line = self.lines.read(REPORT_LIMIT, now() + PATIENCE, &|| false).map_err(lost)?;
         let line =
             line.ok_or_else(|| lost(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection")))?;
-        match serde_json::from_slice(&line) {
-            Ok(Answer::Report(report)) => Ok(report),
-            _ => Err(MeasureError::NotAResponder { peer: self.peer }),
-        }
+        serde_json::from_slice(&line).map_err(|_| MeasureError::NotAResponder { peer: self.peer })
     }
 }
 

@@ -10,7 +10,7 @@
 //! | [`protocol`], [`probe`] | what a measurement and its responder say to each other |
 //! | [`serve`] | the responder |
 //! | `control`, `lines` | the client's side of the conversation |
-//! | `ping`, `bulk`, `icmp` | the client's end of the workloads |
+//! | `ping`, `bulk`, `datagrams`, `transactions` | the client's end of the workloads |
 //! | `stream` | a TCP socket as the workloads see a connection |
 //! | `tcp_settings`, `tcp_info` | TCP as the kernel has it |
 //! | [`clock`], [`offset`] | the clock, and how the responder's differs from it |
@@ -19,6 +19,7 @@
 mod bulk;
 pub mod clock;
 mod control;
+mod datagrams;
 mod error;
 mod lines;
 pub mod offset;
@@ -32,6 +33,7 @@ pub mod serve;
 mod stream;
 mod tcp_info;
 mod tcp_settings;
+mod transactions;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -141,7 +143,16 @@ pub fn measure(
                 }
             }
         }
-        Work::Datagrams(_) => return Err(MeasureError::Order("datagrams".into())),
+        Work::Datagrams(work) => {
+            let mut record = record(0);
+            let streamed = datagrams::measure(work, &datagrams, &mut control, offset, &mut record)?;
+            outcome.datagrams(origin, work, streamed, record);
+        }
+        Work::Transactions(exchange) => {
+            let mut record = record(0);
+            let transacted = transactions::transact(exchange, peer, control.order, &mut record);
+            outcome.transactions(origin, exchange, transacted, record);
+        }
     }
     if stop.load(Ordering::Relaxed) {
         outcome.stopped();

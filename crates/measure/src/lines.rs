@@ -67,6 +67,30 @@ impl Lines {
         }
     }
 
+    /// The next `length` bytes.
+    ///
+    /// # Errors
+    /// Where the connection is lost or ends before, or they have not come by `until`.
+    pub fn read_exact(&mut self, length: usize, until: Instant) -> io::Result<Vec<u8>> {
+        let mut buffer = [0; 4096];
+        while self.pending.len() < length {
+            if now() >= until {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
+            }
+            match (&self.socket).read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => self.pending.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.socket.as_fd(), PollFlags::POLLIN, Some(until));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let rest = self.pending.split_off(length);
+        Ok(std::mem::replace(&mut self.pending, rest))
+    }
+
     /// Sends `value` as a line of JSON.
     ///
     /// # Errors

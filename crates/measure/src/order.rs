@@ -1,6 +1,6 @@
 //! What is to be measured: the workloads of `airpath_app`, as a measurement orders them from its responder.
 
-use airpath_app::{Datagrams, Ping, Transfer};
+use airpath_app::{Datagrams, Ping, Transactions, Transfer};
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,8 @@ pub enum Work {
     Bulk(Bulk),
     /// Datagrams at a constant rate.
     Datagrams(Datagrams),
+    /// Requests and responses.
+    Transactions(Exchange),
 }
 
 /// Bulk transfers side by side.
@@ -38,6 +40,17 @@ pub struct Bulk {
     pub transfer: Transfer,
     /// How many there are.
     pub flows: u32,
+    /// TCP of both ends.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+/// Requests and responses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exchange {
+    /// What is asked.
+    pub transactions: Transactions,
     /// TCP of both ends.
     #[serde(default)]
     pub tcp: TcpSettings,
@@ -99,6 +112,12 @@ impl Work {
                 between("number of datagrams", datagrams.count(), 1, MOST_PROBES)?;
                 at_most_as_long(datagrams.duration, datagrams.timeout)
             }
+            Self::Transactions(Exchange { transactions, .. }) => {
+                between("request", transactions.request.get(), Ticket::LENGTH as u64, MOST_BYTES.get())?;
+                between("response", transactions.response.get(), 1, MOST_BYTES.get())?;
+                between("transactions", transactions.transactions.into(), 1, u32::MAX.into())?;
+                at_most_as_long(transactions.duration.unwrap_or_default(), transactions.think)
+            }
         }
     }
 
@@ -108,6 +127,7 @@ impl Work {
             Self::Ping(_) => "ping",
             Self::Bulk(_) => "bulk",
             Self::Datagrams(_) => "datagrams",
+            Self::Transactions(_) => "transactions",
         }
     }
 }

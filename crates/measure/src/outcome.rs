@@ -3,20 +3,23 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use airpath_app::Datagrams;
 use airpath_app::ping::Pinger;
 use airpath_core::{AppEvent, Classes, ComponentId, Direction, Event, Instant, Sink};
-use airpath_result::summary::{Ended, FlowRow, ProbesRow, Repetition, Rows, TransferRow};
+use airpath_result::summary::{Ended, FlowRow, ProbesRow, Repetition, Rows, StreamRow, TransactionsRow, TransferRow};
 use airpath_result::{Folder, Summary};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::bulk::Transferred;
+use crate::datagrams::Streamed;
 use crate::error::MeasureError;
 use crate::offset::Offset;
-use crate::order::Bulk;
+use crate::order::{Bulk, Exchange};
 use crate::protocol::{FlowReport, Ready, Report};
 use crate::record::Record;
 use crate::tcp_info::kernel_name;
+use crate::transactions::Transacted;
 use crate::{Request, since};
 
 /// The components of a measurement: its two ends.
@@ -74,6 +77,42 @@ impl Outcome {
         let probes = ProbesRow::of(sent, round_trips.count(), round_trips);
         let outcome = if over { "finished" } else { "unfinished" };
         self.flows.push(FlowRow { probes: Some(probes), outcome, ..row(0, "ping", "ping".into()) });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds a stream of datagrams.
+    pub fn datagrams(&mut self, origin: Instant, work: &Datagrams, streamed: Streamed, record: Record<'_>) {
+        let Streamed { start, sent, receiver, duplicates, over } = streamed;
+        self.packets += u64::from(sent);
+        // More can have arrived than the responder knew to have sent when it was asked.
+        let sent = sent.max(receiver.received());
+        self.flows.push(FlowRow {
+            start_s: since(origin, start).as_secs_f64(),
+            outcome: if over { "finished" } else { "unfinished" },
+            probes: Some(ProbesRow::of(sent.into(), receiver.received().into(), &receiver.delays())),
+            stream: Some(StreamRow { duplicates, ..StreamRow::of(&receiver, work.late) }),
+            ..row(0, "datagrams", "datagrams".into())
+        });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds transactions.
+    pub fn transactions(&mut self, origin: Instant, exchange: &Exchange, all: Transacted, record: Record<'_>) {
+        let Transacted { start, asker, tcp, cause, over } = all;
+        let outcome = match (&cause, over) {
+            (Some(_), _) => "aborted",
+            (None, true) => "finished",
+            (None, false) => "unfinished",
+        };
+        self.packets += u64::from(asker.asked());
+        self.flows.push(FlowRow {
+            start_s: since(origin, start).as_secs_f64(),
+            outcome,
+            cause,
+            probes: Some(ProbesRow::of(asker.asked().into(), asker.latencies().count(), asker.latencies())),
+            transactions: Some(TransactionsRow::of(&exchange.transactions, &asker, start, tcp)),
+            ..row(0, "transactions", "transactions".into())
+        });
         self.add_steps(origin, record.into_steps());
     }
 
@@ -221,6 +260,8 @@ fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
         cause: None,
         transfer: None,
         probes: None,
+        stream: None,
+        transactions: None,
         observed: None,
     }
 }

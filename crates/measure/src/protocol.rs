@@ -54,6 +54,8 @@ pub enum Question {
     Order(Order),
     /// What did the responder's end see? It answers when the flows are over at its end, or soon after.
     Report,
+    /// What arrived of a stream of datagrams? Asked behind a report.
+    Arrivals,
 }
 
 /// An order.
@@ -77,7 +79,14 @@ pub enum Answer {
     Refused(String),
     /// What the responder's end saw.
     Report(Report),
+    /// So many datagrams arrived, each once; behind this line stand as many records of [`ARRIVAL`] bytes in their order, in
+    /// network byte order: number (4 bytes), when it was sent and when it arrived, by the sender's and by the responder's
+    /// clock (8 bytes each, nanoseconds).
+    Arrivals(u32),
 }
+
+/// Bytes of the record of one arrival.
+pub const ARRIVAL: usize = 20;
 
 /// An order that was taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +108,15 @@ pub struct Ready {
 pub struct Report {
     /// One for each flow that came, with its number.
     pub flows: Vec<FlowReport>,
+    /// Datagrams that the responder has sent so far.
+    #[serde(default)]
+    pub sent: u32,
+    /// Datagrams that have arrived there so far, each counted once.
+    #[serde(default)]
+    pub received: u32,
+    /// Datagrams that arrived there again.
+    #[serde(default)]
+    pub duplicates: u64,
 }
 
 /// What the responder's end saw of a flow. Times are nanoseconds of the responder's clock.

@@ -186,6 +186,9 @@ impl Transport for Stream {
     fn received(&self) -> u64 {
         self.received
     }
+    fn peer_closed(&self) -> bool {
+        self.ended
+    }
 }
 
 /// Why [`run`] came back.

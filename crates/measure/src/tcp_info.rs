@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use airpath_result::summary::TransferRow;
 use nix::sys::socket::getsockopt;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use socket2::Socket;
 
 /// One end of a connection. Names that the summary of a simulation has as well mean the same here.
@@ -93,17 +93,7 @@ impl TcpInfo {
     /// Adds to the row of a transfer what this, its sending end, knows.
     pub fn fill(&self, row: TransferRow) -> TransferRow {
         let mut tcp = row.tcp;
-        tcp["congestion"] = json!({ "algorithm": self.congestion_control });
-        tcp["negotiated"] = json!({
-            "segment_size": self.segment_size,
-            "selective_acknowledgement": self.selective_acknowledgement,
-            "timestamps": self.timestamps,
-            "window_scale": self.window_scale,
-            "peer_window_scale": self.peer_window_scale,
-            "ecn": self.ecn,
-            "congestion_control": self.congestion_control,
-        });
-        tcp["smoothed_round_trip_s"] = json!(self.smoothed_round_trip_s);
+        self.tell(&mut tcp);
         TransferRow {
             tcp,
             data_packets: Some(self.data_packets),
@@ -115,6 +105,21 @@ impl TcpInfo {
             rtt_min_s: self.rtt_min_s,
             ..row
         }
+    }
+
+    /// Adds what was in force at this end to the `tcp` of a flow.
+    pub fn tell(&self, tcp: &mut Value) {
+        tcp["congestion"] = json!({ "algorithm": self.congestion_control });
+        tcp["negotiated"] = json!({
+            "segment_size": self.segment_size,
+            "selective_acknowledgement": self.selective_acknowledgement,
+            "timestamps": self.timestamps,
+            "window_scale": self.window_scale,
+            "peer_window_scale": self.peer_window_scale,
+            "ecn": self.ecn,
+            "congestion_control": self.congestion_control,
+        });
+        tcp["smoothed_round_trip_s"] = json!(self.smoothed_round_trip_s);
     }
 
     /// Reads a `struct tcp_info`; the offsets are those of its fields, which never change (linux/tcp.h).

@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 
 use airpath_app::Samples;
+use airpath_app::arrivals::Analysis;
 use airpath_app::bulk::{Marks, Transfer};
+use airpath_app::datagrams::Receiver;
+use airpath_app::transactions::{Asker, Transactions};
 use airpath_core::{Bytes, Count, Direction, DropCause, Instant, RadioTotals, Span, Tally, UserId};
 use serde::Serialize;
 
@@ -104,9 +107,15 @@ pub struct FlowRow {
     /// What a transfer did.
     #[serde(flatten)]
     pub transfer: Option<TransferRow>,
-    /// What a ping or a stream of datagrams did.
+    /// What pings, datagrams or transactions did.
     #[serde(flatten)]
     pub probes: Option<ProbesRow>,
+    /// What a stream of datagrams showed beyond that.
+    #[serde(flatten)]
+    pub stream: Option<StreamRow>,
+    /// What transactions showed beyond that.
+    #[serde(flatten)]
+    pub transactions: Option<TransactionsRow>,
     /// What the packets of a real program showed.
     #[serde(flatten)]
     pub observed: Option<ObservedRow>,
@@ -161,16 +170,16 @@ pub struct TransferRow {
     pub rtt_samples: Option<u64>,
 }
 
-/// The part of a flow's row that pings and datagrams have.
+/// The part of a flow's row that pings, datagrams and transactions have.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProbesRow {
-    /// Echo requests or datagrams sent.
+    /// Echo requests, datagrams or requests sent.
     pub sent: u64,
-    /// Replies or datagrams received.
+    /// Replies, datagrams or responses received.
     pub received: u64,
     /// Those that did not come.
     pub lost: u64,
-    /// Least delay: round trip of a ping, one way of a datagram.
+    /// Least delay: round trip of a ping, one way of a datagram, latency of a transaction.
     pub delay_min_s: Option<f64>,
     /// Mean delay.
     pub delay_mean_s: Option<f64>,
@@ -214,6 +223,60 @@ pub struct TrafficRow {
     pub lost_packets: u64,
     /// Their bytes.
     pub lost_bytes: u64,
+}
+
+/// The part of a flow's row that datagrams have; see [`Analysis`].
+#[derive(Clone, Debug, Serialize)]
+pub struct StreamRow {
+    /// Datagrams that came again.
+    pub duplicates: u64,
+    /// Datagrams that came after a later one.
+    pub reordered: u64,
+    /// Mean time from one arrival to the next.
+    pub inter_arrival_mean_s: Option<f64>,
+    /// Its median.
+    pub inter_arrival_p50_s: Option<f64>,
+    /// Its 95th percentile.
+    pub inter_arrival_p95_s: Option<f64>,
+    /// The longest.
+    pub inter_arrival_max_s: Option<f64>,
+    /// Gaps: from the last datagram before a burst of losses to the first after it.
+    pub gaps: u64,
+    /// Their mean length.
+    pub gap_mean_s: Option<f64>,
+    /// The longest.
+    pub gap_max_s: Option<f64>,
+    /// Datagrams lost in the longest burst.
+    pub gap_most_lost: u64,
+    /// The delay above which a datagram is late.
+    pub late_threshold_s: f64,
+    /// Datagrams that were.
+    pub late: u64,
+    /// Delay periods: nothing lost, but late.
+    pub delay_periods: u64,
+    /// Their mean length.
+    pub delay_period_mean_s: Option<f64>,
+    /// The longest.
+    pub delay_period_max_s: Option<f64>,
+}
+
+/// The part of a flow's row that transactions have.
+#[derive(Clone, Debug, Serialize)]
+pub struct TransactionsRow {
+    /// Settings of TCP, as of a transfer.
+    pub tcp: serde_json::Value,
+    /// `one` for all, or one for `each`.
+    pub connections: &'static str,
+    /// Bytes of a request.
+    pub request_bytes: u64,
+    /// Bytes of a response.
+    pub response_bytes: u64,
+    /// From the start until a connection was open, in the mean over all connections.
+    pub connect_mean_s: Option<f64>,
+    /// From the start to the last response.
+    pub duration_s: Option<f64>,
+    /// Responses over that time.
+    pub transactions_per_s: Option<f64>,
 }
 
 /// One direction of a hop.
@@ -412,6 +475,49 @@ impl ProbesRow {
             delay_p50_s: quantile(0.5),
             delay_p95_s: quantile(0.95),
             delay_max_s: quantile(1.0),
+        }
+    }
+}
+
+impl StreamRow {
+    /// What `receiver` got, where datagrams are late that took longer than `late`.
+    pub fn of(receiver: &Receiver, late: Span) -> Self {
+        let analysis = Analysis::of(receiver.arrivals(), late);
+        let quantile = |samples: &Samples, q| samples.quantile(q).map(Span::as_secs_f64);
+        Self {
+            duplicates: receiver.duplicates(),
+            reordered: analysis.reordered,
+            inter_arrival_mean_s: analysis.inter_arrival.mean_s(),
+            inter_arrival_p50_s: quantile(&analysis.inter_arrival, 0.5),
+            inter_arrival_p95_s: quantile(&analysis.inter_arrival, 0.95),
+            inter_arrival_max_s: quantile(&analysis.inter_arrival, 1.0),
+            gaps: analysis.gaps.count(),
+            gap_mean_s: analysis.gaps.mean_s(),
+            gap_max_s: quantile(&analysis.gaps, 1.0),
+            gap_most_lost: analysis.longest_burst,
+            late_threshold_s: late.as_secs_f64(),
+            late: analysis.late,
+            delay_periods: analysis.delay_periods.count(),
+            delay_period_mean_s: analysis.delay_periods.mean_s(),
+            delay_period_max_s: quantile(&analysis.delay_periods, 1.0),
+        }
+    }
+}
+
+impl TransactionsRow {
+    /// What `asker` saw of `work` that started at `start`.
+    pub fn of(work: &Transactions, asker: &Asker, start: Instant, tcp: serde_json::Value) -> Self {
+        let duration = asker.last().map(|last| last.since(start).as_secs_f64());
+        Self {
+            tcp,
+            connections: work.connections.name(),
+            request_bytes: work.request.get(),
+            response_bytes: work.response.get(),
+            connect_mean_s: asker.connects().mean_s(),
+            duration_s: duration,
+            transactions_per_s: duration
+                .filter(|seconds| *seconds > 0.0)
+                .map(|seconds| asker.latencies().count() as f64 / seconds),
         }
     }
 }

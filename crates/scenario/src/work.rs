@@ -1,6 +1,7 @@
 //! The flows of a scenario: which workload, between which ends, from when.
 
-use airpath_app::{Datagrams, Ping, Transfer};
+use airpath_app::transactions::Connections;
+use airpath_app::{Datagrams, Ping, Transactions, Transfer, datagrams};
 use airpath_core::{Bitrate, Bytes, Direction, Span};
 use serde::{Deserialize, Serialize};
 
@@ -38,10 +39,12 @@ pub enum Kind {
     Ping,
     /// Datagrams at a constant rate.
     Datagrams,
+    /// Requests from the mobile and responses from the server over TCP.
+    Transactions,
 }
 
 impl Kind {
-    const NAMES: [&'static str; 4] = ["download", "upload", "ping", "datagrams"];
+    const NAMES: [&'static str; 5] = ["download", "upload", "ping", "datagrams", "transactions"];
 
     /// The name under which it is written.
     pub const fn name(self) -> &'static str {
@@ -63,6 +66,13 @@ pub enum Work {
     Ping(Ping),
     /// Datagrams.
     Datagrams(Datagrams),
+    /// Requests and responses with these TCP settings at both ends.
+    Transactions {
+        /// What is asked.
+        transactions: Transactions,
+        /// Settings of both ends.
+        tcp: Box<tcp::Settings>,
+    },
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -133,6 +143,37 @@ struct DatagramSettings {
     duration: Span,
     #[serde(default = "ten_seconds")]
     timeout: Span,
+    /// The delay above which one is late.
+    #[serde(default = "late")]
+    late: Span,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TransactionSettings {
+    #[serde(default = "hundred_bytes")]
+    request: Bytes,
+    response: Bytes,
+    /// How many at most; without a duration 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transactions: Option<u32>,
+    /// For how long new ones begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<Span>,
+    /// From a response to the next request.
+    #[serde(default)]
+    think: Span,
+    /// One for all, or one for each.
+    #[serde(default)]
+    connections: Connections,
+}
+
+fn hundred_bytes() -> Bytes {
+    Bytes::new(100)
+}
+
+fn late() -> Span {
+    datagrams::LATE
 }
 
 fn ethernet_payload() -> u32 {
@@ -157,6 +198,7 @@ impl FlowGroup {
             "upload" => Kind::Upload,
             "ping" => Kind::Ping,
             "datagrams" => Kind::Datagrams,
+            "transactions" => Kind::Transactions,
             _ => {
                 return Err(ScenarioError::new(
                     format!("there is no workload `{name}`"),
@@ -174,7 +216,7 @@ impl FlowGroup {
             return Err(ScenarioError::new("there must be at least one", origin, join(at, "count")));
         }
         let tcp = match kind {
-            Kind::Download | Kind::Upload => {
+            Kind::Download | Kind::Upload | Kind::Transactions => {
                 let own = node.take("tcp");
                 Some(tcp::Settings::read(own, &join(at, "tcp"), defaults)?)
             }
@@ -208,8 +250,27 @@ impl FlowGroup {
             }
             Kind::Datagrams => {
                 let settings: DatagramSettings = node.read(at)?;
-                let DatagramSettings { direction, rate, size, duration, timeout } = settings;
-                (Work::Datagrams(Datagrams { direction, rate, size, duration, timeout }), table(&settings))
+                let DatagramSettings { direction, rate, size, duration, timeout, late } = settings;
+                (Work::Datagrams(Datagrams { direction, rate, size, duration, timeout, late }), table(&settings))
+            }
+            Kind::Transactions => {
+                let settings: TransactionSettings = node.read(at)?;
+                let TransactionSettings { request, response, transactions, duration, think, connections } = settings;
+                for (key, bytes) in [("request", request), ("response", response)] {
+                    if bytes == Bytes::ZERO {
+                        let origin = node.get(key).map_or(&origin, Node::origin).clone();
+                        return Err(ScenarioError::new("it must have at least one byte", origin, join(at, key)));
+                    }
+                }
+                let transactions = transactions.unwrap_or(if duration.is_some() { u32::MAX } else { 10 });
+                let tcp = Box::new(tcp.clone().expect("transactions use TCP"));
+                if tcp.config.whole_segments && connections == Connections::One {
+                    let message = "TCP that rounds up to whole segments blurs where a response ends";
+                    return Err(ScenarioError::new(message, origin, join(at, "connections"))
+                        .help("set connections to \"each\", or tcp.whole_segments to false"));
+                }
+                let transactions = Transactions { request, response, transactions, duration, think, connections };
+                (Work::Transactions { transactions, tcp }, table(&settings))
             }
         };
         Ok(Self { kind, common, settings, tcp, work, mobile_origin })

@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod ping;
+mod transactions;
 mod transfer;
 
 use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Packet, UserId};
@@ -12,6 +13,7 @@ use crate::world::World;
 
 pub use datagrams::DatagramsFlow;
 pub use ping::PingFlow;
+pub use transactions::TransactionsFlow;
 pub use transfer::TransferFlow;
 
 /// What all flows have.
@@ -43,6 +45,8 @@ pub enum Flow {
     Ping(Box<PingFlow>),
     /// Datagrams at a constant rate.
     Datagrams(Box<DatagramsFlow>),
+    /// Requests of the mobile and their responses.
+    Transactions(Box<TransactionsFlow>),
 }
 
 impl Flow {
@@ -52,6 +56,7 @@ impl Flow {
             Self::Transfer(flow) => &flow.identity,
             Self::Ping(flow) => &flow.identity,
             Self::Datagrams(flow) => &flow.identity,
+            Self::Transactions(flow) => &flow.identity,
         }
     }
 
@@ -61,6 +66,10 @@ impl Flow {
         let (body, mut cx) = world.open(packet, side);
         match (self, body) {
             (Self::Transfer(flow), Body::Segment(segment)) => {
+                flow.receive(now, side, segment, &mut cx);
+                flow.proceed(now, side, world)
+            }
+            (Self::Transactions(flow), Body::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);
                 flow.proceed(now, side, world)
             }
@@ -78,6 +87,7 @@ impl Flow {
             Self::Transfer(flow) => flow.wake(now, side, world),
             Self::Ping(flow) => flow.wake(now, world),
             Self::Datagrams(flow) => flow.wake(now, world),
+            Self::Transactions(flow) => flow.wake(now, side, world),
         }
     }
 
@@ -87,6 +97,7 @@ impl Flow {
             Self::Transfer(flow) => flow.is_over(),
             Self::Ping(flow) => flow.is_over(),
             Self::Datagrams(flow) => flow.is_over(),
+            Self::Transactions(flow) => flow.is_over(),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_link::Bearer;
-use airpath_result::summary::{Ended, FlowRow, LinkRow, ProbesRow, RadioRow, Repetition, Rows, TransferRow};
+use airpath_result::summary::{
+    Ended, FlowRow, LinkRow, ProbesRow, RadioRow, Repetition, Rows, StreamRow, TransactionsRow, TransferRow,
+};
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::Negotiated;
 use serde::Serialize;
@@ -57,6 +59,8 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
         cause: None,
         transfer: None,
         probes: None,
+        stream: None,
+        transactions: None,
         observed: None,
     };
     let over = if flow.is_over() { "finished" } else { "unfinished" };
@@ -73,7 +77,26 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
             )
         },
         Flow::Ping(flow) => FlowRow { probes: Some(ping(flow)), ..row("ping", over) },
-        Flow::Datagrams(flow) => FlowRow { probes: Some(datagrams(flow)), ..row("datagrams", over) },
+        Flow::Datagrams(flow) => FlowRow {
+            probes: Some(datagrams(flow)),
+            stream: Some(StreamRow::of(&flow.receiver, flow.datagrams.late)),
+            ..row("datagrams", over)
+        },
+        Flow::Transactions(flow) => FlowRow {
+            cause: flow.cause().map(str::to_owned),
+            probes: Some(ProbesRow::of(
+                flow.asker.asked().into(),
+                flow.asker.latencies().count(),
+                flow.asker.latencies(),
+            )),
+            transactions: Some(TransactionsRow::of(
+                &flow.work,
+                &flow.asker,
+                flow.identity.start,
+                tcp(&flow.tcp, flow.negotiated),
+            )),
+            ..row("transactions", if flow.cause().is_some() { "aborted" } else { over })
+        },
     }
 }
 
@@ -86,10 +109,13 @@ struct Tcp<'a> {
     negotiated: Option<Negotiated>,
 }
 
+fn tcp(settings: &Settings, negotiated: Option<Negotiated>) -> serde_json::Value {
+    serde_json::to_value(Tcp { settings, negotiated }).expect("settings are numbers and text")
+}
+
 fn transfer(flow: &TransferFlow, now: Instant) -> TransferRow {
     let sent = flow.sender().statistics();
     let negotiated = flow.marks.connected.map(|_| flow.sender().negotiated());
-    let tcp = serde_json::to_value(Tcp { settings: &flow.tcp, negotiated }).expect("settings are numbers and text");
     TransferRow {
         data_packets: Some(sent.data_segments),
         data_bytes: Some(sent.data_bytes),
@@ -104,7 +130,7 @@ fn transfer(flow: &TransferFlow, now: Instant) -> TransferRow {
         rtt_mean_s: sent.rtt_mean_s(),
         rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
         rtt_samples: Some(sent.rtt_samples),
-        ..TransferRow::of(&flow.transfer, &flow.marks, flow.identity.start, now, tcp)
+        ..TransferRow::of(&flow.transfer, &flow.marks, flow.identity.start, now, tcp(&flow.tcp, negotiated))
     }
 }
 
@@ -114,5 +140,5 @@ fn ping(flow: &PingFlow) -> ProbesRow {
 }
 
 fn datagrams(flow: &DatagramsFlow) -> ProbesRow {
-    ProbesRow::of(flow.sender.sent().into(), flow.receiver.received().into(), flow.receiver.delays())
+    ProbesRow::of(flow.sender.sent().into(), flow.receiver.received().into(), &flow.receiver.delays())
 }

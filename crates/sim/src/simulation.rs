@@ -9,7 +9,7 @@ use airpath_result::summary::Ended;
 use airpath_scenario::{Hop, Scenario, ScenarioError, TimedOrder, Work};
 
 use crate::capture::Captures;
-use crate::flow::{DatagramsFlow, Flow, Identity, PingFlow, TransferFlow};
+use crate::flow::{DatagramsFlow, Flow, Identity, PingFlow, TransactionsFlow, TransferFlow};
 use crate::route::{Route, Side};
 use crate::world::World;
 
@@ -87,6 +87,9 @@ impl Setup {
                 Work::Transfer { transfer, tcp } => {
                     Flow::Transfer(Box::new(TransferFlow::new(identity, Transfer::clone(transfer), tcp)))
                 }
+                Work::Transactions { transactions, tcp } => {
+                    Flow::Transactions(Box::new(TransactionsFlow::new(identity, *transactions, tcp)))
+                }
                 Work::Ping(ping) => Flow::Ping(Box::new(PingFlow::new(identity, *ping))),
                 Work::Datagrams(datagrams) => Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams))),
             }
@@ -116,7 +119,7 @@ impl Setup {
             let identity = flow.identity();
             let first = match flow {
                 Flow::Datagrams(flow) => flow.source(),
-                Flow::Transfer(_) | Flow::Ping(_) => Side::Mobile,
+                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) => Side::Mobile,
             };
             world.agenda.wake(world.route.node(identity.id, first), Some(identity.start));
         }

@@ -20,6 +20,8 @@ Examples:
   airpath measure serve --listen 0.0.0.0                on the one host
   airpath measure ping server.example --count 100       on the other
   airpath measure bulk server.example --upload --bytes "5 MB" --out runs/upload
+  airpath measure datagrams server.example --rate "64 kbit/s" --duration "1 min"
+  airpath measure transactions server.example --connections each
 
 \b
 Exit codes:
@@ -144,16 +146,91 @@ def bulk(
     if upload and request != "0 B":
         raise Problem("--request: an upload has no request", next_step="leave out --request or --upload")
     transfer = {"direction": "up" if upload else "down", "bytes": bytes, "request": request}
-    tcp = {
+    tcp = _tcp(mss, send_buffer, receive_buffer, congestion, no_delay)
+    _measure(
+        host, {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": tcp}, duration, (ipv4, ipv6), out, format
+    )
+
+
+@app.command()
+def datagrams(
+    host: Host,
+    upload: Annotated[bool, typer.Option("--upload", help="Send to the responder instead of from it.")] = False,
+    rate: Annotated[
+        str, typer.Option(metavar="RATE", help="Of the IP packets; above what the path carries, it is overload.")
+    ] = "1 Mbit/s",
+    size: Annotated[int, typer.Option(metavar="BYTES", help="Payload of each, 32 at least.")] = 1000,
+    duration: Annotated[str, typer.Option(metavar="TIME", help="For how long to send.")] = "10 s",
+    late: Annotated[str, typer.Option(metavar="TIME", help="A datagram with a longer delay is late.")] = "150 ms",
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the last ones.")] = "2 s",
+    out: Out = None,
+    format: Formatted = "text",
+    ipv4: V4 = False,
+    ipv6: V6 = False,
+) -> None:
+    """Measure a stream of datagrams: one-way delay, loss, gaps, delay periods.
+
+    \b
+    Examples:
+      airpath measure datagrams server.example --rate "64 kbit/s" --size 172 --duration "1 min"
+      airpath measure datagrams server.example --upload --rate "20 Mbit/s" --duration "5 s" --format json
+    """
+    direction = "up" if upload else "down"
+    work = {"kind": "datagrams", "direction": direction, "rate": rate, "size": size}
+    work |= {"duration": duration, "late": late, "timeout": timeout}
+    _measure(host, work, "3 h", (ipv4, ipv6), out, format)
+
+
+@app.command()
+def transactions(
+    host: Host,
+    connections: Annotated[
+        Literal["one", "each"], typer.Option(help="One connection for all (RR), or one for each (CRR).")
+    ] = "one",
+    request: Annotated[str, typer.Option(metavar="SIZE", help="Size of a request, 16 B at least.")] = "100 B",
+    response: Annotated[str, typer.Option(metavar="SIZE", help="Size of a response.")] = "1 kB",
+    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many; without --duration 10.")] = None,
+    duration: Annotated[str | None, typer.Option(metavar="TIME", help="For how long new ones begin.")] = None,
+    think: Annotated[str, typer.Option(metavar="TIME", help="From a response to the next request.")] = "0 s",
+    mss: Mss = None,
+    send_buffer: SendBuffer = None,
+    receive_buffer: ReceiveBuffer = None,
+    congestion: Congestion = None,
+    no_delay: NoDelay = False,
+    out: Out = None,
+    format: Formatted = "text",
+    ipv4: V4 = False,
+    ipv6: V6 = False,
+) -> None:
+    """Measure requests and responses over TCP.
+
+    \b
+    Examples:
+      airpath measure transactions server.example --count 100
+      airpath measure transactions server.example --connections each --duration "10 s" --response "20 kB"
+    """
+    exchange = {
+        "request": request,
+        "response": response,
+        "transactions": count if count is not None else 10 if duration is None else 2**32 - 1,
+        "think": think,
+        "connections": connections,
+    } | ({} if duration is None else {"duration": duration})
+    tcp = _tcp(mss, send_buffer, receive_buffer, congestion, no_delay)
+    work = {"kind": "transactions", "transactions": exchange, "tcp": tcp}
+    _measure(host, work, "3 h", (ipv4, ipv6), out, format)
+
+
+def _tcp(
+    mss: int | None, send_buffer: str | None, receive_buffer: str | None, congestion: str | None, no_delay: bool
+) -> dict[str, Any]:
+    return {
         "mss": mss,
         "send_buffer": send_buffer,
         "receive_buffer": receive_buffer,
         "congestion": congestion,
         "no_delay": no_delay,
     }
-    _measure(
-        host, {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": tcp}, duration, (ipv4, ipv6), out, format
-    )
 
 
 def _measure(

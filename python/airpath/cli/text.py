@@ -38,6 +38,8 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         head = ("flow", "mobile", "outcome", "sent", "lost", "delay", "shortest", "95 %", "longest")
         _print_table(console, head, [_delay_row(group) for group in delays])
         console.print(DELAY_CLOCK, style="dim", soft_wrap=True)
+        for line in filter(None, map(_beyond_delay, delays)):
+            console.print(line, style="dim", soft_wrap=True)
 
 
 def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
@@ -89,6 +91,28 @@ def _delay_row(group: Sequence[Flow]) -> tuple[str, ...]:
         mean("delay_p95_s", seconds),
         mean("delay_max_s", seconds),
     )
+
+
+def _beyond_delay(group: Sequence[Flow]) -> str | None:
+    """Return what datagrams and transactions tell beyond their delay, in a line."""
+
+    def mean(field: str, words: Callable[[float], str]) -> str:
+        return _mean((flow.get(field) for flow in group), words)
+
+    name = f"{group[0]['name']} of {group[0]['mobile']}"
+    if group[0].get("transactions_per_s") is not None:
+        return (
+            f"{name}: {mean('transactions_per_s', count)} transactions a second over {mean('duration_s', seconds)}; "
+            f"a connection opened in {mean('connect_mean_s', seconds)}."
+        )
+    if "gaps" in group[0]:
+        return (
+            f"{name}: {mean('gaps', count)} gaps (longest {mean('gap_max_s', seconds)}), "
+            f"{mean('delay_periods', count)} delay periods over {mean('late_threshold_s', seconds)} "
+            f"(longest {mean('delay_period_max_s', seconds)}), one arrival to the next "
+            f"{mean('inter_arrival_p50_s', seconds)} in the median and {mean('inter_arrival_max_s', seconds)} at most."
+        )
+    return None
 
 
 def _print_table(console: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -149,6 +149,8 @@ impl Flow {
             cause: ending.cause.map(str::to_owned),
             transfer,
             probes,
+            stream: None,
+            transactions: None,
             observed: Some(ObservedRow {
                 local: self.key.map(|key| key.local()),
                 remote: self.key.map(|key| key.remote()),

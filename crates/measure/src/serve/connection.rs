@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use airpath_app::arrivals::Arrival;
 use airpath_app::bulk::{Marks, Progress};
+use airpath_app::transactions::Answerer;
 use airpath_core::{Instant, Span};
 use nix::poll::PollFlags;
 use socket2::{Domain, Socket};
@@ -13,8 +15,10 @@ use socket2::{Domain, Socket};
 use super::desk::{Desk, Job};
 use crate::clock::{identity, now, wait};
 use crate::lines::Lines;
-use crate::order::{Bulk, LONGEST, Work};
-use crate::protocol::{Answer, FlowReport, GREETING, LINE_LIMIT, Order, Question, Ready, Ticket, greeting, version};
+use crate::order::{Bulk, Exchange, LONGEST, Work};
+use crate::protocol::{
+    ARRIVAL, Answer, FlowReport, GREETING, LINE_LIMIT, Order, Question, Ready, Ticket, greeting, version,
+};
 use crate::stream::{Stream, run};
 use crate::tcp_info::{TcpInfo, kernel_name};
 use crate::tcp_settings::{apply, tcp_socket};
@@ -81,7 +85,9 @@ fn serve_control(mut lines: Lines, peer: SocketAddr, desk: &Desk, stop: &dyn Fn(
     let Some(line) = lines.read(LINE_LIMIT, now() + OPENING, stop)? else { return Ok(()) };
     let order = match serde_json::from_slice(&line) {
         Ok(Question::Order(order)) => order,
-        Ok(Question::Report) => return lines.write(&Answer::Refused("there is no order yet".into())),
+        Ok(Question::Report | Question::Arrivals) => {
+            return lines.write(&Answer::Refused("there is no order yet".into()));
+        }
         Err(error) => return lines.write(&Answer::Refused(format!("it does not understand the order: {error}"))),
     };
     let job = match usable(&order, peer).and_then(|()| desk.take(peer.ip(), order)) {
@@ -98,6 +104,9 @@ fn usable(order: &Order, peer: SocketAddr) -> Result<(), String> {
     match &order.work {
         Work::Bulk(bulk) => {
             tcp_socket(Domain::for_address(peer), &bulk.tcp).map(drop).map_err(|error| error.to_string())
+        }
+        Work::Transactions(exchange) => {
+            tcp_socket(Domain::for_address(peer), &exchange.tcp).map(drop).map_err(|error| error.to_string())
         }
         Work::Ping(_) | Work::Datagrams(_) => Ok(()),
     }
@@ -120,11 +129,25 @@ fn converse(lines: &mut Lines, peer: SocketAddr, job: &Job, stop: &dyn Fn() -> b
                 }
                 lines.write(&Answer::Report(job.report()))?;
             }
+            Ok(Question::Arrivals) => {
+                let records: Vec<u8> = job.receiver().arrivals().iter().flat_map(|arrival| record(arrival)).collect();
+                lines.write(&Answer::Arrivals((records.len() / ARRIVAL) as u32))?;
+                lines.write_bytes(&records)?;
+            }
             Ok(Question::Order(_)) => return lines.write(&Answer::Refused("one connection is for one order".into())),
             Err(error) => return lines.write(&Answer::Refused(format!("it does not understand: {error}"))),
         }
     }
     Ok(())
+}
+
+/// An arrival as it is sent.
+fn record(arrival: &Arrival) -> [u8; ARRIVAL] {
+    let mut record = [0; ARRIVAL];
+    record[..4].copy_from_slice(&arrival.sequence.to_be_bytes());
+    record[4..12].copy_from_slice(&arrival.sent.as_nanos().to_be_bytes());
+    record[12..].copy_from_slice(&arrival.arrived.as_nanos().to_be_bytes());
+    record
 }
 
 /// Runs the responder's end of a flow over TCP, of which it has read `received` bytes.
@@ -136,8 +159,20 @@ fn serve_flow(socket: Socket, job: &Job, flow: u32, received: u64, stop: &dyn Fn
             let lost = |error: io::Error| FlowReport { flow, cause: Some(error.to_string()), ..FlowReport::default() };
             transfer(socket, bulk, flow, received, &stop).unwrap_or_else(lost)
         }),
+        Work::Transactions(exchange) => {
+            // The client sees for itself that a connection is lost.
+            let _ = answer(socket, exchange, received, &stop);
+        }
         Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) => {}
     }
+}
+
+/// The answering end of one connection with transactions.
+fn answer(socket: Socket, exchange: &Exchange, received: u64, stop: &dyn Fn() -> bool) -> io::Result<()> {
+    apply(&socket, &exchange.tcp)?;
+    let mut stream = Stream::accepted(socket, received)?;
+    let mut answerer = Answerer::new(exchange.transactions);
+    run(&mut stream, stop, &mut |_, stream| answerer.step(stream)).map(drop)
 }
 
 /// One end of a bulk transfer.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use airpath_app::datagrams::Receiver;
 
 use crate::order::Work;
 use crate::protocol::{FlowReport, Order, Report};
@@ -34,6 +36,11 @@ pub struct Job {
     pub cancelled: AtomicBool,
     running: AtomicUsize,
     reports: Mutex<Vec<FlowReport>>,
+    /// What arrived of a stream from the client.
+    receiver: Mutex<Receiver>,
+    /// Datagrams of a stream to the client that were sent.
+    sent: AtomicU32,
+    streaming: AtomicBool,
 }
 
 /// One of the connections that there may be; given back when dropped.
@@ -74,6 +81,9 @@ impl Desk {
             cancelled: AtomicBool::new(false),
             running: AtomicUsize::new(0),
             reports: Mutex::default(),
+            receiver: Mutex::default(),
+            sent: AtomicU32::new(0),
+            streaming: AtomicBool::new(false),
         });
         orders.insert(job.number, Arc::clone(&job));
         Ok(job)
@@ -121,7 +131,7 @@ impl Job {
     pub fn is_over(&self) -> bool {
         let expected = match &self.order.work {
             Work::Bulk(bulk) => bulk.flows as usize,
-            Work::Ping(_) | Work::Datagrams(_) => 0,
+            Work::Ping(_) | Work::Datagrams(_) | Work::Transactions(_) => 0,
         };
         self.running.load(Ordering::Relaxed) == 0 && self.reports().len() >= expected
     }
@@ -130,7 +140,24 @@ impl Job {
     pub fn report(&self) -> Report {
         let mut flows = self.reports().clone();
         flows.sort_by_key(|report| report.flow);
-        Report { flows }
+        let receiver = self.receiver();
+        let (received, duplicates) = (receiver.received(), receiver.duplicates());
+        Report { flows, sent: self.sent.load(Ordering::Relaxed), received, duplicates }
+    }
+
+    /// What arrived of a stream from the client.
+    pub fn receiver(&self) -> MutexGuard<'_, Receiver> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its stream to the client is to begin now; once.
+    pub fn begins_to_stream(&self) -> bool {
+        !self.streaming.swap(true, Ordering::Relaxed)
+    }
+
+    /// Takes note that so many datagrams of its stream were sent.
+    pub fn has_sent(&self, datagrams: u32) {
+        self.sent.store(datagrams, Ordering::Relaxed);
     }
 
     fn reports(&self) -> MutexGuard<'_, Vec<FlowReport>> {

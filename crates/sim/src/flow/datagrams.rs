@@ -68,7 +68,7 @@ impl DatagramsFlow {
         sent: Instant,
         world: &mut World<'_>,
     ) -> Option<Instant> {
-        let delay = self.receiver.receive(now, sent);
+        let delay = self.receiver.receive(now, sequence, sent)?;
         let delivered = u64::from(self.receiver.received()) * u64::from(self.datagrams.size);
         let side = Side::at_end_of(self.datagrams.direction);
         self.identity.report(world, now, side, AppStep::Arrived { sequence, delay }, delivered);

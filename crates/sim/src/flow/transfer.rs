@@ -170,11 +170,11 @@ impl TransferFlow {
     }
 }
 
-fn is_done(connection: &Connection) -> bool {
+pub(super) fn is_done(connection: &Connection) -> bool {
     connection.outcome().is_some() || connection.state() == State::TimeWait
 }
 
-fn outgoing(identity: &Identity, user: UserId, side: Side, segment: Segment) -> Outgoing {
+pub(super) fn outgoing(identity: &Identity, user: UserId, side: Side, segment: Segment) -> Outgoing {
     Outgoing {
         flow: identity.id,
         user,

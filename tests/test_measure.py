@@ -1,0 +1,230 @@
+"""`airpath measure`: over loopback, short and bounded, and with the schema of a simulation."""
+
+import csv
+import io
+import json
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airpath
+from support import Command, plain_environment
+
+TRANSACTIONS = """\
+format = 1
+
+[fixed]
+rate = "10 Mbit/s"
+delay = "20 ms"
+
+[bearer]
+preset = "wired"
+
+[[flow]]
+kind = "transactions"
+response = "3 kB"
+transactions = 5
+
+[[flow]]
+kind = "transactions"
+name = "each"
+response = "3 kB"
+transactions = 5
+connections = "each"
+start = "2 s"
+
+[[flow]]
+kind = "datagrams"
+direction = "down"
+rate = "100 kbit/s"
+duration = "1 s"
+
+[[flow]]
+kind = "download"
+bytes = "10 kB"
+
+[[flow]]
+kind = "upload"
+bytes = "10 kB"
+
+[[flow]]
+kind = "ping"
+requests = 2
+"""
+
+
+@pytest.fixture
+def responder(tmp_path: Path) -> Iterator[str]:
+    """A responder on a free port of this host, and where it listens."""
+    process = subprocess.Popen(
+        Command(tmp_path).line("measure", "serve", "--listen", "127.0.0.1:0"),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=plain_environment(),
+    )
+    assert process.stderr is not None
+    words = process.stderr.readline()
+    assert "listens on 127.0.0.1:" in words
+    yield words.split()[-1]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 0
+    assert process.stderr.read() == ""
+
+
+@pytest.fixture(scope="module")
+def simulated() -> dict[str, dict[str, Any]]:
+    """The rows of simulated flows, by name."""
+    return {flow["name"]: flow for flow in airpath.run(TRANSACTIONS).summary["flows"]}
+
+
+def measured(command: Command, *arguments: str) -> dict[str, Any]:
+    done = command("measure", *arguments, "--format", "json")
+    assert done.code == 0, done.err
+    assert done.json["complete"]
+    return done.json["flows"][0]
+
+
+def test_a_ping_has_the_schema_of_a_simulated_one(
+    airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]]
+) -> None:
+    flow = measured(airpath_command, "ping", responder, "--count", "5", "--interval", "5 ms", "--size", "100")
+    assert flow.keys() == simulated["ping"].keys()
+    assert (flow["sent"], flow["received"], flow["outcome"]) == (5, 5, "finished")
+    assert 0 < flow["delay_min_s"] <= flow["delay_p50_s"] <= flow["delay_max_s"] < 5
+
+
+@pytest.mark.parametrize("arguments", [[], ["--upload"], ["--request", "100 B"]], ids=["silent", "upload", "request"])
+def test_bulk_has_the_schema_of_a_simulated_one(
+    airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], arguments: list[str]
+) -> None:
+    flow = measured(airpath_command, "bulk", responder, "--bytes", "300 kB", *arguments)
+    assert flow.keys() == simulated[flow["kind"]].keys()
+    assert (flow["outcome"], flow["delivered_bytes"], flow["bytes"]) == ("finished", 300_000, 300_000)
+    assert 0 < flow["connect_s"] <= flow["first_byte_s"] <= flow["duration_s"] < 20
+    assert flow["throughput_bps"] == pytest.approx(300_000 * 8 / flow["duration_s"])
+    if flow["data_bytes"] is not None:
+        assert flow["unique_bytes"] == 300_000
+
+
+def test_flows_side_by_side_and_options_that_are_read_back(airpath_command: Command, responder: str) -> None:
+    options = ["--flows", "3", "--bytes", "50 kB", "--mss", "1000", "--no-delay", "--send-buffer", "64 kB"]
+    done = airpath_command("measure", "bulk", responder, *options, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [row["name"] for row in rows] == ["download-0", "download-1", "download-2"]
+    assert {row["tcp_nagle"] for row in rows} == {"False"}
+    assert {int(row["tcp_send_buffer"]) for row in rows} == {128_000}, "Linux doubles it"
+    assert all(int(row["tcp_negotiated_segment_size"] or 0) <= 1000 for row in rows)
+
+
+@pytest.mark.parametrize("way", [[], ["--upload"]], ids=["down", "up"])
+def test_datagrams_have_the_schema_of_simulated_ones(
+    airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], way: list[str]
+) -> None:
+    flow = measured(
+        airpath_command, "datagrams", responder, "--rate", "1 Mbit/s", "--size", "972", "--duration", "200 ms", *way
+    )
+    assert flow.keys() == simulated["datagrams"].keys()
+    assert (flow["sent"], flow["outcome"]) == (25, "finished")
+    assert flow["received"] + flow["lost"] == 25
+    assert flow["late_threshold_s"] == 0.15
+    assert 0 <= flow["delay_min_s"] < 5, "both ends read the same clock"
+
+
+@pytest.mark.parametrize("connections", ["one", "each"])
+def test_transactions_have_the_schema_of_simulated_ones(
+    airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], connections: str
+) -> None:
+    options = ["--connections", connections, "--count", "7", "--response", "3 kB", "--think", "2 ms"]
+    flow = measured(airpath_command, "transactions", responder, *options)
+    assert flow.keys() == simulated["transactions"].keys()
+    assert (flow["sent"], flow["received"], flow["connections"]) == (7, 7, connections)
+    assert flow["transactions_per_s"] == pytest.approx(7 / flow["duration_s"])
+
+
+def test_simulated_transactions_take_the_round_trips_that_they_must(simulated: dict[str, dict[str, Any]]) -> None:
+    one, each = simulated["transactions"], simulated["each"]
+    assert (one["outcome"], each["outcome"]) == ("finished", "finished")
+    # 20 ms each way: one round trip for a transaction, and one more for a connection of its own.
+    assert 0.04 <= one["delay_min_s"] < 0.06
+    assert 0.08 <= each["delay_min_s"] < 0.1
+    assert each["connect_mean_s"] == pytest.approx(0.04, rel=0.1)
+
+
+def test_a_result_folder_can_be_reported_beside_a_simulated_one(
+    airpath_command: Command, responder: str, tmp_path: Path
+) -> None:
+    assert airpath_command("measure", "bulk", responder, "--bytes", "200 kB", "--out", "real").code == 0
+    result = airpath.load(tmp_path / "real")
+    assert result.app["step"].to_list()[:2] == ["started", "connected"]
+    assert {"first-byte", "finished"} <= set(result.app["step"])
+    assert result.summary["measurement"]["clocks"]["clock"] == "shared"
+    airpath.run(TRANSACTIONS, out=tmp_path / "simulated")
+    done = airpath_command("report", "real", "simulated", "-o", "compared.html")
+    assert done.code == 0, done.err
+
+
+def test_ctrl_c_leaves_a_partial_result_that_says_so(airpath_command: Command, responder: str, tmp_path: Path) -> None:
+    line = airpath_command.line("measure", "ping", responder, "--count", "9999", "--out", "cut", "--format", "json")
+    process = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "cut" / "summary.json").exists():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "partial" in err
+    summary = json.loads(out)
+    assert (summary["complete"], summary["stopped"]) == (False, "interrupted")
+    assert summary["flows"][0]["outcome"] == "unfinished"
+
+
+def test_garbage_does_no_harm(airpath_command: Command, responder: str) -> None:
+    host, port = responder.split(":")
+    for garbage in (b"", b"GET / HTTP/1.0\r\n\r\n", b"airpath-measure x\n", b"\xff" * 5000, b"airpath-measure 1\n{}\n"):
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            connection.sendall(garbage)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+            datagrams.sendto(garbage, (host, int(port)))
+            datagrams.sendto(b"apm1" + garbage, (host, int(port)))
+    assert measured(airpath_command, "ping", responder, "--count", "1")["received"] == 1
+
+
+def test_errors_say_what_to_do(airpath_command: Command, responder: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = airpath_command("measure", "serve", "--listen", f"127.0.0.1:{port}")
+        assert (done.code, "cannot listen on" in done.err, "--listen" in done.err) == (1, True, True)
+    done = airpath_command("measure", "ping", f"127.0.0.1:{port}")
+    assert done.code == 1
+    assert "airpath measure serve" in done.err
+    done = airpath_command("measure", "ping", "no-such-host.invalid")
+    assert (done.code, "cannot find the host no-such-host.invalid" in done.err) == (1, True)
+    done = airpath_command("measure", "bulk", responder, "--bytes", "5")
+    assert (done.code, "`5` has no unit" in done.err) == (2, True)
+    done = airpath_command("measure", "ping", responder, "--size", "5")
+    assert (done.code, "size: 5 is too little; at least 32" in done.err) == (2, True)
+    done = airpath_command("measure", "bulk", responder, "--congestion", "warp")
+    assert (done.code, "the congestion control `warp`" in done.err) == (1, True)
+
+
+def test_a_responder_that_is_too_old_is_told_apart(airpath_command: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as old:
+
+        def answer() -> None:
+            connection, _ = old.accept()
+            with connection:
+                connection.sendall(b"airpath-measure 0\n")
+                connection.recv(100)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        done = airpath_command("measure", "ping", f"127.0.0.1:{old.getsockname()[1]}")
+        thread.join()
+    assert done.code == 1
+    assert "speaks version 0" in done.err
+    assert "update airpath there" in done.err
