@@ -95,7 +95,6 @@ impl Stream {
 
     /// Moves what can be moved between this and the kernel without waiting. Whether anything was.
     pub fn exchange(&mut self) -> io::Result<bool> {
-        let mut moved = false;
         if !self.established {
             if let Some(error) = self.socket.take_error()? {
                 return Err(error);
@@ -104,9 +103,10 @@ impl Stream {
                 return Ok(false);
             }
             self.established = true;
-            moved = true;
+            // The workload is to see the connection open before it sees what came with it.
+            return Ok(true);
         }
-        moved |= self.send()?;
+        let mut moved = self.send()?;
         if self.closing && self.unsent == 0 && !self.shut {
             self.socket.shutdown(Shutdown::Write)?;
             self.shut = true;
