@@ -130,7 +130,7 @@ fn converse(lines: &mut Lines, peer: SocketAddr, job: &Job, stop: &dyn Fn() -> b
                 lines.write(&Answer::Report(job.report()))?;
             }
             Ok(Question::Arrivals) => {
-                let records: Vec<u8> = job.receiver().arrivals().iter().flat_map(|arrival| record(arrival)).collect();
+                let records: Vec<u8> = job.receiver().arrivals().iter().flat_map(record).collect();
                 lines.write(&Answer::Arrivals((records.len() / ARRIVAL) as u32))?;
                 lines.write_bytes(&records)?;
             }
