@@ -70,6 +70,19 @@ def test_the_command_says_what_became_of_the_packets(airpath_command: Command, s
     assert report.code == 0, report.err
 
 
+def test_changes_are_marked_in_figures_over_time() -> None:
+    result = airpath.run(DOWNLOAD + CHANGES)
+    assert result.changes["kind"].to_list() == ["outage", "handover"]
+    assert result.changes["duration"].to_list() == [800_000_000, 100_000_000]
+    figure = airpath.plot.mark_changes(airpath.plot.throughput(result), result)
+    bands = [(shape.x0, shape.x1) for shape in figure.layout.shapes]
+    assert bands == [(1.0, 1.8), (3.0, pytest.approx(3.1))]
+    notes = airpath.plot.caption_of(figure).notes
+    assert "handover 100 ms, buffer discarded (cell, mobile-1) at 3 s" in notes[-1]
+    calm = airpath.run(DOWNLOAD)
+    assert not airpath.plot.mark_changes(airpath.plot.throughput(calm), calm).layout.shapes
+
+
 def test_what_cannot_be_replayed_is_said(airpath_command: Command, scenario: Callable[..., Path]) -> None:
     assert airpath_command("run", scenario(), "--out", "bare", "--no-log").code == 0
     done = airpath_command("replay", "bare")
