@@ -89,8 +89,8 @@ def link(
     """Run a command on an emulated link until it ends, and return how it was, as JSON.
 
     It has `exit` (`code`, `signal` or `not-executed`), `number` (exit code, signal, or error of the system),
-    `lateness` and `summary`, the text of `summary.json`. This process must have one thread only; without privileges it
-    is in a user namespace of its own afterwards.
+    `lateness`, `overruns` and `summary`, as in `summary.json`. This process must have one thread only; without
+    privileges it is in a user namespace of its own afterwards.
 
     Args:
         text: The scenario, as TOML.

@@ -6,7 +6,7 @@
 //!
 //! | request | answer |
 //! | --- | --- |
-//! | `{"status": {}}` | `{"time_s": …, "links": […], "lateness": …}` |
+//! | `{"status": {}}` | `{"time_s": …, "links": […], "transit_s": {…}, "late_p99_s": …}`: how long the last packet took either way, and how late packets left |
 //! | `{"change": {…}}`, with the keys of a scenario's `[[change]]` but for `at` | `{"time_s": …}`: when it took effect |
 //!
 //! What goes wrong is answered with `{"error": "…"}`. Only the user who runs the link is heard, and root.
@@ -124,6 +124,7 @@ fn status(pump: &Pump<'_>) -> Value {
     json!({
         "time_s": pump.clock.now().as_secs_f64(),
         "links": links.collect::<Vec<_>>(),
+        "transit_s": { "down": pump.transit[0].as_secs_f64(), "up": pump.transit[1].as_secs_f64() },
         "late_p99_s": pump.lateness.percentile(99.0).as_secs_f64(),
     })
 }

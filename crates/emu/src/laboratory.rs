@@ -80,12 +80,19 @@ pub struct Laboratory {
     pub addresses: Addresses,
     /// How packets are carried.
     pub device: Device,
+    /// The host's namespace, and the name of the server's interface in its own.
+    home: NetworkNamespace,
+    server_interface: String,
     /// Kept: the translation lasts as long as it.
     _translation: Option<Masquerade>,
 }
 
 /// The interface at either end, as programs see it.
 const INTERFACE: &str = "air0";
+
+/// Packets that wait for this process at either end, should it be kept from taking them in for a moment. No queue of the
+/// link: in time it is empty.
+const QUEUE_LENGTH: u32 = 10_000;
 
 impl Addresses {
     /// Length of the prefix that both ends share.
@@ -145,13 +152,13 @@ impl Laboratory {
             Device::Ethernet => Some(NetworkNamespace::create()?),
         };
         let maker = Maker { plan, bench: bench.as_ref() };
-        let (server, server_port, addresses, translation) = match plan.far_end {
+        let (server, server_port, server_interface, addresses, translation) = match plan.far_end {
             FarEnd::Server => {
                 let server = NetworkNamespace::create()?;
                 let (port, _) = maker.end(&server, INTERFACE)?;
                 let addresses = Addresses { number: 0 };
                 maker.configure(INTERFACE, addresses.of_server(), Scope::Made)?;
-                (Some(server), port, addresses, None)
+                (Some(server), port, INTERFACE.to_owned(), addresses, None)
             }
             FarEnd::Outside => {
                 home.enter()?;
@@ -160,7 +167,7 @@ impl Laboratory {
                 maker.configure(&name, addresses.of_server(), Scope::Host)?;
                 let table = format!("airpath-{name}");
                 let translation = Masquerade::install(&table, addresses.mobile_v4(), addresses.mobile_v6())?;
-                (None, port, addresses, Some(translation))
+                (None, port, name, addresses, Some(translation))
             }
         };
         let mobile = NetworkNamespace::create()?;
@@ -170,7 +177,26 @@ impl Laboratory {
             home.enter()?;
         }
         let device = plan.device;
-        Ok(Self { mobile, server, mobile_port, server_port, addresses, device, _translation: translation })
+        Ok(Self {
+            mobile,
+            server,
+            mobile_port,
+            server_port,
+            addresses,
+            device,
+            home,
+            server_interface,
+            _translation: translation,
+        })
+    }
+
+    /// Packets that the kernel dropped at either end because they were not taken in: the link never saw them.
+    ///
+    /// The calling thread is in another network namespace afterwards.
+    pub fn overruns(&self) -> u64 {
+        let server = self.server.as_ref().unwrap_or(&self.home);
+        let ends = [(&self.mobile, INTERFACE), (server, self.server_interface.as_str())];
+        ends.into_iter().filter_map(|(network, name)| network.dropped_before_sending(name)).sum()
     }
 }
 
@@ -244,8 +270,9 @@ impl Maker<'_> {
             }
             let index = netlink.index_of(name)?;
             netlink.set_mtu(index, self.plan.mtu)?;
-            if self.plan.device == Device::Ethernet {
-                netlink.set_no_arp(index)?;
+            match self.plan.device {
+                Device::Tun => netlink.set_queue_length(index, QUEUE_LENGTH)?,
+                Device::Ethernet => netlink.set_no_arp(index)?,
             }
             netlink.set_up(index)?;
             for (address, prefix) in addresses.into_iter().filter(|(address, _)| has_v6 || address.is_ipv4()) {

@@ -67,6 +67,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// How late packets left.
     pub lateness: LatenessRow,
+    /// Packets that the kernel dropped because this process did not take them in.
+    pub overruns: u64,
 }
 
 /// The part of the summary that only a link under the real clock has.
@@ -91,6 +93,8 @@ struct Emulation {
     lateness: LatenessRow,
     /// Packets that the link did not carry, by cause, beside those that it lost.
     refused: BTreeMap<&'static str, u64>,
+    /// Packets that the kernel dropped because this process did not take them in: the link never saw them.
+    overruns: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -163,6 +167,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let Session { pump, goes_first, .. } = session;
     let Pump { way, lateness, refused, watch, .. } = &pump;
     let lateness = lateness.row(options.budget);
+    let overruns = laboratory.overruns();
     let mut rows = Rows {
         repetition: Repetition {
             repetition: 0,
@@ -202,6 +207,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         },
         lateness,
         refused: refused.by_cause(),
+        overruns,
     };
     summary.emulation = Some(serde_json::to_value(emulation).expect("it is made of numbers and text"));
     if let Err(error) = &ended {
@@ -215,7 +221,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     folder.as_ref().map_or(Ok(()), |folder| folder.save(&summary))?;
     let exit = ended?;
     written?;
-    Ok(Outcome { exit, summary, lateness })
+    Ok(Outcome { exit, summary, lateness, overruns })
 }
 
 /// The bearers between server and mobile: those that the simulator would make.

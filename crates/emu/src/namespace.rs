@@ -51,6 +51,16 @@ impl NetworkNamespace {
                 || ["udp", "udp6"].into_iter().any(|table| lists(table).lines().count() > 1))
     }
 
+    /// How many packets the interface `name` in it should have sent and dropped. The calling thread is in it afterwards.
+    pub fn dropped_before_sending(&self, name: &str) -> Option<u64> {
+        /// Where proc_net_dev(5) has the number, counted from the name.
+        const COLUMN: usize = 11;
+        self.enter().ok()?;
+        let table = fs::read_to_string("/proc/thread-self/net/dev").ok()?;
+        let row = table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
+        row.split_whitespace().nth(COLUMN)?.parse().ok()
+    }
+
     /// Moves the calling thread into it.
     pub fn enter(&self) -> Result<(), LinkError> {
         setns(&self.0, CloneFlags::CLONE_NEWNET).map_err(|error| LinkError::Namespace("network", error.into()))

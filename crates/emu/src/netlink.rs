@@ -78,6 +78,13 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
+    /// Sets how many packets an interface keeps for whoever reads from it.
+    pub fn set_queue_length(&mut self, index: u32, packets: u32) -> io::Result<()> {
+        let mut link = of_index(index);
+        link.attributes.push(LinkAttribute::TxQueueLen(packets));
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
     /// Gives an interface an address, at once: IPv6 does not look first whether another has it.
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix_length: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, Slot, UserId};
+use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, Slot, Span, UserId};
 use airpath_link::Departure;
 
 use crate::clock::Clock;
@@ -25,6 +25,8 @@ pub struct Pump<'a> {
     pub clock: Clock,
     /// How late packets left.
     pub lateness: Lateness,
+    /// How long the last packet was on its way, in the order of [`Direction::BOTH`].
+    pub transit: [Span; 2],
     /// What did not get onto the way, or not off it.
     pub refused: Refusals,
     /// Who looks at the packets.
@@ -76,6 +78,7 @@ impl<'a> Pump<'a> {
             way,
             clock,
             lateness: Lateness::new(),
+            transit: [Span::ZERO; 2],
             refused: Refusals::default(),
             watch,
             server,
@@ -114,7 +117,7 @@ impl<'a> Pump<'a> {
                 }
             };
             let (way, watch, packets) = (&mut self.way, &mut self.watch, &mut self.packets);
-            self.store.put(direction, frame, bytes, |segment, slot| {
+            self.store.put(now, direction, frame, bytes, |segment, slot| {
                 let mut packet = Packet {
                     id: *packets,
                     size: frame.segment_bytes(segment),
@@ -143,7 +146,8 @@ impl<'a> Pump<'a> {
             any = true;
             now = self.clock.now();
             self.lateness.record(now.since(due));
-            let Part { whole, segment, .. } = self.store.part(packet.slot);
+            let Part { whole, segment, entered, .. } = self.store.part(packet.slot);
+            self.transit[direction as usize] = due.since(entered);
             let leaving = &mut self.leaving;
             let joins = leaving.head.is_some_and(|head| {
                 (head.direction, head.whole, head.ecn) == (direction, whole, packet.ecn)

@@ -2,7 +2,7 @@
 
 use std::io::{Stderr, Write, stderr};
 
-use airpath_core::{Bytes, Direction, Instant, Span, Tally};
+use airpath_core::{Bytes, Direction, Instant, Span, Tally, UserId};
 
 use crate::pump::Pump;
 use crate::sys;
@@ -55,13 +55,27 @@ impl Status {
             let bps = Bytes::new(bytes[index] - before[index]).rate_over(now.since(then)).unwrap_or(0.0);
             format!("{:.0} kbit/s", bps / 1e3)
         };
+        let radio = Direction::BOTH.map(|direction| {
+            let cell = &hops.last()?.1;
+            cell.radio_totals(direction, UserId(0)).filter(|totals| totals.pdus > 0)
+        });
+        let (pdus, repeated) = radio
+            .into_iter()
+            .flatten()
+            .fold((0, 0), |(pdus, repeated), each| (pdus + each.pdus, repeated + each.repeated));
+        let radio = if pdus > 0 {
+            format!("   {:.1} % repeated", 100.0 * repeated as f64 / pdus as f64)
+        } else {
+            String::new()
+        };
         let line = format!(
-            " airpath {:>7.1} s   down {} ({} waiting)   up {} ({} waiting)   late {:.2} ms ",
+            " airpath {:>6.1} s   down {} ({} waiting)   up {} ({} waiting)   round trip {:.0} ms{radio}   late {:.2} ms ",
             now.as_secs_f64(),
             rate(0),
             queued(Direction::Down),
             rate(1),
             queued(Direction::Up),
+            pump.transit.into_iter().map(Span::as_secs_f64).sum::<f64>() * 1e3,
             pump.lateness.percentile(99.0).as_secs_f64() * 1e3,
         );
         let line: String = line.chars().take(usize::from(columns)).collect();

@@ -3,7 +3,7 @@
 //! What is read at once may be a TCP segment of up to 64 KiB, which the bearer sees as packets of the size that the link
 //! allows. Their bytes stay together; each packet knows which part is its own.
 
-use airpath_core::{Direction, Slot};
+use airpath_core::{Direction, Instant, Slot};
 
 use crate::offload::Frame;
 
@@ -16,6 +16,8 @@ pub struct Part {
     pub segment: u32,
     /// Which way it goes.
     pub direction: Direction,
+    /// When it came in.
+    pub entered: Instant,
 }
 
 /// What was read at once.
@@ -43,7 +45,14 @@ const SMALL: usize = 2048;
 
 impl Store {
     /// Keeps what was read, and calls `part` with a place for each of its segments, in order.
-    pub fn put(&mut self, direction: Direction, frame: Frame, bytes: &[u8], mut part: impl FnMut(u32, Slot)) {
+    pub fn put(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        frame: Frame,
+        bytes: &[u8],
+        mut part: impl FnMut(u32, Slot),
+    ) {
         let segments = frame.segments();
         let whole = match self.free_wholes.pop() {
             Some(whole) => {
@@ -59,7 +68,7 @@ impl Store {
             }
         };
         for segment in 0..segments {
-            let kept = Part { whole, segment, direction };
+            let kept = Part { whole, segment, direction, entered: now };
             let slot = match self.free_parts.pop() {
                 Some(slot) => {
                     self.parts[slot.0 as usize] = kept;

@@ -154,7 +154,7 @@ impl Soak {
         self.books.accepted += 1;
         let Self { path, store, observer, dropped, books } = self;
         let mut id = books.offered[0];
-        store.put(Direction::Up, frame, bytes, |segment, slot| {
+        store.put(now, Direction::Up, frame, bytes, |segment, slot| {
             let size = frame.segment_bytes(segment);
             let flow = observer.enters(now, Direction::Up, &frame, bytes, segment).flow;
             id += 1;

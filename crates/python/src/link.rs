@@ -70,7 +70,14 @@ pub fn link(
         Exit::Signal(signal) => ("signal", signal),
         Exit::NotExecuted(error) => ("not-executed", error),
     };
-    Ok(json!({ "exit": how, "number": number, "lateness": outcome.lateness, "summary": outcome.summary }).to_string())
+    let answer = json!({
+        "exit": how,
+        "number": number,
+        "lateness": outcome.lateness,
+        "overruns": outcome.overruns,
+        "summary": outcome.summary,
+    });
+    Ok(answer.to_string())
 }
 
 /// What this host allows, as JSON.

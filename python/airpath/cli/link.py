@@ -179,6 +179,11 @@ def _remark(outcome: dict[str, Any], out: Path | None) -> None:
             f"this run is invalid: 1 % of its packets left more than {1e3 * lateness['p99_s']:.2f} ms late, over the"
             f" budget of {1e3 * lateness['budget_s']:g} ms; the host was too busy for this link (try --precise)"
         )
+    if outcome["overruns"]:
+        note(
+            f"this run is invalid: {outcome['overruns']} packets were lost before they came to the link;"
+            " the programs sent more than this host can carry"
+        )
     if out is not None:
         note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
 
