@@ -39,6 +39,7 @@ lint: setup
 bench: setup
 	@sh .ci/system-packages peers
 	$(BIN)/python benches/compare.py
+	$(BIN)/python benches/emulators.py
 
 clean:
 	rm -rf $(VENV) target runs

@@ -1,0 +1,51 @@
+//! Datagrams at a constant rate, and when each of them comes.
+
+use std::io;
+use std::time::Duration;
+
+use crate::socket::{Arrival, now, open, receive, sleep_until};
+
+/// Headers of UDP and IPv4, in bytes: sizes and rates here are those of IP packets.
+const HEADERS: usize = 28;
+
+/// How long there may be silence before all is over.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Sends packets of `bytes` at `rate`, in Mbit/s, for `seconds` to each who asks for it, one after the other, for ever.
+pub fn blast(port: u16, rate: f64, bytes: usize, seconds: f64) -> io::Result<()> {
+    let socket = open(port)?;
+    let datagram = vec![0; bytes - HEADERS];
+    let gap = bytes as f64 * 8e3 / rate;
+    let packets = (seconds * 1e9 / gap) as u64;
+    loop {
+        let Some(Arrival { from, .. }) = receive(&socket, &mut [0; 8])? else { continue };
+        let start = now();
+        for number in 0..packets {
+            // Deadlines do not move if one is missed: the rate is kept.
+            let due = start + (number as f64 * gap) as u64;
+            sleep_until(due);
+            // A full queue on the way drops packets, which is no error here.
+            let _ = socket.send_to(&datagram, from);
+        }
+    }
+}
+
+/// Asks for such packets and prints, for each that comes within `seconds` of the first, when: by the kernel and by this
+/// program.
+pub fn count(to: (&str, u16), seconds: f64) -> io::Result<()> {
+    let socket = open(0)?;
+    socket.connect(to)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.send(&[0; 8])?;
+    let mut buffer = vec![0; 65_536];
+    let mut arrivals: Vec<Arrival> = Vec::new();
+    while let Some(arrival) = receive(&socket, &mut buffer)? {
+        arrivals.push(arrival);
+        if arrival.read - arrivals[0].read > (seconds * 1e9) as u64 {
+            break;
+        }
+    }
+    let lines: String = arrivals.iter().map(|arrival| format!("{} {}\n", arrival.kernel, arrival.read)).collect();
+    print!("{lines}");
+    Ok(())
+}
