@@ -135,15 +135,15 @@ impl<'a> Pump<'a> {
         Ok(true)
     }
 
-    /// Hands over all that is due. Whether there was anything.
+    /// Hands over all that is due. Whether there was anything, in the order of [`Direction::BOTH`].
     ///
     /// # Errors
     /// Those of the ports.
-    pub fn hand_over(&mut self) -> io::Result<bool> {
-        let mut any = false;
+    pub fn hand_over(&mut self) -> io::Result<[bool; 2]> {
+        let mut any = [false; 2];
         let mut now = self.clock.now();
         while let Some((direction, Departure { due, packet })) = self.way.pop(now) {
-            any = true;
+            any[direction as usize] = true;
             now = self.clock.now();
             self.lateness.record(now.since(due));
             let Part { whole, segment, entered, .. } = self.store.part(packet.slot);
