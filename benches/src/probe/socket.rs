@@ -52,12 +52,11 @@ pub fn open(port: u16) -> io::Result<UdpSocket> {
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
     let mut space = nix::cmsg_space!(TimeSpec);
     let mut parts = [IoSliceMut::new(buffer)];
-    let message =
-        match recvmsg::<SockaddrIn>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty()) {
-            Ok(message) => message,
-            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+    let message = match recvmsg::<SockaddrIn>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty()) {
+        Ok(message) => message,
+        Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
     let read = now();
     let kernel = message.cmsgs()?.find_map(|message| match message {
         ControlMessageOwned::ScmTimestampns(time) => Some(nanoseconds(time)),
