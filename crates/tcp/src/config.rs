@@ -141,7 +141,7 @@ pub struct Congestion {
     pub slow_start_limit: Limit,
     /// What NewReno halves, and CUBIC reduces to 0.7 times, on congestion.
     pub halving: Halving,
-    /// Whether NewReno's halved window is rounded down to whole segments.
+    /// Whether the reduced window is rounded down to whole segments.
     pub halve_to_whole_segments: bool,
     /// The least window, in segments, with which NewReno goes through a fast recovery: 2 as the slow-start threshold (RFC
     /// 5681 §3.1), 1 in ns-2.
@@ -150,7 +150,13 @@ pub struct Congestion {
     pub fast_convergence: bool,
     /// Whether CUBIC grows at least as NewReno would (RFC 9438 §4.3).
     pub reno_friendly: bool,
-    /// Whether slow start ends early when round trips grow: HyStart++ (RFC 9406).
+    /// Whether CUBIC, once it is back at the window before the reduction, grows as fast there as NewReno itself and not as
+    /// NewReno with CUBIC's factor would (RFC 9438 §4.3).
+    pub reno_catch_up: bool,
+    /// For so long CUBIC keeps the pace of growth that it has computed, while the window stays at the same whole segments; with
+    /// zero it computes it with each acknowledgement.
+    pub update_interval: Span,
+    /// Whether CUBIC's slow start ends early when round trips grow: HyStart++ (RFC 9406).
     pub hystart: bool,
 }
 
@@ -256,6 +262,9 @@ pub enum Floor {
 pub enum Samples {
     /// That of each acknowledgement.
     EveryAck,
+    /// The same, and that of what is acknowledged selectively where nothing else is, as in Linux; the timer then starts anew
+    /// if what arrived was sent before the oldest segment that did not.
+    EverySack,
     /// One segment at a time, as without timestamps (RFC 6298 §3).
     OneAtATime,
 }

@@ -8,6 +8,7 @@ mod windows_xp;
 use std::fmt;
 use std::str::FromStr;
 
+use airpath_core::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Algorithm, Config, Congestion, Counting, Halving, Limit, PartialAcks, Recovery};
@@ -85,6 +86,8 @@ const CONGESTION: Congestion = Congestion {
     least_window: 2,
     fast_convergence: true,
     reno_friendly: true,
+    reno_catch_up: true,
+    update_interval: Span::ZERO,
     hystart: false,
 };
 

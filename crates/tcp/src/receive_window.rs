@@ -1,5 +1,6 @@
 //! The window that a receiver offers: silly windows avoided (RFC 9293 §3.8.6.2.2), and as large as the application is
-//! fast (dynamic right-sizing, Fisk and Feng 2001, as in Linux).
+//! fast (dynamic right-sizing, Fisk and Feng 2001, as in Linux: the buffer grows by what is read in a round trip, and the
+//! window follows by what arrives).
 
 use airpath_core::{Instant, Span};
 
@@ -12,6 +13,8 @@ pub struct ReceiveWindow {
     /// Bytes that may wait for the application.
     capacity: u64,
     maximum: u64,
+    /// The most that is offered for now: follows `capacity` segment by segment (`rcv_ssthresh` in Linux).
+    threshold: u64,
     /// One past the highest byte that the peer was allowed to send.
     edge: Sequence,
     /// Round trip as the receiver sees it.
@@ -27,23 +30,29 @@ struct Round {
     read: Sequence,
     /// The edge that was offered then: when the data before it is there, at least a round trip has passed.
     edge: Sequence,
-    /// The most that was read in a round before, and for which the window suffices.
+    /// The most that was read in a round before, and for which the window suffices (`rcvq_space.space`).
     most: u64,
 }
 
 /// Linux adds this many segments to twice what is read in a round trip, for a sender in slow start.
 const SLACK: u64 = 16;
 
+/// Linux begins as if this many segments had been read in a round trip: the initial window of a sender (`TCP_INIT_CWND` in
+/// `tcp_init_buffer_space`).
+const FIRST_ROUND: u64 = 10;
+
 impl ReceiveWindow {
     pub fn new(config: &ReceiveBuffer, segment_size: u32) -> Self {
         // A window of less than a segment would never be sent into.
         let capacity = config.initial.get().max(u64::from(segment_size));
+        let most = capacity.min(FIRST_ROUND * u64::from(segment_size));
         Self {
             capacity,
             maximum: config.maximum.get().max(capacity),
+            threshold: capacity,
             edge: FIRST_BYTE + capacity,
             round_trip: None,
-            round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + capacity, most: capacity / 2 },
+            round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + capacity, most },
         }
     }
 
@@ -61,6 +70,7 @@ impl ReceiveWindow {
     /// No window larger than `most` can be told.
     pub fn limit(&mut self, most: u64) {
         self.capacity = self.capacity.min(most);
+        self.threshold = self.threshold.min(most);
         self.maximum = self.maximum.min(most);
         self.edge = self.edge.min(FIRST_BYTE + self.capacity);
     }
@@ -93,6 +103,15 @@ impl ReceiveWindow {
         });
     }
 
+    /// A segment arrived in order: the window moves towards the buffer's size, by two segments for each, so that a sender in
+    /// slow start is not held back (`tcp_grow_window` in Linux).
+    #[inline]
+    pub fn on_arrival(&mut self, segment_size: u32) {
+        if self.threshold < self.capacity {
+            self.threshold = (self.threshold + 2 * u64::from(segment_size)).min(self.capacity);
+        }
+    }
+
     /// The application has read up to `read`. Grows the window if it kept up with more than before in a round trip
     /// (`tcp_rcv_space_adjust` in Linux).
     #[inline]
@@ -118,7 +137,8 @@ impl ReceiveWindow {
     }
 
     const fn candidate(&self, next: Sequence, read: Sequence) -> Sequence {
-        next + self.capacity.saturating_sub(next - read)
+        let free = self.capacity.saturating_sub(next - read);
+        next + if free < self.threshold { free } else { self.threshold }
     }
 
     fn least_step(&self, segment_size: u32) -> u64 {
@@ -147,6 +167,20 @@ mod tests {
     }
 
     #[test]
+    fn the_window_follows_the_buffer_by_two_segments_for_each_that_arrives() {
+        let mut window = window(64_000, 1_000_000);
+        window.measure(Span::from_millis(100));
+        let read = FIRST_BYTE + 20_000;
+        window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 1000);
+        assert_eq!(window.offer(read, read, 1000), 64_000, "nothing has arrived since");
+        window.on_arrival(1000);
+        assert_eq!(window.offer(read, read, 1000), 66_000);
+        (0..1000).for_each(|_| window.on_arrival(1000));
+        // 2 × 20 + 16 for slow start, and twice what that grows by: 56 × (20 - 10) / 10.
+        assert_eq!(window.offer(read, read, 1000), 168_000);
+    }
+
+    #[test]
     fn a_fast_reader_gets_a_larger_window() {
         let mut window = window(64_000, 1_000_000);
         window.measure(Span::from_millis(100));
@@ -155,6 +189,7 @@ mod tests {
             now += Span::from_millis(100);
             read += window.offer(read, read, 1000);
             window.on_read(now, read, read, 1000);
+            (0..1000).for_each(|_| window.on_arrival(1000));
         }
         assert_eq!(window.offer(read, read, 1000), 1_000_000);
     }

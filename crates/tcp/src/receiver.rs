@@ -134,6 +134,7 @@ impl Receiver {
             return self.on_gap(part, config);
         }
         let filled = self.advance(part.end);
+        self.window.on_arrival(u32::from(config.maximum_segment_size));
         if filled || self.is_complete() || part.start > start {
             self.acks.demand();
             return Arrival::Now;

@@ -96,6 +96,8 @@ pub struct Delivery {
     pub newest: Option<Newest>,
     /// The lowest segment newly known to have arrived that was sent once only.
     pub lowest_original: Option<Sequence>,
+    /// When the first segment newly known to have arrived that was sent once only was sent.
+    pub first_original: Option<Instant>,
     /// When the first segment that is acknowledged cumulatively, and was not selectively before, was sent.
     pub first_acknowledged: Option<Instant>,
     /// When the last segment that is acknowledged cumulatively was sent, if it was sent once, none before it was sent later,
@@ -121,6 +123,7 @@ impl Delivery {
             bytes: 0,
             newest: None,
             lowest_original: None,
+            first_original: None,
             first_acknowledged: None,
             last_acknowledged: None,
             repeated: false,
@@ -138,6 +141,7 @@ impl Delivery {
             }
         } else {
             self.lowest_original = Some(self.lowest_original.map_or(segment.start, |low| low.min(segment.start)));
+            self.first_original = self.first_original.or(Some(segment.at));
         }
         self.newest = self.newest.max(Some(Newest { at: segment.at, end: segment.end() }));
     }

@@ -18,6 +18,8 @@ fn config(algorithm: Algorithm) -> Config {
         recovery: Recovery { proportional_reduction: false, ..base.recovery },
         ..base
     };
+    // The laws know fractions of a segment.
+    config.congestion.halve_to_whole_segments = false;
     config.receive_buffer.initial = Bytes::new(100 << 20);
     config.receive_buffer.maximum = Bytes::new(100 << 20);
     config.delayed_ack.every = 1;

@@ -25,6 +25,9 @@ pub struct Cubic {
     halving: Halving,
     fast_convergence: bool,
     reno_friendly: bool,
+    reno_catch_up: bool,
+    update_interval: Span,
+    whole: bool,
     hystart: Option<HyStart>,
     state: CubicState,
     before: Option<CubicState>,
@@ -54,6 +57,20 @@ struct Epoch {
     time_to_peak: f64,
     /// What NewReno would have.
     reno: f64,
+    /// Acknowledged since that was computed, in segments.
+    uncounted: f64,
+    /// The pace of growth that was computed last.
+    pace: Option<Pace>,
+}
+
+/// How fast the window grows, until it is computed anew.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    computed: Instant,
+    /// The window then, in whole segments.
+    window: f64,
+    /// For each segment that is acknowledged.
+    growth: f64,
 }
 
 impl Cubic {
@@ -68,6 +85,9 @@ impl Cubic {
             halving: congestion.halving,
             fast_convergence: congestion.fast_convergence,
             reno_friendly: congestion.reno_friendly,
+            reno_catch_up: congestion.reno_catch_up,
+            update_interval: congestion.update_interval,
+            whole: congestion.halve_to_whole_segments,
             hystart: congestion.hystart.then(HyStart::new),
             state: CubicState {
                 window: segments(config.initial_window.bytes(size)),
@@ -105,31 +125,41 @@ impl Cubic {
             Counting::Acknowledgements => 1.0,
         };
         let epoch = state.epoch.get_or_insert_with(|| Epoch::begin(ack.now, state.window, state.peak));
+        let whole = libm::floor(state.window);
+        if let Some(pace) = epoch.pace
+            && pace.window == whole
+            && ack.now.since(pace.computed) < self.update_interval
+        {
+            epoch.uncounted += acknowledged;
+            state.window += pace.growth * acknowledged;
+            return;
+        }
+        let mut pace = Pace { computed: ack.now, window: whole, growth: 0.0 };
         let elapsed = ack.now.since(epoch.start).as_secs_f64();
         if self.reno_friendly {
             // RFC 9438 §4.3: once back at the window before the reduction, as fast as NewReno itself.
-            let alpha = if epoch.reno >= state.prior { 1.0 } else { ALPHA };
-            epoch.reno += alpha * acknowledged / state.window;
+            let alpha = if self.reno_catch_up && epoch.reno >= state.prior { 1.0 } else { ALPHA };
+            epoch.reno += alpha * (acknowledged + std::mem::take(&mut epoch.uncounted)) / state.window;
             if epoch.window_at(elapsed) < epoch.reno {
                 state.window = state.window.max(epoch.reno);
+                epoch.pace = Some(pace);
                 return;
             }
         }
         // RFC 9438 §4.2: towards where the curve will be in a round trip, by at most half the window in one.
         let round_trip = ack.smoothed_round_trip.map_or(0.0, Span::as_secs_f64);
         let target = epoch.window_at(elapsed + round_trip).clamp(state.window, 1.5 * state.window);
-        state.window += (target - state.window) / state.window * acknowledged;
+        pace.growth = (target - state.window) / state.window;
+        state.window += pace.growth * acknowledged;
+        epoch.pace = Some(pace);
     }
 }
 
 impl Epoch {
     /// Congestion avoidance begins with `window` (RFC 9438 §4.2, §4.8).
     fn begin(start: Instant, window: f64, peak: f64) -> Self {
-        if window < peak {
-            Self { start, peak, time_to_peak: libm::cbrt((peak - window) / C), reno: window }
-        } else {
-            Self { start, peak: window, time_to_peak: 0.0, reno: window }
-        }
+        let (peak, time_to_peak) = if window < peak { (peak, libm::cbrt((peak - window) / C)) } else { (window, 0.0) };
+        Self { start, peak, time_to_peak, reno: window, uncounted: 0.0, pace: None }
     }
 
     /// The curve, `elapsed` seconds after the start (RFC 9438 §4.2 equation 1).
@@ -172,7 +202,8 @@ impl CongestionControl for Cubic {
                 Halving::FlightSize => segments(congested.flight_size),
                 Halving::Window => window,
             };
-            state.threshold = (reduced * BETA).max(2.0);
+            let reduced = if self.whole { libm::floor(reduced * BETA) } else { reduced * BETA };
+            state.threshold = reduced.max(2.0);
         }
         match congested.signal {
             Signal::Loss | Signal::Mark => self.state.window = self.state.threshold,
@@ -183,9 +214,8 @@ impl CongestionControl for Cubic {
             }
         }
         self.state.epoch = None;
-        if let Some(hystart) = &mut self.hystart {
-            hystart.end();
-        }
+        // RFC 9406 §4.2: for the initial slow start only.
+        self.hystart = None;
     }
 
     fn undo(&mut self, _: Instant) {

@@ -36,11 +36,6 @@ impl HyStart {
         Self { phase: Phase::Standard, round_end: 0, samples: 0, current: Span::MAX, last: Span::MAX }
     }
 
-    /// Slow start ended otherwise; HyStart is for the initial one only (§4.2).
-    pub const fn end(&mut self) {
-        self.phase = Phase::Over;
-    }
-
     /// Whether slow start is to end.
     pub const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)

@@ -2,7 +2,6 @@
 
 use airpath_core::Instant;
 
-use super::hystart::HyStart;
 use super::{Acknowledged, Congested, CongestionControl, Signal};
 use crate::config::{Config, Counting, Halving};
 
@@ -21,7 +20,6 @@ pub struct NewReno {
     /// In 2⁻¹² bytes.
     window: u64,
     threshold: u64,
-    hystart: Option<HyStart>,
     before: Option<Before>,
 }
 
@@ -45,26 +43,15 @@ impl NewReno {
             least: u64::from(congestion.least_window) * u64::from(size),
             window: config.initial_window.bytes(size) << FRACTION,
             threshold: config.initial_slow_start_threshold.bytes(size),
-            hystart: congestion.hystart.then(HyStart::new),
             before: None,
         }
     }
 
     /// What one acknowledgement adds in slow start (RFC 5681 §3.1, RFC 3465 §2.2).
-    fn slow_start(&mut self, ack: &Acknowledged) -> u64 {
-        let growth = match self.counting {
+    fn slow_start(&self, ack: &Acknowledged) -> u64 {
+        match self.counting {
             Counting::Bytes => ack.bytes.min(self.slow_start_limit),
             Counting::Acknowledgements => self.segment_size,
-        };
-        match &mut self.hystart {
-            None => growth,
-            Some(hystart) => {
-                let growth = growth / hystart.on_ack(ack);
-                if hystart.is_over() {
-                    self.threshold = self.window >> FRACTION;
-                }
-                growth
-            }
         }
     }
 
@@ -119,9 +106,6 @@ impl CongestionControl for NewReno {
             // The loss window.
             Signal::Timeout => self.segment_size,
         } << FRACTION;
-        if let Some(hystart) = &mut self.hystart {
-            hystart.end();
-        }
     }
 
     fn undo(&mut self, _: Instant) {

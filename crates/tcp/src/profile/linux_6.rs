@@ -49,7 +49,18 @@ pub(super) const CONFIG: Config = Config {
     // tcp_slow_start_after_idle; tcp_is_cwnd_limited.
     idle_restart: true,
     window_validation: true,
-    congestion: Congestion { algorithm: Algorithm::Cubic, hystart: true, ..CONGESTION },
+    congestion: Congestion {
+        algorithm: Algorithm::Cubic,
+        // bictcp_update has one factor for what it takes for Reno's window, whatever the window was before.
+        reno_catch_up: false,
+        // Windows are whole segments (tcp_reno_ssthresh, cubictcp_recalc_ssthresh).
+        halve_to_whole_segments: true,
+        // HZ / 32 in bictcp_update.
+        update_interval: Span::from_micros(31_250),
+        // Of net/ipv4/tcp_cubic.c alone: Reno has none.
+        hystart: true,
+        ..CONGESTION
+    },
     recovery: Recovery {
         // tcp_recovery 1, tcp_early_retrans 3.
         rack: true,
@@ -72,6 +83,7 @@ pub(super) const CONFIG: Config = Config {
         granularity: Span::from_micros(1),
         // tcp_retries2.
         retries: 15,
-        samples: Samples::EveryAck,
+        // sack_rtt_us in tcp_ack_update_rtt and tcp_clean_rtx_queue.
+        samples: Samples::EverySack,
     },
 };

@@ -61,6 +61,12 @@ impl Sender {
         let highest = self.scoreboard.highest_sacked();
         let duplicate_report =
             if self.selective && !ack.blocks.is_empty() { self.take_blocks(ack, &mut delivery) } else { None };
+        if !advanced
+            && shared.config.retransmission_timeout.samples == Samples::EverySack
+            && let Some(sent) = delivery.first_original
+        {
+            self.measure_selectively(now, sent, shared);
+        }
         if advanced {
             self.scoreboard.acknowledge(ack.number, &mut delivery);
             self.acknowledged = ack.number;
@@ -257,8 +263,8 @@ impl Sender {
         let config = &shared.config.retransmission_timeout;
         let sent = match config.samples {
             // RFC 6298 §3: not from what was sent twice, unless a timestamp tells which of them is answered.
-            Samples::EveryAck if !delivery.repeated => delivery.first_acknowledged,
-            Samples::EveryAck => ack.echo.map(|(begin, _)| begin),
+            Samples::EveryAck | Samples::EverySack if !delivery.repeated => delivery.first_acknowledged,
+            Samples::EveryAck | Samples::EverySack => ack.echo.map(|(begin, _)| begin),
             Samples::OneAtATime => self.timed.filter(|(end, _)| *end <= ack.number).map(|(_, sent)| {
                 self.timed = None;
                 sent
@@ -272,6 +278,15 @@ impl Sender {
             shared.statistics.round_trip(round_trip);
         }
         round_trip
+    }
+
+    /// Something sent at `sent`, and once only, arrived out of order: that is a round trip too. If it was sent before the
+    /// oldest segment, that one may still be on its way, and the timer starts anew.
+    fn measure_selectively(&mut self, now: Instant, sent: Instant, shared: &mut Shared<'_>) {
+        self.rtt.measure(sent, now, &shared.config.retransmission_timeout);
+        if self.scoreboard.first().is_some_and(|first| sent < first.at) {
+            self.restart_timer(now, shared);
+        }
     }
 
     /// The path reorders: more duplicates are needed to tell a loss. After a time-out nothing is known of the order, as in Linux.
