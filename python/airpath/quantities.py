@@ -27,6 +27,19 @@ def size(value: float) -> str:
     return _scaled(value, "B", 4)
 
 
+def parse_size(text: str) -> int:
+    """Return the bytes that a size in words means, as a resolved scenario has it: `20 kB`, `40 B`, `64 KiB`.
+
+    Raises:
+        ValueError: It is no size.
+    """
+    number, _, unit = text.partition(" ")
+    factors = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    if unit not in factors:
+        raise ValueError(f"'{text}' is no size")
+    return round(float(number) * factors[unit])
+
+
 def count(value: float) -> str:
     """Return a count, whole where it is whole."""
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"

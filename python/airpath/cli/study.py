@@ -48,8 +48,16 @@ def list_studies(
 def run_study(
     id: Annotated[str, typer.Argument(metavar="ID", help="The study.", autocompletion=_complete)],
     only: Annotated[
-        list[str] | None, typer.Option(metavar="EXPERIMENT", help="Run this experiment alone; may be given many times.")
+        list[str] | None,
+        typer.Option(metavar="EXPERIMENT", help="Run this experiment alone; several with commas, or given many times."),
     ] = None,
+    clock: Annotated[
+        Literal["virtual", "real"],
+        typer.Option(help="With `real`, also over emulated links, with the kernel's TCP; that takes real time."),
+    ] = "virtual",
+    links: Annotated[
+        int, typer.Option(min=1, max=64, metavar="N", help="With --clock real, so many links side by side.")
+    ] = 6,
     format: Annotated[
         Literal["text", "json", "markdown"],
         typer.Option(
@@ -70,6 +78,7 @@ def run_study(
     Examples:
       airpath study run hsdpa-sim
       airpath study run hsdpa-sim --only rtt
+      airpath study run hsdpa-sim --clock real --only utilisation-20kB,utilisation-50kB
       airpath study run hsdpa-sim --format json > rows.json
 
     \b
@@ -84,9 +93,14 @@ def run_study(
     from airpath.cli.output import console
     from airpath.cli.progress import progress_bar
 
+    if clock == "real" and report is not None:
+        raise Problem(
+            "--report draws what is simulated", next_step="leave --clock real away, or take --format markdown"
+        )
+    names = None if only is None else [name for each in only for name in each.split(",")]
     try:
         with explained(), progress_bar(id) as progress:
-            result = study.run(id, only=only, seed=seed, repeat=repeat, progress=progress)
+            result = study.run(id, only=names, seed=seed, repeat=repeat, clock=clock, links=links, progress=progress)
     except study.UnknownNameError as error:
         raise Problem(str(error), next_step="`airpath study list` shows the studies and their experiments") from None
     except study.StudyError as error:

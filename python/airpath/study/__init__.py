@@ -13,6 +13,7 @@ A study is data: a folder in `studies/` with a `study.toml`, its scenarios and a
 | `metrics` | the formulas |
 | `interval` | means and their 95 % intervals |
 | `checks` | what it takes for a finding to hold |
+| `real` | runs cases over emulated links, with the kernel's TCP |
 | `runner` | runs the cases and fills in the rows |
 | `result` | rows and findings as data, text, Markdown and report |
 """

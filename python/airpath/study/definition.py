@@ -6,7 +6,7 @@ right one.
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,24 @@ class Experiment:
     cases: tuple[Case, ...]
     differences: tuple[Difference, ...]
 
+    def under(self, overrides: Mapping[str, Any]) -> "Experiment":
+        """Return the same with further overrides of its scenario."""
+        return replace(self, cases=tuple(replace(case, set=case.set | dict(overrides)) for case in self.cases))
+
+
+@dataclass(frozen=True, slots=True)
+class RealClock:
+    """How the study is run over emulated links, with the kernel's TCP."""
+
+    experiments: tuple[str, ...]
+    """Those that can be: one download by one terminal, with nothing of TCP that a kernel cannot do."""
+    repeat: int
+    """Downloads of a case, one after the other."""
+    sysctl: dict[str, str]
+    """Parameters of the kernel in the namespaces of a link."""
+    set: dict[str, Any]
+    """Overrides of the scenario by which the simulator's TCP is as the kernel's then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Study:
@@ -77,6 +95,7 @@ class Study:
     tables: tuple[Experiment, ...]
     tolerances: dict[str, Tolerance]
     findings: tuple[FindingDefinition, ...]
+    real: RealClock
 
     @property
     def experiments(self) -> tuple[str, ...]:
@@ -132,6 +151,7 @@ def read_study(folder: Path) -> Study:
         tables=experiments,
         tolerances={name: _tolerance(each) for name, each in table.table("tolerance").named_tables()},
         findings=tuple(_finding(each) for each in table.tables("finding")),
+        real=_real_clock(table.table("real"), [each.name for each in experiments]),
     )
     table.finish()
     for experiment in experiments:
@@ -239,6 +259,22 @@ def _finding(table: Table) -> FindingDefinition:
     )
     table.finish()
     return finding
+
+
+def _real_clock(table: Table, experiments: list[str]) -> RealClock:
+    real = RealClock(
+        experiments=tuple(table.take("experiments", list, [])),
+        repeat=table.take("repeat", int, 10),
+        sysctl={key: str(value) for key, value in table.take("sysctl", dict, {}).items()},
+        set=table.take("set", dict, {}),
+    )
+    table.finish()
+    for name in real.experiments:
+        if name not in experiments:
+            raise table.error(f"no experiment '{name}'{did_you_mean(name, experiments)}")
+    if real.repeat < 2:
+        raise table.error("'repeat' is less than two, which an interval needs at least")
+    return real
 
 
 def _tolerance(table: Table) -> Tolerance:

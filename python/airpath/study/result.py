@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.study.definition import Study
+from airpath.study.interval import mean_interval
 from airpath.study.rows import Row
 from airpath.theme import ALERT, GOOD
 
@@ -36,6 +37,28 @@ class StudyResult:
         return 0 if all(finding.holds for finding in self.findings) else 1
 
     @property
+    def is_real(self) -> bool:
+        """Whether it was run under the real clock as well."""
+        return any(row.real is not None for row in self.rows)
+
+    @property
+    def late(self) -> str:
+        """What is to be said of links that were too late, if any was."""
+        late = [row.real.late_s for row in self.rows if row.real is not None and not row.real.valid]
+        if not late:
+            return ""
+        return (
+            f"Invalid: in {len(late)} rows 1 % of the packets left the link up to {1e3 * max(late):.1f} ms late; "
+            "the host was too busy."
+        )
+
+    @property
+    def _heads(self) -> tuple[str, ...]:
+        if self.is_real:
+            return ("published", "simulated", "with linux-6", "real", "95 % interval", "n", "linux-6 to real")
+        return ("published", "ours", "95 % interval", "n")
+
+    @property
     def agreement(self) -> tuple[int, int]:
         """How many rows agree with print, and how many were printed."""
         published = [row for row in self.rows if row.agrees is not None]
@@ -56,6 +79,7 @@ class StudyResult:
                 "low": row.interval.low,
                 "high": row.interval.high,
                 "n": row.interval.n,
+                **_real(row),
             }
             for row in self.rows
         ]
@@ -77,13 +101,15 @@ class StudyResult:
             console.print(f"\n{experiment.name}: {experiment.text}")
             table = Table(*rows[0].case, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
             table.add_column("figure")
-            for head in ("published", "ours", "95 % interval", "n"):
+            for head in self._heads:
                 table.add_column(head, justify="right")
             table.add_column("")
             for row in rows:
                 mark = {None: Text(""), True: Text("✓ agrees", good), False: Text("✗ differs", bad)}[row.agrees]
                 table.add_row(*row.case.values(), f"{row.metric} ({row.kind.unit})", *_figures(row), mark)
             console.print(table)
+        if self.late:
+            console.print(f"\n{self.late}")
         agree, published = self.agreement
         if published:
             console.print(f"\n{agree} of {published} published figures agree within tolerance.")
@@ -93,24 +119,21 @@ class StudyResult:
 
     def render_markdown(self) -> str:
         """Return the tables and findings as Markdown, for the study's README."""
+        real = " --clock real" if self.is_real else ""
         lines = [
             f"# {self.study.id}: published beside ours",
             "",
-            f"Made by `airpath study run {self.study.id} --seed {self.seed} --format markdown`; "
+            f"Made by `airpath study run {self.study.id} --seed {self.seed}{real} --format markdown`; "
             "intervals are the 95 % interval of the mean.",
             "",
+            *([self.late, ""] if self.late else []),
         ]
         for experiment in self.study.tables:
             rows = self._rows_of(experiment.name)
             if not rows:
                 continue
             lines += [f"## {experiment.name}", "", experiment.text, ""]
-            head = [*rows[0].case, "figure", "published", "ours", "95 % interval", "n", ""]
-            lines += [_line(head), _line(["---"] * len(head))]
-            for row in rows:
-                mark = {None: "", True: "agrees", False: "**differs**"}[row.agrees]
-                lines.append(_line([*row.case.values(), f"{row.metric} ({row.kind.unit})", *_figures(row), mark]))
-            lines.append("")
+            lines += [*self.markdown_table(experiment.name), ""]
         agree, published = self.agreement
         lines += [
             "## In all",
@@ -123,6 +146,16 @@ class StudyResult:
         lines += [_line(["finding", "holds"]), _line(["---"] * 2)]
         lines += [_line([each.text, "yes" if each.holds else "**no**"]) for each in self.findings]
         return "\n".join(lines) + "\n"
+
+    def markdown_table(self, experiment: str) -> list[str]:
+        """Return the lines of the table of an experiment that was run, in Markdown."""
+        rows = self._rows_of(experiment)
+        head = [*rows[0].case, "figure", *self._heads, ""]
+        lines = [_line(head), _line(["---"] * len(head))]
+        for row in rows:
+            mark = {None: "", True: "agrees", False: "**differs**"}[row.agrees]
+            lines.append(_line([*row.case.values(), f"{row.metric} ({row.kind.unit})", *_figures(row), mark]))
+        return lines
 
     def report(self, path: Path) -> None:
         """Draw the rows and findings as one HTML file.
@@ -139,14 +172,29 @@ class StudyResult:
 
 
 def _figures(row: Row) -> list[str]:
-    """Return what stands in the columns published, ours, interval and n."""
+    """Return what stands in the columns of figures."""
 
     def number(value: float) -> str:
         return f"{value:.{row.kind.decimals}f}"
 
     published = "predict" if row.published is None else f"{row.published:g}"
-    interval = f"{number(row.interval.low)} to {number(row.interval.high)}"
-    return [published, number(row.interval.mean), interval, str(row.interval.n)]
+    shown = row.interval if row.real is None else row.real.interval
+    interval = f"{number(shown.low)} to {number(shown.high)}"
+    if row.difference is None:
+        return [published, number(shown.mean), interval, str(shown.n)]
+    simulated = [number(row.interval.mean), number(mean_interval(row.alike).mean)]
+    difference = f"{100 * row.difference:+.1f} %".replace("-", "−")
+    return [published, *simulated, number(shown.mean), interval, str(shown.n), difference]
+
+
+def _real(row: Row) -> dict[str, Any]:
+    """Return what is added to a row's data under the real clock."""
+    if row.real is None:
+        return {}
+    interval = row.real.interval
+    figures = {"ours": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
+    figures["simulated_alike"] = mean_interval(row.alike).mean
+    return {"real": figures | {"late_s": row.real.late_s, "valid": row.real.valid}}
 
 
 def _line(cells: list[str]) -> str:

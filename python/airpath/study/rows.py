@@ -9,6 +9,23 @@ from airpath.study.tolerance import Tolerance
 
 
 @dataclass(frozen=True, slots=True)
+class Real:
+    """A figure of one case under the real clock: the kernel's TCP over an emulated link."""
+
+    samples: tuple[float, ...] = field(repr=False)
+    """Download by download."""
+    late_s: float
+    """99 % of the packets left the link less late than this."""
+    valid: bool
+    """Whether that is little enough for the figure to mean something."""
+
+    @property
+    def interval(self) -> Interval:
+        """The mean over the downloads, with its 95 % interval."""
+        return mean_interval(self.samples)
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One figure of one case."""
 
@@ -25,6 +42,10 @@ class Row:
     """How far from print it may lie."""
     samples: tuple[float, ...] = field(repr=False)
     """Ours, repetition by repetition."""
+    alike: tuple[float, ...] = field(default=(), repr=False)
+    """Simulated with TCP as the kernel's, if the real clock was asked for."""
+    real: Real | None = None
+    """The same under the real clock, if that was asked for."""
 
     @property
     def interval(self) -> Interval:
@@ -35,6 +56,11 @@ class Row:
     def agrees(self) -> bool | None:
         """Whether ours is near enough to what was published; `None` where nothing was."""
         return None if self.published is None else self.tolerance.admits(self.interval.mean, self.published)
+
+    @property
+    def difference(self) -> float | None:
+        """By how much the mean, simulated with the kernel's TCP, differs from the real one, as a share of this."""
+        return None if self.real is None else mean_interval(self.alike).mean / self.real.interval.mean - 1
 
 
 class Rows:

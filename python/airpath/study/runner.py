@@ -1,7 +1,11 @@
-"""Running a study: every case once, with all its repetitions in one call of the Rust core."""
+"""Running a study: every case once, with all its repetitions in one call of the Rust core.
+
+Under the real clock each case is run in virtual time as well: what counts is the two side by side.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from airpath.study.checks import CHECKS
 from airpath.study.definition import Case, Difference, Experiment, Study, load_study
@@ -10,6 +14,7 @@ from airpath.study.result import Finding, StudyResult
 from airpath.study.rows import Row, Rows
 
 Progress = Callable[[int, int], None]
+Clock = Literal["virtual", "real"]
 
 
 def run(
@@ -18,6 +23,8 @@ def run(
     only: str | Sequence[str] | None = None,
     seed: int | None = None,
     repeat: int | None = None,
+    clock: Clock = "virtual",
+    links: int = 6,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run a study and return its rows, published beside ours, and its findings.
@@ -26,29 +33,55 @@ def run(
         name: The study, as `studies` lists them.
         only: Run these experiments alone. Findings that need others are left out.
         seed: The seed of all chance, in place of the study's own.
-        repeat: The repetitions of each case, in place of the study's own numbers; two at least.
+        repeat: The repetitions of each case, in place of the study's own numbers; two at least. Under the real clock
+            the downloads of each case over its link; what is simulated beside them keeps the study's numbers.
+        clock: `real` runs the cases over emulated links with the kernel's TCP as well.
+        links: How many links run side by side under the real clock.
         progress: Called with the repetitions done and the repetitions in all.
 
     Raises:
-        UnknownNameError: There is no such study or experiment.
+        UnknownNameError: There is no such study or experiment, or the experiment cannot be run under the real clock.
         ValueError: `repeat` is less than two.
-        StudyError: The study's files cannot be used, or a run did not come to its end.
+        StudyError: The study's files cannot be used, a run did not come to its end, or this host cannot make a link.
         ScenarioError: One of its scenarios cannot be used.
         KeyboardInterrupt: Ctrl-C came.
     """
     study = load_study(name)
-    experiments = _chosen(study, [only] if isinstance(only, str) else only)
+    experiments = _chosen(study, [only] if isinstance(only, str) else only, clock)
     if repeat is not None and repeat < 2:
         raise ValueError(f"repeat is {repeat}; an interval needs two repetitions at least")
     seed = study.seed if seed is None else seed
-    counter = _Counter(sum(repeat or case.repeat for each in experiments for case in each.cases), progress)
+    cases = [case for each in experiments for case in each.cases]
+    downloads = (repeat or study.real.repeat) if clock == "real" else 0
+    simulated = repeat if clock == "virtual" else None
+    rounds = 2 if clock == "real" else 1
+    counter = _Counter(sum(rounds * (simulated or case.repeat) + downloads for case in cases), progress)
     rows: list[Row] = []
     for experiment in experiments:
-        rows += _rows_of(experiment, study, seed, repeat, counter)
+        rows += _rows_of(experiment, study, seed, simulated, counter)
+    if clock == "real":
+        from airpath.study.real import run_cases
+
+        # What the simulator says of the kernel's TCP stands between the study's TCP and the kernel itself.
+        alike = [
+            row for each in experiments for row in _rows_of(each.under(study.real.set), study, seed, None, counter)
+        ]
+        real = run_cases(
+            cases, study.real, seed=seed, repeat=downloads, links=links, done=lambda: counter.tell(downloads)
+        )
+        rows = [
+            replace(row, alike=other.samples, real=real[row.experiment, tuple(row.case.values()), row.metric])
+            for row, other in zip(rows, alike, strict=True)
+        ]
     return StudyResult(study, seed, rows, _findings(study, {each.name for each in experiments}, Rows(rows)))
 
 
-def _chosen(study: Study, only: Sequence[str] | None) -> list[Experiment]:
+def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Experiment]:
+    if clock == "real":
+        for name in only or ():
+            if name in study.experiments and name not in study.real.experiments:
+                raise UnknownNameError(f"experiment of {study.id} for the real clock", name, study.real.experiments)
+        only = only or study.real.experiments
     if only is None:
         return list(study.tables)
     for name in only:
@@ -145,6 +178,12 @@ class _Counter:
 
     def next_case(self, repetitions: int) -> None:
         """Count a case that is done."""
+        self._before += repetitions
+
+    def tell(self, repetitions: int) -> None:
+        """Count repetitions that nobody else has told of."""
+        if self._progress is not None:
+            self._report(repetitions, repetitions)
         self._before += repetitions
 
     def _report(self, done: int, _: int) -> None:

@@ -1,0 +1,17 @@
+"""Transfers under the real clock: the kernel's TCP over an emulated link, measured as a simulated flow is.
+
+    from airpath import realtime
+
+    reno = {"net.ipv4.tcp_congestion_control": "reno"}
+    measured = realtime.measure("examples/hs-dsch.toml", bytes=100_000, sysctl=reno)
+    measured.transfers[0].duration_s
+
+| module | what |
+| --- | --- |
+| `ends` | the two programs on the link: a server that sends, a client that takes |
+| `measure` | one link with its two programs, and what they measured |
+"""
+
+from airpath.realtime.measure import Measured, RealtimeError, Transfer, measure, obstacle
+
+__all__ = ["Measured", "RealtimeError", "Transfer", "measure", "obstacle"]
