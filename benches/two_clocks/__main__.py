@@ -1,0 +1,59 @@
+"""Runs what docs/two-clocks.md shows under both clocks, and writes its tables anew.
+
+    .venv/bin/python benches/two_clocks [--only kernel|study] [--case NAME]... [--links 5] [--write]
+
+Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run, and nothing is written.
+Needs what `airpath link` needs; `airpath doctor` says whether this host has it.
+"""
+
+import argparse
+import platform
+import sys
+from pathlib import Path
+
+import kernel
+import steps
+from page import replace_table
+
+from airpath import realtime, study
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "two-clocks.md"
+STUDY = "hsdpa-sim"
+EXPERIMENTS = ("utilisation-20kB", "utilisation-50kB", "utilisation-100kB", "retransmission-delay")
+STEPPED = ("utilisation-20kB", "utilisation-100kB")
+
+
+def main() -> int:
+    """Run, print, and write if asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=["kernel", "study"])
+    parser.add_argument("--case", action="append", default=[])
+    parser.add_argument("--links", type=int, default=5, help="so many links side by side")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    obstacle = realtime.obstacle()
+    if obstacle is not None:
+        print(f"no link can be made on this host: {obstacle}", file=sys.stderr)
+        return 1
+    tables: dict[str, list[str]] = {}
+    if options.only != "study":
+        cases = kernel.load_cases(options.case)
+        compared = kernel.compare(cases, links=options.links, tell=lambda words: print(words, file=sys.stderr))
+        tables["kernel"] = [*kernel.table(compared), "", f"Kernel {platform.release()}. {kernel.verdict(compared)}"]
+    if options.only != "kernel" and not options.case:
+        result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)
+        lines: list[str] = []
+        for experiment in result.study.tables:
+            if experiment.name in EXPERIMENTS:
+                lines += [f"**{experiment.name}.** {experiment.text}", "", *result.markdown_table(experiment.name), ""]
+        tables["steps"] = steps.table(STUDY, STEPPED)
+        tables["study"] = [*lines, f"Kernel {platform.release()}. {result.late}".rstrip()]
+    for name, lines in tables.items():
+        print("\n".join(lines))
+        if options.write and not options.case:
+            replace_table(PAGE, name, lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

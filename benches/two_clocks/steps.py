@@ -1,0 +1,58 @@
+"""From the TCP of a study to the kernel's, one setting after the other: what each does to a row, simulated."""
+
+import statistics
+from typing import Any
+
+from airpath.run import execute
+from airpath.study.definition import load_study
+
+_DELAYED_ACK = {"timeout": "200 ms", "minimum": "40 ms", "every": 2, "full_sized": True, "quick": 16}
+_RUNS = 50
+
+STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("the study's TCP", {}),
+    ("initial window of 10 segments, not 2", {"tcp.initial_window": 10}),
+    (
+        "acknowledgements delayed as by the kernel: the first 16 segments not at all, then by 40 to 200 ms, not 100",
+        {f"tcp.delayed_ack.{key}": value for key, value in _DELAYED_ACK.items()},
+    ),
+    ("a handshake before the request", {"tcp.handshake": True}),
+)
+"""Each on top of those before."""
+
+CASE = {"channel": "HS-DSCH 384", "bler": "10 %"}
+
+
+def table(study: str, experiments: tuple[str, ...]) -> list[str]:
+    """Return the lines of a table in Markdown: the utilisation of a case of each experiment after each step."""
+    loaded = load_study(study)
+    cases = [
+        next(case for case in each.cases if CASE.items() <= case.values.items())
+        for each in loaded.tables
+        if each.name in experiments
+    ]
+    lines = [
+        f"| simulated utilisation, {', '.join(CASE.values())} | {' | '.join(case.experiment for case in cases)} |",
+        f"| {' | '.join(['---'] * (1 + len(cases)))} |",
+    ]
+    overrides: dict[str, Any] = {}
+    # A profile must come by itself: what the steps before it set would go before it.
+    for words, step in (*STEPS, ("all else as `linux-6` has it", None)):
+        overrides = loaded.real.set if step is None else overrides | step
+        cells = []
+        for case in cases:
+            summary = execute(
+                case.scenario,
+                set=case.set | overrides,
+                seed=loaded.seed,
+                repeat=_RUNS,
+                out=None,
+                capture=False,
+                log=False,
+                threads=None,
+                progress=None,
+            )
+            (metric,) = case.metrics
+            cells.append(f"{statistics.fmean(metric.compute([flow], case.given) for flow in summary['flows']):.1f} %")
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    return lines
