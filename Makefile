@@ -16,7 +16,10 @@ setup: $(VENV)/.packages $(VENV)/.native
 demo: setup
 	@$(BIN)/airpath run examples/hs-dsch.toml --out $(DEMO)/hs-dsch
 	@$(BIN)/airpath run examples/dch.toml --out $(DEMO)/dch
-	@$(BIN)/airpath report $(DEMO)/hs-dsch $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
+	@# Real curl on the same bearer, in real time, where the host allows it.
+	@rm -rf $(DEMO)/curl
+	@sh examples/curl.sh $(DEMO)/curl $(BIN)/airpath || rm -rf $(DEMO)/curl
+	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 
 # One seed for the property tests, so that what passes here passes everywhere.
 test: lint
