@@ -64,7 +64,7 @@ def test_a_server_that_listens_late_or_never_does_not_keep_the_command(link: Lin
 
 
 def test_a_server_that_ends_later_is_told(link: LinkCommand) -> None:
-    done = link("sleep", "0.6", serve=shlex.join(python("listen.py", 0.2, 9)))
+    done = link("sleep", "3", serve=shlex.join(python("listen.py", 2, 9)))
     assert "airpath: the server ended with exit code 9" in done.err
 
 
