@@ -136,6 +136,12 @@ class Compared:
         return statistics.median(self.simulated), statistics.median(self.real)
 
     @property
+    def by_seed(self) -> float:
+        """The median over the seeds of by how much the two differ, either way, as a share of the real one."""
+        pairs = zip(self.simulated, self.real, strict=True)
+        return statistics.median(abs(simulated / real - 1) for simulated, real in pairs)
+
+    @property
     def difference(self) -> float:
         """How much longer the simulated median is than the real one, as a share of it."""
         simulated, real = self.medians
@@ -180,16 +186,16 @@ def compare(
 
 def table(compared: Sequence[Compared]) -> list[str]:
     """Return the lines of a table in Markdown."""
-    lines = [
-        "| case | bytes | TCP | seeds | simulated (s) | real (s) | simulated − real | range simulated | range real |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    heads = ["case", "bytes", "TCP", "seeds", "simulated (s)", "real (s)", "difference", "by seed"]
+    heads += ["range simulated", "range real"]
+    lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for each in compared:
         simulated, real = each.medians
         difference = f"{100 * each.difference:+.1f} %".replace("-", "−")
         ranges = (f"{min(times):.2f} to {max(times):.2f}" for times in (each.simulated, each.real))
         cells = [each.case.title, f"{each.case.bytes:,}", each.case.options, str(each.case.seeds)]
-        cells += [f"{simulated:.2f}", f"{real:.2f}", difference if each.valid else f"{difference}, late", *ranges]
+        cells += [f"{simulated:.2f}", f"{real:.2f}", difference if each.valid else f"{difference}, late"]
+        cells += [f"{100 * each.by_seed:.1f} %", *ranges]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 

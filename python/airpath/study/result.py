@@ -150,7 +150,7 @@ class StudyResult:
     def markdown_table(self, experiment: str) -> list[str]:
         """Return the lines of the table of an experiment that was run, in Markdown."""
         rows = self._rows_of(experiment)
-        head = [*rows[0].case, "figure", *self._heads, ""]
+        head = [*rows[0].case, "figure", *self._heads, "simulated to print" if self.is_real else ""]
         lines = [_line(head), _line(["---"] * len(head))]
         for row in rows:
             mark = {None: "", True: "agrees", False: "**differs**"}[row.agrees]
