@@ -103,14 +103,19 @@ class LinkCommand:
             process.communicate(timeout=30)
 
     def wire(
-        self, *more: str, rate: str = "100 Mbit/s", delay: str = "100 us", queue: str = "{ packets = 1000 }"
+        self,
+        *more: str,
+        rate: str = "100 Mbit/s",
+        delay: str = "100 us",
+        queue: str = "{ packets = 1000 }",
+        name: str = "wire.toml",
     ) -> Path:
         """Write a scenario: a cable that is the same both ways, with `more` lines for either. Return its path."""
         lines = [f'rate = "{rate}"', f'delay = "{delay}"', f"queue = {queue}", *more]
         text = 'format = 1\nname = "wire"\n[bearer]\nmodel = "wired"\n[[flow]]\nkind = "ping"\n'
         for direction in ("downlink", "uplink"):
             text += "\n".join([f"[bearer.{direction}]", *lines, ""])
-        path = self.folder / "wire.toml"
+        path = self.folder / name
         path.write_text(text)
         return path
 

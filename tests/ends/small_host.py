@@ -1,0 +1,131 @@
+"""A host for a test alone: runs commands on it and tells what they have left behind.
+
+`small_host.py PLAN` is started as the first process of a PID, a network and a mount namespace, as by `unshare --net
+--pid --fork --mount-proc`. Nothing on this host is anybody else's: every process, interface, route, rule and parameter
+can be compared.
+
+PLAN is JSON: `prepare`, lines for the shell, then `runs`, each with its `words` and, if it is to be ended by SIGKILL,
+the moment (`kill_at`, in units of the time that the first run took). Prints JSON, for each run: its exit `code`; what it
+said (`out`); whether there were more namespaces than before when it was killed (`had`); and what is not as it was
+before, some seconds after its end (`left`).
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+PATIENCE_S = 8
+# What changes by itself.
+RESTLESS = ("nf_conntrack_count", "/stat", "tcp_fastopen_key", "/route/flush")
+
+
+def main() -> None:
+    """Carry out the plan; it begins when all that was prepared has come to rest."""
+    plan = json.loads(sys.argv[1])
+    for line in plan.get("prepare", []):
+        subprocess.run(line, shell=True, check=True, stdout=subprocess.DEVNULL)
+    before: dict[str, Any] = {}
+    while (now := state()) != before:
+        before = now
+        time.sleep(0.3)
+    report, unit_s = [], 0.0
+    for run in plan["runs"]:
+        started, had = time.monotonic(), False
+        process = subprocess.Popen(
+            run["words"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        if (moment := run.get("kill_at")) is not None:
+            time.sleep(moment * unit_s)
+            had = not namespaces() <= set(before["namespaces"])
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            out = ""
+        else:
+            try:
+                out, _ = process.communicate(timeout=run.get("patience_s", 60))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out = "it did not end"
+        unit_s = unit_s or time.monotonic() - started
+        report.append({"code": process.returncode, "out": out, "had": had, "left": difference(before)})
+    sys.stdout.write(json.dumps(report))
+
+
+def difference(before: dict[str, Any]) -> dict[str, Any]:
+    """Return what is not as before; first some time is given to what is just ending."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        now = state()
+        # A module that is loaded may bring new parameters. Where others remove a folder, a mount goes away here, too.
+        left = {key: now.get(key) for key in before if key != "mounts" and now.get(key) != before[key]}
+        if more := Counter(now["mounts"]) - Counter(before["mounts"]):
+            left["mounts"] = list(more)
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
+
+
+def state() -> dict[str, Any]:
+    """Return what this host is like."""
+    reap()
+    found: dict[str, Any] = {
+        "processes": sorted(processes()),
+        "interfaces": said("ip", "-br", "address"),
+        "routes": said("ip", "route", "show", "table", "all") + said("ip", "-6", "route", "show", "table", "all"),
+        "rules": said("ip", "rule") + said("ip", "-6", "rule"),
+        "firewall": said("nft", "list", "ruleset"),
+        "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+        "control sockets": "airpath-link" in Path("/proc/net/unix").read_text(),
+        "namespaces": sorted(namespaces()),
+    }
+    for path in Path("/proc/sys/net").rglob("*"):
+        if path.is_file() and not any(part in str(path) for part in RESTLESS):
+            with contextlib.suppress(OSError):
+                found[str(path)] = path.read_text()
+    return found
+
+
+def said(*words: str) -> str:
+    """Return what a command prints; nothing if there is no such command."""
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError:
+        return ""
+
+
+def processes() -> list[str]:
+    """Return the command lines of all other processes; threads of the kernel have none."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found
+
+
+def namespaces() -> set[str]:
+    """Return the namespaces in which there are processes."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            for kind in ("net", "pid", "mnt", "user"):
+                with contextlib.suppress(OSError):
+                    found.add(str((entry / "ns" / kind).readlink()))
+    return found
+
+
+def reap() -> None:
+    """Take note of orphans that have ended, as the first process of a host does."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+main()
