@@ -26,9 +26,10 @@ test: lint
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
 	$(BIN)/pytest
 
-# The property tests with seeds drawn anew, and twenty times the cases.
-soak:
+# The property tests with seeds drawn anew, and twenty times the cases; and the long tests of emulated links.
+soak: setup
 	PROPTEST_CASES=$${PROPTEST_CASES:-5000} cargo test --workspace --locked --quiet
+	$(BIN)/pytest -m soak
 
 lint: setup
 	cargo fmt --all --check

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from link_support import LinkCommand, can_make_namespaces
+from link_support import LinkCommand, SmallHost, can_make_namespaces
 from support import DOWNLOAD, Command
 
 
@@ -52,6 +52,16 @@ def link(tmp_path: Path) -> LinkCommand:
     if not can_make_namespaces():
         pytest.skip("NOT TESTED: this host allows no network namespace (`airpath doctor` says more)")
     return LinkCommand(tmp_path)
+
+
+@pytest.fixture
+def host(link: LinkCommand, need: Callable[..., str]) -> SmallHost:
+    """A host of our own, with an outside that links may use."""
+    made = SmallHost(link.folder, need("unshare", "util-linux"))
+    need("ip", "iproute2")
+    if subprocess.run([*made.flags(), "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("NOT TESTED: a host of our own needs root")
+    return made
 
 
 @pytest.fixture

@@ -120,6 +120,55 @@ class LinkCommand:
         return path
 
 
+OUTSIDE = [
+    "sysctl -qw net.ipv6.conf.default.accept_dad=0",
+    "ip link set lo up",
+    "ip link add outside type veth peer name neighbour",
+    "ip address add 192.0.2.1/24 dev outside",
+    "ip link set outside up",
+    "ip address add 2001:db8::1/64 dev outside",
+    "unshare --net sleep 1000 & echo $! > neighbour;"
+    " until [ $(readlink /proc/$!/ns/net) != $(readlink /proc/self/ns/net) ]; do sleep 0.02; done",
+    "ip link set neighbour netns $(cat neighbour)",
+    "nsenter --net --target $(cat neighbour) ip address add 192.0.2.254/24 dev neighbour",
+    "nsenter --net --target $(cat neighbour) ip address add 2001:db8::254/64 dev neighbour",
+    "nsenter --net --target $(cat neighbour) ip link set neighbour up",
+    "ip route add default via 192.0.2.254",
+    "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
+]
+"""What gives the small host an outside that links may use: a neighbour, who knows of no address but its own."""
+
+
+@dataclass(frozen=True)
+class SmallHost:
+    """A host of our own, on which commands are run one after another, and which they leave as it was."""
+
+    folder: Path
+    unshare: str
+
+    def flags(self) -> list[str]:
+        """Return the command that makes such a host."""
+        return [self.unshare, "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+    def __call__(self, *runs: dict[str, Any], prepare: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Carry out these runs, and return what became of each; see `ends/small_host.py`."""
+        plan = json.dumps({"runs": runs, "prepare": [*OUTSIDE, *prepare]})
+        done = subprocess.run(
+            [*self.flags(), *python("small_host.py", plan)],
+            cwd=self.folder,
+            env=plain_environment(),
+            capture_output=True,
+            text=True,
+            timeout=170,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        for ran in report:
+            assert ran["left"] == {}, ran
+        return report
+
+
 def words_of(stream: IO[str] | None, word: str) -> str:
     """Read a process's output up to the line that is `word`, and return what came before."""
     assert stream is not None

@@ -1,7 +1,8 @@
 """Datagrams with markings: `marked.py receive PORT COUNT`, and `marked.py send HOST PORT COUNT SIZE`.
 
-The sender first waits for the receiver's word. Number n then goes out with the traffic class n modulo 256, of which the
-two lowest bits are ECN, the rest DSCP (RFC 2474, RFC 3168). The receiver prints `NUMBER CLASS` in the order of arrival.
+The sender first waits for the receiver's word. Number n then goes out with the traffic class n modulo 256, of which
+the two lowest bits are ECN, the rest DSCP (RFC 2474, RFC 3168). The receiver sends back `NUMBER CLASS` of each, in the
+order of arrival, when `COUNT` have come or none came for a second; the sender prints it.
 """
 
 import socket
@@ -11,21 +12,24 @@ MOST_S = 10
 
 
 def receive(port: int, count: int) -> None:
-    """Print the number and the traffic class of each datagram, over either version of IP."""
+    """Report the number and the traffic class of each datagram, over either version of IP."""
     with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as receiver:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_000_000)
         receiver.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
         receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
-        receiver.settimeout(MOST_S)
         receiver.bind(("::", port))
-        for _ in range(count):
-            data, ancillary, _, sender = receiver.recvmsg(65536, 256)
-            if data == b"hello":
-                receiver.sendto(b"hello", sender)
-                continue
-            [traffic_class] = [value[0] for _, _, value in ancillary]
-            sys.stdout.write(f"{int(data[:8])} {traffic_class}\n")
-            sys.stdout.flush()
+        hello, sender = receiver.recvfrom(16)
+        receiver.sendto(hello, sender)
+        receiver.settimeout(1)
+        lines = []
+        try:
+            while len(lines) < count:
+                data, ancillary, _, sender = receiver.recvmsg(65536, 256)
+                [traffic_class] = [value[0] for _, _, value in ancillary]
+                lines.append(f"{int(data[:8])} {traffic_class}")
+        except TimeoutError:
+            pass
+        receiver.sendto("\n".join(lines).encode(), sender)
 
 
 def send(host: str, port: int, count: int, size: int) -> None:
@@ -42,6 +46,7 @@ def send(host: str, port: int, count: int, size: int) -> None:
         for number in range(count):
             sender.setsockopt(level, option, number % 256)
             sender.send(b"%08d" % number + bytes(size - 8))
+        sys.stdout.write(sender.recv(65536).decode())
 
 
 if sys.argv[1] == "receive":

@@ -1,5 +1,6 @@
 """A server at port 9 that reads what each connection brings, and answers with the number of bytes: `sink.py`."""
 
+import socket
 import socketserver
 
 
@@ -12,6 +13,7 @@ class _Reader(socketserver.StreamRequestHandler):
 
 
 class _Server(socketserver.ThreadingTCPServer):
+    address_family = socket.AF_INET6  # and IPv4 with it
     allow_reuse_address = True
     daemon_threads = True
 

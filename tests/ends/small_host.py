@@ -5,8 +5,8 @@
 can be compared.
 
 PLAN is JSON: `prepare`, lines for the shell, then `runs`, each with its `words` and, if it is to be ended by SIGKILL,
-the moment (`kill_at`, in units of the time that the first run took). Prints JSON, for each run: its exit `code`; what it
-said (`out`); whether there were more namespaces than before when it was killed (`had`); and what is not as it was
+the moment (`kill_at`, in units of the time that the first run took). Prints JSON, for each run: its exit `code`; what
+it said (`out`); whether there were more namespaces than before when it was killed (`had`); and what is not as it was
 before, some seconds after its end (`left`).
 """
 
