@@ -28,8 +28,11 @@ pub enum LinkError {
     )]
     NoPrivilege,
     /// The host does not forward packets.
-    #[error("{0}")]
-    NoForwarding(String),
+    #[error(
+        "this host does not forward packets, so the outside cannot be reached over a link; \
+         `sysctl -w net.ipv4.ip_forward=1` lets it, or give `--serve` a server to put at the other end"
+    )]
+    NoForwarding,
     /// A kernel parameter cannot be set.
     #[error("the kernel parameter `{key}` cannot be set to `{value}`: {source}")]
     Parameter {

@@ -4,8 +4,8 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::namespace::{self, NetworkNamespace, capability};
-use crate::nat::{Masquerade, forwarding};
+use crate::namespace::{self, NetworkNamespace};
+use crate::nat::{Forwarding, Masquerade};
 use crate::netlink::Netlink;
 use crate::port::Port;
 use crate::{LinkError, household, sys};
@@ -135,7 +135,7 @@ impl Laboratory {
     /// # Errors
     /// Where the host does not allow it. What was made until then goes away with this process at the latest.
     pub fn make(plan: &Plan<'_>) -> Result<Self, LinkError> {
-        let privileged = [capability::NET_ADMIN, capability::SYS_ADMIN].into_iter().all(namespace::has_capability);
+        let privileged = namespace::is_privileged();
         if !privileged {
             if plan.far_end == FarEnd::Outside {
                 return Err(LinkError::NoPrivilege);
@@ -143,15 +143,19 @@ impl Laboratory {
             namespace::enter_user_namespace()?;
         }
         let home = NetworkNamespace::current().map_err(LinkError::host("the network namespace cannot be told"))?;
-        if plan.far_end == FarEnd::Outside {
-            forwarding()?;
+        let beyond = match plan.far_end {
+            FarEnd::Server => Forwarding { v4: true, v6: true },
+            FarEnd::Outside => Forwarding::of_host(),
+        };
+        if !beyond.v4 {
+            return Err(LinkError::NoForwarding);
         }
         // Virtual Ethernet pairs have their near ends here, out of everybody's sight.
         let bench = match plan.device {
             Device::Tun => None,
             Device::Ethernet => Some(NetworkNamespace::create()?),
         };
-        let maker = Maker { plan, bench: bench.as_ref() };
+        let maker = Maker { plan, bench: bench.as_ref(), beyond };
         let (server, server_port, server_interface, addresses, translation) = match plan.far_end {
             FarEnd::Server => {
                 let server = NetworkNamespace::create()?;
@@ -212,6 +216,9 @@ enum Scope {
 struct Maker<'a> {
     plan: &'a Plan<'a>,
     bench: Option<&'a NetworkNamespace>,
+    /// What is forwarded at the far end. Programs give up at once where there is no route, and try another address; where
+    /// packets vanish they would wait.
+    beyond: Forwarding,
 }
 
 impl Maker<'_> {
@@ -277,7 +284,8 @@ impl Maker<'_> {
             netlink.set_up(index)?;
             for (address, prefix) in addresses.into_iter().filter(|(address, _)| has_v6 || address.is_ipv4()) {
                 netlink.add_address(index, address, prefix)?;
-                if scope == Scope::Made {
+                let leads_on = if address.is_ipv4() { self.beyond.v4 } else { self.beyond.v6 };
+                if scope == Scope::Made && leads_on {
                     netlink.add_default_route(index, address)?;
                 }
             }

@@ -11,6 +11,9 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::LinkError;
 
+/// The parameter by which IPv4 packets are passed on between interfaces.
+pub const FORWARDING: &str = "net.ipv4.ip_forward";
+
 /// A network namespace.
 #[derive(Debug)]
 pub struct NetworkNamespace(OwnedFd);
@@ -26,13 +29,12 @@ impl NetworkNamespace {
     pub fn create() -> Result<Self, LinkError> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| LinkError::Namespace("network", error.into()))?;
         let namespace = Self::current().map_err(|error| LinkError::Namespace("network", error))?;
-        for (key, value) in [
-            ("net.ipv4.ip_forward", "1"),
-            ("net.ipv6.conf.all.forwarding", "1"),
-            ("net.ipv4.ip_unprivileged_port_start", "0"),
-        ] {
-            // A kernel without IPv6 has no such setting.
-            set(key, value).or_else(|error| if key.contains("ipv6") { Ok(()) } else { Err(error) })?;
+        // Kernels without IPv6 do not have all of them, and containers often have them read-only: what then does not work
+        // says so itself.
+        for (key, value) in
+            [(FORWARDING, "1"), ("net.ipv6.conf.all.forwarding", "1"), ("net.ipv4.ip_unprivileged_port_start", "0")]
+        {
+            let _ = set(key, value);
         }
         let group = nix::unistd::getegid();
         // Some systems allow echo requests to all groups already; where it cannot be set, it stays as it is.
@@ -97,6 +99,14 @@ pub mod capability {
     pub const NET_RAW: u8 = 13;
     /// Making namespaces and mounting.
     pub const SYS_ADMIN: u8 = 21;
+}
+
+/// Whether this process may administer the network namespace of the calling thread, leave it for others and return. In a
+/// user namespace that was made around the host's network, as by unshare(1) or in containers, it may not: there the
+/// capabilities hold for what is made in it only.
+pub fn is_privileged() -> bool {
+    [capability::NET_ADMIN, capability::SYS_ADMIN].into_iter().all(has_capability)
+        && NetworkNamespace::current().is_ok_and(|home| home.enter().is_ok())
 }
 
 /// Whether this process has a capability in its user namespace.

@@ -3,15 +3,18 @@
 //! The kernel translates: one nftables table with one rule for each IP version. The table has an owner, the socket over which
 //! it was made, and goes away with it, however this process ends (Linux 5.12, `NFT_TABLE_F_OWNER`).
 
+mod answer;
+mod forwarding;
 mod message;
 
-use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use netlink_sys::{Socket, SocketAddr};
 
 use crate::LinkError;
+use answer::answers;
+pub use forwarding::{Forwarding, closed_chains, has_older_filters};
 use message::{Attributes, Batch, Expressions};
 
 /// Translation of the source addresses of one mobile, while it lives.
@@ -57,30 +60,25 @@ impl Masquerade {
                 Expressions::new().protocol_is(protocol).header_has(offset, &address).masquerade().attributes();
             batch.add(NEW_RULE, Attributes::new().text(1, name).text(2, chain).nested(4, expressions));
         }
-        let mut socket = Socket::new(NETLINK_NETFILTER)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        let (bytes, answers) = batch.finish();
+        let socket = connect()?;
+        let (bytes, expected) = batch.finish();
         socket.send(&bytes, 0)?;
-        for _ in 0..answers {
-            let (answer, _) = socket.recv_from_full()?;
-            message::check(&answer)?;
+        let mut received = 0;
+        while received < expected {
+            let (datagram, _) = socket.recv_from_full()?;
+            for answer in answers(&datagram) {
+                answer.check()?;
+                received += 1;
+            }
         }
         Ok(Self { _owner: socket })
     }
 }
 
-/// Whether the host forwards packets between its interfaces; it is only looked, never set.
-///
-/// # Errors
-/// Where it does not, with what to do.
-pub fn forwarding() -> Result<(), LinkError> {
-    match fs::read_to_string("/proc/sys/net/ipv4/ip_forward").as_deref().map(str::trim) {
-        Ok("1") => Ok(()),
-        _ => Err(LinkError::NoForwarding(
-            "this host does not forward packets, so the outside cannot be reached over a link; \
-             `sysctl -w net.ipv4.ip_forward=1` lets it, or give `--serve` a server to put at the other end"
-                .to_owned(),
-        )),
-    }
+/// A connection to the kernel about the firewall of the calling thread's network namespace.
+fn connect() -> io::Result<Socket> {
+    let mut socket = Socket::new(NETLINK_NETFILTER)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    Ok(socket)
 }

@@ -16,7 +16,7 @@ use netlink_sys::{Socket, SocketAddr};
 
 /// A connection to the kernel about one network namespace: that in which it was opened.
 ///
-/// Interfaces are told by their index, which they keep when they are renamed.
+/// Interfaces are told by their index, which they keep when they are renamed. Errors say what was attempted.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -42,7 +42,8 @@ impl Netlink {
     pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
         let mut wanted = LinkMessage::default();
         wanted.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        Ok(self.link(wanted)?.header.index)
+        let link = self.link(wanted).map_err(told(|| format!("finding the interface `{name}`")))?;
+        Ok(link.header.index)
     }
 
     /// The hardware address of an interface of Ethernet.
@@ -50,7 +51,8 @@ impl Netlink {
     /// # Errors
     /// Where there is no such interface, or it has none.
     pub fn hardware_address(&mut self, index: u32) -> io::Result<[u8; 6]> {
-        let link = self.link(of_index(index))?;
+        let what = || format!("finding the hardware address of interface {index}");
+        let link = self.link(of_index(index)).map_err(told(what))?;
         let address = link.attributes.iter().find_map(|attribute| match attribute {
             LinkAttribute::Address(bytes) => bytes.as_slice().try_into().ok(),
             _ => None,
@@ -63,19 +65,20 @@ impl Netlink {
     /// # Errors
     /// Those of the kernel, as for all that follows.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
-        self.set_flag(index, LinkFlags::Up)
+        self.set_flag(index, LinkFlags::Up).map_err(told(|| format!("taking up interface {index}")))
     }
 
     /// Lets an interface do without finding out its neighbours' hardware addresses.
     pub fn set_no_arp(&mut self, index: u32) -> io::Result<()> {
-        self.set_flag(index, LinkFlags::Noarp)
+        self.set_flag(index, LinkFlags::Noarp).map_err(told(|| format!("taking ARP from interface {index}")))
     }
 
     /// Sets the size in bytes of the largest packet that an interface takes.
     pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
         let mut link = of_index(index);
         link.attributes.push(LinkAttribute::Mtu(mtu));
-        self.change(RouteNetlinkMessage::SetLink(link), 0)
+        let what = || format!("letting interface {index} take packets of {mtu} bytes");
+        self.change(RouteNetlinkMessage::SetLink(link), 0).map_err(told(what))
     }
 
     /// Sets how many packets an interface keeps for whoever reads from it.
@@ -97,7 +100,8 @@ impl Netlink {
             message.header.flags = AddressHeaderFlags::Nodad;
             message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
         }
-        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+        let what = || format!("giving interface {index} the address {address}/{prefix_length}");
+        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL).map_err(told(what))
     }
 
     /// Sends all that has no other route, of the IP version of `version`, through an interface.
@@ -113,7 +117,8 @@ impl Netlink {
         message.header.scope = RouteScope::Link;
         message.header.kind = RouteType::Unicast;
         message.attributes.push(RouteAttribute::Oif(index));
-        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+        let what = || format!("leading {any}/0 through interface {index}");
+        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map_err(told(what))
     }
 
     /// Makes a pair of virtual Ethernet interfaces: what goes into one comes out of the other.
@@ -126,14 +131,16 @@ impl Netlink {
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
-        self.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+        let what = || format!("making the virtual Ethernet pair of `{name}` and `{peer_name}`");
+        self.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL).map_err(told(what))
     }
 
     /// Moves an interface to another namespace.
     pub fn move_to(&mut self, index: u32, namespace: BorrowedFd<'_>) -> io::Result<()> {
         let mut link = of_index(index);
         link.attributes.push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
-        self.change(RouteNetlinkMessage::SetLink(link), 0)
+        let what = || format!("moving interface {index} to another namespace");
+        self.change(RouteNetlinkMessage::SetLink(link), 0).map_err(told(what))
     }
 
     fn set_flag(&mut self, index: u32, flag: LinkFlags) -> io::Result<()> {
@@ -175,6 +182,11 @@ impl Netlink {
             _ => Ok(None),
         }
     }
+}
+
+/// `map_err` for what was attempted.
+fn told(what: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> io::Error {
+    |error| io::Error::new(error.kind(), format!("{}: {error}", what()))
 }
 
 fn of_index(index: u32) -> LinkMessage {

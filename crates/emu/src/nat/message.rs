@@ -1,9 +1,8 @@
 //! Messages to nftables (<linux/netfilter/nf_tables.h>): attributes, expressions, and batches that hold as a whole or not at
 //! all.
 
-use std::io;
-
 const SUBSYSTEM: u16 = 10;
+const FAMILY_ANY: u8 = 0;
 const FAMILY_INET: u8 = 1;
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
@@ -11,9 +10,38 @@ const REQUEST: u16 = 0x1;
 const ACKNOWLEDGE: u16 = 0x4;
 const CREATE: u16 = 0x400;
 const APPEND: u16 = 0x800;
+const DUMP: u16 = 0x300;
 const NESTED: u16 = 0x8000;
 const HEADER: usize = 16;
-const ERROR: u16 = 2;
+
+/// The request to list everything of the kind `kind` of the families of IPv4, IPv6 and both together.
+pub fn listing(kind: u16) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    push(&mut bytes, Header { kind: SUBSYSTEM << 8 | kind, flags: REQUEST | DUMP, ..Header::default() }, &[]);
+    bytes
+}
+
+/// What stands before the attributes of a message: `nlmsghdr` and `nfgenmsg`, without what is zero for all of ours.
+#[derive(Default)]
+struct Header {
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    family: u8,
+    resource: u16,
+}
+
+fn push(bytes: &mut Vec<u8>, header: Header, attributes: &[u8]) {
+    let length = (HEADER + 4 + attributes.len()) as u32;
+    bytes.extend(length.to_ne_bytes());
+    bytes.extend(header.kind.to_ne_bytes());
+    bytes.extend(header.flags.to_ne_bytes());
+    bytes.extend(header.sequence.to_ne_bytes());
+    bytes.extend(0u32.to_ne_bytes());
+    bytes.extend([header.family, 0]);
+    bytes.extend(header.resource.to_be_bytes());
+    bytes.extend(attributes);
+}
 
 /// Changes that are made together.
 #[derive(Debug)]
@@ -26,50 +54,33 @@ impl Batch {
     /// Without changes.
     pub fn new() -> Self {
         let mut batch = Self { bytes: Vec::new(), messages: 0 };
-        batch.push(BATCH_BEGIN, REQUEST, 0, SUBSYSTEM, &[]);
+        batch.mark(BATCH_BEGIN);
         batch
     }
 
     /// Adds a message of the kind `kind` about the family of IPv4 and IPv6 together.
     pub fn add(&mut self, kind: u16, attributes: Attributes) {
         self.messages += 1;
-        let flags = REQUEST | ACKNOWLEDGE | CREATE | APPEND;
-        self.push(SUBSYSTEM << 8 | kind, flags, FAMILY_INET, 0, &attributes.0);
+        let header = Header {
+            kind: SUBSYSTEM << 8 | kind,
+            flags: REQUEST | ACKNOWLEDGE | CREATE | APPEND,
+            sequence: self.messages,
+            family: FAMILY_INET,
+            resource: 0,
+        };
+        push(&mut self.bytes, header, &attributes.0);
     }
 
     /// The bytes to send, and how many answers come.
     pub fn finish(mut self) -> (Vec<u8>, u32) {
-        self.push(BATCH_END, REQUEST, 0, SUBSYSTEM, &[]);
+        self.mark(BATCH_END);
         (self.bytes, self.messages)
     }
 
-    fn push(&mut self, kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) {
-        let length = (HEADER + 4 + attributes.len()) as u32;
-        self.bytes.extend(length.to_ne_bytes());
-        self.bytes.extend(kind.to_ne_bytes());
-        self.bytes.extend(flags.to_ne_bytes());
-        self.bytes.extend(self.messages.to_ne_bytes());
-        self.bytes.extend(0u32.to_ne_bytes());
-        self.bytes.extend([family, 0]);
-        self.bytes.extend(resource.to_be_bytes());
-        self.bytes.extend(attributes);
+    fn mark(&mut self, kind: u16) {
+        let header = Header { kind, flags: REQUEST, sequence: self.messages, family: FAMILY_ANY, resource: SUBSYSTEM };
+        push(&mut self.bytes, header, &[]);
     }
-}
-
-/// What the kernel answered.
-///
-/// # Errors
-/// The kernel's.
-pub fn check(answer: &[u8]) -> io::Result<()> {
-    let invalid = || io::Error::new(io::ErrorKind::InvalidData, "an answer of the kernel is too short");
-    let number = |at: usize, length: usize| answer.get(at..at + length).ok_or_else(invalid);
-    let kind = number(4, 2)?;
-    let code = number(HEADER, 4)?;
-    let code = i32::from_ne_bytes([code[0], code[1], code[2], code[3]]);
-    if u16::from_ne_bytes([kind[0], kind[1]]) == ERROR && code != 0 {
-        return Err(io::Error::from_raw_os_error(-code));
-    }
-    Ok(())
 }
 
 /// Attributes one after the other, each with its length and type.
