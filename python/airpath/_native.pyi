@@ -147,8 +147,8 @@ def serve(listen: str | None, started: Callable[[list[str]], None]) -> None:
 def doctor() -> str:
     """Return what this host allows, as JSON; it takes about half a second. This process must have one thread only.
 
-    It has `laboratory` and `outside`, whether links of either kind work, and `checks`, each with `name`, `finding`,
-    `next_step` and `status` (`ok`, `limited` or `missing`).
+    It has `laboratory` and `outside`, whether links of either kind work, and `checks`, each with `name`, `status`
+    (`ok`, `limited` or `missing`), `finding`, `meaning` (for links) and `next_step` (`None` where all is well).
     """
 
 def replay(

@@ -63,15 +63,6 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// The number of the system's error behind this, if there is one.
-    pub fn system_error(&self) -> Option<i32> {
-        match self {
-            Self::Namespace(_, source) | Self::Host(_, source) => source.raw_os_error(),
-            Self::Parameter { source, .. } | Self::NotExecuted { source, .. } => source.raw_os_error(),
-            _ => None,
-        }
-    }
-
     /// `map_err` for something that the host should do, told by `what`.
     pub fn host(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Host(what, error)

@@ -1,7 +1,8 @@
 """`airpath doctor`: what this host allows, and what to do about what it does not."""
 
 import json
-from typing import Annotated, Literal
+import platform
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +14,8 @@ def doctor(
 ) -> None:
     """Look at what this host allows links to do, and say what to do about what it does not.
 
+    Nothing is changed: what must be tried is tried in a process that ends right after it.
+
     \b
     Examples:
       airpath doctor
@@ -23,20 +26,28 @@ def doctor(
       0    links with both ends inside (--serve) work
       1    they do not
     """
-    from airpath import _native
+    from airpath import __version__, _native
 
-    findings = json.loads(_native.doctor())
+    # First of all: a process with several threads could not try anything in others.
+    findings: dict[str, Any] = json.loads(_native.doctor())
+    versions = {"airpath": __version__, "python": platform.python_version(), "kernel": platform.release()}
     if format == "json":
-        typer.echo(json.dumps(findings))
+        typer.echo(json.dumps({"versions": versions} | findings))
     else:
+        typer.echo("airpath {airpath}, Python {python}, Linux {kernel}\n".format_map(versions))
         for check in findings["checks"]:
-            typer.echo(f"{check['status']:<8} {check['name']}: {check['finding']}")
-            if check["next_step"]:
-                typer.echo(f"         next: {check['next_step']}")
-        typer.echo("")
-        typer.echo(f"links with --serve, both ends inside: {_works(findings['laboratory'])}")
+            typer.echo(_text(check))
+        typer.echo(f"\nlinks with --serve, both ends inside: {_works(findings['laboratory'])}")
         typer.echo(f"links to the outside: {_works(findings['outside'])}")
     raise typer.Exit(ExitCode.OK if findings["laboratory"] else ExitCode.FAILED)
+
+
+def _text(check: dict[str, Any]) -> str:
+    """Return a check in a line; with what it means and what to do about it where not all is well."""
+    lines = [f"{check['status']:<8} {check['name']}: {check['finding']}"]
+    if check["next_step"] is not None:
+        lines += [f"{'':<9}so: {check['meaning']}", f"{'':<9}next: {check['next_step']}"]
+    return "\n".join(lines)
 
 
 def _works(works: bool) -> str:

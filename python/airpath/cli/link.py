@@ -106,7 +106,7 @@ def link(
     except Problem as problem:
         problem.exit_code = FAILED
         raise
-    _remark(outcome, out)
+    _remark(outcome, out, outside=serve is None)
     _end_like(outcome, command[0])
 
 
@@ -171,7 +171,7 @@ def _scenario(scenario: str) -> tuple[str, str]:
     return text, "command line"
 
 
-def _remark(outcome: dict[str, Any], out: Path | None) -> None:
+def _remark(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
     """Say on standard error what the user might not see otherwise."""
     lateness = outcome["lateness"]
     if not lateness["valid"]:
@@ -184,6 +184,11 @@ def _remark(outcome: dict[str, Any], out: Path | None) -> None:
             f"this run is invalid: {outcome['overruns']} packets were lost before they came to the link;"
             " the programs sent more than this host can carry"
         )
+    offered = {"up": 0, "down": 0}
+    for row in outcome["summary"]["links"]:
+        offered[row["direction"]] += row["offered_packets"]
+    if outside and offered["up"] and not offered["down"]:
+        note("nothing came back from the outside; `airpath doctor` says what this host may keep from it")
     if out is not None:
         note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
 

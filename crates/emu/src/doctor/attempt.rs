@@ -1,0 +1,76 @@
+//! Trying something that leaves its traces in the process, in another process.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use nix::fcntl::OFlag;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::pipe2;
+
+use crate::namespace::{NetworkNamespace, enter_user_namespace, is_privileged};
+use crate::{LinkError, sys};
+
+/// What came of it, or why nothing did, both in words.
+pub type Tried = Result<String, String>;
+
+/// Where the process is that tries something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Where this one is.
+    Here,
+    /// In a PID namespace of its own, as the first process.
+    First,
+}
+
+/// Runs `work` in a child process and hands on what it returns.
+pub fn in_child(place: Place, work: impl FnOnce() -> Tried) -> Tried {
+    let words = |error: io::Error| error.to_string();
+    let (answer, tell) = pipe2(OFlag::O_CLOEXEC).map_err(|error| words(error.into()))?;
+    let mut tell = File::from(tell);
+    let child = sys::fork(place == Place::First, || {
+        let (text, code) = match work() {
+            Ok(text) => (text, 0),
+            Err(text) => (text, 1),
+        };
+        // Where nobody reads it, nobody waits for it.
+        let _ = tell.write_all(text.as_bytes());
+        code
+    });
+    let child = child.map_err(words)?;
+    drop(tell);
+    let mut text = String::new();
+    File::from(answer).read_to_string(&mut text).map_err(words)?;
+    match waitpid(child, None) {
+        Ok(WaitStatus::Exited(_, 0)) => Ok(text),
+        Ok(WaitStatus::Exited(_, 1)) => Err(text),
+        Ok(_) => Err("the process that tried it was ended from outside".to_owned()),
+        Err(error) => Err(words(error.into())),
+    }
+}
+
+/// Runs `work` in a child process that may make namespaces: in a user namespace if it must.
+pub fn with_privileges(work: impl FnOnce() -> Tried) -> Tried {
+    in_child(Place::Here, || {
+        if !is_privileged() {
+            enter_user_namespace().map_err(words)?;
+        }
+        work()
+    })
+}
+
+/// Runs `work` in a child process in a new network namespace.
+pub fn in_network(work: impl FnOnce() -> Result<(), LinkError>) -> Tried {
+    with_privileges(|| {
+        NetworkNamespace::create().map_err(words)?;
+        work().map_err(words)?;
+        Ok(String::new())
+    })
+}
+
+/// An error in words that do not send back to where they come from.
+pub fn words(error: LinkError) -> String {
+    match error {
+        LinkError::Namespace(kind, error) => format!("no {kind} namespace: {error}"),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,126 @@
+//! What this process may make for itself.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+
+use nix::sched::{CloneFlags, unshare};
+
+use super::Check;
+use super::attempt::{Place, in_child, in_network, with_privileges, words};
+use crate::household::Surroundings;
+use crate::namespace;
+
+/// Whether this process may administer the network.
+pub fn privileges(privileged: bool) -> Check {
+    if privileged {
+        return Check::ok("privileges", "may administer the network", "links to the outside are not refused");
+    }
+    Check::limited(
+        "privileges",
+        "may not administer the network",
+        "links with --serve are made in a user namespace; links to the outside are refused",
+        "for links to the outside, run airpath as root",
+    )
+}
+
+/// User namespaces, in which ordinary users may make the other ones.
+pub fn user(privileged: bool) -> Check {
+    let name = "user namespaces";
+    match in_child(Place::Here, || namespace::enter_user_namespace().map(|()| String::new()).map_err(words)) {
+        Ok(_) => Check::ok(name, "can be made", "links with --serve need no privilege"),
+        Err(error) if privileged => {
+            Check::limited(name, error, "links are made by root only, as now", obstacle().unwrap_or(ASK_FOR_MORE))
+        }
+        Err(error) => Check::missing(name, error, "an ordinary user can make no link", next_step()),
+    }
+}
+
+/// Network namespaces: the ends of links.
+pub fn network() -> Check {
+    let name = "network namespaces";
+    match in_network(|| Ok(())) {
+        Ok(_) => Check::ok(name, "can be made", "each end of a link has a network of its own"),
+        Err(error) => Check::missing(name, error, "no link can be made", next_step()),
+    }
+}
+
+/// What can be set in network namespaces.
+pub fn parameters(has_networks: bool) -> Check {
+    let name = "kernel parameters";
+    match in_network(|| namespace::set(namespace::FORWARDING, "1")) {
+        Ok(_) => Check::ok(name, "can be set in namespaces", "links carry IPv6, and --sysctl sets more of them"),
+        Err(_) if !has_networks => Check::limited(name, NO_NETWORK, "nothing by itself", NO_NETWORK_STEP),
+        Err(error) => Check::limited(
+            name,
+            error,
+            "links carry IPv4 only, --sysctl fails, and a link to the outside cannot be put into another link",
+            "make /proc/sys writable; in a container, start that with --privileged",
+        ),
+    }
+}
+
+/// PID namespaces: what ends all programs of a link with it.
+pub fn processes() -> Check {
+    let name = "PID namespaces";
+    match with_privileges(|| in_child(Place::First, || Ok(String::new()))) {
+        Ok(_) => Check::ok(name, "can be made", "whatever a command starts ends with its link"),
+        Err(error) => Check::missing(name, error, "no command can be started on a link", next_step()),
+    }
+}
+
+/// Mount namespaces, as they are used to give the ends of a link their names.
+pub fn names() -> Check {
+    let name = "mount namespaces";
+    let seen = with_privileges(|| {
+        in_child(Place::First, || {
+            unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("no mount namespace: {error}"))?;
+            let hosts = vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), "airpath-doctor".to_owned())];
+            Surroundings { hosts, ..Surroundings::default() }.enter();
+            let hosts = fs::read_to_string("/etc/hosts").unwrap_or_default();
+            let seen = hosts.lines().any(|line| line.ends_with("\tairpath-doctor"));
+            if seen { Ok(String::new()) } else { Err("nothing can be mounted in them".to_owned()) }
+        })
+    });
+    match seen {
+        Ok(_) => Check::ok(name, "can be made", "programs on a link know `server` and `mobile` by name"),
+        Err(error) => Check::limited(
+            name,
+            error,
+            "programs on a link do not know `server` and `mobile` by name; AIRPATH_SERVER and AIRPATH_MOBILE have the addresses",
+            next_step(),
+        ),
+    }
+}
+
+/// What is found of all that needs a network namespace where there is none.
+pub const NO_NETWORK: &str = "cannot be tried without network namespaces";
+/// What to do about that.
+pub const NO_NETWORK_STEP: &str = "see network namespaces";
+
+const ASK_FOR_MORE: &str =
+    "run airpath as root; in a container, start that with --privileged, or run airpath outside of it";
+
+fn next_step() -> String {
+    match obstacle() {
+        Some(obstacle) => format!("{obstacle}; or {ASK_FOR_MORE}"),
+        None => ASK_FOR_MORE.to_owned(),
+    }
+}
+
+/// The setting of the host that keeps ordinary users from user namespaces, and how to change it.
+fn obstacle() -> Option<&'static str> {
+    let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
+    [
+        // Of Debian and its descendants.
+        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
+        ("/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=10000"),
+        // Of Ubuntu since 23.10: namespaces can be made, but nothing is allowed in them.
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+    ]
+    .into_iter()
+    .find_map(|(path, value, step)| is(path, value).then_some(step))
+}

@@ -1,0 +1,54 @@
+//! Where packets come out of the kernel, and are put back.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+
+use super::Check;
+use super::attempt::{Place, Tried, in_child, words};
+use super::namespaces::{NO_NETWORK, NO_NETWORK_STEP};
+use crate::laboratory::{Device, FarEnd, Laboratory, Plan};
+use crate::sys;
+
+/// The ways there are: TUN interfaces, and virtual Ethernet pairs with packet sockets. Links need one of them.
+pub fn both(has_networks: bool) -> [Check; 2] {
+    let try_it = |device| if has_networks { laboratory(device) } else { Err(NO_NETWORK.to_owned()) };
+    let (tun, ethernet) = (try_it(Device::Tun), try_it(Device::Ethernet));
+    let verdict = |name, tried: Tried, instead: &Tried, meaning: &str, other: &str, next_step| match tried {
+        Ok(_) => Check::ok(name, "a link can be made with them", meaning),
+        Err(error) if instead.is_ok() => Check::limited(name, error, format!("links use {other}"), next_step),
+        Err(error) => Check::missing(name, error, format!("no link can be made but with {other}"), next_step),
+    };
+    let (tun_name, ethernet_name) = ("TUN interfaces", "virtual Ethernet pairs");
+    let step = |step| if has_networks { step } else { NO_NETWORK_STEP };
+    let load = step("load the modules veth and af_packet (as root: modprobe veth af_packet)");
+    [
+        verdict(tun_name, tun.clone(), &ethernet, "links use them", ethernet_name, step(device_step())),
+        verdict(ethernet_name, ethernet, &tun, "links use them where there is no TUN", tun_name, load),
+    ]
+}
+
+/// Makes both ends of a link, and lets go of them.
+fn laboratory(device: Device) -> Tried {
+    in_child(Place::Here, || {
+        let plan = Plan { far_end: FarEnd::Server, device, offload: true, mtu: 1500, parameters: &[] };
+        Laboratory::make(&plan).map_err(words)?;
+        Ok(String::new())
+    })
+}
+
+/// What is to be done about the device of TUN interfaces.
+fn device_step() -> &'static str {
+    match fs::metadata("/dev/net/tun") {
+        Err(_) => "as root: modprobe tun; a container gets it by --device /dev/net/tun",
+        Ok(device) if !device.file_type().is_char_device() || is_another_device() => {
+            "/dev/net/tun is not what it should be (character device 10, 200): make it anew, or give it to the container"
+        }
+        Ok(_) if !sys::has_tun() => "let this user open it, as root: chmod 666 /dev/net/tun",
+        Ok(_) => "allow user namespaces to use it, or run airpath as root",
+    }
+}
+
+/// Whether what stands there can be opened, but is none.
+fn is_another_device() -> bool {
+    fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok() && !sys::has_tun()
+}

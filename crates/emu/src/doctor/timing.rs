@@ -1,0 +1,121 @@
+//! How well this host keeps the time.
+
+use std::fmt;
+use std::time::Duration;
+
+use airpath_core::{Instant, Span};
+use nix::poll::ppoll;
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_getres};
+
+use super::Check;
+use super::attempt::{Place, in_child};
+use crate::clock::Clock;
+use crate::lateness::Lateness;
+use crate::sys;
+
+/// Whether a core can be spared for watching the clock.
+pub fn cores() -> Check {
+    let cores = count();
+    if can_spare_one(cores) {
+        return Check::ok("cores", cores.to_string(), "links watch the clock (--precise) unless told otherwise");
+    }
+    Check::limited(
+        "cores",
+        cores.to_string(),
+        "links sleep until a packet is due unless told otherwise: with the programs at both ends there is no core to spare",
+        "give --precise where the programs need little, or take a host with three cores",
+    )
+}
+
+fn count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Whether links watch the clock unless told otherwise: when the programs at their ends still have a core each.
+const fn can_spare_one(cores: usize) -> bool {
+    cores >= 3
+}
+
+/// How many times it is waited, and for how long.
+const WAITS: u32 = 100;
+const WAIT: Span = Span::from_millis(1);
+/// What is still called good.
+const GOOD: Measured = Measured { median: Span::from_micros(120), most: Span::from_millis(1) };
+
+/// How late this process wakes up, asleep and watching the clock, each as a link does it.
+pub fn wakeups() -> Check {
+    let name = "timers";
+    let sleep = || {
+        let _ = nix::sys::prctl::set_timerslack(1);
+        sys::real_time();
+        |_: Clock, _: Instant| {
+            let _ = ppoll(&mut [], Some(TimeSpec::from_duration(Duration::from_nanos(WAIT.as_nanos()))), None);
+        }
+    };
+    let watch = || {
+        sys::largest_share();
+        |clock: Clock, due: Instant| while clock.now() < due {}
+    };
+    let (asleep, watching) = match (measure(sleep), measure(watch)) {
+        (Ok(asleep), Ok(watching)) => (asleep, watching),
+        (Err(error), _) | (_, Err(error)) => {
+            return Check::limited(name, error, "nothing is known of how late packets will leave", "try again");
+        }
+    };
+    let resolution = clock_getres(ClockId::CLOCK_MONOTONIC).map_or(Duration::MAX, Duration::from);
+    let finding = format!(
+        "late by {asleep} after sleep, by {watching} watching the clock, which counts in {} ns",
+        resolution.as_nanos()
+    );
+    let (usual, other, option) = match can_spare_one(count()) {
+        true => (watching, asleep, "give --no-precise"),
+        false => (asleep, watching, "give --precise"),
+    };
+    if usual.is_good() {
+        return Check::ok(name, finding, "packets leave on time");
+    }
+    let meaning =
+        "packets may leave late; a link that keeps 1 % of them longer than its --budget says that it is invalid";
+    let next_step = if other.is_good() { option } else { "try again when this host has less to do" };
+    Check::limited(name, finding, meaning, next_step)
+}
+
+/// The lateness that half, and that all but one in a hundred, do not exceed.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    median: Span,
+    most: Span,
+}
+
+impl Measured {
+    fn is_good(self) -> bool {
+        self.median <= GOOD.median && self.most <= GOOD.most
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [median, most] = [self.median, self.most].map(|late| 1e3 * late.as_secs_f64());
+        write!(f, "{median:.3} ms (one of a hundred {most:.3} ms)")
+    }
+}
+
+/// Waits many times in a process of its own, after `prepare` has made that ready.
+fn measure<W: Fn(Clock, Instant)>(prepare: impl FnOnce() -> W) -> Result<Measured, String> {
+    let text = in_child(Place::Here, || {
+        let (wait, clock, mut late) = (prepare(), Clock::start(), Lateness::new());
+        for _ in 0..WAITS {
+            let due = clock.now() + WAIT;
+            wait(clock, due);
+            let now = clock.now();
+            late.record(now.since(due.min(now)));
+        }
+        Ok([50.0, 99.0].map(|per_cent| late.percentile(per_cent).as_nanos().to_string()).join(" "))
+    })?;
+    let mut numbers = text.split(' ').map(|number| number.parse().map(Span::from_nanos));
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(median)), Some(Ok(most))) => Ok(Measured { median, most }),
+        _ => Err("it could not be measured".to_owned()),
+    }
+}
