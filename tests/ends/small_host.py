@@ -85,10 +85,12 @@ def state() -> dict[str, Any]:
         "control sockets": "airpath-link" in Path("/proc/net/unix").read_text(),
         "namespaces": sorted(namespaces()),
     }
-    for path in Path("/proc/sys/net").rglob("*"):
-        if path.is_file() and not any(part in str(path) for part in RESTLESS):
-            with contextlib.suppress(OSError):
-                found[str(path)] = path.read_text()
+    # Unlike rglob, os.walk goes on where the folder of an interface has just gone away with it.
+    for folder, _, names in os.walk("/proc/sys/net"):
+        for path in (f"{folder}/{name}" for name in names):
+            if not any(part in path for part in RESTLESS):
+                with contextlib.suppress(OSError):
+                    found[path] = Path(path).read_text()
     return found
 
 
