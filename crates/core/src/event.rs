@@ -25,6 +25,8 @@ pub enum Event {
     App(AppEvent),
     /// A change of conditions that was commanded.
     Change(ChangeEvent),
+    /// A change in the state of a mobile's radio connection.
+    State(StateEvent),
 }
 
 /// What happened to a packet at a component.
@@ -353,6 +355,80 @@ impl ChangeKind {
     }
 }
 
+/// One aspect of a mobile's radio connection has a new value, which holds until the next event of the same user,
+/// direction and aspect. Bearers report each aspect that they have at the first activity of a mobile, and then only
+/// changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StateEvent {
+    /// The mobile.
+    pub user: UserId,
+    /// The direction that it concerns; `None` if it is the mobile's as a whole.
+    pub direction: Option<Direction>,
+    /// What has a new value.
+    pub aspect: Aspect,
+    /// The value.
+    pub value: StateValue,
+}
+
+/// What of a radio connection has a state. Each is a lane of the radio log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Aspect {
+    /// What the mobile does as a whole: a name such as `idle`, `transfer`, `reselection`, `handover`, `no-coverage`.
+    Mode,
+    /// The serving cell: its number.
+    Cell,
+    /// Carrier-to-interference or signal-to-noise ratio: a number, in decibels.
+    CarrierToInterference,
+    /// Coding scheme, or transport format: its name.
+    Scheme,
+    /// Timeslots, codes or channels that are assigned: their number.
+    Slots,
+    /// The temporary block flow of GPRS: a name such as `none`, `establishment`, `transfer`, `delayed-release`.
+    Tbf,
+    /// The RRC state of UMTS and its successors: its name, such as `idle`, `cell-fach`, `cell-dch`.
+    Rrc,
+    /// The acknowledged link of data link control (RLP, RLC): a name such as `disconnected`, `set-up`, `connected`,
+    /// `reset`, `stalled`.
+    Link,
+}
+
+impl Aspect {
+    /// All aspects, in the order of their declaration.
+    pub const ALL: [Self; 8] = [
+        Self::Mode,
+        Self::Cell,
+        Self::CarrierToInterference,
+        Self::Scheme,
+        Self::Slots,
+        Self::Tbf,
+        Self::Rrc,
+        Self::Link,
+    ];
+
+    /// The name under which it is logged.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mode => "mode",
+            Self::Cell => "cell",
+            Self::CarrierToInterference => "carrier-to-interference",
+            Self::Scheme => "scheme",
+            Self::Slots => "slots",
+            Self::Tbf => "tbf",
+            Self::Rrc => "rrc",
+            Self::Link => "link",
+        }
+    }
+}
+
+/// The value of an [`Aspect`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StateValue {
+    /// One of a few names.
+    Name(&'static str),
+    /// A number, in the unit of the aspect.
+    Number(f64),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,6 +437,9 @@ mod tests {
     fn all_names_are_in_order() {
         for (index, trigger) in TcpTrigger::ALL.into_iter().enumerate() {
             assert_eq!(index, trigger as usize, "the order of ALL is that of the declaration");
+        }
+        for (index, aspect) in Aspect::ALL.into_iter().enumerate() {
+            assert_eq!(index, aspect as usize, "the order of ALL is that of the declaration");
         }
         for (index, kind) in ChangeKind::ALL.into_iter().enumerate() {
             assert_eq!(index, kind as usize, "the order of ALL is that of the declaration");

@@ -27,8 +27,8 @@ pub mod time;
 pub mod units;
 
 pub use event::{
-    AppEvent, AppStep, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent,
-    SegmentInfo, TcpEvent, TcpTrigger,
+    AppEvent, AppStep, Aspect, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, PacketEvent, PacketStep,
+    RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent, TcpTrigger,
 };
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{Seed, Stream};

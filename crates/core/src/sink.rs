@@ -2,7 +2,7 @@
 //! through which it reports.
 
 use crate::event::{
-    AppEvent, ChangeEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, TcpEvent,
+    AppEvent, ChangeEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, StateEvent, TcpEvent,
 };
 use crate::packet::{Direction, Packet};
 use crate::time::Instant;
@@ -24,8 +24,10 @@ impl Classes {
     pub const APP: Self = Self(8);
     /// [`Event::Change`].
     pub const CHANGE: Self = Self(16);
+    /// [`Event::State`].
+    pub const STATE: Self = Self(32);
     /// All events.
-    pub const ALL: Self = Self(31);
+    pub const ALL: Self = Self(63);
 
     /// The classes of both sets.
     #[must_use]
@@ -128,6 +130,12 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn change(&mut self, time: Instant, event: impl FnOnce() -> ChangeEvent) {
         self.emit(Classes::CHANGE, time, || Event::Change(event()));
+    }
+
+    /// Reports that the state of a radio connection changed.
+    #[inline]
+    pub fn state(&mut self, time: Instant, event: impl FnOnce() -> StateEvent) {
+        self.emit(Classes::STATE, time, || Event::State(event()));
     }
 
     /// Reports a packet's step.

@@ -241,6 +241,7 @@ impl Sink for EventLog {
                 named();
                 self.changes.iter_mut().for_each(|lane| lane.add(time, at, event.clone()));
             }
+            Event::State(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use airpath_core::{Direction, Event, Memory, PacketEvent, Seed, Sink};
+use airpath_core::{Direction, Event, Memory, PacketEvent, Seed, Sink, StateEvent};
 use airpath_scenario::Scenario;
 use airpath_sim::{Ended, Setup};
 use proptest::prelude::*;
@@ -102,6 +102,9 @@ proptest! {
                 Event::Tcp(tcp) => (at, 2, tcp.direction as u32, tcp.flow.0, ""),
                 Event::App(app) => (at, 3, 0, app.flow.0, ""),
                 Event::Change(_) => (at, 4, 0, 0, ""),
+                Event::State(StateEvent { user, direction, aspect, .. }) => {
+                    (at, 5, direction.map_or(2, |direction| direction as u32), u32::from(user.0), aspect.name())
+                }
             };
             let before = last.insert(lane, time);
             prop_assert!(before.is_none_or(|before| before <= time), "{:?} at {} after {:?}", lane, time, before);
