@@ -18,10 +18,11 @@ def test_an_old_result_is_read(folder: Path) -> None:
     assert result.flows["name"].to_list() == ["download", "ping"]
     assert result.flows["delivered_bytes"].to_list() == [30_000, None]
     assert result.flows["received"].to_list() == [None, 3]
-    # There was nothing to change when the first results were written.
-    for table in EVENT_TABLES.keys() - {"changes"}:
+    # There was nothing to change, and no bearer had a state, when the first results were written.
+    for table in EVENT_TABLES.keys() - {"changes", "states"}:
         assert getattr(result, table).height > 0, table
     assert result.changes.columns == list(EVENT_TABLES["changes"])
+    assert result.states.columns == list(EVENT_TABLES["states"])
     assert result.links.height > 0
     assert result.radio_totals["ttis"].sum() > 0
 

@@ -104,6 +104,11 @@ class Result:
         return self._event_frame("radio")
 
     @cached_property
+    def states(self) -> "pl.DataFrame":
+        """One row a change in the state of a radio connection: its new `name` or `number`. Times in nanoseconds."""
+        return self._event_frame("states")
+
+    @cached_property
     def app(self) -> "pl.DataFrame":
         """One row a step of an application: started, connected, first byte, finished, arrived. Nanoseconds."""
         return self._event_frame("app")
@@ -120,7 +125,7 @@ class Result:
         frames of the same names are sorted by time.
 
         Args:
-            table: `packets`, `tcp`, `radio`, `app` or `changes`.
+            table: `packets`, `tcp`, `radio`, `states`, `app` or `changes`.
 
         Raises:
             KeyError: There is no table of that name.
@@ -150,7 +155,8 @@ class Result:
     def _kept(self, table: str) -> bool:
         if not (self.path / "events").is_dir():
             return False
-        return tomllib.loads(self.scenario).get("log", {}).get(table, True)
+        # The states of a radio connection belong to what is logged of the radio.
+        return tomllib.loads(self.scenario).get("log", {}).get("radio" if table == "states" else table, True)
 
     def _summary_frame(self, table: str) -> "pl.DataFrame":
         import polars as pl

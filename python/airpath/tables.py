@@ -61,6 +61,16 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
         "bytes": "Int32",
         "level": "Int16",
     },
+    "states": {
+        "time": TIME,
+        "repetition": "Int32",
+        "component": "String",
+        "direction": "String",
+        "user": "Int32",
+        "aspect": "String",
+        "name": "String",
+        "number": "Float64",
+    },
     "app": {
         "time": TIME,
         "repetition": "Int32",

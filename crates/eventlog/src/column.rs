@@ -3,6 +3,7 @@
 mod booleans;
 mod chunk;
 mod coded;
+mod floats;
 mod numbers;
 mod texts;
 
@@ -14,6 +15,7 @@ use parquet::schema::types::{ColumnDescPtr, Type};
 pub use booleans::Booleans;
 pub use chunk::Levels;
 pub use coded::{Coded, Dictionary};
+pub use floats::Floats;
 pub use numbers::{Encoding, Numbers};
 pub use texts::Texts;
 

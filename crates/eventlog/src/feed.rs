@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread::JoinHandle;
 
-use airpath_core::{AppEvent, ChangeEvent, ComponentId, Instant, PacketEvent, RadioEvent, TcpEvent};
+use airpath_core::{AppEvent, ChangeEvent, ComponentId, Instant, PacketEvent, RadioEvent, StateEvent, TcpEvent};
 
 use crate::table::{Rows, Table};
 use crate::{ROWS_PER_PART, Summary};
@@ -39,6 +39,8 @@ pub enum Message {
     Tcp(Vec<Row<TcpEvent>>),
     /// Rows of `radio`.
     Radio(Vec<Row<RadioEvent>>),
+    /// Rows of `states`.
+    States(Vec<Row<StateEvent>>),
     /// Rows of `app`.
     App(Vec<Row<AppEvent>>),
     /// Rows of `changes`.

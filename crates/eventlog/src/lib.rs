@@ -22,13 +22,14 @@
 //! | `packets` | `component` string, `step` string, `direction` string, `packet` int64, `flow` int32, `user` int32, `size` int32, `ecn` int8, `cause` string?, `backlog_packets` int32?, `backlog_bytes` int64?, `offset` int64?, `length` int32?, `ack` int64?, `window` int64?, `flags` int16?, `retransmission` bool? |
 //! | `tcp` | `flow` int32, `direction` string, `trigger` string, `congestion_window` int64, `slow_start_threshold` int64?, `in_flight` int64, `outstanding` int64, `peer_window` int64, `acknowledged` int64, `round_trip` int64?, `smoothed_round_trip` int64?, `retransmission_timeout` int64 |
 //! | `radio` | `component` string, `direction` string, `user` int32, `duration` int64, `pdus` int32, `repeated` int32, `errored` int32, `bytes` int64, `level` int32 |
+//! | `states` | `component` string, `direction` string?, `user` int32, `aspect` string, `name` string?, `number` double? |
 //! | `app` | `flow` int32, `step` string, `delivered` int64, `sequence` int64?, `delay` int64? |
 //! | `changes` | `component` string, `kind` string, `direction` string?, `user` int32?, `duration` int64?, `change` string |
 //!
 //! What the columns mean is said at [`airpath_core::event`], whose names they bear. `packet` is unique within a
 //! repetition and joins the rows of one packet. `cause` is there on `dropped` rows, the backlog on `queued` rows, and the
 //! columns from `offset` on, which are those of the transport header, on `sent` rows of TCP packets; `ack` only with the
-//! ACK flag.
+//! ACK flag. A row of `states` has a `name` or a `number`.
 //!
 //! Each file says in its key-value metadata which schema it has (`airpath.schema`) and what wrote it
 //! (`airpath.version`). Readers keep reading all schemas that there ever were: a column may be added under the same
@@ -60,12 +61,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use airpath_core::{
-    AppEvent, ChangeEvent, Classes, ComponentId, Event, Instant, PacketEvent, RadioEvent, Sink, TcpEvent,
+    AppEvent, ChangeEvent, Classes, ComponentId, Event, Instant, PacketEvent, RadioEvent, Sink, StateEvent, TcpEvent,
 };
 
 use crate::feed::{BATCHES_AHEAD, Inlet, Lane, Message, Writer, lane};
 use crate::table::{Place, Table};
-use crate::tables::{AppRows, ChangeRows, PacketRows, RadioRows, TcpRows};
+use crate::tables::{AppRows, ChangeRows, PacketRows, RadioRows, StateRows, TcpRows};
 
 /// The number of the schema that is described above.
 pub const SCHEMA: u32 = 1;
@@ -85,6 +86,7 @@ pub struct EventLog {
     packets: Option<Lane<PacketEvent>>,
     tcp: Option<Lane<TcpEvent>>,
     radio: Option<Lane<RadioEvent>>,
+    states: Option<Lane<StateEvent>>,
     app: Option<Lane<AppEvent>>,
     changes: Option<Lane<ChangeEvent>>,
     messages: SyncSender<Message>,
@@ -103,6 +105,8 @@ pub struct Summary {
     pub tcp: u64,
     /// Rows of `radio`.
     pub radio: u64,
+    /// Rows of `states`.
+    pub states: u64,
     /// Rows of `app`.
     pub app: u64,
     /// Rows of `changes`.
@@ -140,6 +144,12 @@ impl EventLog {
         }
         .map(|table| lane(table, Message::Radio, full()))
         .unzip();
+        let (states, state_rows) = match wants(Classes::STATE) {
+            true => Some(Table::new(place("states")?, StateRows::new(repetition, &components))),
+            false => None,
+        }
+        .map(|table| lane(table, Message::States, full()))
+        .unzip();
         let (app, app_rows) = match wants(Classes::APP) {
             true => Some(Table::new(place("app")?, AppRows::new(repetition))),
             false => None,
@@ -152,11 +162,17 @@ impl EventLog {
         }
         .map(|table| lane(table, Message::Changes, full()))
         .unzip();
-        let tables =
-            Tables { packets: packet_rows, tcp: tcp_rows, radio: radio_rows, app: app_rows, changes: change_rows };
+        let tables = Tables {
+            packets: packet_rows,
+            tcp: tcp_rows,
+            radio: radio_rows,
+            states: state_rows,
+            app: app_rows,
+            changes: change_rows,
+        };
         let thread = thread::Builder::new().name("event-log".into()).spawn(|| tables.write(received))?;
         let (components, writer) = (components.len(), Writer::new(thread));
-        Ok(Self { packets, tcp, radio, app, changes, messages, wants: classes, components, writer })
+        Ok(Self { packets, tcp, radio, states, app, changes, messages, wants: classes, components, writer })
     }
 
     /// Writes what is left, and says what there is.
@@ -164,10 +180,11 @@ impl EventLog {
     /// # Errors
     /// The first error of the disk, whenever it was. The parts that were complete by then are kept.
     pub fn finish(self) -> io::Result<Summary> {
-        let Self { packets, tcp, radio, app, changes, messages, writer, .. } = self;
+        let Self { packets, tcp, radio, states, app, changes, messages, writer, .. } = self;
         packets.into_iter().for_each(|mut lane| lane.hand_over());
         tcp.into_iter().for_each(|mut lane| lane.hand_over());
         radio.into_iter().for_each(|mut lane| lane.hand_over());
+        states.into_iter().for_each(|mut lane| lane.hand_over());
         app.into_iter().for_each(|mut lane| lane.hand_over());
         changes.into_iter().for_each(|mut lane| lane.hand_over());
         // A writer that is gone has failed: it says so now.
@@ -181,6 +198,7 @@ struct Tables {
     packets: Option<Inlet<PacketRows>>,
     tcp: Option<Inlet<TcpRows>>,
     radio: Option<Inlet<RadioRows>>,
+    states: Option<Inlet<StateRows>>,
     app: Option<Inlet<AppRows>>,
     changes: Option<Inlet<ChangeRows>>,
 }
@@ -188,12 +206,13 @@ struct Tables {
 impl Tables {
     /// Writes all rows that come, until the log is complete or dropped.
     fn write(mut self, messages: Receiver<Message>) -> io::Result<Summary> {
-        let Self { packets, tcp, radio, app, changes } = &mut self;
+        let Self { packets, tcp, radio, states, app, changes } = &mut self;
         for message in messages {
             match message {
                 Message::Packets(rows) => packets.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::Tcp(rows) => tcp.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::Radio(rows) => radio.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
+                Message::States(rows) => states.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::App(rows) => app.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::Changes(rows) => changes.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::End => return self.finish(),
@@ -204,12 +223,13 @@ impl Tables {
 
     fn finish(mut self) -> io::Result<Summary> {
         let mut summary = Summary::default();
-        let Self { packets, tcp, radio, app, changes } = &mut self;
+        let Self { packets, tcp, radio, states, app, changes } = &mut self;
         // A table that cannot be written does not keep the others from it.
         let written = [
             packets.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.packets, &mut summary.bytes)),
             tcp.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.tcp, &mut summary.bytes)),
             radio.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.radio, &mut summary.bytes)),
+            states.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.states, &mut summary.bytes)),
             app.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.app, &mut summary.bytes)),
             changes.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.changes, &mut summary.bytes)),
         ];
@@ -241,7 +261,10 @@ impl Sink for EventLog {
                 named();
                 self.changes.iter_mut().for_each(|lane| lane.add(time, at, event.clone()));
             }
-            Event::State(_) => {}
+            Event::State(event) => {
+                named();
+                self.states.iter_mut().for_each(|lane| lane.add(time, at, *event));
+            }
         }
     }
 

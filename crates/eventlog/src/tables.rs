@@ -4,12 +4,14 @@ mod app;
 mod changes;
 mod packets;
 mod radio;
+mod states;
 mod tcp;
 
 pub use app::AppRows;
 pub use changes::ChangeRows;
 pub use packets::PacketRows;
 pub use radio::RadioRows;
+pub use states::StateRows;
 pub use tcp::TcpRows;
 
 use airpath_core::{Direction, Span};

@@ -5,8 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use airpath_core::{
-    AppEvent, AppStep, Bytes, ChangeEvent, ChangeKind, Classes, ComponentId, Direction, DropCause, Ecn, Event, FlowId,
-    Instant, Packet, PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, TcpEvent, TcpTrigger, UserId,
+    AppEvent, AppStep, Aspect, Bytes, ChangeEvent, ChangeKind, Classes, ComponentId, Direction, DropCause, Ecn, Event,
+    FlowId, Instant, Packet, PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, StateEvent,
+    StateValue, TcpEvent, TcpTrigger, UserId,
 };
 use airpath_eventlog::{EventLog, ROWS_PER_PART, SCHEMA, Summary};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -154,6 +155,37 @@ fn changes_are_kept_in_full() {
         r#"{time: 2, repetition: 3, component: "fixed", kind: "loss", direction: "up", user: null, duration: null, change: "{"loss":0.02,"direction":"up"}"}"#,
     ];
     assert_eq!(rows(&folder.join("changes/0003-0000.parquet")), expected);
+}
+
+#[test]
+fn states_have_a_name_or_a_number() {
+    let folder = folder("states");
+    let mut log = create(&folder, Classes::STATE);
+    let state = |direction, aspect, value| Event::State(StateEvent { user: UserId(1), direction, aspect, value });
+    let events = [
+        state(None, Aspect::Mode, StateValue::Name("reselection")),
+        state(Some(Direction::Down), Aspect::CarrierToInterference, StateValue::Number(-1.5)),
+        state(None, Aspect::Cell, StateValue::Number(2.0)),
+    ];
+    for (nanos, event) in (1..).zip(&events) {
+        log.record(Instant::from_nanos(nanos), ComponentId(1), event);
+    }
+    for aspect in Aspect::ALL {
+        log.record(Instant::from_nanos(9), ComponentId(1), &state(None, aspect, StateValue::Number(0.0)));
+    }
+    let summary = log.finish().expect("there is room");
+    let count = (events.len() + Aspect::ALL.len()) as u64;
+    assert_eq!(summary, Summary { states: count, bytes: summary.bytes, ..Summary::default() });
+    let rows = rows(&folder.join("states/0003-0000.parquet"));
+    let expected = [
+        r#"{time: 1, repetition: 3, component: "cell", direction: null, user: 1, aspect: "mode", name: "reselection", number: null}"#,
+        r#"{time: 2, repetition: 3, component: "cell", direction: "down", user: 1, aspect: "carrier-to-interference", name: null, number: -1.5E0}"#,
+        r#"{time: 3, repetition: 3, component: "cell", direction: null, user: 1, aspect: "cell", name: null, number: 2.0}"#,
+    ];
+    assert_eq!(rows[..3], expected);
+    for (row, aspect) in rows[3..].iter().zip(Aspect::ALL) {
+        assert!(row.contains(&format!(r#"aspect: "{}""#, aspect.name())), "{row}");
+    }
 }
 
 fn sender() -> TcpEvent {

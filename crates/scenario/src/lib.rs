@@ -78,7 +78,7 @@ pub struct Log {
     pub packets: bool,
     /// The state of TCP senders.
     pub tcp: bool,
-    /// Transmissions on the air.
+    /// Transmissions on the air, and the states of radio connections.
     pub radio: bool,
     /// Progress of applications.
     pub app: bool,
@@ -96,7 +96,7 @@ impl Log {
         [
             (self.packets, Classes::PACKET),
             (self.tcp, Classes::TCP),
-            (self.radio, Classes::RADIO),
+            (self.radio, Classes::RADIO.with(Classes::STATE)),
             (self.app, Classes::APP),
         ]
         .into_iter()

@@ -4,30 +4,47 @@ use parquet::basic::{Encoding, LogicalType, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{ColumnDescPtr, Type};
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Levels};
 use super::{Column, Presence, RowGroup, primitive};
 
-/// A column of texts, all there, each as it is: for tables of few rows.
+/// A column of texts, each as it is: for tables of few rows.
 #[derive(Debug)]
 pub struct Texts {
     chunk: Chunk,
+    plain: Vec<u8>,
 }
 
 impl Texts {
-    /// An empty column.
+    /// An empty column in which all rows have a value.
     pub fn required() -> Self {
-        Self { chunk: Chunk::new(Presence::Required) }
+        Self { chunk: Chunk::new(Presence::Required), plain: Vec::new() }
+    }
+
+    /// An empty column in which some are null.
+    pub fn optional() -> Self {
+        Self { chunk: Chunk::new(Presence::Optional), plain: Vec::new() }
     }
 
     /// Adds the values of a batch.
-    pub fn add<'a>(&mut self, values: impl ExactSizeIterator<Item = &'a str>) {
-        self.chunk.add(values.len(), None, Encoding::PLAIN, |out| {
-            for text in values {
-                let length = u32::try_from(text.len()).expect("no text of an event has 4 GiB");
-                out.extend_from_slice(&length.to_le_bytes());
-                out.extend_from_slice(text.as_bytes());
-            }
-        });
+    pub fn add<'a>(&mut self, values: impl Iterator<Item = &'a str>) {
+        self.add_page(None, values);
+    }
+
+    /// Adds the values of a batch, those of the rows that `levels` has.
+    pub fn add_some<'a>(&mut self, levels: &Levels, values: impl Iterator<Item = &'a str>) {
+        self.add_page(Some(levels), values);
+    }
+
+    fn add_page<'a>(&mut self, levels: Option<&Levels>, values: impl Iterator<Item = &'a str>) {
+        self.plain.clear();
+        let mut count = 0;
+        for text in values {
+            let length = u32::try_from(text.len()).expect("no text of an event has 4 GiB");
+            self.plain.extend_from_slice(&length.to_le_bytes());
+            self.plain.extend_from_slice(text.as_bytes());
+            count += 1;
+        }
+        self.chunk.add(count, levels, Encoding::PLAIN, |out| out.extend_from_slice(&self.plain));
     }
 }
 

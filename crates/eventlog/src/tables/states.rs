@@ -1,0 +1,80 @@
+//! The table `states`.
+
+use airpath_core::{Aspect, Direction, StateEvent, StateValue};
+
+use super::{Origin, components, counts, direction};
+use crate::column::{Coded, Column, Dictionary, Floats, Levels, Numbers, Texts};
+use crate::feed::Row;
+use crate::table::Rows;
+
+/// Rows of `states`.
+#[derive(Debug)]
+pub struct StateRows {
+    origin: Origin,
+    component: Coded,
+    direction: Coded,
+    user: Numbers,
+    aspect: Coded,
+    name: Texts,
+    number: Floats,
+    present: Levels,
+}
+
+impl StateRows {
+    /// No rows.
+    pub fn new(repetition: u32, names: &[String]) -> Self {
+        Self {
+            origin: Origin::new(repetition),
+            component: components(names),
+            direction: Coded::optional(Dictionary::texts(Direction::BOTH.map(Direction::name))),
+            user: counts(),
+            aspect: Coded::required(Dictionary::texts(Aspect::ALL.map(Aspect::name))),
+            name: Texts::optional(),
+            number: Floats::optional(),
+            present: Levels::default(),
+        }
+    }
+}
+
+impl Rows for StateRows {
+    type Event = StateEvent;
+
+    fn add(&mut self, rows: &[Row<StateEvent>]) {
+        self.origin.add(rows);
+        self.component.add(rows.iter().map(|row| row.at.0));
+        let events = || rows.iter().map(|row| &row.event);
+        self.present.set(events().map(|event| event.direction.is_some()));
+        self.direction.add_some(&self.present, events().filter_map(|event| event.direction.map(direction)));
+        self.user.add(events().map(|event| event.user.0.into()));
+        self.aspect.add(events().map(|event| event.aspect as u16));
+        self.present.set(events().map(|event| matches!(event.value, StateValue::Name(_))));
+        self.name.add_some(
+            &self.present,
+            events().filter_map(|event| match event.value {
+                StateValue::Name(name) => Some(name),
+                StateValue::Number(_) => None,
+            }),
+        );
+        self.present.set(events().map(|event| matches!(event.value, StateValue::Number(_))));
+        self.number.add_some(
+            &self.present,
+            events().filter_map(|event| match event.value {
+                StateValue::Number(number) => Some(number),
+                StateValue::Name(_) => None,
+            }),
+        );
+    }
+
+    fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
+        vec![
+            ("time", &mut self.origin.time),
+            ("repetition", &mut self.origin.repetition),
+            ("component", &mut self.component),
+            ("direction", &mut self.direction),
+            ("user", &mut self.user),
+            ("aspect", &mut self.aspect),
+            ("name", &mut self.name),
+            ("number", &mut self.number),
+        ]
+    }
+}
