@@ -1,5 +1,6 @@
 //! Mechanisms that the technologies share, one a file.
 
+pub mod acknowledged;
 pub mod channel;
 pub mod harq;
 pub mod scheduler;
