@@ -15,6 +15,7 @@ ALLOWED: dict[str, set[str]] = {
     "link": {"core"},
     "eventlog": {"core"},
     "radio": {"core", "link"},
+    "linklevel": {"core"},
     "tcp": {"core", "wire"},
     "app": {"core", "tcp"},
     "result": {"core", "app", "eventlog"},

@@ -6,10 +6,12 @@
 //! | [`umts_dch`] | UMTS dedicated channels, one for each user, with the ARQ of the RLC |
 //! | [`hsdpa`] | a cell's HS-DSCH, shared in time: schedulers, C/I levels, hybrid ARQ |
 //! | [`conditions`] | what the radio of a mobile is like: C/I, serving cell, movement |
+//! | [`block_errors`] | block error rates of GSM coding schemes over C/I |
 //! | [`common`] | what they are built of: the carrier with its TTI clock, segmentation, schedulers, channels, H-ARQ |
 //!
 //! The models are those of the study `hsdpa-sim`; what goes beyond it says so.
 
+pub mod block_errors;
 pub mod common;
 pub mod conditions;
 mod error;

@@ -1,0 +1,24 @@
+//! Block error rates of GSM's coding schemes over C/I, computed from the standard's coding, interleaving and modulation.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`convolutional`] | the codes and their soft decoding |
+//! | [`puncturing`] | which coded bits are not sent |
+//! | [`schemes`] | CS-1 to CS-4, MCS-1 to MCS-9, TCH/F9.6 and TCH/F14.4 as data |
+//! | [`modulation`] | symbols on fading bursts, soft values |
+//! | [`fading`], [`profile`] | how signal and interferer fade |
+//! | [`simulate`] | many random blocks |
+//! | [`table`] | the tables that `airpath-radio` looks up |
+//!
+//! The receiver is an ideal one: it knows the channel, and treats interference as noise of known power. What a real one loses is
+//! taken from the standard's reference points (`docs/block-errors.md`).
+
+pub mod convolutional;
+pub mod fading;
+pub mod modulation;
+pub mod noise;
+pub mod profile;
+pub mod puncturing;
+pub mod schemes;
+pub mod simulate;
+pub mod table;

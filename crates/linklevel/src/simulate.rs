@@ -1,0 +1,151 @@
+//! The error rate of a scheme over a profile, from the C/I at which each of many random blocks begins to get through.
+//!
+//! With data, fading and noise drawn, a block is decoded above some C/I and not below it: for antipodal symbols and a
+//! maximum-likelihood decoder exactly, since each rival code word loses by a margin that grows with the amplitude; for 8-PSK but
+//! for rare cases. So one search of seven decodings a block gives its place on the whole axis, and the share of blocks whose
+//! threshold lies above a C/I is the error rate there, monotone by construction.
+
+use crate::convolutional::{Code, Viterbi};
+use crate::fading::Fading;
+use crate::modulation::Reception;
+use crate::noise::Noise;
+use crate::profile::Profile;
+use crate::schemes::{Part, Scheme};
+
+/// The axis of the tables, in dB.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis;
+
+impl Axis {
+    /// Values of C/I.
+    pub const POINTS: usize = 121;
+
+    /// C/I number `i`, in dB: from −10 to 50 dB in halves.
+    pub fn decibels(i: usize) -> f64 {
+        i as f64 / 2.0 - 10.0
+    }
+
+    fn ratio(i: usize) -> f64 {
+        libm::pow(10.0, Self::decibels(i) / 10.0)
+    }
+}
+
+/// Draws blocks of a scheme over a profile.
+#[derive(Debug)]
+pub struct Simulation<'a> {
+    scheme: &'a Scheme,
+    fading: Fading,
+    interferer_fades: bool,
+    noise: Noise,
+    decoders: Decoders,
+}
+
+#[derive(Debug)]
+struct Decoders {
+    half: Viterbi,
+    third: Viterbi,
+    soft: Vec<f32>,
+}
+
+/// A part of a block: what was sent, and how each transmission of it arrived.
+struct Drawn<'a> {
+    part: &'a Part,
+    block: Vec<bool>,
+    coded: Vec<bool>,
+    receptions: Vec<Reception>,
+}
+
+impl<'a> Simulation<'a> {
+    /// The blocks of `seed`.
+    pub fn new(scheme: &'a Scheme, profile: Profile, seed: u64) -> Self {
+        Self {
+            scheme,
+            fading: Fading::new(profile, &scheme.frames),
+            interferer_fades: profile != Profile::Static,
+            noise: Noise::new(seed, &format!("{}/{}", scheme.name, profile.name())),
+            decoders: Decoders { half: Viterbi::new(Code::Half), third: Viterbi::new(Code::Third), soft: Vec::new() },
+        }
+    }
+
+    /// For one more block: the number on the axis of the lowest C/I at which it is decoded with one transmission, with two, …;
+    /// [`Axis::POINTS`] where none is high enough. Each transmission fades by itself.
+    pub fn thresholds(&mut self) -> Vec<usize> {
+        let scheme = self.scheme;
+        let mut headers: Vec<Drawn> = scheme.header.iter().map(|part| Drawn::new(part, &mut self.noise)).collect();
+        let mut data: Vec<Drawn> = scheme.data.iter().map(|part| Drawn::new(part, &mut self.noise)).collect();
+        let mut usable = Vec::new();
+        let mut thresholds = Vec::new();
+        let mut bound = Axis::POINTS;
+        for attempt in 0..scheme.attempts {
+            let gains = self.gains();
+            for drawn in headers.iter_mut().chain(&mut data) {
+                drawn.send(scheme, attempt, &gains, &mut self.noise);
+            }
+            let decoders = &mut self.decoders;
+            // Without its header a transmission is not known to belong to the block.
+            let mut header_alone = |i| headers.iter().all(|header| decoders.decode(header, i, |k| k == attempt));
+            usable.push(lowest(Axis::POINTS, &mut header_alone));
+            bound = lowest(bound, |i| data.iter().all(|drawn| decoders.decode(drawn, i, |k| usable[k] <= i)));
+            thresholds.push(bound);
+        }
+        thresholds
+    }
+
+    /// By how much C/I differs from its mean on each burst. A signal and an interferer fade alike, but not together
+    /// (TS 45.005 §6.3).
+    fn gains(&mut self) -> Vec<f64> {
+        let mut gains = self.fading.powers(&mut self.noise);
+        if self.interferer_fades {
+            let interferer = self.fading.powers(&mut self.noise);
+            gains.iter_mut().zip(interferer).for_each(|(gain, power)| *gain /= power.max(1e-9));
+        }
+        gains
+    }
+}
+
+impl<'a> Drawn<'a> {
+    fn new(part: &'a Part, noise: &mut Noise) -> Self {
+        let block = noise.bits(part.bits);
+        let coded = match part.code {
+            None => block.clone(),
+            Some(code) if part.circular => code.encode_circular(&block),
+            Some(code) => code.encode(&block),
+        };
+        Self { part, block, coded, receptions: Vec::new() }
+    }
+
+    fn send(&mut self, scheme: &Scheme, attempt: usize, gains: &[f64], noise: &mut Noise) {
+        let sent: Vec<bool> = self.part.sent(attempt).iter().map(|k| self.coded[*k]).collect();
+        self.receptions.push(Reception::new(scheme.modulation, self.part, &sent, gains, noise));
+    }
+}
+
+impl Decoders {
+    /// Whether a part is decoded at point `i` of the axis from those of its transmissions that are `usable`.
+    fn decode(&mut self, drawn: &Drawn, i: usize, usable: impl Fn(usize) -> bool) -> bool {
+        let Self { half, third, soft } = self;
+        soft.clear();
+        soft.resize(drawn.coded.len(), 0.0);
+        let mut any = false;
+        for (attempt, reception) in drawn.receptions.iter().enumerate().filter(|(attempt, _)| usable(*attempt)) {
+            reception.add_to(Axis::ratio(i), drawn.part.sent(attempt), soft);
+            any = true;
+        }
+        let decoder = match drawn.part.code {
+            None => return any && soft.iter().zip(&drawn.block).all(|(soft, bit)| (*soft < 0.0) == *bit),
+            Some(Code::Half) => half,
+            Some(Code::Third) => third,
+        };
+        any && if drawn.part.circular { decoder.decode_circular(soft) } else { decoder.decode(soft) } == drawn.block
+    }
+}
+
+/// The least number below `bound` from which on `passes` holds, else `bound`.
+fn lowest(bound: usize, mut passes: impl FnMut(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, bound);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if passes(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
+}
