@@ -54,20 +54,15 @@ impl Fading {
 fn cholesky(size: usize, covariance: impl Fn(usize, usize) -> f64) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(size);
     for i in 0..size {
-        let mut row = Vec::with_capacity(i + 1);
-        for j in 0..=i {
-            let earlier = if j == i { &row } else { &rows[j] };
-            let known: f64 = row.iter().zip(earlier).take(j).map(|(a, b)| a * b).sum();
-            let rest = covariance(i, j) - known;
+        let mut row: Vec<f64> = Vec::with_capacity(i + 1);
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        for (j, earlier) in rows.iter().enumerate() {
             // A slow mobile's bursts are so alike that the matrix is singular but for rounding.
-            row.push(if j == i {
-                rest.max(1e-12).sqrt()
-            } else if rows[j][j] > 1e-5 {
-                rest / rows[j][j]
-            } else {
-                0.0
-            });
+            let regular = earlier[j] > 1e-5;
+            row.push(if regular { (covariance(i, j) - product(&row, earlier)) / earlier[j] } else { 0.0 });
         }
+        let rest = covariance(i, i) - product(&row, &row);
+        row.push(rest.max(1e-12).sqrt());
         rows.push(row);
     }
     rows
