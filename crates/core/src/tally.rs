@@ -6,6 +6,7 @@ use crate::packet::Packet;
 /// Packets and bytes through one direction of a link or bearer. At any time
 /// `offered = delivered + dropped + queued`, in packets and in bytes: see [`Tally::is_conserved`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)] // What every packet counts stands together.
 pub struct Tally {
     /// Pushed.
     pub offered: Count,

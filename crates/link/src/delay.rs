@@ -92,105 +92,116 @@ impl<'de> Deserialize<'de> for Delay {
 }
 
 /// The packets that propagate, each with the time at which it arrives.
+///
+/// What the common kind needs, a fixed delay that keeps the order, stands together; the rest is in a box, so that more
+/// lines fit into the cache.
 #[derive(Clone, Debug)]
 pub struct DelayLine {
-    delay: Delay,
-    stream: Stream,
-    flying: Flying,
+    /// Packets in the order of their arrivals, which is that of their entries.
+    in_order: VecDeque<Departure>,
+    /// The delay, if it is the same for every packet.
+    fixed: Span,
+    is_fixed: bool,
+    /// Whether packets may overtake each other. They are then in [`Rest::any`] instead.
+    reorder: bool,
+    rest: Box<Rest>,
 }
 
-/// The order of arrivals is that of entries, or it takes sorting.
 #[derive(Clone, Debug)]
-enum Flying {
-    InOrder(VecDeque<Departure>),
-    /// With the number of packets that ever entered: among equals, first in, first out.
-    Any(BinaryHeap<Reverse<Arrival>>, u64),
+struct Rest {
+    delay: Delay,
+    stream: Stream,
+    /// Packets that may overtake each other, the next to arrive on top.
+    any: BinaryHeap<Reverse<Arrival>>,
+    /// The number of packets that ever entered there: among equals, first in, first out.
+    entered: u64,
 }
 
 impl DelayLine {
     /// A line of this delay, which draws from the stream `path` of `seed`.
     pub fn new(delay: Delay, seed: Seed, path: &str) -> Self {
-        let flying = if delay.reorder { Flying::Any(BinaryHeap::new(), 0) } else { Flying::InOrder(VecDeque::new()) };
-        Self { delay, stream: seed.stream(path), flying }
+        let rest = Rest { delay, stream: seed.stream(path), any: BinaryHeap::new(), entered: 0 };
+        let (fixed, is_fixed) = (delay.fixed().unwrap_or_default(), delay.fixed().is_some());
+        Self { in_order: VecDeque::new(), fixed, is_fixed, reorder: delay.reorder, rest: Box::new(rest) }
     }
 
     /// Lets `packet` in at `sent`; calls come in the order of that time. Returns when it arrives.
     #[inline]
     pub fn enter(&mut self, sent: Instant, packet: Packet) -> Instant {
-        let due = sent + self.delay.distribution.draw(&mut self.stream);
-        match &mut self.flying {
-            Flying::InOrder(flying) => {
-                // Those that have left do not matter: they are not later than `sent`.
-                let due = flying.back().map_or(due, |ahead| due.max(ahead.due));
-                flying.push_back(Departure { due, packet });
-                due
-            }
-            Flying::Any(flying, entered) => {
-                flying.push(Reverse(Arrival { departure: Departure { due, packet }, entry: *entered }));
-                *entered += 1;
-                due
-            }
+        let due = sent + self.draw();
+        if self.reorder {
+            let Rest { any, entered, .. } = &mut *self.rest;
+            any.push(Reverse(Arrival { departure: Departure { due, packet }, entry: *entered }));
+            *entered += 1;
+            return due;
         }
+        // Those that have left do not matter: they are not later than `sent`.
+        let due = self.in_order.back().map_or(due, |ahead| due.max(ahead.due));
+        self.in_order.push_back(Departure { due, packet });
+        due
     }
 
     /// Draws the delay of a packet that will never arrive, so that the others' draws do not depend on losses.
     #[inline]
     pub fn skip(&mut self) {
-        self.delay.distribution.draw(&mut self.stream);
+        self.draw();
+    }
+
+    #[inline]
+    fn draw(&mut self) -> Span {
+        if self.is_fixed { self.fixed } else { self.rest.delay.distribution.draw(&mut self.rest.stream) }
     }
 
     /// Delays by `delay` what enters from now on, and goes on to draw from the same stream.
     pub fn set(&mut self, delay: Delay) {
-        self.delay = delay;
-        self.flying = match std::mem::replace(&mut self.flying, Flying::InOrder(VecDeque::new())) {
-            Flying::InOrder(flying) if delay.reorder => {
-                let entered = flying.len() as u64;
-                let arrivals = (0..).zip(flying);
-                let heap = arrivals.map(|(entry, departure)| Reverse(Arrival { departure, entry }));
-                Flying::Any(heap.collect(), entered)
+        let Rest { any, entered, .. } = &mut *self.rest;
+        match (self.reorder, delay.reorder) {
+            (false, true) => {
+                let arrivals = (*entered..).zip(self.in_order.drain(..));
+                any.extend(arrivals.map(|(entry, departure)| Reverse(Arrival { departure, entry })));
+                *entered += any.len() as u64;
             }
-            Flying::Any(flying, _) if !delay.reorder => {
+            (true, false) => {
                 // The heap's greatest is what arrives first.
-                let arrivals = flying.into_sorted_vec().into_iter().rev();
-                Flying::InOrder(arrivals.map(|Reverse(arrival)| arrival.departure).collect())
+                let arrivals = std::mem::take(any).into_sorted_vec().into_iter().rev();
+                self.in_order.extend(arrivals.map(|Reverse(arrival)| arrival.departure));
             }
-            as_before => as_before,
-        };
+            _ => {}
+        }
+        self.rest.delay = delay;
+        (self.fixed, self.is_fixed) = (delay.fixed().unwrap_or_default(), delay.fixed().is_some());
+        self.reorder = delay.reorder;
     }
 
     /// Takes back the `packets` that entered last, in the order in which they did.
     pub fn take_last(&mut self, packets: usize) -> Vec<Packet> {
-        match &mut self.flying {
-            Flying::InOrder(flying) => {
-                let kept = flying.len() - packets;
-                flying.drain(kept..).map(|departure| departure.packet).collect()
-            }
-            Flying::Any(flying, _) => {
-                let mut arrivals = std::mem::take(flying).into_vec();
-                arrivals.sort_unstable_by_key(|Reverse(arrival)| arrival.entry);
-                let last = arrivals.split_off(arrivals.len() - packets);
-                *flying = arrivals.into();
-                last.into_iter().map(|Reverse(arrival)| arrival.departure.packet).collect()
-            }
+        if !self.reorder {
+            let kept = self.in_order.len() - packets;
+            return self.in_order.drain(kept..).map(|departure| departure.packet).collect();
         }
+        let mut arrivals = std::mem::take(&mut self.rest.any).into_vec();
+        arrivals.sort_unstable_by_key(|Reverse(arrival)| arrival.entry);
+        let last = arrivals.split_off(arrivals.len() - packets);
+        self.rest.any = arrivals.into();
+        last.into_iter().map(|Reverse(arrival)| arrival.departure.packet).collect()
     }
 
     /// When the next packet arrives.
     #[inline]
     pub fn next_due(&self) -> Option<Instant> {
-        match &self.flying {
-            Flying::InOrder(flying) => flying.front().map(|departure| departure.due),
-            Flying::Any(flying, _) => flying.peek().map(|Reverse(arrival)| arrival.departure.due),
+        if self.reorder {
+            return self.rest.any.peek().map(|Reverse(arrival)| arrival.departure.due);
         }
+        self.in_order.front().map(|departure| departure.due)
     }
 
     /// Takes out the next packet that arrives.
     #[inline]
     pub fn leave(&mut self) -> Option<Departure> {
-        match &mut self.flying {
-            Flying::InOrder(flying) => flying.pop_front(),
-            Flying::Any(flying, _) => flying.pop().map(|Reverse(arrival)| arrival.departure),
+        if self.reorder {
+            return self.rest.any.pop().map(|Reverse(arrival)| arrival.departure);
         }
+        self.in_order.pop_front()
     }
 }
 

@@ -11,10 +11,13 @@ use crate::{Admission, Bearer, BearerCommand, CommandError, Departure, Link};
 /// A bearer of two links that know nothing of each other, whoever its users are.
 #[derive(Clone, Debug)]
 pub struct Duplex<D, U> {
-    down: D,
-    up: U,
+    /// When either link wakes up, downlink first; [`Instant::FAR_FUTURE`] for never. What is asked for with each
+    /// call stands together, so that a call touches only the link that it concerns.
+    wakeups: [Instant; 2],
     /// What has left a link and was not asked for before the next packet was pushed.
     left: VecDeque<(Direction, Departure)>,
+    down: D,
+    up: U,
 }
 
 /// The bearer of two configured links. Generator streams are `name/down/…` and `name/up/…` of `seed`.
@@ -35,19 +38,28 @@ impl Duplex<Path, Path> {
 
 impl<D: Link, U: Link> Duplex<D, U> {
     /// The bearer of these two links.
-    pub const fn new(down: D, up: U) -> Self {
-        Self { down, up, left: VecDeque::new() }
+    pub fn new(down: D, up: U) -> Self {
+        let mut duplex = Self { wakeups: [Instant::FAR_FUTURE; 2], left: VecDeque::new(), down, up };
+        Direction::BOTH.into_iter().for_each(|direction| duplex.rearm(direction));
+        duplex
+    }
+
+    /// Notes when a link wakes up that has been called.
+    #[inline]
+    fn rearm(&mut self, direction: Direction) {
+        let wakeup = match direction {
+            Direction::Down => self.down.next_wakeup(),
+            Direction::Up => self.up.next_wakeup(),
+        };
+        self.wakeups[direction as usize] = wakeup.unwrap_or(Instant::FAR_FUTURE);
     }
 
     /// The direction that wakes up next, and when; downlink first among equals.
     #[inline]
     fn next(&self) -> Option<(Direction, Instant)> {
-        match (self.down.next_wakeup(), self.up.next_wakeup()) {
-            (Some(down), Some(up)) if up < down => Some((Direction::Up, up)),
-            (Some(down), _) => Some((Direction::Down, down)),
-            (None, Some(up)) => Some((Direction::Up, up)),
-            (None, None) => None,
-        }
+        let [down, up] = self.wakeups;
+        let next = if up < down { (Direction::Up, up) } else { (Direction::Down, down) };
+        (next.1 < Instant::FAR_FUTURE).then_some(next)
     }
 
     /// The directions in which it does as commanded.
@@ -68,6 +80,7 @@ impl<D: Link, U: Link> Duplex<D, U> {
                 Direction::Down => self.down.pop(wakeup, cx),
                 Direction::Up => self.up.pop(wakeup, cx),
             };
+            self.rearm(direction);
             if let Some(departure) = departure {
                 return Some((direction, departure));
             }
@@ -84,10 +97,12 @@ impl<D: Link, U: Link> Bearer for Duplex<D, U> {
             self.left.push_back(departure);
         }
         cx.direction = direction;
-        match direction {
+        let admission = match direction {
             Direction::Down => self.down.push(now, packet, cx),
             Direction::Up => self.up.push(now, packet, cx),
-        }
+        };
+        self.rearm(direction);
+        admission
     }
 
     #[inline]
@@ -133,6 +148,7 @@ impl<D: Link, U: Link> Bearer for Duplex<D, U> {
                 Direction::Down => self.down.command(now, &command.change, cx)?,
                 Direction::Up => self.up.command(now, &command.change, cx)?,
             }
+            self.rearm(direction);
         }
         command.report(now, cx);
         Ok(())

@@ -8,7 +8,7 @@ use airpath_core::{Cx, DropCause, Instant, Packet, PacketStep, Seed, Tally};
 
 use crate::config::{Config, ConfigError, Plan};
 use crate::delay::DelayLine;
-use crate::loss::LossProcess;
+use crate::loss::{Loss, LossProcess};
 use crate::queue::codel::CoDel;
 use crate::queue::drop_tail::{DropTail, Entry};
 use crate::queue::{Discipline, Limits};
@@ -19,19 +19,30 @@ use crate::{Admission, Change, CommandError, Departure, Link};
 ///
 /// The backlog that it reports with each packet that it takes is what is not completely sent: waiting
 /// or in transmission, that packet included. A link without a rate never has any.
+///
+/// The fields stand in the order in which they are needed together, and a link begins with a cache line: thousands of links
+/// do not fit into a cache, and then a packet costs what it touches of them.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Path {
-    queue: Waiting,
-    transmitter: Transmitter,
-    loss: LossProcess,
-    /// Packets that will be lost when they are sent, in the order of these times.
-    losing: VecDeque<(Instant, Packet)>,
     line: DelayLine,
-    /// The end of the last outage.
-    blocked_until: Instant,
+    /// Whether packets are lost in transmission. If not, nobody looks into `losses`.
+    is_lossy: bool,
+    transmitter: Transmitter,
     /// When something happens next, be it a departure, a loss or a decision of the queue.
     next: Instant,
+    queue: Waiting,
     tally: Tally,
+    losses: Box<Losses>,
+    /// The end of the last outage.
+    blocked_until: Instant,
+}
+
+#[derive(Clone, Debug)]
+struct Losses {
+    process: LossProcess,
+    /// Packets that will be lost when they are sent, in the order of these times.
+    coming: VecDeque<(Instant, Packet)>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,8 +70,11 @@ impl Path {
                 Discipline::CoDel(settings) => Waiting::CoDel(Box::new(CoDel::new(settings, limits))),
             },
             transmitter: Transmitter::new(config.rate, plan.recording.as_ref()),
-            loss: LossProcess::new(config.loss, seed, &format!("{name}/loss")),
-            losing: VecDeque::new(),
+            is_lossy: config.loss != Loss::default(),
+            losses: Box::new(Losses {
+                process: LossProcess::new(config.loss, seed, &format!("{name}/loss")),
+                coming: VecDeque::new(),
+            }),
             line: DelayLine::new(config.delay, seed, &format!("{name}/delay")),
             blocked_until: Instant::ZERO,
             next: Instant::FAR_FUTURE,
@@ -72,7 +86,7 @@ impl Path {
     /// decisions of the queue there is nothing to do.
     #[inline]
     fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
-        if !self.losing.is_empty() || matches!(self.queue, Waiting::CoDel(_)) {
+        if self.is_lossy || matches!(self.queue, Waiting::CoDel(_)) {
             self.catch_up(now, cx);
             self.settle();
         }
@@ -112,11 +126,17 @@ impl Path {
         }
     }
 
+    /// When the next packet is lost of those that will be.
+    #[inline]
+    fn next_loss(&self) -> Option<Instant> {
+        if self.is_lossy { self.losses.coming.front().map(|(time, _)| *time) } else { None }
+    }
+
     /// Finds out when something happens next.
     #[inline]
     fn settle(&mut self) {
         let departure = self.line.next_due().unwrap_or(Instant::FAR_FUTURE);
-        let loss = self.losing.front().map_or(Instant::FAR_FUTURE, |(time, _)| *time);
+        let loss = self.next_loss().unwrap_or(Instant::FAR_FUTURE);
         let service = self.next_service().map_or(Instant::FAR_FUTURE, |(_, start)| start);
         self.next = departure.min(loss).min(service);
     }
@@ -124,8 +144,8 @@ impl Path {
     /// Lets a packet on its way whose last bit is out at `sent`; it was the last to enter the queue.
     #[inline]
     fn launch(&mut self, sent: Instant, packet: Packet) {
-        let event = if self.loss.is_lost() {
-            self.losing.push_back((sent, packet));
+        let event = if self.is_lossy && self.losses.process.is_lost() {
+            self.losses.coming.push_back((sent, packet));
             self.line.skip();
             if let Waiting::DropTail(queue) = &mut self.queue {
                 queue.lose_last();
@@ -139,10 +159,9 @@ impl Path {
 
     /// Loses what is to be lost up to and including `now`.
     fn lose(&mut self, now: Instant, cx: &mut Cx<'_>) {
-        while let Some((time, packet)) = self.losing.front().copied()
-            && time <= now
+        while self.next_loss().is_some_and(|time| time <= now)
+            && let Some((time, packet)) = self.losses.coming.pop_front()
         {
-            self.losing.pop_front();
             self.tally.lose(&packet, DropCause::Loss);
             cx.drop_packet(time, packet, DropCause::Loss);
         }

@@ -56,7 +56,8 @@ impl Path {
                     self.send_again(now, from, left, unsent);
                 }
                 Change::Loss(loss) => {
-                    self.loss.set(*loss);
+                    self.is_lossy = true;
+                    self.losses.process.set(*loss);
                     self.launch_again(now, unsent);
                 }
                 Change::Delay(delay) => {
@@ -74,8 +75,9 @@ impl Path {
     /// Takes back what is not completely sent at `now`, but for what a CoDel queue still holds. The packet in
     /// transmission comes first.
     fn take_unsent(&mut self, now: Instant) -> Vec<Unsent> {
-        let losing = self.losing.partition_point(|(time, _)| *time <= now);
-        let mut lost = self.losing.split_off(losing).into_iter().map(|(_, packet)| packet);
+        let coming = &mut self.losses.coming;
+        let mut lost =
+            coming.split_off(coming.partition_point(|(time, _)| *time <= now)).into_iter().map(|(_, packet)| packet);
         let entries = match &mut self.queue {
             Waiting::DropTail(queue) => queue.take_unsent(now),
             Waiting::CoDel(queue) => {
