@@ -1,6 +1,7 @@
 """Fixtures: the command, a small scenario, and loud skips."""
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from link_support import LinkCommand, SmallHost, can_make_namespaces
+from link_support import ENDS, LinkCommand, SmallHost, can_make_namespaces
 from support import DOWNLOAD, Command
 
 
@@ -74,3 +75,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("NOT TESTED: a full disk needs the right to mount a small file system (root)")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def web(link: LinkCommand, need: Callable[..., str]) -> str:
+    """An nginx, as a server for the shell, that serves the files of the folder `files`."""
+    nginx = need("nginx", "nginx-light")
+    (link.folder / "files").mkdir()
+    # Root's worker would become `nobody`, who may not read the folder.
+    user = ["-g", "user root;"] if os.geteuid() == 0 else []
+    return shlex.join([nginx, "-p", str(link.folder), "-e", "stderr", "-c", str(ENDS / "nginx.conf"), *user])

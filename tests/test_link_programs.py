@@ -4,15 +4,13 @@ How fast a transfer is has an upper bound in the link itself, which holds on eve
 busy host, and only there so that a link that hardly works is noticed.
 """
 
-import os
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from link_support import ENDS, LinkCommand, summary
+from link_support import LinkCommand, summary
 
 Need = Callable[..., str]
 
@@ -24,16 +22,6 @@ DELAY_S = 0.03
 def slow(link: LinkCommand) -> Path:
     """A link of 4 Mbit/s and 30 ms each way, with a queue for 60 ms more."""
     return link.wire(rate=f"{RATE:.0f} bit/s", delay=f"{1e3 * DELAY_S:g} ms", queue="{ packets = 20 }")
-
-
-@pytest.fixture
-def web(link: LinkCommand, need: Need) -> str:
-    """An nginx, as a server for the shell, that serves the files of the folder `files`."""
-    nginx = need("nginx", "nginx-light")
-    (link.folder / "files").mkdir()
-    # Root's worker would become `nobody`, who may not read the folder.
-    user = ["-g", "user root;"] if os.geteuid() == 0 else []
-    return shlex.join([nginx, "-p", str(link.folder), "-e", "stderr", "-c", str(ENDS / "nginx.conf"), *user])
 
 
 @pytest.mark.parametrize("server", ["server", "[fd61:6972:7061::1]"])
