@@ -11,3 +11,4 @@ pub(crate) mod carrier;
 pub(crate) mod paths;
 pub(crate) mod rlc;
 pub(crate) mod rlc_queue;
+pub(crate) mod tournament;

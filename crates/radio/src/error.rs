@@ -119,6 +119,17 @@ pub enum ConfigError {
     /// A recorded series of conditions.
     #[error(transparent)]
     Series(SeriesError),
+    /// A call that goes nowhere.
+    #[error("a call has a leg: give it `radio`, `modem` or both")]
+    NoLeg,
+    /// A timer that runs out before an answer can come.
+    #[error("this must be longer than {round_trip}, the time that an answer takes")]
+    TimerTooShort {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// How long an answer takes.
+        round_trip: Span,
+    },
     /// An averaging time that no average fits in.
     #[error("this must be longer than a TTI")]
     AveragingTime,
@@ -132,8 +143,10 @@ impl ConfigError {
             | Self::TooLarge { key, .. }
             | Self::TooLong { key }
             | Self::Queue { key, .. }
-            | Self::Foreign { key, .. } => key.clone(),
+            | Self::Foreign { key, .. }
+            | Self::TimerTooShort { key, .. } => key.clone(),
             Self::UplinkLink(error) => format!("uplink.link.{}", error.field()),
+            Self::NoLeg => "radio".to_owned(),
             Self::Rate => "downlink.pdus_per_tti".to_owned(),
             Self::LevelCount { .. } | Self::LevelTooSlow { .. } | Self::LevelTooFast { .. } => {
                 "downlink.levels.rates".to_owned()

@@ -7,6 +7,7 @@
 //! | [`hsdpa`] | a cell's HS-DSCH, shared in time: schedulers, C/I levels, hybrid ARQ |
 //! | [`conditions`] | what the radio of a mobile is like: C/I, serving cell, movement |
 //! | [`block_errors`] | block error rates of GSM coding schemes over C/I |
+//! | [`gsm_csd`] | GSM circuit-switched data: a call for each user, RLP, V.42 and PPP |
 //! | [`common`] | what they are built of: the carrier with its TTI clock, segmentation, schedulers, channels, H-ARQ |
 //!
 //! The models are those of the study `hsdpa-sim`; what goes beyond it says so.
@@ -15,6 +16,7 @@ pub mod block_errors;
 pub mod common;
 pub mod conditions;
 mod error;
+pub mod gsm_csd;
 pub mod hsdpa;
 pub mod umts_dch;
 

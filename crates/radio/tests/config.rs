@@ -4,9 +4,10 @@ mod common;
 
 use airpath_core::Seed;
 use airpath_radio::ConfigError;
+use airpath_radio::gsm_csd::{self, GsmCsd};
 use airpath_radio::hsdpa::{self, Hsdpa};
 use airpath_radio::umts_dch::{self, UmtsDch};
-use common::{cell_abc, dch_384, hs_dsch_384};
+use common::{cell_abc, csd_9600, dch_384, hs_dsch_384};
 
 fn refused<T>(result: Result<T, ConfigError>) -> (String, String) {
     let error = result.err().expect("it makes no sense");
@@ -114,4 +115,39 @@ fn parameters_survive_being_written() {
     }
     let unknown = toml::from_str::<umts_dch::Config>("downlink.blur = 1").expect_err("an unknown key");
     assert!(unknown.to_string().contains("blur"), "{unknown}");
+}
+
+#[test]
+fn calls() {
+    for (more, field, text) in [
+        ("radio.slots = 0", "radio.slots", "above zero"),
+        ("radio.slots = 9", "radio.slots", "at most 8"),
+        ("radio.window = 0", "radio.window", "above zero"),
+        ("radio.window = 62", "radio.window", "at most 61"),
+        ("radio.slots = 2\nradio.window = 497", "radio.window", "at most 496"),
+        ("radio.attempts = 0", "radio.attempts", "above zero"),
+        ("radio.delay = \"2 h\"", "radio.delay", "an hour"),
+        ("radio.interleaving = \"2 h\"", "radio.interleaving", "an hour"),
+        ("radio.acknowledgement_timer = \"320 ms\"", "radio.acknowledgement_timer", "longer than 320 ms"),
+        ("modem.frame = \"0 B\"", "modem.frame", "above zero"),
+        ("modem.window = 128", "modem.window", "at most 127"),
+        ("modem.attempts = 0", "modem.attempts", "above zero"),
+        ("modem.delay = \"2 h\"", "modem.delay", "an hour"),
+        ("modem.acknowledgement_timer = \"300 ms\"", "modem.acknowledgement_timer", "longer than"),
+        ("modem.error_control = \"none\"", "modem.frame", "error_control = \"v42\""),
+        ("call.set_up = \"2 h\"", "call.set_up", "an hour"),
+        ("ppp.overhead = \"65 B\"", "ppp.overhead", "at most 64"),
+        ("downlink.queue.packets = 0", "downlink.queue", "at least 1"),
+    ] {
+        let (at, message) =
+            match toml::from_str::<toml::Table>(more).map(|more| csd_9600(&more)).expect("toml").try_into() {
+                Ok(config) => refused(GsmCsd::new(&config, 1, Seed::new(1), "cell")),
+                Err(error) => (field.to_owned(), error.to_string()),
+            };
+        assert_eq!(at, field, "{more}: {message}");
+        assert!(message.contains(text), "{more}: {message}");
+    }
+    let mut config: gsm_csd::Config = csd_9600(&toml::Table::new()).try_into().expect("sound parameters");
+    (config.radio, config.modem) = (None, None);
+    assert_eq!(refused(GsmCsd::new(&config, 1, Seed::new(1), "cell")).0, "radio");
 }

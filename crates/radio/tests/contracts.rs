@@ -7,6 +7,7 @@ use airpath_link::testing::{Arrival, Commands, Script, Traffic, contracts, idle_
 use airpath_radio::common::harq::Combining;
 use airpath_radio::common::scheduler::SchedulerName;
 use airpath_radio::common::uplink::Uplink;
+use airpath_radio::gsm_csd::{self, GsmCsd};
 use airpath_radio::hsdpa::{self, Hsdpa};
 use airpath_radio::umts_dch::{self, ErrorUnit, UmtsDch};
 use proptest::prelude::*;
@@ -91,6 +92,61 @@ fn classes(config: &hsdpa::Config, users: u16) -> Vec<Option<String>> {
     (0..users).map(class).collect()
 }
 
+fn modem() -> impl Strategy<Value = Option<gsm_csd::config::Modem>> {
+    let v42 = "rate = \"9600 bit/s\"\nerror_control = \"v42\"\ndelay = \"20 ms\"\nzero_insertion = 0.016";
+    let impatient = format!("{v42}\nattempts = 2\nwindow = 3\nframe = \"32 B\"\nacknowledgement_timer = \"300 ms\"");
+    let plain = "rate = \"14.4 kbit/s\"\nerror_control = \"none\"\ndelay = \"20 ms\"";
+    let lossy = |text: &str, frame_errors| format!("{text}\nframe_errors = {frame_errors}");
+    let lines = vec![lossy(v42, 0.0), lossy(v42, 0.1), lossy(&impatient, 0.3), lossy(plain, 0.0), lossy(plain, 0.01)];
+    prop::option::of(prop::sample::select(lines).prop_map(|text| toml::from_str(&text).expect("a modem")))
+}
+
+fn csd_radio() -> impl Strategy<Value = gsm_csd::config::Radio> {
+    (
+        (any::<bool>(), 1u32..5, 0u64..120, 0u64..50),
+        (8u32..62, 1u64..500, 1u32..8, any::<bool>(), prop::sample::select(vec![0.0, 0.01, 0.2])),
+    )
+        .prop_map(|((is_slow, slots, interleaving, delay), (window, patience, attempts, selective, errors))| {
+            let (interleaving, delay) = (Span::from_millis(interleaving), Span::from_micros(997 * delay));
+            gsm_csd::config::Radio {
+                channel: if is_slow { gsm_csd::config::Channel::F14_4 } else { gsm_csd::config::Channel::F9_6 },
+                slots,
+                interleaving,
+                delay,
+                window,
+                acknowledgement_timer: (interleaving + delay) * 2 + Span::from_millis(40 + patience),
+                attempts,
+                recovery: [gsm_csd::config::Recovery::Reject, gsm_csd::config::Recovery::Selective]
+                    [usize::from(selective)],
+                frame_errors: Probability::new(errors).expect("within range"),
+            }
+        })
+}
+
+fn csd_config() -> impl Strategy<Value = gsm_csd::Config> {
+    (prop::option::of(csd_radio()), modem(), any::<bool>(), (0u64..30_000, 0u32..200), (queue(), queue())).prop_map(
+        |(radio, modem, before, (set_up, escaped), (down, up))| gsm_csd::Config {
+            ppp: gsm_csd::config::Ppp {
+                overhead: "8 B".parse().expect("a size"),
+                escaped: Probability::new(f64::from(escaped) / 1000.0).expect("within range"),
+            },
+            radio: radio.or_else(|| {
+                let text =
+                    "channel = \"tch-f9.6\"\nslots = 1\ninterleaving = \"110 ms\"\ndelay = \"40 ms\"\nwindow = 61
+                    acknowledgement_timer = \"480 ms\"\nattempts = 6\nrecovery = \"selective\"\nframe_errors = 0.05";
+                modem.is_none().then(|| toml::from_str(text).expect("a radio leg"))
+            }),
+            modem,
+            call: gsm_csd::config::Call {
+                dial: if before { gsm_csd::config::Dial::Before } else { gsm_csd::config::Dial::FirstPacket },
+                set_up: Span::from_millis(set_up),
+            },
+            downlink: gsm_csd::config::Direction { queue: down },
+            uplink: gsm_csd::config::Direction { queue: up },
+        },
+    )
+}
+
 fn traffic(users: u16, gap: Span) -> Traffic {
     Traffic { packets: 150, gap, users, directions: &Direction::BOTH, ..Traffic::default() }
 }
@@ -104,17 +160,21 @@ fn cell(config: &hsdpa::Config, users: u16) -> impl Fn() -> Hsdpa {
 }
 
 fn check<B: Bearer>(make: impl Fn() -> B, users: u16, arrivals: &[Arrival], in_order: bool) {
-    let middle = arrivals[100].at;
+    check_until(make, users, arrivals, in_order, HORIZON);
+}
+
+fn check_until<B: Bearer>(make: impl Fn() -> B, users: u16, arrivals: &[Arrival], in_order: bool, horizon: Instant) {
+    let middle = arrivals[arrivals.len() * 2 / 3].at;
     let commands = Commands { commands: 12, until: middle, users, classes: &["near", "far"], reorder: !in_order };
     let commands = commands.draw(middle.as_nanos());
     for script in [Script { arrivals, commands: &[] }, Script { arrivals, commands: &commands }] {
-        contracts(&make, script, HORIZON);
+        contracts(&make, script, horizon);
         contracts(&make, script, middle);
         if in_order {
-            order_kept(&make, script, HORIZON);
+            order_kept(&make, script, horizon);
         }
     }
-    idle_sleeps(&make, arrivals, HORIZON);
+    idle_sleeps(&make, arrivals, horizon);
 }
 
 proptest! {
@@ -138,5 +198,13 @@ proptest! {
         let config = hsdpa::Config { downlink, uplink };
         let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
         check(cell(&config, users), users, &arrivals, in_order);
+    }
+    #[test]
+    fn calls_keep_the_contracts(config in csd_config(), users in 1u16..4, gap in 1u64..3_000, seed: u64) {
+        // Some of these calls need minutes for a packet.
+        let (horizon, gap) = (Instant::from_nanos(5_000_000_000_000), Span::from_millis(gap));
+        let arrivals = Traffic { packets: 24, sizes: (40, 600), ..traffic(users, gap) }.arrivals(seed);
+        let make = || GsmCsd::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
+        check_until(make, users, &arrivals, true, horizon);
     }
 }

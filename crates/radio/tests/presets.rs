@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use airpath_core::{Bitrate, Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Arrival, Polling, Traffic, drive};
-use airpath_radio::{hsdpa, umts_dch};
+use airpath_radio::{gsm_csd, hsdpa, umts_dch};
 use toml::{Table, Value};
 
 fn presets() -> Vec<(String, Table)> {
@@ -67,6 +67,13 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             config.downlink.bler = Probability::NEVER;
             Some(Box::new(umts_dch::UmtsDch::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
+        Some("gsm-csd") => {
+            let mut config: gsm_csd::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            if let Some(radio) = &mut config.radio {
+                radio.frame_errors = Probability::NEVER;
+            }
+            Some(Box::new(gsm_csd::GsmCsd::new(&config, users, Seed::new(1), "cell").expect(name)))
+        }
         Some("hsdpa") => {
             let mut config: hsdpa::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             config.downlink.bler = Probability::NEVER;
@@ -123,7 +130,8 @@ fn every_radio_preset_makes_a_bearer_for_many() {
             directions: &Direction::BOTH,
             ..Traffic::default()
         };
-        let outcome = drive(&mut bearer, &traffic.arrivals(1), Polling::OnTime, Instant::from_nanos(100_000_000_000));
+        // 55 kB for each of seven users, where the slowest carries 1 kB/s.
+        let outcome = drive(&mut bearer, &traffic.arrivals(1), Polling::OnTime, Instant::from_nanos(1_000_000_000_000));
         assert_eq!(outcome.departures.len(), 500, "{name}: nothing is lost");
     }
 }

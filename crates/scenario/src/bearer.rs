@@ -5,7 +5,7 @@ use std::path::Path;
 use airpath_core::Seed;
 use airpath_link::Bearer;
 use airpath_radio::common::uplink::Uplink;
-use airpath_radio::{hsdpa, umts_dch};
+use airpath_radio::{gsm_csd, hsdpa, umts_dch};
 use serde::Serialize;
 
 use crate::Mobile;
@@ -22,6 +22,8 @@ pub enum BearerConfig {
     Wired(Wired),
     /// A UMTS dedicated channel for each mobile.
     UmtsDch(umts_dch::Config),
+    /// A circuit-switched call of GSM for each mobile.
+    GsmCsd(gsm_csd::Config),
     /// A cell whose HS-DSCH all mobiles share.
     Hsdpa(hsdpa::Config),
 }
@@ -43,10 +45,10 @@ pub struct Cells {
     pub of_user: Vec<usize>,
 }
 
-/// The keys of `[bearer]` itself.
-const OWN_KEYS: [&str; 4] = ["preset", "model", "downlink", "uplink"];
+/// The keys of `[bearer]` itself, of whichever model.
+const OWN_KEYS: [&str; 8] = ["preset", "model", "downlink", "uplink", "ppp", "modem", "radio", "call"];
 
-const MODELS: [&str; 4] = ["wired", "recorded", "umts-dch", "hsdpa"];
+const MODELS: [&str; 5] = ["wired", "recorded", "gsm-csd", "umts-dch", "hsdpa"];
 
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
@@ -102,6 +104,7 @@ impl BearerConfig {
                 locate(&mut config.uplink, folder);
                 Self::UmtsDch(config)
             }
+            "gsm-csd" => Self::GsmCsd(node.read("bearer")?),
             "hsdpa" => {
                 let mut config: hsdpa::Config = node.read("bearer")?;
                 locate(&mut config.uplink, folder);
@@ -132,6 +135,10 @@ impl BearerConfig {
         match self {
             Self::UmtsDch(config) => {
                 let bearer = umts_dch::UmtsDch::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
+                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
+            }
+            Self::GsmCsd(config) => {
+                let bearer = gsm_csd::GsmCsd::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Hsdpa(config) => {

@@ -64,6 +64,29 @@ pub fn cell_abc(more: &str) -> hsdpa::Config {
     with(text, more).try_into().expect("sound parameters")
 }
 
+/// The parameters of the preset gsm-csd-9600 without errors; `more` has what is to be different.
+pub fn csd_9600(more: &toml::Table) -> toml::Table {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../presets/gsm-csd-9600.toml"));
+    let mut preset: toml::Table = text.expect("the preset").parse().expect("toml");
+    let mut bearer = match preset.remove("bearer") {
+        Some(toml::Value::Table(bearer)) => bearer,
+        _ => panic!("a preset has a bearer"),
+    };
+    bearer.remove("model");
+    overlay(&mut bearer, &toml::from_str("radio.frame_errors = 0.0").expect("toml"));
+    overlay(&mut bearer, more);
+    bearer
+}
+
+fn overlay(table: &mut toml::Table, more: &toml::Table) {
+    for (key, value) in more {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(more)) => overlay(inner, more),
+            _ => drop(table.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
 fn with(text: &str, more: &str) -> toml::Table {
     let mut table: toml::Table = format!("{text}\n{UPLINK}").parse().expect("toml");
     let downlink = table["downlink"].as_table_mut().expect("a table");

@@ -1,0 +1,149 @@
+//! The receiving side of a station: what is missing, and what it has to say about that.
+
+use std::collections::VecDeque;
+
+use airpath_core::Instant;
+
+use super::{Information, Settings, Supervision};
+
+/// Frames that came behind one that is missing, and what is to be said.
+#[derive(Clone, Debug, Default)]
+pub struct Receiving {
+    /// V(R): the first that is missing.
+    next: u64,
+    /// That one and those behind it, up to the last that came.
+    slots: VecDeque<Slot>,
+    /// How many of them are to be asked for.
+    missing: u32,
+    /// An acknowledgement is due.
+    acknowledgement: bool,
+    /// An answer to a poll is due.
+    answer: bool,
+    /// REJ is due.
+    reject: bool,
+    /// When the frame that was asked for by REJ is asked for again.
+    rejected: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    /// It is to be asked for.
+    Missing,
+    /// It was asked for, and will be again then.
+    Asked(Instant),
+    /// It is there, with so many octets.
+    Here(u32),
+}
+
+impl Receiving {
+    /// Whether it has something to say, or will have.
+    pub fn wants_to_speak(&self) -> bool {
+        self.acknowledgement || self.answer || self.reject || self.rejected.is_some() || !self.slots.is_empty()
+    }
+
+    /// Whether it has something to say at `now`.
+    pub fn wants_to_speak_now(&self, now: Instant) -> bool {
+        self.acknowledgement
+            || self.answer
+            || self.reject
+            || self.missing > 0
+            || self.next_repetition().is_some_and(|again| again <= now)
+    }
+
+    /// When it asks again for the frame that it misses longest.
+    pub fn next_repetition(&self) -> Option<Instant> {
+        let asked = self.slots.iter().filter_map(|slot| match slot {
+            Slot::Asked(again) => Some(*again),
+            _ => None,
+        });
+        asked.chain(self.rejected).min()
+    }
+
+    /// The peer wants an answer. It will send again all that is missing, and all behind that.
+    pub fn answer(&mut self) {
+        self.answer = true;
+        self.slots.clear();
+        self.missing = 0;
+        (self.reject, self.rejected) = (false, None);
+    }
+
+    /// Whether an answer is due, which the caller gives.
+    pub fn take_answer(&mut self) -> bool {
+        let due = std::mem::take(&mut self.answer);
+        self.acknowledgement &= !due;
+        due
+    }
+
+    /// RR.
+    pub const fn ready(&self) -> Supervision {
+        Supervision::Ready(self.next)
+    }
+
+    /// What there is to say at `now`; it counts as said.
+    pub fn supervision(&mut self, now: Instant, settings: &Settings) -> Supervision {
+        let again = now + settings.acknowledgement_timer;
+        if let Some(number) = self.take_missing(now, again) {
+            return Supervision::SelectiveReject(number);
+        }
+        self.acknowledgement = false;
+        if self.reject || self.rejected.is_some_and(|again| again <= now) {
+            (self.reject, self.rejected) = (false, Some(again));
+            return Supervision::Reject(self.next);
+        }
+        self.ready()
+    }
+
+    /// The first frame to be asked for.
+    fn take_missing(&mut self, now: Instant, again: Instant) -> Option<u64> {
+        let is_due = |slot: &Slot| match slot {
+            Slot::Missing => true,
+            Slot::Asked(again) => *again <= now,
+            Slot::Here(_) => false,
+        };
+        let index = self.slots.iter().position(is_due)?;
+        self.missing -= u32::from(matches!(self.slots[index], Slot::Missing));
+        self.slots[index] = Slot::Asked(again);
+        Some(self.next + index as u64)
+    }
+
+    /// Takes in the user data of a frame. Returns how many octets are now in sequence.
+    pub fn take(&mut self, information: Information, settings: &Settings) -> u64 {
+        let Information { number, octets, .. } = information;
+        let Some(index) = number.checked_sub(self.next).map(|index| index as usize) else {
+            // It is here already: the acknowledgement was lost.
+            self.acknowledgement = true;
+            return 0;
+        };
+        if index == 0 {
+            return self.advance(octets);
+        }
+        if !settings.selective {
+            self.reject |= self.rejected.is_none();
+            return 0;
+        }
+        while self.slots.len() <= index {
+            self.slots.push_back(Slot::Missing);
+            self.missing += 1;
+        }
+        self.missing -= u32::from(matches!(self.slots[index], Slot::Missing));
+        self.slots[index] = Slot::Here(octets);
+        0
+    }
+
+    /// The first that was missing is there: it and those behind it leave.
+    fn advance(&mut self, octets: u32) -> u64 {
+        self.acknowledgement = true;
+        (self.reject, self.rejected) = (false, None);
+        self.next += 1;
+        let mut delivered = u64::from(octets);
+        if let Some(first) = self.slots.pop_front() {
+            self.missing -= u32::from(matches!(first, Slot::Missing));
+        }
+        while let Some(Slot::Here(octets)) = self.slots.front() {
+            delivered += u64::from(*octets);
+            self.next += 1;
+            self.slots.pop_front();
+        }
+        delivered
+    }
+}

@@ -1,0 +1,296 @@
+//! The parameters of the bearer.
+
+use airpath_core::{Bitrate, Bytes, Probability, Span};
+use airpath_link::queue::Queue;
+use serde::{Deserialize, Serialize};
+
+use super::balanced::Settings;
+use crate::ConfigError;
+use crate::error::{above_zero, within_an_hour};
+
+/// A call to a gateway for each mobile: `PPP – modems – interworking function – RLP – mobile`. Without `radio` the subscriber has
+/// a modem on a telephone line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How IP packets are framed, the same both ways.
+    pub ppp: Ppp,
+    /// The leg between gateway and interworking function; without it, that leg is digital and takes no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modem: Option<Modem>,
+    /// The leg over the air.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub radio: Option<Radio>,
+    /// When the call is made, and how long that takes.
+    pub call: Call,
+    /// Towards the mobile.
+    #[serde(default)]
+    pub downlink: Direction,
+    /// From the mobile.
+    #[serde(default)]
+    pub uplink: Direction,
+}
+
+/// What is particular to one direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Direction {
+    /// Bound and discipline of the packets that wait to be framed. Without it, any number may wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+}
+
+/// PPP in HDLC-like framing (RFC 1662).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ppp {
+    /// What a frame adds to a packet: flag, address, control, protocol, FCS.
+    pub overhead: Bytes,
+    /// The share of octets that are sent as two: flag and escape themselves, and the control characters of the map. It
+    /// depends on what is sent: of evenly distributed octets (2 + 32)/256 with the default map, 2/256 with an empty one. A
+    /// frame gets its share of such octets, exactly in the long run.
+    #[serde(default)]
+    pub escaped: Probability,
+}
+
+/// Two modems on a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Modem {
+    /// The rate of the line.
+    pub rate: Bitrate,
+    /// How the modems protect what they send.
+    pub error_control: ErrorControl,
+    /// From the end of a frame on the line to when the other modem has passed it on.
+    pub delay: Span,
+    /// N401: octets of user data in a frame, with V.42.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Bytes>,
+    /// k: frames that may be unacknowledged, with V.42.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u32>,
+    /// T401, with V.42.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledgement_timer: Option<Span>,
+    /// N400: how often something is asked for without an answer, with V.42.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// The share of zeros that are inserted after five ones, with V.42: 1/62 of evenly distributed bits.
+    #[serde(default)]
+    pub zero_insertion: Probability,
+    /// The probability that a frame, or without V.42 a block of 8 octets, is in error.
+    #[serde(default)]
+    pub frame_errors: Probability,
+}
+
+/// How modems protect what they send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorControl {
+    /// LAPM of V.42, synchronous; data compression is off.
+    V42,
+    /// None: start, eight bits, stop.
+    None,
+}
+
+/// The leg over the air.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Radio {
+    /// The channel coding.
+    pub channel: Channel,
+    /// How many channels the call has: more than one is HSCSD.
+    pub slots: u32,
+    /// From the beginning of a frame to the end of its last burst: interleaving spreads a frame over 22 bursts of TCH/F9.6, of
+    /// which a full-rate channel has 24 in 120 ms.
+    pub interleaving: Span,
+    /// From there to the other end of the link: decoding, base station, transcoder, interworking function.
+    pub delay: Span,
+    /// k: RLP frames that may be unacknowledged.
+    pub window: u32,
+    /// T1.
+    pub acknowledgement_timer: Span,
+    /// N2: how often something is asked for without an answer.
+    pub attempts: u32,
+    /// How missing frames are asked for.
+    pub recovery: Recovery,
+    /// The probability that a frame is received in error.
+    pub frame_errors: Probability,
+}
+
+/// Channel codings of non-transparent data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Channel {
+    /// TCH/F9.6: an RLP frame of 240 bits each 20 ms.
+    #[serde(rename = "tch-f9.6")]
+    F9_6,
+    /// TCH/F14.4: an RLP frame of 576 bits each 40 ms.
+    #[serde(rename = "tch-f14.4")]
+    F14_4,
+}
+
+/// How RLP asks for missing frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// SREJ: for each by itself.
+    Selective,
+    /// REJ: for all from one on.
+    Reject,
+}
+
+/// The call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// When it is made.
+    pub dial: Dial,
+    /// How long it takes until packets can be sent: dialling, ringing, training of the modems, PPP.
+    pub set_up: Span,
+}
+
+/// When a call is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dial {
+    /// Before the run: it is there from the beginning. If it is lost it stays lost.
+    Before,
+    /// With the first packet, and again with the first after it was lost.
+    FirstPacket,
+}
+
+/// Octets of a LAPM frame beside user data: flag, address, control (2), FCS (2), as ITU-T V.42 §8.1 has them with modulus
+/// 128 and the 16-bit FCS.
+pub const LAPM_OVERHEAD: u32 = 6;
+
+impl Channel {
+    /// How long a frame takes (3GPP TS 24.022 §4.1).
+    pub const fn frame_duration(self) -> Span {
+        match self {
+            Self::F9_6 => Span::from_millis(20),
+            Self::F14_4 => Span::from_millis(40),
+        }
+    }
+
+    /// Octets of user data in a frame of a call with one channel, or with several. 240 bits less header and FCS are 25 octets,
+    /// 576 bits 67; the header has 16 bits, with several channels 24 (RLP version 2); one octet is the status octet of
+    /// L2RCOP (3GPP TS 27.002).
+    pub const fn payload(self, is_multilink: bool) -> u32 {
+        let (bits, header) = match self {
+            Self::F9_6 => (240, 16),
+            Self::F14_4 => (576, 16),
+        };
+        let header = if is_multilink { header + 8 } else { header };
+        (bits - header - 24) / 8 - 1
+    }
+}
+
+impl Radio {
+    /// From the beginning of a frame to when it is at the other end.
+    pub fn frame_delay(&self) -> Span {
+        self.interleaving + self.delay
+    }
+
+    pub(super) fn station(&self) -> Settings {
+        Settings {
+            window: self.window,
+            acknowledgement_timer: self.acknowledgement_timer,
+            attempts: self.attempts,
+            selective: self.recovery == Recovery::Selective,
+            payload: self.channel.payload(self.slots > 1),
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let table = "radio";
+        above_zero(self.slots > 0, table, "slots")?;
+        above_zero(self.window > 0, table, "window")?;
+        above_zero(self.attempts > 0, table, "attempts")?;
+        at_most(u64::from(self.slots), 8, table, "slots")?;
+        // Sequence numbers are 0 to 61 with one channel, 0 to 495 with several (3GPP TS 24.022 §5.5).
+        at_most(u64::from(self.window), if self.slots > 1 { 496 } else { 61 }, table, "window")?;
+        within_an_hour(self.interleaving, table, "interleaving")?;
+        within_an_hour(self.delay, table, "delay")?;
+        within_an_hour(self.acknowledgement_timer, table, "acknowledgement_timer")?;
+        // An answer takes both ways, and its frame has to wait for the next to begin.
+        let round_trip = self.frame_delay() * 2 + self.channel.frame_duration();
+        longer_than(self.acknowledgement_timer, round_trip, table)
+    }
+}
+
+impl Modem {
+    /// Octets that go at once.
+    pub(super) fn payload(&self) -> u32 {
+        self.frame.map_or(128, |frame| frame.get() as u32)
+    }
+
+    /// What LAPM is set to; `None` without V.42.
+    pub(super) fn station(&self) -> Option<Settings> {
+        (self.error_control == ErrorControl::V42).then(|| Settings {
+            window: self.window.unwrap_or(15),
+            acknowledgement_timer: self.acknowledgement_timer.unwrap_or(Span::from_secs(1)),
+            attempts: self.attempts.unwrap_or(5),
+            selective: false,
+            payload: self.payload(),
+        })
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let table = "modem";
+        above_zero(self.frame != Some(Bytes::ZERO), table, "frame")?;
+        above_zero(self.window != Some(0), table, "window")?;
+        above_zero(self.attempts != Some(0), table, "attempts")?;
+        // Two octets say it in the negotiation of V.42; a modulus of 128 numbers the frames.
+        at_most(u64::from(self.payload()), 8192, table, "frame")?;
+        at_most(u64::from(self.window.unwrap_or(1)), 127, table, "window")?;
+        within_an_hour(self.delay, table, "delay")?;
+        let Some(settings) = self.station() else {
+            let foreign = [
+                ("frame", self.frame.is_some()),
+                ("window", self.window.is_some()),
+                ("acknowledgement_timer", self.acknowledgement_timer.is_some()),
+                ("attempts", self.attempts.is_some()),
+                ("zero_insertion", self.zero_insertion.get() > 0.0),
+            ];
+            return match foreign.into_iter().find(|(_, is_given)| *is_given) {
+                Some((key, _)) => {
+                    Err(ConfigError::Foreign { key: format!("{table}.{key}"), needs: "error_control = \"v42\"" })
+                }
+                None => Ok(()),
+            };
+        };
+        within_an_hour(settings.acknowledgement_timer, table, "acknowledgement_timer")?;
+        // A frame, its answer, and a frame that the answer may have to wait for.
+        let round_trip = self.duration(self.payload()) * 3 + self.delay * 2;
+        within_an_hour(round_trip, table, "rate")?;
+        longer_than(settings.acknowledgement_timer, round_trip, table)
+    }
+}
+
+impl Config {
+    /// Whether the parameters make sense together.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.modem.is_none() && self.radio.is_none() {
+            return Err(ConfigError::NoLeg);
+        }
+        at_most(self.ppp.overhead.get(), 64, "ppp", "overhead")?;
+        within_an_hour(self.call.set_up, "call", "set_up")?;
+        self.modem.as_ref().map_or(Ok(()), Modem::check)?;
+        self.radio.as_ref().map_or(Ok(()), Radio::check)
+    }
+}
+
+fn at_most(given: u64, max: u64, table: &str, key: &str) -> Result<(), ConfigError> {
+    if given <= max { Ok(()) } else { Err(ConfigError::TooLarge { key: format!("{table}.{key}"), max }) }
+}
+
+fn longer_than(timer: Span, round_trip: Span, table: &str) -> Result<(), ConfigError> {
+    if timer > round_trip {
+        return Ok(());
+    }
+    Err(ConfigError::TimerTooShort { key: format!("{table}.acknowledgement_timer"), round_trip })
+}

@@ -1,0 +1,186 @@
+//! The fixed leg: two modems on a telephone line, at the gateway and at the interworking function (or, without a radio leg, at
+//! the subscriber).
+//!
+//! With V.42 they send frames synchronously, under LAPM: each of up to N401 octets of user data, with six more of flag, address,
+//! control and FCS, and the zeros that HDLC inserts after five ones. A supervisory frame has these six octets alone. Without
+//! error control they send each octet between a start and a stop bit, and what the line spoils is spoilt.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Direction, Instant, Probability, Seed, Span};
+
+use super::balanced::{Frame, Phase, Reaction, Station};
+use super::config::{ErrorControl, Modem};
+use super::octets::Run;
+use super::stream::{Outcome, Stream};
+use super::traffic_channel::opposite;
+
+/// Octets that go together where there are no frames.
+const ASYNCHRONOUS_BLOCK: u32 = 8;
+
+/// The fixed leg of one mobile.
+#[derive(Debug)]
+pub struct ModemLine {
+    modem: Modem,
+    payload: u32,
+    /// By the direction in which they send user data; none without error control.
+    stations: Option<[Station; 2]>,
+    streams: [Stream; 2],
+    /// When what is being sent is sent.
+    sending: [Option<Instant>; 2],
+    line: [VecDeque<(Instant, Arrival)>; 2],
+    errors: [airpath_core::Stream; 2],
+}
+
+/// What comes out of the line.
+#[derive(Clone, Copy, Debug)]
+enum Arrival {
+    Frame(Frame),
+    /// Octets without a frame, and whether they are spoilt.
+    Octets {
+        count: u32,
+        spoilt: bool,
+    },
+}
+
+impl ModemLine {
+    /// An idle line, whose modems are connected. Generator streams are `path/down/errors` and `path/up/errors`.
+    pub fn new(modem: &Modem, seed: Seed, path: &str) -> Self {
+        Self {
+            payload: modem.payload(),
+            stations: modem.station().map(|settings| [Station::new(settings.clone()), Station::new(settings)]),
+            streams: Default::default(),
+            sending: [None; 2],
+            line: Default::default(),
+            errors: Direction::BOTH.map(|direction| seed.stream(&format!("{path}/{}/errors", direction.name()))),
+            modem: modem.clone(),
+        }
+    }
+
+    /// Octets that wait one way.
+    pub const fn waiting(&self, direction: Direction) -> u64 {
+        self.streams[direction as usize].waiting()
+    }
+
+    /// Octets that it takes at once.
+    pub const fn payload(&self) -> u32 {
+        self.payload
+    }
+
+    /// Whether the link has given up.
+    pub fn is_disconnected(&self) -> bool {
+        self.stations.iter().flatten().any(|station| station.phase() == Phase::Disconnected)
+    }
+
+    /// Gives it octets.
+    pub fn offer(&mut self, now: Instant, direction: Direction, run: Run) {
+        self.streams[direction as usize].offer(run);
+        self.transmit(now, direction);
+    }
+
+    /// When something happens next.
+    pub fn next_event(&self) -> Option<Instant> {
+        let next = |direction: Direction| {
+            let index = direction as usize;
+            let arrival = self.line[index].front().map(|(at, _)| *at);
+            let timer = || self.stations.as_ref().and_then(|stations| stations[index].next_timer());
+            [arrival, self.sending[index].or_else(timer)].into_iter().flatten().min()
+        };
+        Direction::BOTH.into_iter().filter_map(next).min()
+    }
+
+    /// Does all that happens at `now`.
+    pub fn step(&mut self, now: Instant, outcomes: &mut Vec<Outcome>) {
+        for direction in Direction::BOTH {
+            while let Some((at, arrival)) = self.line[direction as usize].front().copied()
+                && at <= now
+            {
+                self.line[direction as usize].pop_front();
+                self.arrive(now, direction, arrival, outcomes);
+            }
+        }
+        Direction::BOTH.into_iter().for_each(|direction| self.transmit(now, direction));
+    }
+
+    /// Loses all that is inside, and is established anew.
+    pub fn restart(&mut self, outcomes: &mut Vec<Outcome>) {
+        for direction in Direction::BOTH {
+            self.streams[direction as usize].lose_all(direction, outcomes);
+            self.line[direction as usize].clear();
+        }
+        self.sending = [None; 2];
+        self.stations = self.modem.station().map(|settings| [Station::new(settings.clone()), Station::new(settings)]);
+    }
+
+    /// Sends the next frame, if the line is free.
+    fn transmit(&mut self, now: Instant, direction: Direction) {
+        let index = direction as usize;
+        if self.sending[index].is_some_and(|until| until > now) {
+            return;
+        }
+        self.sending[index] = None;
+        let stream = &mut self.streams[index];
+        let (duration, arrival) = match &mut self.stations {
+            Some(stations) => {
+                let Some(frame) = stations[index].next_frame(now, stream.waiting(), stream.position()) else { return };
+                if !frame.is_repeated() {
+                    stream.cut(u64::from(frame.octets()));
+                }
+                let is_errored = self.errors[index].chance(self.modem.frame_errors);
+                (self.modem.duration(frame.octets()), (!is_errored).then_some(Arrival::Frame(frame)))
+            }
+            None => {
+                let count = stream.waiting().min(u64::from(ASYNCHRONOUS_BLOCK)) as u32;
+                if count == 0 {
+                    return;
+                }
+                stream.cut(u64::from(count));
+                let spoilt = self.errors[index].chance(self.modem.frame_errors);
+                (self.modem.duration(count), Some(Arrival::Octets { count, spoilt }))
+            }
+        };
+        let end = now + duration;
+        self.sending[index] = Some(end);
+        if let Some(arrival) = arrival {
+            self.line[index].push_back((end + self.modem.delay, arrival));
+        }
+    }
+
+    fn arrive(&mut self, now: Instant, direction: Direction, arrival: Arrival, outcomes: &mut Vec<Outcome>) {
+        let (here, back) = (direction as usize, opposite(direction));
+        match (arrival, &mut self.stations) {
+            (Arrival::Frame(frame), Some(stations)) => {
+                let Reaction { delivered, begun_anew } = stations[back as usize].receive(now, frame);
+                self.streams[here].deliver(delivered, direction, outcomes);
+                if let Some(position) = begun_anew {
+                    self.streams[here].lose_before(position, direction, outcomes);
+                    self.streams[back as usize].lose_before(u64::MAX, back, outcomes);
+                }
+            }
+            (Arrival::Octets { count, spoilt: false }, _) => {
+                self.streams[here].deliver(u64::from(count), direction, outcomes);
+            }
+            (Arrival::Octets { count, spoilt: true }, _) => {
+                self.streams[here].lose(u64::from(count), direction, outcomes);
+            }
+            (Arrival::Frame(_), None) => unreachable!("without error control there are no frames"),
+        }
+    }
+}
+
+impl Modem {
+    /// How long a frame with so many octets of user data takes on the line; without error control, so many octets.
+    pub(super) fn duration(&self, octets: u32) -> Span {
+        let bits = match self.error_control {
+            ErrorControl::V42 => u64::from(octets + super::config::LAPM_OVERHEAD) * 8,
+            // A start bit and a stop bit (ITU-T V.14).
+            ErrorControl::None => u64::from(octets) * 10,
+        };
+        let nanos = u128::from(bits) * 1_000_000_000 / u128::from(self.rate.as_bps());
+        let inserted = match self.error_control {
+            ErrorControl::V42 => self.zero_insertion,
+            ErrorControl::None => Probability::NEVER,
+        };
+        Span::from_nanos(nanos as u64 + (nanos as f64 * inserted.get()) as u64)
+    }
+}

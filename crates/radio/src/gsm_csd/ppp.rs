@@ -1,0 +1,93 @@
+//! One direction of PPP: packets wait, become frames, and become packets again at the other end.
+//!
+//! A frame goes into the stream of octets when the leg behind has too few to fill what it sends next. A frame of which an octet
+//! was lost has a wrong FCS and is discarded; the flag between two frames is not lost with it, so that the next one is sound.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Instant, Packet};
+
+use super::config;
+use super::octets::Run;
+use super::stream::Fate;
+use crate::common::rlc_queue::RlcQueue;
+
+/// One direction of PPP, both its ends.
+#[derive(Debug)]
+pub struct Ppp {
+    queue: RlcQueue,
+    overhead: u32,
+    escaped: f64,
+    /// What the frames so far are short of their share of escaped octets.
+    owed: f64,
+    /// Frames that are not complete at the other end.
+    frames: VecDeque<Framed>,
+    /// The number of the first of them.
+    first: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Framed {
+    packet: Packet,
+    /// Octets of which it is not known what became of them.
+    outstanding: u32,
+    is_damaged: bool,
+}
+
+impl Ppp {
+    /// An idle one, with this queue.
+    pub fn new(ppp: &config::Ppp, queue: RlcQueue) -> Self {
+        Self {
+            queue,
+            overhead: ppp.overhead.get() as u32,
+            escaped: ppp.escaped.get(),
+            owed: 0.0,
+            frames: VecDeque::new(),
+            first: 0,
+        }
+    }
+
+    /// Takes a packet, if there is room for it.
+    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        self.queue.enqueue(now, packet)
+    }
+
+    /// Packets and bytes that wait to be framed.
+    pub fn backlog(&self, now: Instant) -> (u32, u64) {
+        self.queue.backlog(now)
+    }
+
+    /// Frames the packet that is next; `dropped` is called for those that the queue drops instead.
+    pub fn frame(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Run> {
+        let packet = self.queue.dequeue(now, dropped)?;
+        let plain = packet.size + self.overhead;
+        self.owed += f64::from(plain) * self.escaped;
+        let escaped = self.owed as u32;
+        self.owed -= f64::from(escaped);
+        let octets = plain + escaped;
+        let run = Run { frame: self.first + self.frames.len() as u64, octets };
+        self.frames.push_back(Framed { packet, outstanding: octets, is_damaged: false });
+        Some(run)
+    }
+
+    /// Octets have come to the other end, or are lost.
+    pub fn settle(&mut self, run: Run, fate: Fate) {
+        let index = (run.frame - self.first) as usize;
+        let frame = &mut self.frames[index];
+        frame.outstanding -= run.octets;
+        frame.is_damaged |= fate == Fate::Lost;
+    }
+
+    /// The next frame that is complete at the other end: its packet, and whether it is sound.
+    pub fn next_complete(&mut self) -> Option<(Packet, bool)> {
+        let Framed { packet, outstanding: 0, is_damaged } = *self.frames.front()? else { return None };
+        self.frames.pop_front();
+        self.first += 1;
+        Some((packet, !is_damaged))
+    }
+
+    /// Loses what waits to be framed.
+    pub fn clear(&mut self, lost: impl FnMut(Packet)) {
+        self.queue.clear(lost);
+    }
+}

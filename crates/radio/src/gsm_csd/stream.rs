@@ -1,0 +1,80 @@
+//! One direction of one leg: the octets that wait to be sent over it, and those that are under way.
+
+use airpath_core::Direction;
+
+use super::octets::{Octets, Run};
+
+/// The octets of one direction of a leg.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    waiting: Octets,
+    under_way: Octets,
+}
+
+/// What became of octets on a leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// They are at its end, in sequence.
+    Delivered,
+    /// They will never come.
+    Lost,
+}
+
+/// Octets that have left a leg, one way or the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The direction in which they went.
+    pub direction: Direction,
+    /// What became of them.
+    pub fate: Fate,
+    /// Which.
+    pub run: Run,
+}
+
+impl Stream {
+    /// How many wait.
+    pub const fn waiting(&self) -> u64 {
+        self.waiting.count()
+    }
+
+    /// The position of the next that is cut.
+    pub const fn position(&self) -> u64 {
+        self.under_way.entered()
+    }
+
+    /// Puts octets behind those that wait.
+    pub fn offer(&mut self, run: Run) {
+        self.waiting.push(run);
+    }
+
+    /// Sends the first of those that wait.
+    pub fn cut(&mut self, octets: u64) {
+        let Self { waiting, under_way } = self;
+        waiting.take(octets, |run| under_way.push(run));
+    }
+
+    /// The first of those under way have arrived.
+    pub fn deliver(&mut self, octets: u64, direction: Direction, outcomes: &mut Vec<Outcome>) {
+        let fate = Fate::Delivered;
+        self.under_way.take(octets, |run| outcomes.push(Outcome { direction, fate, run }));
+    }
+
+    /// The first of those under way are lost.
+    pub fn lose(&mut self, octets: u64, direction: Direction, outcomes: &mut Vec<Outcome>) {
+        let fate = Fate::Lost;
+        self.under_way.take(octets, |run| outcomes.push(Outcome { direction, fate, run }));
+    }
+
+    /// Those under way before this position are lost.
+    pub fn lose_before(&mut self, position: u64, direction: Direction, outcomes: &mut Vec<Outcome>) {
+        let fate = Fate::Lost;
+        self.under_way.take_before(position, |run| outcomes.push(Outcome { direction, fate, run }));
+    }
+
+    /// All is lost, waiting or under way.
+    pub fn lose_all(&mut self, direction: Direction, outcomes: &mut Vec<Outcome>) {
+        let fate = Fate::Lost;
+        self.under_way.take(u64::MAX, |run| outcomes.push(Outcome { direction, fate, run }));
+        self.waiting.take(u64::MAX, |run| outcomes.push(Outcome { direction, fate, run }));
+    }
+}

@@ -1,0 +1,235 @@
+//! The radio leg: RLP between mobile and interworking function, over one or several full-rate traffic channels.
+//!
+//! RLP frames begin at multiples of their duration, one on each channel: 240 bits in 20 ms on TCH/F9.6, 576 bits in 40 ms on
+//! TCH/F14.4 (3GPP TS 24.022 §4.1). A frame is at the other end when its last burst is through and the fixed part of the network
+//! has passed it on, or is lost if it was received in error. While neither end has anything to say the channel sends NULL
+//! frames, which nobody counts: it sleeps.
+
+use std::collections::VecDeque;
+
+use airpath_core::{
+    Aspect, Cx, Direction, Instant, Probability, RadioEvent, RadioTotals, Seed, Span, StateEvent, StateValue, UserId,
+};
+
+use super::balanced::{Frame, Phase, Reaction, Station};
+use super::config::Radio;
+use super::octets::Run;
+use super::stream::{Outcome, Stream};
+
+/// The radio leg of one mobile.
+#[derive(Debug)]
+pub struct TrafficChannel {
+    user: UserId,
+    duration: Span,
+    /// From the beginning of a frame to when it is at the other end.
+    delay: Span,
+    slots: u32,
+    payload: u32,
+    frame_errors: Probability,
+    /// By the direction in which they send user data: at the interworking function, and at the mobile.
+    stations: [Station; 2],
+    streams: [Stream; 2],
+    air: [VecDeque<(Instant, Frame)>; 2],
+    errors: [airpath_core::Stream; 2],
+    totals: [RadioTotals; 2],
+    /// The first frame that is still to come, while awake.
+    next_frame: u64,
+    is_awake: bool,
+    /// Frames that begin before then are lost.
+    interrupted_until: Instant,
+    /// What was last reported of the link.
+    reported: Option<&'static str>,
+}
+
+impl TrafficChannel {
+    /// An idle leg, whose link is established. Generator streams are `path/down/errors` and `path/up/errors`.
+    pub fn new(radio: &Radio, user: UserId, seed: Seed, path: &str) -> Self {
+        let settings = radio.station();
+        Self {
+            user,
+            duration: radio.channel.frame_duration(),
+            delay: radio.frame_delay(),
+            slots: radio.slots,
+            payload: settings.payload,
+            frame_errors: radio.frame_errors,
+            stations: [Station::new(settings.clone()), Station::new(settings)],
+            streams: Default::default(),
+            air: Default::default(),
+            errors: Direction::BOTH.map(|direction| seed.stream(&format!("{path}/{}/errors", direction.name()))),
+            totals: Default::default(),
+            next_frame: 0,
+            is_awake: false,
+            interrupted_until: Instant::ZERO,
+            reported: None,
+        }
+    }
+
+    /// Octets that wait one way.
+    pub const fn waiting(&self, direction: Direction) -> u64 {
+        self.streams[direction as usize].waiting()
+    }
+
+    /// Octets that it takes at once.
+    pub const fn payload(&self) -> u32 {
+        self.payload
+    }
+
+    /// All transmissions one way.
+    pub const fn totals(&self, direction: Direction) -> RadioTotals {
+        self.totals[direction as usize]
+    }
+
+    /// Whether the link has given up.
+    pub fn is_disconnected(&self) -> bool {
+        self.stations.iter().any(|station| station.phase() == Phase::Disconnected)
+    }
+
+    /// Gives it octets.
+    pub fn offer(&mut self, now: Instant, direction: Direction, run: Run) {
+        self.streams[direction as usize].offer(run);
+        self.wake(now);
+    }
+
+    /// When something happens next.
+    pub fn next_event(&self) -> Option<Instant> {
+        let arrival = self.air.iter().filter_map(|air| air.front().map(|(at, _)| *at)).min();
+        let frame = self.is_awake.then(|| self.start_of(self.next_frame));
+        [arrival, frame].into_iter().flatten().min()
+    }
+
+    /// Does all that happens at `now`.
+    pub fn step(&mut self, now: Instant, outcomes: &mut Vec<Outcome>, cx: &mut Cx<'_>) {
+        for direction in Direction::BOTH {
+            while let Some((at, frame)) = self.air[direction as usize].front().copied()
+                && at <= now
+            {
+                self.air[direction as usize].pop_front();
+                self.arrive(now, direction, frame, outcomes);
+            }
+        }
+        if self.is_awake && self.start_of(self.next_frame) == now {
+            self.transmit(now, cx);
+            self.next_frame += 1;
+        }
+        self.is_awake &= self.is_busy();
+        self.wake(now);
+        self.report(now, cx);
+    }
+
+    /// Loses all that is inside, and is established anew.
+    pub fn restart(&mut self, radio: &Radio, outcomes: &mut Vec<Outcome>) {
+        for direction in Direction::BOTH {
+            self.streams[direction as usize].lose_all(direction, outcomes);
+            self.air[direction as usize].clear();
+            self.stations[direction as usize] = Station::new(radio.station());
+        }
+        self.is_awake = false;
+    }
+
+    /// Loses all frames that begin within the next `span`.
+    pub fn interrupt(&mut self, now: Instant, span: Span) {
+        self.interrupted_until = self.interrupted_until.max(now + span);
+    }
+
+    /// Has so many frames in error from now on.
+    pub const fn set_frame_errors(&mut self, frame_errors: Probability) {
+        self.frame_errors = frame_errors;
+    }
+
+    fn is_busy(&self) -> bool {
+        self.stations.iter().zip(&self.streams).any(|(station, stream)| station.is_busy(stream.waiting()))
+    }
+
+    /// Lets frames begin from the next on, if there is something to send.
+    fn wake(&mut self, now: Instant) {
+        if !self.is_awake && self.is_busy() {
+            self.is_awake = true;
+            // The frame that begins now is over, and those that passed idle do not come back.
+            self.next_frame = self.next_frame.max(now.as_nanos() / self.duration.as_nanos() + 1);
+        }
+    }
+
+    const fn start_of(&self, frame: u64) -> Instant {
+        Instant::from_nanos(frame * self.duration.as_nanos())
+    }
+
+    /// Sends a frame on each channel, both ways.
+    fn transmit(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        let is_interrupted = now < self.interrupted_until;
+        for direction in Direction::BOTH {
+            let index = direction as usize;
+            let mut event = RadioEvent {
+                direction,
+                user: self.user,
+                duration: self.duration,
+                pdus: 0,
+                repeated: 0,
+                errored: 0,
+                bytes: 0,
+                level: 0,
+            };
+            for _ in 0..self.slots {
+                let stream = &mut self.streams[index];
+                let Some(frame) = self.stations[index].next_frame(now, stream.waiting(), stream.position()) else {
+                    break;
+                };
+                let (octets, is_repeated) = (frame.octets(), frame.is_repeated());
+                if !is_repeated {
+                    stream.cut(u64::from(octets));
+                }
+                let is_errored = self.errors[index].chance(self.frame_errors) || is_interrupted;
+                event.pdus += 1;
+                event.repeated += u16::from(is_repeated);
+                event.errored += u16::from(is_errored);
+                event.bytes += if octets > 0 { self.payload } else { 0 };
+                if !is_errored {
+                    self.air[index].push_back((now + self.delay, frame));
+                }
+            }
+            if event.pdus > 0 {
+                self.totals[index].add(&event);
+                cx.radio(now, || event);
+            }
+        }
+    }
+
+    /// Hands a frame of `direction` to the station at its end.
+    fn arrive(&mut self, now: Instant, direction: Direction, frame: Frame, outcomes: &mut Vec<Outcome>) {
+        let (here, back) = (direction as usize, opposite(direction));
+        let Reaction { delivered, begun_anew } = self.stations[back as usize].receive(now, frame);
+        self.streams[here].deliver(delivered, direction, outcomes);
+        if let Some(position) = begun_anew {
+            self.streams[here].lose_before(position, direction, outcomes);
+            self.streams[back as usize].lose_before(u64::MAX, back, outcomes);
+        }
+    }
+
+    /// Reports the state of the link, if it has changed.
+    fn report(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        let [down, up] = [0, 1].map(|index| self.stations[index].phase());
+        let name = match down.max(up) {
+            Phase::Connected => "connected",
+            Phase::Recovering => "recovering",
+            Phase::Resetting => "reset",
+            Phase::Disconnected => "disconnected",
+        };
+        self.report_link(now, name, cx);
+    }
+
+    /// Reports this as the state of the link, if it is news.
+    pub fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Cx<'_>) {
+        if self.reported != Some(name) {
+            self.reported = Some(name);
+            let (user, value) = (self.user, StateValue::Name(name));
+            cx.state(now, || StateEvent { user, direction: None, aspect: Aspect::Link, value });
+        }
+    }
+}
+
+/// The other way.
+pub const fn opposite(direction: Direction) -> Direction {
+    match direction {
+        Direction::Down => Direction::Up,
+        Direction::Up => Direction::Down,
+    }
+}
