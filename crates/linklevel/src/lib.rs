@@ -9,16 +9,19 @@
 //! | [`fading`], [`profile`] | how signal and interferer fade |
 //! | [`simulate`] | many random blocks |
 //! | [`table`] | the tables that `airpath-radio` looks up |
+//! | [`reference`], [`compare`] | the points that the standard asks for, and how far they are |
 //!
 //! The receiver is an ideal one: it knows the channel, and treats interference as noise of known power. What a real one loses is
 //! taken from the standard's reference points (`docs/block-errors.md`).
 
+pub mod compare;
 pub mod convolutional;
 pub mod fading;
 pub mod modulation;
 pub mod noise;
 pub mod profile;
 pub mod puncturing;
+pub mod reference;
 pub mod schemes;
 pub mod simulate;
 pub mod table;

@@ -1,22 +1,26 @@
-//! `linklevel table NAME… --seed N --blocks N --out FOLDER`: makes the block error tables.
+//! Makes the block error tables of `airpath-radio`, and compares them with the points of the standard.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use airpath_linklevel::{schemes, table};
+use airpath_linklevel::{compare, schemes, table};
 
 const USAGE: &str = "usage: linklevel table [SCHEME]… [--seed N] [--blocks N] [--out FOLDER]
-  without a scheme: all; without a folder: to standard output";
-
-struct Arguments {
-    schemes: Vec<schemes::Scheme>,
-    seed: u64,
-    blocks: u32,
-    out: Option<PathBuf>,
-}
+         without a scheme: all; without a folder: to standard output
+         blocks of each profile, if not given: 20000, 5000 where transmissions are combined
+       linklevel compare FOLDER
+         tables in FOLDER beside the reference points of TS 45.005; writes FOLDER/implementation-loss.csv";
 
 fn main() -> ExitCode {
-    match parse(std::env::args().skip(1)).and_then(|arguments| make(&arguments)) {
+    let mut words = std::env::args().skip(1);
+    let done = match words.next().as_deref() {
+        Some("table") => Arguments::parse(words).and_then(|arguments| arguments.make()),
+        Some("compare") => {
+            words.next().ok_or("compare needs a folder".into()).and_then(|folder| compare(folder.as_ref()))
+        }
+        _ => Err("the command is `table` or `compare`".into()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("linklevel: {message}\n{USAGE}");
@@ -25,46 +29,65 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    if words.next().as_deref() != Some("table") {
-        return Err("the command is `table`".into());
-    }
-    let mut arguments = Arguments { schemes: Vec::new(), seed: 1, blocks: 20_000, out: None };
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        let number = |text: String| text.parse::<u64>().map_err(|_| format!("{word}: '{text}' is not a number"));
-        match word.as_str() {
-            "--seed" => arguments.seed = number(value()?)?,
-            "--blocks" => {
-                let blocks = number(value()?)?;
-                let least = 2 * u64::from(table::LEAST);
-                let fits = |blocks: &u32| u64::from(*blocks) >= least;
-                arguments.blocks =
-                    u32::try_from(blocks).ok().filter(fits).ok_or(format!("--blocks: at least {least}"))?;
-            }
-            "--out" => arguments.out = Some(value()?.into()),
-            name => {
-                arguments.schemes.push(schemes::named(name).ok_or_else(|| format!("no scheme is called '{name}'"))?)
-            }
-        }
-    }
-    if arguments.schemes.is_empty() {
-        arguments.schemes = schemes::all();
-    }
-    Ok(arguments)
+struct Arguments {
+    schemes: Vec<schemes::Scheme>,
+    seed: u64,
+    blocks: Option<u32>,
+    out: Option<PathBuf>,
 }
 
-fn make(Arguments { schemes, seed, blocks, out }: &Arguments) -> Result<(), String> {
-    for scheme in schemes {
-        let csv = table::table(scheme, *seed, *blocks);
-        match out {
-            None => print!("{csv}"),
-            Some(folder) => {
-                let path = folder.join(format!("{}.csv", scheme.name));
-                std::fs::write(&path, csv).map_err(|error| format!("{}: {error}", path.display()))?;
-                eprintln!("{}", path.display());
+impl Arguments {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = Self { schemes: Vec::new(), seed: 1, blocks: None, out: None };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            let number = |text: String| text.parse::<u32>().map_err(|_| format!("{word}: '{text}' is not a number"));
+            match word.as_str() {
+                "--seed" => arguments.seed = number(value()?)?.into(),
+                "--blocks" => match number(value()?)? {
+                    blocks if blocks >= 2 * table::LEAST => arguments.blocks = Some(blocks),
+                    _ => return Err(format!("--blocks: at least {}", 2 * table::LEAST)),
+                },
+                "--out" => arguments.out = Some(value()?.into()),
+                name => {
+                    arguments
+                        .schemes
+                        .push(schemes::named(name).ok_or_else(|| format!("no scheme is called '{name}'"))?);
+                }
             }
         }
+        if arguments.schemes.is_empty() {
+            arguments.schemes = schemes::all();
+        }
+        Ok(arguments)
     }
+
+    fn make(&self) -> Result<(), String> {
+        for scheme in &self.schemes {
+            let blocks = self.blocks.unwrap_or(if scheme.attempts > 1 { 5_000 } else { 20_000 });
+            let csv = table::table(scheme, self.seed, blocks);
+            match &self.out {
+                None => print!("{csv}"),
+                Some(folder) => write(&folder.join(format!("{}.csv", scheme.name)), &csv)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn compare(folder: &Path) -> Result<(), String> {
+    let compared = compare::compare(|scheme| {
+        let path = folder.join(format!("{scheme}.csv"));
+        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+    })?;
+    println!("{}", compare::markdown(&compared));
+    let losses = compare::losses(&compared);
+    println!("{losses}");
+    write(&folder.join("implementation-loss.csv"), &losses)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    eprintln!("{}", path.display());
     Ok(())
 }

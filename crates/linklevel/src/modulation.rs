@@ -118,3 +118,79 @@ impl Symbol {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fading::Fading;
+    use crate::profile::Profile;
+    use crate::schemes::named;
+
+    /// The Gaussian tail.
+    fn q(x: f64) -> f64 {
+        libm::erfc(x / std::f64::consts::SQRT_2) / 2.0
+    }
+
+    /// How many bits of the data of `scheme` are wrong by their sign, each of three bits of a symbol counted by itself, and how
+    /// many were sent.
+    fn errors(scheme: &str, decibels: f64, blocks: usize, profile: Profile) -> [(f64, f64); 3] {
+        let scheme = named(scheme).expect("a scheme");
+        let part = &scheme.data[0];
+        let fading = Fading::new(profile, &scheme.frames);
+        let mut noise = Noise::new(1, "errors");
+        let numbers: Vec<usize> = (0..part.places.len()).collect();
+        let mut counts = [(0.0, 0.0); 3];
+        for _ in 0..blocks {
+            let sent = noise.bits(numbers.len());
+            let gains = fading.powers(&mut noise);
+            let mut soft = vec![0.0; sent.len()];
+            Reception::new(scheme.modulation, part, &sent, &gains, &mut noise).add_to(
+                libm::pow(10.0, decibels / 10.0),
+                &numbers,
+                &mut soft,
+            );
+            for ((place, soft), bit) in part.places.iter().zip(&soft).zip(&sent) {
+                let (wrong, of) = &mut counts[usize::from(place.bit)];
+                *wrong += f64::from(u8::from((*soft < 0.0) != *bit));
+                *of += 1.0;
+            }
+        }
+        counts
+    }
+
+    /// Within five standard deviations of a count with this expectation, and `slack` of the expectation for what the formula
+    /// leaves out.
+    fn assert_near((wrong, of): (f64, f64), probability: f64, slack: f64) {
+        let expected = of * probability;
+        let deviation = 5.0 * expected.sqrt() + slack * expected;
+        assert!((wrong - expected).abs() < deviation, "{wrong} of {of}, expected {expected} ± {deviation}");
+    }
+
+    #[test]
+    fn antipodal_bits_fail_as_often_as_the_gaussian_tail_says() {
+        for decibels in [0.0, 3.0, 6.0] {
+            let ratio = libm::pow(10.0, decibels / 10.0);
+            assert_near(errors("cs-4", decibels, 400, Profile::Static)[0], q((2.0 * ratio).sqrt()), 0.0);
+        }
+    }
+
+    #[test]
+    fn over_rayleigh_fading_errors_fall_only_with_the_ratio() {
+        // (1 − √(γ/(1+γ)))/2, Proakis §14.3. The 456 bits of a block share four fades: 4000 blocks for 2 %.
+        let ratio: f64 = 10.0;
+        let (wrong, of) = errors("cs-4", 10.0, 4000, Profile::Tu3Hopping)[0];
+        let expected = (1.0 - (ratio / (1.0 + ratio)).sqrt()) / 2.0;
+        assert!((wrong / of / expected - 1.0).abs() < 0.08, "{} {expected}", wrong / of);
+    }
+
+    #[test]
+    fn the_bits_of_a_phase_fail_as_often_as_their_neighbours_differ() {
+        // A phase is taken for its neighbour on one side with probability Q(√(2γ) sin 22.5°). The third bit differs from one of
+        // the two neighbours of each phase, the others from one of half of the phases.
+        let tail = q((2.0 * 10.0f64).sqrt() * libm::sin(std::f64::consts::PI / 8.0));
+        let [first, second, third] = errors("mcs-5", 10.0, 100, Profile::Static);
+        assert_near(first, tail / 2.0, 0.02);
+        assert_near(second, tail / 2.0, 0.02);
+        assert_near(third, tail, 0.02);
+    }
+}

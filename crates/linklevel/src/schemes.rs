@@ -219,7 +219,7 @@ mod tests {
     fn a_block_is_spread_evenly_over_its_bursts() {
         for (name, bursts) in [("cs-1", 4), ("mcs-1", 4), ("mcs-5", 4), ("mcs-7", 4), ("mcs-9", 2)] {
             let data = &named(name).expect("a scheme").data[0];
-            let mut counts = vec![0; bursts];
+            let mut counts = vec![0usize; bursts];
             data.places.iter().for_each(|place| counts[usize::from(place.burst)] += 1);
             let mean = data.places.len() / bursts;
             assert!(counts.iter().all(|count| count.abs_diff(mean) <= 1), "{name}: {counts:?}");

@@ -149,3 +149,82 @@ fn lowest(bound: usize, mut passes: impl FnMut(usize) -> bool) -> usize {
     }
     low
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schemes::named;
+
+    /// The number of ways A(d) in which a path leaves the all-zero path and comes back with weight d, for d below `limit`.
+    fn spectrum(code: Code, limit: usize) -> Vec<usize> {
+        let zero_run = vec![false; code.memory()];
+        let mut counts = vec![0; limit];
+        let mut open = vec![vec![true]];
+        while let Some(path) = open.pop() {
+            // The weight so far: of the coded bits before the tail.
+            let sent = &code.encode(&path)[..path.len() * code.outputs()];
+            let weight = sent.iter().filter(|bit| **bit).count();
+            if weight >= limit {
+                continue;
+            }
+            if path.ends_with(&zero_run) {
+                counts[weight] += 1;
+                continue;
+            }
+            open.extend([false, true].map(|bit| path.iter().copied().chain([bit]).collect::<Vec<_>>()));
+        }
+        counts
+    }
+
+    /// The share of blocks in error lies below the union bound, and near it where errors are rare.
+    #[test]
+    fn coding_gains_what_the_distance_spectrum_says() {
+        let scheme = named("cs-1").expect("a scheme");
+        let mut simulation = Simulation::new(&scheme, Profile::Static, 1);
+        let blocks = 3000;
+        let thresholds: Vec<usize> = (0..blocks).map(|_| simulation.thresholds()[0]).collect();
+        let spectrum = spectrum(Code::Half, 12);
+        assert_eq!(spectrum.iter().position(|count| *count > 0), Some(7));
+        for decibels in [0.5, 1.0] {
+            let point = (0..Axis::POINTS).find(|i| Axis::decibels(*i) == decibels).expect("a point of the axis");
+            let measured = thresholds.iter().filter(|threshold| **threshold > point).count() as f64 / f64::from(blocks);
+            let ratio = Axis::ratio(point);
+            let tail = |distance: usize| libm::erfc((distance as f64 * ratio).sqrt()) / 2.0;
+            let bound = 224.0 * spectrum.iter().enumerate().map(|(d, count)| *count as f64 * tail(d)).sum::<f64>();
+            assert!(measured < 1.2 * bound && measured > 0.5 * bound, "{decibels} dB: {measured}, bound {bound}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_decoded_above_its_threshold_and_not_below() {
+        for (name, exceptions) in [("cs-3", 0), ("mcs-3", 0), ("mcs-6", 4)] {
+            let scheme = named(name).expect("a scheme");
+            let mut simulation = Simulation::new(&scheme, Profile::Tu50, 3);
+            let mut noise = Noise::new(3, "gains");
+            let mut wrong = 0;
+            for _ in 0..10 {
+                let mut drawn = Drawn::new(&scheme.data[0], &mut noise);
+                drawn.send(&scheme, 0, &simulation.gains(), &mut noise);
+                let decoders = &mut simulation.decoders;
+                let threshold = lowest(Axis::POINTS, |i| decoders.decode(&drawn, i, |_| true));
+                wrong += (0..80).filter(|i| decoders.decode(&drawn, *i, |_| true) != (*i >= threshold)).count();
+            }
+            assert!(wrong <= exceptions, "{name}: {wrong} of 800");
+        }
+    }
+
+    #[test]
+    fn a_further_transmission_never_hurts() {
+        for name in ["mcs-1", "mcs-4", "mcs-9"] {
+            let scheme = named(name).expect("a scheme");
+            let mut simulation = Simulation::new(&scheme, Profile::Static, 1);
+            let blocks: Vec<Vec<usize>> = (0..20).map(|_| simulation.thresholds()).collect();
+            assert!(blocks.iter().all(|thresholds| thresholds.windows(2).all(|pair| pair[1] <= pair[0])), "{name}");
+            // The energy of two is 3 dB more, and their bits make a stronger code; but that of MCS-1 is strong already, and its
+            // headers are not combined.
+            let least = if name == "mcs-1" { 0.5 } else { 2.5 };
+            let mean = |k: usize| blocks.iter().map(|thresholds| thresholds[k] as f64).sum::<f64>() / 20.0 / 2.0;
+            assert!(mean(0) - mean(1) > least, "{name}: {} dB", mean(0) - mean(1));
+        }
+    }
+}
