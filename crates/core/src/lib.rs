@@ -4,7 +4,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`time`] | [`Instant`] and [`Span`], integer nanoseconds, in virtual and real time alike |
-//! | [`units`] | [`Bitrate`], [`Bytes`], [`Probability`], [`Decibel`]: they parse, print and refuse nonsense |
+//! | [`units`] | [`Bitrate`], [`Bytes`], [`Probability`], [`Decibel`], [`Length`], [`Speed`], [`Frequency`]: they parse, print and refuse nonsense |
 //! | [`rng`] | generator streams, one a component, by name |
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
 //! | [`event`] | what is logged |
@@ -35,4 +35,4 @@ pub use rng::{Seed, Stream};
 pub use sink::{Classes, Cx, Dropped, Memory, Sink};
 pub use tally::{Count, RadioTotals, Tally};
 pub use time::{Instant, Span};
-pub use units::{Bitrate, Bytes, Decibel, Probability, UnitError};
+pub use units::{Bitrate, Bytes, Decibel, Frequency, Length, Probability, Speed, UnitError};

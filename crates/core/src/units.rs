@@ -4,7 +4,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+mod motion;
+
 use crate::time::Span;
+
+pub use motion::{Frequency, Length, Speed};
 
 /// Why a text is not the quantity that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -277,6 +281,8 @@ impl Probability {
     pub const NEVER: Self = Self(0.0);
     /// Always.
     pub const ALWAYS: Self = Self(1.0);
+    /// As often as not.
+    pub const HALF: Self = Self(0.5);
 
     /// The probability `p`, or `None` outside 0 to 1.
     pub fn new(p: f64) -> Option<Self> {

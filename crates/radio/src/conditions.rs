@@ -18,16 +18,27 @@
 
 mod config;
 mod draws;
+mod fading;
+mod mobility;
+mod movement;
+mod place;
 mod recorded;
+mod serving;
+mod shadowing;
 mod table;
 
 use airpath_core::{Instant, Seed, Span};
 
-pub use config::Config;
+pub use config::{CellChange, Config, Fading, Network, Variation};
+pub use movement::{Movement, Path};
+pub use place::Cells;
 pub use recorded::{Series, SeriesError};
 pub use table::Table;
 
 use crate::ConfigError;
+use fading::Rayleigh;
+use mobility::{Correlation, Mobility};
+use shadowing::Shadowing;
 
 /// What the radio of one mobile is like at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +81,9 @@ pub enum Transition {
 #[derive(Clone, Debug)]
 pub struct Conditions {
     process: Process,
+    /// Fast fading that is a part of C/I.
+    rayleigh: Option<Rayleigh>,
+    fading: Fading,
 }
 
 /// What makes the ratio.
@@ -77,10 +91,32 @@ pub struct Conditions {
 enum Process {
     /// Always the same.
     Fixed(f64),
+    /// Shadowing around a median.
+    Varying(Varying),
     /// Drawn anew from time to time.
     Table(table::Process),
     /// As it was recorded.
     Recorded(Series),
+    /// Among cells.
+    Cells(Box<Mobility>),
+}
+
+/// A ratio in decibels that varies around its median.
+#[derive(Clone, Debug)]
+struct Varying {
+    median: f64,
+    deviation: f64,
+    correlation: Correlation,
+    /// Metres a second.
+    speed: f64,
+    shadowing: Shadowing,
+}
+
+impl Varying {
+    fn at(&mut self, now: Instant) -> f64 {
+        let seconds = now.as_secs_f64();
+        self.median + self.deviation * self.shadowing.at(self.correlation.reached(self.speed * seconds, seconds))
+    }
 }
 
 impl Conditions {
@@ -89,30 +125,49 @@ impl Conditions {
     /// # Errors
     /// If `config` makes no sense, or its recorded series cannot be read. Keys in it begin with `conditions`.
     pub fn new(config: &Config, user: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
-        config.of(user).process(seed, path).map(|process| Self { process })
+        let config = config.of(user);
+        Ok(Self {
+            process: config.process(seed, path)?,
+            rayleigh: config.rayleigh(seed, path)?,
+            fading: config.fading(),
+        })
     }
 
     /// Always `ratio` decibels, in one cell.
     pub const fn fixed(ratio: f64) -> Self {
-        Self { process: Process::Fixed(ratio) }
+        Self { process: Process::Fixed(ratio), rayleigh: None, fading: Fading::Tu3 }
+    }
+
+    /// What fast fading the block-error curves are to be averaged over. It is in no [`Sample`]; where samples have fast
+    /// fading of their own, this is [`Fading::Static`], so that it counts once.
+    pub const fn fading(&self) -> Fading {
+        self.fading
     }
 
     /// What it is like at `now`.
     #[inline]
     pub fn at(&mut self, now: Instant) -> Sample {
         let steady = |carrier_to_interference| Sample { carrier_to_interference, cell: 0, covered: true };
-        match &mut self.process {
+        let mut sample = match &mut self.process {
             Process::Fixed(ratio) => steady(*ratio),
+            Process::Varying(varying) => steady(varying.at(now)),
             Process::Table(table) => steady(table.at(now)),
             Process::Recorded(series) => steady(series.at(now)),
+            Process::Cells(mobility) => mobility.at(now),
+        };
+        if let Some(rayleigh) = &self.rayleigh {
+            sample.carrier_to_interference += rayleigh.at(now);
         }
+        sample
     }
 
     /// The next change of the serving cell up to and including `now` that was not told yet, with its exact time; in the
     /// order of time. Of what happened while nobody asked, only the last minute is told.
     #[inline]
     pub fn next_transition(&mut self, now: Instant) -> Option<(Instant, Transition)> {
-        let _ = now;
-        None
+        match &mut self.process {
+            Process::Cells(mobility) => mobility.next_change(now),
+            Process::Fixed(_) | Process::Varying(_) | Process::Table(_) | Process::Recorded(_) => None,
+        }
     }
 }

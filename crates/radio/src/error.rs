@@ -108,8 +108,19 @@ pub enum ConfigError {
         needs: &'static str,
     },
     /// Conditions that are made in no way, or in two.
-    #[error("radio conditions are made in one way: give one of `ci`, `table` and `recorded`")]
+    #[error("radio conditions are made in one way: give one of `ci`, `table`, `recorded` and `cells`")]
     Conditions,
+    /// Shadowing that changes over nothing, or over two things.
+    #[error("shadowing changes over distance or over time: give `correlation_distance` or `correlation_time`")]
+    Correlation,
+    /// A value that is not in its range.
+    #[error("this must be {expected}")]
+    Range {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// How often the values of a table of conditions come.
     #[error("say how often each of the {values} values comes: {values} numbers, none negative, not all zero")]
     TableWeights {
@@ -140,6 +151,7 @@ impl ConfigError {
     pub fn field(&self) -> String {
         match self {
             Self::Zero { key }
+            | Self::Range { key, .. }
             | Self::TooLarge { key, .. }
             | Self::TooLong { key }
             | Self::Queue { key, .. }
@@ -152,6 +164,7 @@ impl ConfigError {
                 "downlink.levels.rates".to_owned()
             }
             Self::Weights { class, .. } => format!("downlink.levels.classes.{class}"),
+            Self::Correlation => "conditions.shadowing".to_owned(),
             Self::Conditions => "conditions".to_owned(),
             Self::TableWeights { .. } => "conditions.table.weights".to_owned(),
             Self::Series(_) => "conditions.recorded".to_owned(),

@@ -34,6 +34,14 @@ impl Draws {
     pub fn uniform(self, index: u64) -> f64 {
         (self.bits(index) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
+
+    /// A number of the standard Gaussian distribution (Box and Muller, 1958).
+    #[inline]
+    pub fn gaussian(self, index: u64) -> f64 {
+        let (radius, angle) =
+            (self.uniform(index.wrapping_mul(2)), self.uniform(index.wrapping_mul(2).wrapping_add(1)));
+        (-2.0 * libm::log(1.0 - radius)).sqrt() * libm::cos(std::f64::consts::TAU * angle)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,99 @@
+//! Rayleigh fading: the fast part of a radio signal's variation, by waves that come from all around.
+//!
+//! R. H. Clarke's model ("A statistical theory of mobile-radio reception", Bell System Technical Journal 47, 1968): waves
+//! of equal strength from equally spaced directions, each with a random phase; the speed of the mobile shifts the
+//! frequency of each by the cosine of its direction. The whole pattern is turned by a random angle. It is a function of
+//! time that is computed wherever it is asked for.
+
+use airpath_core::{Frequency, Instant, Seed, Speed};
+
+/// Waves. From eight on, the envelope is hardly told from a Rayleigh one.
+const WAVES: usize = 16;
+
+/// The speed of light in metres a second.
+const LIGHT: f64 = 299_792_458.0;
+
+/// Fades of more than 40 dB are not told apart.
+const DEEPEST: f64 = 1e-4;
+
+/// A fading signal of unit mean power.
+#[derive(Clone, Debug)]
+pub struct Rayleigh {
+    /// Of each wave: its shift of frequency in hertz, and its phase at the origin, in turns.
+    waves: [(f64, f64); WAVES],
+}
+
+impl Rayleigh {
+    /// At `speed`, for a carrier of `frequency`, drawn from the stream `path`.
+    pub fn new(speed: Speed, frequency: Frequency, seed: Seed, path: &str) -> Self {
+        let largest = speed.as_metres_per_second() * frequency.as_megahertz() * 1e6 / LIGHT;
+        let mut stream = seed.stream(path);
+        let turn = stream.uniform();
+        let mut waves = [(0.0, 0.0); WAVES];
+        for (wave, (shift, phase)) in waves.iter_mut().enumerate() {
+            let direction = (wave as f64 + turn) / WAVES as f64;
+            *shift = largest * libm::cos(std::f64::consts::TAU * direction);
+            *phase = stream.uniform();
+        }
+        Self { waves }
+    }
+
+    /// Its strength at `now`, in decibels over the mean power.
+    pub fn at(&self, now: Instant) -> f64 {
+        let seconds = now.as_secs_f64();
+        let (mut real, mut imaginary) = (0.0, 0.0);
+        for (shift, phase) in self.waves {
+            let turns = shift * seconds + phase;
+            let angle = std::f64::consts::TAU * (turns - turns.floor());
+            real += libm::cos(angle);
+            imaginary += libm::sin(angle);
+        }
+        let power = (real * real + imaginary * imaginary) / WAVES as f64;
+        10.0 * libm::log10(power.max(DEEPEST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpath_core::Span;
+
+    fn fading(speed: &str, path: &str) -> Rayleigh {
+        let frequency = "900 MHz".parse().expect("a frequency");
+        Rayleigh::new(speed.parse().expect("a speed"), frequency, Seed::new(1), path)
+    }
+
+    fn power(decibels: f64) -> f64 {
+        libm::pow(10.0, decibels / 10.0)
+    }
+
+    #[test]
+    fn power_is_exponential() {
+        // 500 mobiles at a time each: independent draws.
+        let powers: Vec<f64> = (0..4000)
+            .map(|user| power(fading("50 km/h", &user.to_string()).at(Instant::ZERO + Span::from_secs(user % 7))))
+            .collect();
+        let mean = powers.iter().sum::<f64>() / 4000.0;
+        // The deviation of an exponential mean is 1/√4000 ≈ 0.016: five of them.
+        assert!((mean - 1.0).abs() < 0.08, "{mean}");
+        for level in [0.1, 0.5, 1.0, 2.0] {
+            let below = powers.iter().filter(|power| **power < level).count() as f64 / 4000.0;
+            let expected = 1.0 - libm::exp(-level);
+            // √(p(1 − p)/4000) is at most 0.0079: five of them, and what sixteen waves are short of many.
+            assert!((below - expected).abs() < 0.05, "below {level}: {below}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn it_changes_with_speed() {
+        let (slow, fast, still) = (fading("3 km/h", "a"), fading("50 km/h", "a"), fading("0 km/h", "a"));
+        let at = |millis| Instant::ZERO + Span::from_millis(millis);
+        let crossings = |fading: &Rayleigh| {
+            let over = |millis: u64| fading.at(at(millis)) > -3.0;
+            (0..20_000).filter(|millis| over(*millis) != over(millis + 1)).count()
+        };
+        let (slow, fast) = (crossings(&slow), crossings(&fast));
+        assert!(fast > 8 * slow && slow > 10, "{slow} and {fast}");
+        assert_eq!(still.at(at(0)), still.at(at(100_000)));
+    }
+}

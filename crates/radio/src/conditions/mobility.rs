@@ -1,0 +1,243 @@
+//! A mobile among cells: where it is, which of them serves it, and how well.
+//!
+//! Time goes in measurements, at the multiples of their period. The serving cell changes at measurements only; C/I
+//! between two of them lies on a straight line. All of it follows from the seed and the number of the measurement, but
+//! for the serving cell, which with hysteresis depends on what was before. When many measurements were passed over, it is
+//! found by coupling from the past (J. G. Propp and D. B. Wilson, Random Structures and Algorithms 9, 1996): from each
+//! cell that may have served some time ago, the measurements since then are gone through; where all lead to the same
+//! cell, no matter what was before, that is the one, and otherwise more of the past is looked at.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Instant, Span};
+
+use super::movement::Motion;
+use super::place::Place;
+use super::serving::{Measurements, Serving};
+use super::{Sample, Transition};
+
+/// How a mobile changes cells.
+#[derive(Clone, Copy, Debug)]
+pub enum Manner {
+    /// By itself, with a gap.
+    Reselection(Span),
+    /// By the network's command, with a gap.
+    Handover(Span),
+    /// All cells at most so many decibels weaker than the strongest serve it together.
+    Soft(f64),
+}
+
+/// Over what the shadowing changes.
+#[derive(Clone, Copy, Debug)]
+pub enum Correlation {
+    /// Over so many metres.
+    Distance(f64),
+    /// Over so many seconds.
+    Time(f64),
+}
+
+impl Correlation {
+    /// How many correlation distances, or times, it has come.
+    pub fn reached(self, position: f64, seconds: f64) -> f64 {
+        match self {
+            Self::Distance(distance) => position / distance,
+            Self::Time(time) => seconds / time,
+        }
+    }
+}
+
+/// How far back changes are told one by one to someone who has not asked for long.
+pub const TOLD: Span = Span::from_secs(60);
+
+/// Changes that are kept for someone who never asks for them.
+const MOST_KEPT: usize = 64;
+
+/// C/I is not told below that, in decibels: nothing gets through anyway.
+const LOWEST: f64 = -40.0;
+
+/// A mobile among cells.
+#[derive(Clone, Debug)]
+pub struct Mobility {
+    motion: Motion,
+    correlation: Correlation,
+    place: Place,
+    period: Span,
+    manner: Manner,
+    /// From this measurement on, nothing changes.
+    last: u64,
+    /// How many measurements are looked back at first.
+    past: u64,
+    /// The measurement up to which the serving cell is known.
+    step: u64,
+    measurements: Measurements,
+    serving: Serving,
+    /// The cell that served last, where there is no coverage.
+    cell: u16,
+    changes: VecDeque<(Instant, Transition)>,
+    /// C/I of a cell at a measurement and at the next, in decibels.
+    line: Option<(u64, u16, f64, f64)>,
+}
+
+impl Mobility {
+    /// A mobile whose choice of cells follows the rule of `measurements`, of which it needs `window` in a row.
+    pub fn new(
+        (motion, correlation): (Motion, Correlation),
+        place: Place,
+        (period, window): (Span, u32),
+        manner: Manner,
+        measurements: Measurements,
+    ) -> Self {
+        let last = match (correlation, motion.settles()) {
+            // Some more, so that what is counted over a window comes to its end.
+            (Correlation::Distance(_), Some(seconds)) => {
+                (seconds / period.as_secs_f64()).ceil() as u64 + u64::from(window)
+            }
+            _ => u64::MAX,
+        };
+        let mut mobility = Self {
+            motion,
+            correlation,
+            place,
+            period,
+            manner,
+            last,
+            past: u64::from(window).saturating_mul(4).max(64),
+            step: 0,
+            measurements,
+            serving: None,
+            cell: 0,
+            changes: VecDeque::new(),
+            line: None,
+        };
+        mobility.measure(0);
+        mobility.serving = mobility.measurements.first();
+        mobility.cell = mobility.serving.unwrap_or(0);
+        mobility
+    }
+
+    /// What it is like at `now`.
+    pub fn at(&mut self, now: Instant) -> Sample {
+        let step = self.advance(now);
+        let Some(cell) = self.serving else {
+            return Sample { carrier_to_interference: LOWEST, cell: self.cell, covered: false };
+        };
+        let (begin, end) = match self.line {
+            Some((at, of, begin, end)) if at == step && of == cell => (begin, end),
+            Some((at, of, _, end)) if at + 1 == step && of == cell => (end, self.ratio(cell, step + 1)),
+            _ => (self.ratio(cell, step), self.ratio(cell, step + 1)),
+        };
+        self.line = Some((step, cell, begin, end));
+        let period = self.period.as_nanos();
+        let part = if step == self.last { 0.0 } else { (now.as_nanos() % period) as f64 / period as f64 };
+        Sample { carrier_to_interference: begin + (end - begin) * part, cell, covered: true }
+    }
+
+    /// The next change up to `now` that was not told.
+    pub fn next_change(&mut self, now: Instant) -> Option<(Instant, Transition)> {
+        self.advance(now);
+        self.changes.pop_front()
+    }
+
+    /// Brings the serving cell up to `now`, and says which measurement that is.
+    fn advance(&mut self, now: Instant) -> u64 {
+        let step = (now.as_nanos() / self.period.as_nanos()).min(self.last);
+        let told = TOLD.as_nanos() / self.period.as_nanos();
+        if step > self.step && step - self.step > told {
+            self.jump(step - told);
+        }
+        while self.step < step {
+            self.step += 1;
+            self.measure(self.step);
+            let next = self.measurements.next(self.serving);
+            if next != self.serving {
+                self.change(next);
+            }
+        }
+        step
+    }
+
+    /// Brings the serving cell up to the measurement `step`, without telling changes.
+    fn jump(&mut self, step: u64) {
+        self.changes.clear();
+        let mut past = self.past;
+        loop {
+            let begin = step.saturating_sub(past);
+            if begin <= self.step {
+                for step in self.step + 1..=step {
+                    self.measure(step);
+                    self.serving = self.measurements.next(self.serving);
+                    self.cell = self.serving.unwrap_or(self.cell);
+                }
+                break;
+            }
+            // Of the counts, the first measurements only know a part: half of the past is there to fill them.
+            self.measurements.clear();
+            let mut possible: Vec<Serving> = (0..self.place.cells() as u16).map(Some).chain([None]).collect();
+            for step in begin..=step {
+                self.measure(step);
+                if step >= begin + past / 2 {
+                    possible.iter_mut().for_each(|serving| *serving = self.measurements.next(*serving));
+                }
+            }
+            if possible.iter().all(|serving| *serving == possible[0]) {
+                self.serving = possible[0];
+                self.cell = self.serving.unwrap_or(self.cell);
+                break;
+            }
+            past *= 2;
+        }
+        self.step = step;
+    }
+
+    fn change(&mut self, serving: Serving) {
+        let transition = match (self.serving, serving, self.manner) {
+            (_, None, _) => Transition::CoverageLost,
+            (None, Some(to), _) => Transition::CoverageBack { to },
+            (Some(_), Some(to), Manner::Reselection(gap)) => Transition::Reselection { to, gap },
+            (Some(_), Some(to), Manner::Handover(gap)) => Transition::Handover { to, gap },
+            (Some(_), Some(to), Manner::Soft(_)) => Transition::Handover { to, gap: Span::ZERO },
+        };
+        self.serving = serving;
+        self.cell = serving.unwrap_or(self.cell);
+        if self.changes.len() == MOST_KEPT {
+            self.changes.pop_front();
+        }
+        self.changes.push_back((self.time(self.step), transition));
+    }
+
+    fn time(&self, step: u64) -> Instant {
+        Instant::ZERO + self.period.saturating_mul(step)
+    }
+
+    /// Where the mobile is at a measurement, and where its shadowing.
+    fn whereabouts(&self, step: u64) -> (f64, f64) {
+        let seconds = self.time(step.min(self.last)).as_secs_f64();
+        let position = self.motion.position(seconds);
+        (position, self.correlation.reached(position, seconds))
+    }
+
+    fn measure(&mut self, step: u64) {
+        let (position, shadow) = self.whereabouts(step);
+        let Self { measurements, place, .. } = self;
+        measurements.add(|levels| place.levels(position, shadow, levels));
+    }
+
+    /// C/I of a cell, or of those that serve together with it, in decibels.
+    fn ratio(&mut self, cell: u16, step: u64) -> f64 {
+        let (position, shadow) = self.whereabouts(step);
+        let ratio = match self.manner {
+            Manner::Reselection(_) | Manner::Handover(_) => self.place.ratio(usize::from(cell), position, shadow),
+            Manner::Soft(window) => {
+                let mut levels = Vec::with_capacity(self.place.cells());
+                self.place.levels(position, shadow, &mut levels);
+                let strongest = levels[usize::from(cell)];
+                // What each leg brings is added up, as by maximal-ratio combining.
+                (0..levels.len())
+                    .filter(|leg| *leg == usize::from(cell) || levels[*leg] >= strongest - window)
+                    .map(|leg| self.place.ratio(leg, position, shadow))
+                    .sum()
+            }
+        };
+        (10.0 * libm::log10(ratio)).max(LOWEST)
+    }
+}

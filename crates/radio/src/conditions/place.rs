@@ -1,0 +1,275 @@
+//! Cells at positions, and how strong each is at a place: path loss, shadowing, and the interference of the cells that
+//! use the same frequency.
+//!
+//! The sites form a hexagonal lattice. Those that may serve the mobile stand in a row, along a line on which it moves;
+//! the nearest six sites that use the same frequency as the serving one interfere with it, wherever they stand. Levels
+//! are decibels over the noise of the receiver.
+
+use airpath_core::{Decibel, Frequency, Length, Probability, Seed};
+use serde::{Deserialize, Serialize};
+
+use super::shadowing::Shadowing;
+use crate::ConfigError;
+
+/// The cells around a mobile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cells {
+    /// How many stand along the way, the first at 0: those that may serve the mobile.
+    pub count: u16,
+    /// From one site to the next.
+    pub spacing: Length,
+    /// From the sites to the line on which the mobile moves.
+    pub setback: Length,
+    /// Height of the base stations' antennas over ground.
+    pub antenna: Length,
+    /// Loss by walls or the body of a car, of all cells. Default: 0 dB.
+    #[serde(default)]
+    pub penetration: Decibel,
+}
+
+/// Most cells in a row.
+const MOST_CELLS: u16 = 32;
+
+/// The height of the mobile's antenna over ground in metres, Hata's usual one.
+const MOBILE_HEIGHT: f64 = 1.5;
+
+/// Sites are never nearer than that, in kilometres: the models of path loss are none of the near field.
+const NEAREST: f64 = 0.02;
+
+/// The loss in decibels at a kilometre, and by each decade of distance, in a town of medium size.
+///
+/// Up to 1.5 GHz: M. Hata, "Empirical formula for propagation loss in land mobile radio services", IEEE Trans. Vehicular
+/// Technology 29(3), 1980. Above: its extension by COST 231 (Final report, 1999, §4.4.1), which was measured up to 2 GHz.
+pub fn path_loss(frequency: Frequency, antenna: Length) -> (f64, f64) {
+    let frequency = libm::log10(frequency.as_megahertz());
+    let height = libm::log10(antenna.as_metres());
+    let (fixed, by_frequency) = if frequency < libm::log10(1500.0) { (69.55, 26.16) } else { (46.3, 33.9) };
+    let mobile = (1.1 * frequency - 0.7) * MOBILE_HEIGHT - (1.56 * frequency - 0.8);
+    (fixed + by_frequency * frequency - 13.82 * height - mobile, 44.9 - 6.55 * height)
+}
+
+/// What a [`Place`] is made of, beside the cells.
+#[derive(Clone, Copy, Debug)]
+pub struct Radio {
+    pub frequency: Frequency,
+    /// The reuse factor: cells in a cluster.
+    pub reuse: u32,
+    /// The share of time in which an interfering cell sends.
+    pub load: Probability,
+    /// The power of a cell over the noise of the receiver.
+    pub power_over_noise: Decibel,
+    /// The deviation of the shadowing in decibels.
+    pub deviation: f64,
+    /// The correlation of the shadowing of two sites.
+    pub site_correlation: Probability,
+}
+
+/// The cells of one mobile.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Those that may serve come first.
+    sites: Vec<Site>,
+    /// The sites that interfere with each that may serve.
+    interferers: Vec<[usize; 6]>,
+    cells: usize,
+    /// The level at a kilometre, and the loss by each decade of distance.
+    level: f64,
+    slope: f64,
+    load: f64,
+    /// What all sites have in common of the shadowing.
+    common: Shadowing,
+    /// How much of that, and of its own, a site has.
+    shares: (f64, f64),
+}
+
+#[derive(Clone, Debug)]
+struct Site {
+    /// Along the line and away from it, in kilometres.
+    position: (f64, f64),
+    shadowing: Shadowing,
+}
+
+impl Place {
+    pub fn new(cells: &Cells, radio: &Radio, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        let key = |key: &str| format!("conditions.{key}");
+        let range = |key: String, expected| Err(ConfigError::Range { key, expected });
+        if !(1..=MOST_CELLS).contains(&cells.count) {
+            return range(key("cells.count"), "1 to 32");
+        }
+        if cells.spacing.is_zero() {
+            return Err(ConfigError::Zero { key: key("cells.spacing") });
+        }
+        if cells.antenna.is_zero() {
+            return Err(ConfigError::Zero { key: key("cells.antenna") });
+        }
+        if !(150.0..=2200.0).contains(&radio.frequency.as_megahertz()) {
+            return range(key("network.frequency"), "150 MHz to 2.2 GHz, where the model of path loss holds");
+        }
+        let Some(shift) = reuse_shift(radio.reuse) else {
+            return range(key("network.reuse"), "1, 3, 4, 7, 9 or 12, a cluster of hexagons");
+        };
+        let (spacing, setback) = (cells.spacing.as_metres() / 1e3, cells.setback.as_metres() / 1e3);
+        let count = usize::from(cells.count);
+        // Places in the lattice: along the line, and along a line at 60 degrees to it.
+        let mut lattice: Vec<(i64, i64)> = (0..count as i64).map(|along| (along, 0)).collect();
+        let mut interferers = Vec::new();
+        for cell in 0..count {
+            let (along, across) = lattice[cell];
+            interferers.push(around(shift).map(|(a, b)| {
+                let site = (along + a, across + b);
+                lattice.iter().position(|other| *other == site).unwrap_or_else(|| {
+                    lattice.push(site);
+                    lattice.len() - 1
+                })
+            }));
+        }
+        let site = |(along, across): &(i64, i64)| {
+            let (x, y) = (*along as f64 + *across as f64 / 2.0, *across as f64 * 0.75_f64.sqrt());
+            Site {
+                position: (x * spacing, y * spacing + setback),
+                shadowing: Shadowing::new(seed, &format!("{path}/site-{along}-{across}")),
+            }
+        };
+        let (loss, slope) = path_loss(radio.frequency, cells.antenna);
+        let shared = radio.site_correlation.get();
+        Ok(Self {
+            sites: lattice.iter().map(site).collect(),
+            interferers,
+            cells: count,
+            level: radio.power_over_noise.get() - cells.penetration.get() - loss,
+            slope,
+            load: radio.load.get(),
+            common: Shadowing::new(seed, &format!("{path}/shadowing")),
+            shares: (radio.deviation * shared.sqrt(), radio.deviation * (1.0 - shared).sqrt()),
+        })
+    }
+
+    /// How many cells may serve.
+    pub fn cells(&self) -> usize {
+        self.cells
+    }
+
+    /// The level of a site at `position` metres, where the shadowing is that of `shadow` correlation distances.
+    fn level(&mut self, site: usize, position: f64, shadow: f64) -> f64 {
+        let (of_all, of_one) = self.shares;
+        let Site { position: (along, away), shadowing } = &mut self.sites[site];
+        let along = *along - position / 1e3;
+        let distance = (along * along + *away * *away).sqrt().max(NEAREST);
+        let shadowing = of_all * self.common.at(shadow) + of_one * shadowing.at(shadow);
+        self.level - self.slope * libm::log10(distance) + shadowing
+    }
+
+    /// The levels of the cells that may serve.
+    pub fn levels(&mut self, position: f64, shadow: f64, levels: &mut Vec<f64>) {
+        levels.clear();
+        levels.extend((0..self.cells).map(|cell| self.level(cell, position, shadow)));
+    }
+
+    /// C/(I + N) of `cell` as a ratio of powers.
+    pub fn ratio(&mut self, cell: usize, position: f64, shadow: f64) -> f64 {
+        let carrier = power(self.level(cell, position, shadow));
+        let interferers = self.interferers[cell];
+        let interference: f64 = interferers.into_iter().map(|site| power(self.level(site, position, shadow))).sum();
+        carrier / (self.load * interference + 1.0)
+    }
+}
+
+/// Decibels as a ratio of powers.
+fn power(decibels: f64) -> f64 {
+    libm::pow(10.0, decibels / 10.0)
+}
+
+/// How to come from a cell to the nearest that uses its frequency: so many along the line, and so many at 60 degrees to
+/// it. For a cluster of `reuse` = a² + ab + b² cells that is (a, b) (V. H. Mac Donald, "The cellular concept", Bell
+/// System Technical Journal 58, 1979).
+fn reuse_shift(reuse: u32) -> Option<(i64, i64)> {
+    [(1, (1, 0)), (3, (1, 1)), (4, (2, 0)), (7, (2, 1)), (9, (3, 0)), (12, (2, 2))]
+        .into_iter()
+        .find(|(cluster, _)| *cluster == reuse)
+        .map(|(_, shift)| shift)
+}
+
+/// A shift, turned by 0, 60, … degrees.
+fn around((a, b): (i64, i64)) -> [(i64, i64); 6] {
+    [(a, b), (-b, a + b), (-a - b, a), (-a, -b), (b, -a - b), (a + b, -a)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(reuse: u32, deviation: f64) -> Place {
+        let text = "count = 3\nspacing = \"3 km\"\nsetback = \"100 m\"\nantenna = \"30 m\"";
+        let cells: Cells = toml::from_str(text).expect("cells");
+        let radio = Radio {
+            frequency: "900 MHz".parse().expect("a frequency"),
+            reuse,
+            load: Probability::ALWAYS,
+            power_over_noise: Decibel::new(300.0).expect("finite"),
+            deviation,
+            site_correlation: Probability::new(0.5).expect("within range"),
+        };
+        Place::new(&cells, &radio, Seed::new(1), "a").expect("sound")
+    }
+
+    #[test]
+    fn path_loss_is_that_of_the_formulas() {
+        let of = |frequency: &str, antenna: &str| {
+            path_loss(frequency.parse().expect(frequency), antenna.parse().expect(antenna))
+        };
+        // By hand: 69.55 + 26.16·log 900 − 13.82·log 30 − 0.0159, and 44.9 − 6.55·log 30.
+        let (at_a_kilometre, by_decade) = of("900 MHz", "30 m");
+        assert!((at_a_kilometre - 126.41).abs() < 0.01 && (by_decade - 35.22).abs() < 0.01, "{at_a_kilometre}");
+        // 46.3 + 33.9·log 2000 − 13.82·log 30 − 0.0473.
+        assert!((of("2 GHz", "30 m").0 - 137.74).abs() < 0.01, "{}", of("2 GHz", "30 m").0);
+    }
+
+    #[test]
+    fn the_interferers_stand_at_the_reuse_distance() {
+        for reuse in [1, 3, 4, 7, 9, 12] {
+            let place = place(reuse, 0.0);
+            for cell in 0..place.cells() {
+                let (x, y) = place.sites[cell].position;
+                for site in place.interferers[cell] {
+                    let (other_x, other_y) = place.sites[site].position;
+                    let square = (x - other_x) * (x - other_x) + (y - other_y) * (y - other_y);
+                    // D = spacing·√K.
+                    assert!((square - 9.0 * f64::from(reuse)).abs() < 1e-9, "reuse {reuse}: {square}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_noise_and_shadowing_only_the_geometry_counts() {
+        // At the border of two cells with reuse 1, the neighbour alone is as strong as the carrier.
+        let ratio = place(1, 0.0).ratio(0, 1500.0, 0.0);
+        assert!((0.3..1.0).contains(&ratio), "{ratio}");
+        // The textbook's first tier, C/I = (√(3K))^n / 6 at the edge of a cell: 18.7 dB for K = 7 and n = 4. Here the
+        // exponent is 3.52, the edge is half the spacing (R = spacing/√3 at a corner), and the tier lies on one side.
+        let mut seven = place(7, 0.0);
+        let decibels = 10.0 * libm::log10(seven.ratio(1, 4500.0, 0.0));
+        assert!((15.0..20.0).contains(&decibels), "{decibels}");
+        assert!(place(12, 0.0).ratio(1, 4500.0, 0.0) > seven.ratio(1, 4500.0, 0.0));
+    }
+
+    #[test]
+    fn shadowing_has_its_deviation_and_correlation_between_sites() {
+        let mut place = place(7, 8.0);
+        let mut clear = self::place(7, 0.0);
+        let places = 3000;
+        let mut sums = [0.0; 2];
+        for index in 0..places {
+            let shadow = f64::from(index) * 20.0;
+            let mut dark = |site| place.level(site, 1000.0, shadow) - clear.level(site, 1000.0, shadow);
+            let (first, second) = (dark(0), dark(1));
+            sums[0] += first * first;
+            sums[1] += first * second;
+        }
+        let (variance, covariance) = (sums[0] / f64::from(places), sums[1] / f64::from(places));
+        // Deviations of both are below 64·√2/√3000 ≈ 1.65: five of them.
+        assert!((variance - 64.0).abs() < 8.3, "{variance}");
+        assert!((covariance - 32.0).abs() < 8.3, "{covariance}");
+    }
+}

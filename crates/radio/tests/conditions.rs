@@ -1,0 +1,241 @@
+//! Radio conditions: what is told at a time depends on nothing but the seed and that time, and the places are as they are
+//! meant to be.
+
+use airpath_core::{Instant, Seed, Span};
+use airpath_radio::conditions::{Conditions, Config, Fading, Sample, Transition};
+use proptest::prelude::*;
+
+const NETWORK: &str = r#"
+[network]
+frequency = "900 MHz"
+reuse = 12
+load = 0.5
+power_over_noise = "165 dB"
+lowest = "9 dB"
+period = "480 ms"
+hysteresis = "4 dB"
+time_to_trigger = "5 s"
+change = "reselection"
+gap = "1 s"
+"#;
+
+/// A car between cells, with what differs from it.
+fn driving(over: &str) -> Config {
+    let text = r#"
+        movement = { speed = "50 km/h", from = "0 m", to = "6 km" }
+        shadowing = { deviation = "8 dB", correlation_distance = "100 m" }
+        cells = { count = 3, spacing = "3 km", setback = "200 m", antenna = "30 m" }
+    "#;
+    let mut table: toml::Table = toml::from_str(&format!("{text}{NETWORK}")).expect("a table");
+    let over: toml::Table = toml::from_str(over).expect("a table");
+    for (key, value) in over {
+        match (table.get_mut(&key).and_then(toml::Value::as_table_mut), value) {
+            (Some(table), toml::Value::Table(values)) => table.extend(values),
+            (_, value) => drop(table.insert(key, value)),
+        }
+    }
+    table.try_into().expect("conditions")
+}
+
+/// Someone among cells who stays where he is while others move around him.
+fn sitting() -> Config {
+    let mut config = driving("movement.speed = \"0 km/h\"");
+    let shadowing = config.shadowing.as_mut().expect("shadowing");
+    (shadowing.correlation_distance, shadowing.correlation_time) = (None, Some(Span::from_secs(5)));
+    config
+}
+
+fn make(config: &Config, seed: u64) -> Conditions {
+    Conditions::new(config, 0, Seed::new(seed), "cell/user-0/conditions").expect("sound")
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+fn transitions(conditions: &mut Conditions, now: Instant) -> Vec<(Instant, Transition)> {
+    std::iter::from_fn(|| conditions.next_transition(now)).collect()
+}
+
+/// All kinds, with what makes them vary.
+fn kinds() -> Vec<Config> {
+    let read = |text: &str| toml::from_str(text).expect(text);
+    vec![
+        read("ci = \"12 dB\"\nshadowing = { deviation = \"3 dB\", correlation_time = \"10 s\" }"),
+        read("table = { hold = \"1 s\", values = [\"3 dB\", \"9 dB\"], weights = [1, 3] }"),
+        driving(""),
+        driving("rayleigh = \"3 km/h\""),
+        sitting(),
+        driving("movement.path = \"once\"\nnetwork.power_over_noise = \"140 dB\""),
+        driving("network = { reuse = 1, change = \"hard-handover\", gap = \"300 ms\", time_to_trigger = \"0 s\" }"),
+    ]
+}
+
+proptest! {
+    // Each case goes through hours of many places.
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// Whoever asks less often is told the same, over jumps of any length.
+    #[test]
+    fn what_is_told_does_not_depend_on_when_it_was_asked(
+        seed: u64,
+        mut times in prop::collection::vec(0u64..4_000_000, 1..12),
+        between in prop::collection::vec(0u64..4_000_000, 0..40),
+    ) {
+        times.sort_unstable();
+        let mut all: Vec<u64> = times.iter().chain(&between).copied().collect();
+        all.sort_unstable();
+        for config in kinds() {
+            let (mut seldom, mut often) = (make(&config, seed), make(&config, seed));
+            let told: Vec<(u64, Sample)> = all.iter().map(|millis| (*millis, often.at(at(*millis)))).collect();
+            for millis in &times {
+                let sample = seldom.at(at(*millis));
+                let same = told.iter().find(|(time, _)| time == millis).expect("it was asked then, too");
+                prop_assert_eq!(sample, same.1, "at {} ms", millis);
+            }
+        }
+    }
+
+    /// Of what happened the last minute is told, the same to all.
+    #[test]
+    fn the_last_minute_is_told_to_all(seed: u64, minutes in 2u64..100) {
+        for config in kinds() {
+            let end = at(minutes * 60_000);
+            let late = transitions(&mut make(&config, seed), end);
+            let mut prompt = make(&config, seed);
+            let mut all = Vec::new();
+            for second in 0..=minutes * 60 {
+                all.extend(transitions(&mut prompt, at(second * 1000)));
+            }
+            prop_assert!(all.iter().all(|(time, _)| *time <= end));
+            let recent: Vec<_> = all.into_iter().filter(|(time, _)| end.since(*time) < Span::from_secs(59)).collect();
+            let late: Vec<_> = late.into_iter().filter(|(time, _)| end.since(*time) < Span::from_secs(59)).collect();
+            prop_assert_eq!(late, recent);
+        }
+    }
+}
+
+#[test]
+fn a_car_between_cells_changes_to_the_next_and_back() {
+    let mut conditions = make(&driving("shadowing.deviation = \"0 dB\"\nmovement.start = \"0 m\""), 1);
+    // 6 km there and back at 50 km/h are 864 s.
+    let changes: Vec<u16> = (0..864)
+        .flat_map(|second| transitions(&mut conditions, at(second * 1000)))
+        .map(|(_, transition)| match transition {
+            Transition::Reselection { to, gap } if gap == Span::from_secs(1) => to,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(changes, [1, 2, 1, 0]);
+}
+
+#[test]
+fn hysteresis_makes_changes_rarer_and_later() {
+    let changes = |hysteresis: &str| {
+        let mut conditions =
+            make(&driving(&format!("network.hysteresis = \"{hysteresis}\"\nnetwork.time_to_trigger = \"0 s\"")), 1);
+        (0..6000).flat_map(|second| transitions(&mut conditions, at(second * 1000))).count()
+    };
+    let (none, some, much) = (changes("0 dB"), changes("4 dB"), changes("12 dB"));
+    assert!(none > 2 * some && some > much && much > 0, "{none}, {some}, {much}");
+}
+
+#[test]
+fn weak_signals_end_coverage_and_it_comes_back() {
+    // A single cell whose edge lies on the way.
+    let config = driving(
+        "cells.count = 1\nnetwork.power_over_noise = \"150 dB\"\nmovement = { start = \"0 m\", to = \"10 km\" }",
+    );
+    let mut conditions = make(&config, 3);
+    let mut uncovered = 0;
+    let mut edges = Vec::new();
+    for second in 0..1440 {
+        edges.extend(transitions(&mut conditions, at(second * 1000)).into_iter().map(|(_, edge)| edge));
+        let sample = conditions.at(at(second * 1000));
+        uncovered += u32::from(!sample.covered);
+        let lost = edges.last() == Some(&Transition::CoverageLost);
+        assert_eq!(sample.covered, !lost, "after {second} s");
+    }
+    assert!((100..1400).contains(&uncovered), "{uncovered} s without coverage");
+    assert!(edges.contains(&Transition::CoverageBack { to: 0 }));
+}
+
+#[test]
+fn soft_handover_has_no_gap_and_is_never_worse() {
+    let one = driving(
+        "network = { reuse = 1, change = \"hard-handover\", time_to_trigger = \"0 s\", hysteresis = \"0 dB\" }",
+    );
+    let mut several = one.clone();
+    let network = several.network.as_mut().expect("a network");
+    network.change = airpath_radio::conditions::CellChange::SoftHandover;
+    (network.gap, network.window) = (None, Some("4 dB".parse().expect("a level")));
+    let (mut one, mut several) = (make(&one, 1), make(&several, 1));
+    let mut gained = 0;
+    for second in 0..3000 {
+        let (hard, soft) = (one.at(at(second * 480)), several.at(at(second * 480)));
+        assert!(soft.carrier_to_interference >= hard.carrier_to_interference - 1e-9);
+        gained += u32::from(soft.carrier_to_interference > hard.carrier_to_interference + 1.0);
+        for (_, transition) in transitions(&mut several, at(second * 480)) {
+            assert!(matches!(transition, Transition::Handover { gap: Span::ZERO, .. }), "{transition:?}");
+        }
+    }
+    assert!(gained > 100, "{gained}");
+}
+
+#[test]
+fn shadowing_around_a_median_keeps_to_it() {
+    let text = "ci = \"12 dB\"\nshadowing = { deviation = \"3 dB\", correlation_time = \"1 s\" }";
+    let mut conditions = make(&toml::from_str(text).expect("conditions"), 1);
+    let values: Vec<f64> = (0..4000).map(|index| conditions.at(at(index * 10_000)).carrier_to_interference).collect();
+    let mean = values.iter().sum::<f64>() / 4000.0;
+    let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / 4000.0;
+    // Deviations are 3/√4000 ≈ 0.047 and 9·√2/√4000 ≈ 0.2: five of each, and the straight lines take 1 %.
+    assert!((mean - 12.0).abs() < 0.24 && (variance - 9.0).abs() < 1.1, "{mean} dB, {variance} dB²");
+}
+
+#[test]
+fn fading_counts_once() {
+    assert_eq!(make(&driving(""), 1).fading(), Fading::Tu3);
+    assert_eq!(make(&driving("fading = \"tu50\""), 1).fading(), Fading::Tu50);
+    assert_eq!(make(&driving("rayleigh = \"3 km/h\""), 1).fading(), Fading::Static);
+    let twice = driving("rayleigh = \"3 km/h\"\nfading = \"tu3\"");
+    let error = Conditions::new(&twice, 0, Seed::new(1), "a").expect_err("twice");
+    assert_eq!((error.field().as_str(), error.to_string().contains("static")), ("conditions.rayleigh", true));
+}
+
+#[test]
+fn mobiles_may_differ() {
+    let mut config: Config = toml::from_str("ci = \"12 dB\"").expect("conditions");
+    config.of_mobiles = vec![None, Some(toml::from_str("ci = \"3 dB\"").expect("conditions"))];
+    let of = |user| {
+        let mut conditions = Conditions::new(&config, user, Seed::new(1), "a").expect("sound");
+        conditions.at(Instant::ZERO).carrier_to_interference
+    };
+    assert_eq!([of(0), of(1), of(2)], [12.0, 3.0, 12.0]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_key() {
+    let error = |config: &Config| Conditions::new(config, 0, Seed::new(1), "a").expect_err("wrong").field();
+    let read = |text: &str| error(&toml::from_str(text).expect(text));
+    assert_eq!(read(""), "conditions");
+    assert_eq!(read("ci = \"1 dB\"\nrecorded = \"a.csv\""), "conditions");
+    assert_eq!(read("ci = \"1 dB\"\nshadowing = { deviation = \"3 dB\" }"), "conditions.shadowing");
+    assert_eq!(
+        read("ci = \"1 dB\"\nshadowing = { deviation = \"3 dB\", correlation_distance = \"1 m\" }"),
+        "conditions.shadowing.correlation_distance"
+    );
+    assert_eq!(read("recorded = \"nowhere.csv\""), "conditions.recorded");
+    assert_eq!(read("ci = \"1 dB\"\nrayleigh = \"3 km/h\""), "conditions.rayleigh");
+    assert_eq!(error(&driving("network.reuse = 5")), "conditions.network.reuse");
+    assert_eq!(error(&driving("network.frequency = \"3 GHz\"")), "conditions.network.frequency");
+    assert_eq!(error(&driving("network.period = \"1 ms\"")), "conditions.network.period");
+    assert_eq!(error(&driving("network.window = \"3 dB\"")), "conditions.network.window");
+    assert_eq!(error(&driving("network.change = \"soft-handover\"")), "conditions.network.gap");
+    assert_eq!(error(&driving("cells.count = 0")), "conditions.cells.count");
+    assert_eq!(error(&driving("cells.spacing = \"0 m\"")), "conditions.cells.spacing");
+    assert_eq!(error(&driving("movement.to = \"0 m\"\nmovement.from = \"1 m\"")), "conditions.movement.to");
+    let mut lacking = driving("");
+    lacking.network = None;
+    assert_eq!(error(&lacking), "conditions.cells");
+}
