@@ -323,11 +323,15 @@ pub enum ChangeKind {
     Level,
     /// The class of C/I levels of a mobile.
     Class,
+    /// The carrier-to-interference ratio of a mobile.
+    CarrierToInterference,
+    /// Where a mobile is and how it moves.
+    Scene,
 }
 
 impl ChangeKind {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Outage,
         Self::Handover,
         Self::Rate,
@@ -337,6 +341,8 @@ impl ChangeKind {
         Self::Channels,
         Self::Level,
         Self::Class,
+        Self::CarrierToInterference,
+        Self::Scene,
     ];
 
     /// The name under which it is written and logged.
@@ -351,6 +357,8 @@ impl ChangeKind {
             Self::Channels => "channels",
             Self::Level => "level",
             Self::Class => "class",
+            Self::CarrierToInterference => "ci",
+            Self::Scene => "scene",
         }
     }
 }

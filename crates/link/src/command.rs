@@ -18,7 +18,7 @@
 //!
 //! What becomes of packets that are inside is said at each [`Change`].
 
-use airpath_core::{Bitrate, ChangeEvent, ChangeKind, Cx, Direction, Instant, Probability, Span, UserId};
+use airpath_core::{Bitrate, ChangeEvent, ChangeKind, Cx, Decibel, Direction, Instant, Probability, Span, UserId};
 use serde::{Deserialize, Serialize};
 
 use crate::delay::{Delay, DistributionError};
@@ -77,6 +77,11 @@ pub enum Change {
     Level(u8),
     /// `class`: from now on the C/I levels of this class of users, where a radio channel has levels.
     Class(String),
+    /// `ci`: from now on always this carrier-to-interference ratio, in the cell that serves, where a bearer has radio
+    /// conditions.
+    CarrierToInterference(Decibel),
+    /// `scene`: from now on the radio conditions of this scene, from its beginning, where a bearer has radio conditions.
+    Scene(String),
 }
 
 /// What a handover does to the packets that were not sent yet, the one in transmission among them.
@@ -103,6 +108,8 @@ impl Change {
             Self::Channels(_) => ChangeKind::Channels,
             Self::Level(_) => ChangeKind::Level,
             Self::Class(_) => ChangeKind::Class,
+            Self::CarrierToInterference(_) => ChangeKind::CarrierToInterference,
+            Self::Scene(_) => ChangeKind::Scene,
         }
     }
 
@@ -117,7 +124,12 @@ impl Change {
 
     /// Whether only a radio channel can have it.
     pub const fn is_of_radio(&self) -> bool {
-        matches!(self, Self::Bler(_) | Self::Channels(_) | Self::Level(_) | Self::Class(_))
+        matches!(self, Self::Bler(_) | Self::Channels(_) | Self::Level(_) | Self::Class(_)) || self.is_of_conditions()
+    }
+
+    /// Whether only a bearer with radio conditions can have it. They are those of both directions.
+    pub const fn is_of_conditions(&self) -> bool {
+        matches!(self, Self::CarrierToInterference(_) | Self::Scene(_))
     }
 
     /// Whether its parameters make sense by themselves.
@@ -229,6 +241,22 @@ pub enum CommandError {
         /// How many there are.
         levels: usize,
     },
+    /// A scene that is not there.
+    #[error("there is no `scene` \"{scene}\": the scenes are {known}")]
+    NoSuchScene {
+        /// The scene.
+        scene: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A scene that the bearer cannot have.
+    #[error("this bearer cannot have the `scene` \"{scene}\": {error}")]
+    Scene {
+        /// The scene.
+        scene: String,
+        /// What is wrong.
+        error: String,
+    },
     /// A class that is not there.
     #[error("there is no `class` \"{class}\": the classes are {known}")]
     NoSuchClass {
@@ -249,6 +277,7 @@ impl CommandError {
             Self::NoSuchUser { .. } => "mobile",
             Self::NoSuchLevel { .. } => "level",
             Self::NoSuchClass { .. } => "class",
+            Self::NoSuchScene { .. } | Self::Scene { .. } => "scene",
         }
     }
 }
@@ -278,6 +307,10 @@ struct Table {
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    ci: Option<Decibel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scene: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<Direction>,
 }
 
@@ -294,13 +327,15 @@ enum TableError {
     Command(#[from] CommandError),
 }
 
-const KINDS: &str = "`outage`, `handover`, `rate`, `loss`, `delay`, `bler`, `channels`, `level`, `class`";
+const KINDS: &str =
+    "`outage`, `handover`, `rate`, `loss`, `delay`, `bler`, `channels`, `level`, `class`, `ci`, `scene`";
 
 impl TryFrom<Table> for BearerCommand {
     type Error = TableError;
 
     fn try_from(table: Table) -> Result<Self, TableError> {
-        let Table { outage, handover, buffer, rate, loss, delay, bler, channels, level, class, direction } = table;
+        let Table { outage, handover, buffer, rate, loss, delay, bler, channels, level, class, ci, scene, direction } =
+            table;
         let gap = |gap| Change::Handover { gap, buffer: buffer.unwrap_or_default() };
         let changes = [
             outage.map(Change::Outage),
@@ -312,6 +347,8 @@ impl TryFrom<Table> for BearerCommand {
             channels.map(Change::Channels),
             level.map(Change::Level),
             class.map(Change::Class),
+            ci.map(Change::CarrierToInterference),
+            scene.map(Change::Scene),
         ];
         let mut changes = changes.into_iter().flatten();
         let change = changes.next().ok_or(TableError::Nothing)?;
@@ -339,6 +376,8 @@ impl From<BearerCommand> for Table {
             Change::Channels(channels) => table.channels = Some(channels),
             Change::Level(level) => table.level = Some(level),
             Change::Class(class) => table.class = Some(class),
+            Change::CarrierToInterference(ci) => table.ci = Some(ci),
+            Change::Scene(scene) => table.scene = Some(scene),
         }
         table
     }

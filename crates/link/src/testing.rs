@@ -22,8 +22,8 @@
 //! those that promise it. [`OneWay`] makes a bearer of a link.
 
 use airpath_core::{
-    Bitrate, ComponentId, Count, Cx, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet,
-    PacketEvent, PacketStep, Probability, Seed, Sink, Slot, Span, Stream, Tally, UserId,
+    Bitrate, ComponentId, Count, Cx, Decibel, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory,
+    Packet, PacketEvent, PacketStep, Probability, Seed, Sink, Slot, Span, Stream, Tally, UserId,
 };
 
 use crate::command::{BearerCommand, Buffer, Change, CommandError};
@@ -136,7 +136,7 @@ impl Commands {
         let span = |stream: &mut Stream| Span::from_micros(stream.below(300_000));
         let probability =
             |stream: &mut Stream| Probability::new(stream.uniform()).expect("a draw lies within the range");
-        let change = match stream.below(12) {
+        let change = match stream.below(14) {
             0 | 1 => Change::Outage(span(stream)),
             2 => Change::Handover { gap: span(stream), buffer: Buffer::Keep },
             3 => Change::Handover { gap: span(stream), buffer: Buffer::Discard },
@@ -156,6 +156,8 @@ impl Commands {
             }
             9 => Change::Bler(probability(stream)),
             10 => Change::Channels(1 + stream.below(20) as u32),
+            11 => Change::CarrierToInterference(Decibel::new(stream.uniform() * 40.0 - 10.0).expect("a finite number")),
+            12 => Change::Scene(["indoor", "outdoor", "walking", "driving"][stream.below(4) as usize].to_owned()),
             _ if !self.classes.is_empty() && stream.below(2) == 0 => {
                 Change::Class(self.classes[stream.below(self.classes.len() as u64) as usize].to_owned())
             }

@@ -23,19 +23,22 @@ mod mobility;
 mod movement;
 mod place;
 mod recorded;
+pub mod scenes;
 mod serving;
 mod shadowing;
 mod table;
 
 use airpath_core::{Instant, Seed, Span};
+use airpath_link::{Change, CommandError};
 
-pub use config::{CellChange, Config, Fading, Network, Variation};
+pub use config::{CellChange, Config, Network, Variation};
 pub use movement::{Movement, Path};
 pub use place::Cells;
 pub use recorded::{Series, SeriesError};
 pub use table::Table;
 
 use crate::ConfigError;
+use crate::block_errors::Profile;
 use fading::Rayleigh;
 use mobility::{Correlation, Mobility};
 use shadowing::Shadowing;
@@ -83,14 +86,20 @@ pub struct Conditions {
     process: Process,
     /// Fast fading that is a part of C/I.
     rayleigh: Option<Rayleigh>,
-    fading: Fading,
+    profile: Profile,
+    /// When the process began: a scene that is commanded begins anew.
+    origin: Instant,
+    /// What another scene is made of.
+    seed: Seed,
+    path: Box<str>,
+    network: Option<Box<Network>>,
 }
 
 /// What makes the ratio.
 #[derive(Clone, Debug)]
 enum Process {
     /// Always the same.
-    Fixed(f64),
+    Fixed { ratio: f64, cell: u16 },
     /// Shadowing around a median.
     Varying(Varying),
     /// Drawn anew from time to time.
@@ -129,27 +138,40 @@ impl Conditions {
         Ok(Self {
             process: config.process(seed, path)?,
             rayleigh: config.rayleigh(seed, path)?,
-            fading: config.fading(),
+            profile: config.profile(),
+            origin: Instant::ZERO,
+            seed,
+            path: path.into(),
+            network: config.network.clone().map(Box::new),
         })
     }
 
     /// Always `ratio` decibels, in one cell.
-    pub const fn fixed(ratio: f64) -> Self {
-        Self { process: Process::Fixed(ratio), rayleigh: None, fading: Fading::Tu3 }
+    pub fn fixed(ratio: f64) -> Self {
+        Self {
+            process: Process::Fixed { ratio, cell: 0 },
+            rayleigh: None,
+            profile: Profile::default(),
+            origin: Instant::ZERO,
+            seed: Seed::default(),
+            path: "".into(),
+            network: None,
+        }
     }
 
     /// What fast fading the block-error curves are to be averaged over. It is in no [`Sample`]; where samples have fast
-    /// fading of their own, this is [`Fading::Static`], so that it counts once.
-    pub const fn fading(&self) -> Fading {
-        self.fading
+    /// fading of their own, this is [`Profile::Static`], so that it counts once.
+    pub const fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// What it is like at `now`.
     #[inline]
     pub fn at(&mut self, now: Instant) -> Sample {
+        let now = Instant::ZERO + now.since(self.origin);
         let steady = |carrier_to_interference| Sample { carrier_to_interference, cell: 0, covered: true };
         let mut sample = match &mut self.process {
-            Process::Fixed(ratio) => steady(*ratio),
+            Process::Fixed { ratio, cell } => Sample { carrier_to_interference: *ratio, cell: *cell, covered: true },
             Process::Varying(varying) => steady(varying.at(now)),
             Process::Table(table) => steady(table.at(now)),
             Process::Recorded(series) => steady(series.at(now)),
@@ -166,8 +188,58 @@ impl Conditions {
     #[inline]
     pub fn next_transition(&mut self, now: Instant) -> Option<(Instant, Transition)> {
         match &mut self.process {
-            Process::Cells(mobility) => mobility.next_change(now),
-            Process::Fixed(_) | Process::Varying(_) | Process::Table(_) | Process::Recorded(_) => None,
+            Process::Cells(mobility) => {
+                let (since, transition) = mobility.next_change(Instant::ZERO + now.since(self.origin))?;
+                Some((self.origin + since.since(Instant::ZERO), transition))
+            }
+            Process::Fixed { .. } | Process::Varying(_) | Process::Table(_) | Process::Recorded(_) => None,
         }
+    }
+
+    /// Whether this change is about radio conditions, and they can have it.
+    ///
+    /// # Errors
+    /// If it is about something else, or names a scene that is not there or asks for a network that the bearer does not
+    /// have.
+    pub fn check(&self, change: &Change) -> Result<(), CommandError> {
+        match change {
+            Change::CarrierToInterference(_) => Ok(()),
+            Change::Scene(scene) => self.in_scene(scene).map(drop),
+            _ => Err(CommandError::Foreign {
+                key: change.kind().name(),
+                what: "a bearer with radio conditions",
+                help: "it has `ci` and `scene`",
+            }),
+        }
+    }
+
+    /// Changes them from `now` on: to a fixed ratio in the cell that serves, or to a scene, which begins then.
+    ///
+    /// # Errors
+    /// Those of [`Conditions::check`]; then nothing has changed.
+    pub fn command(&mut self, now: Instant, change: &Change) -> Result<(), CommandError> {
+        self.check(change)?;
+        match change {
+            Change::CarrierToInterference(ratio) => {
+                let cell = self.at(now).cell;
+                self.process = Process::Fixed { ratio: ratio.get(), cell };
+                self.rayleigh = None;
+                // What the curves are averaged over goes on, but where C/I had the fading.
+                self.profile = if self.profile == Profile::Static { Profile::default() } else { self.profile };
+            }
+            Change::Scene(scene) => *self = Self { origin: now, ..self.in_scene(scene)? },
+            _ => unreachable!("`check` lets no other pass"),
+        }
+        Ok(())
+    }
+
+    fn in_scene(&self, scene: &str) -> Result<Self, CommandError> {
+        let config = scenes::scene(scene).ok_or_else(|| CommandError::NoSuchScene {
+            scene: scene.to_owned(),
+            known: scenes::names().collect::<Vec<_>>().join(", "),
+        })?;
+        let config = Config { network: self.network.as_deref().cloned(), ..config };
+        let wrong = |error: ConfigError| CommandError::Scene { scene: scene.to_owned(), error: error.to_string() };
+        Self::new(&config, 0, self.seed, &self.path).map_err(wrong)
     }
 }

@@ -2,7 +2,9 @@
 //! meant to be.
 
 use airpath_core::{Instant, Seed, Span};
-use airpath_radio::conditions::{Conditions, Config, Fading, Sample, Transition};
+use airpath_link::Change;
+use airpath_radio::block_errors::Profile;
+use airpath_radio::conditions::{Conditions, Config, Sample, Transition, scenes};
 use proptest::prelude::*;
 
 const NETWORK: &str = r#"
@@ -73,7 +75,7 @@ fn kinds() -> Vec<Config> {
 
 proptest! {
     // Each case goes through hours of many places.
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 16))]
 
     /// Whoever asks less often is told the same, over jumps of any length.
     #[test]
@@ -195,12 +197,42 @@ fn shadowing_around_a_median_keeps_to_it() {
 
 #[test]
 fn fading_counts_once() {
-    assert_eq!(make(&driving(""), 1).fading(), Fading::Tu3);
-    assert_eq!(make(&driving("fading = \"tu50\""), 1).fading(), Fading::Tu50);
-    assert_eq!(make(&driving("rayleigh = \"3 km/h\""), 1).fading(), Fading::Static);
+    assert_eq!(make(&driving(""), 1).profile(), Profile::Tu3);
+    assert_eq!(make(&driving("fading = \"tu50\""), 1).profile(), Profile::Tu50);
+    assert_eq!(make(&driving("rayleigh = \"3 km/h\""), 1).profile(), Profile::Static);
     let twice = driving("rayleigh = \"3 km/h\"\nfading = \"tu3\"");
     let error = Conditions::new(&twice, 0, Seed::new(1), "a").expect_err("twice");
     assert_eq!((error.field().as_str(), error.to_string().contains("static")), ("conditions.rayleigh", true));
+}
+
+#[test]
+fn scenes_and_ratios_can_be_commanded() {
+    let ratio = Change::CarrierToInterference("7 dB".parse().expect("a level"));
+    let scene = |name: &str| Change::Scene(name.to_owned());
+    let mut conditions = make(&driving(""), 1);
+    conditions.command(at(100_000), &ratio).expect("it can");
+    assert_eq!(conditions.at(at(200_000)).carrier_to_interference, 7.0);
+    conditions.command(at(300_000), &scene("walking")).expect("it can");
+    // A scene begins when it is commanded.
+    let mut walking = make(&Config { network: driving("").network, ..scenes::scene("walking").expect("shipped") }, 1);
+    assert_eq!(conditions.at(at(907_123)), walking.at(at(607_123)));
+    let (later, earlier) = (conditions.next_transition(at(907_123)), walking.next_transition(at(607_123)));
+    assert_eq!(later, earlier.map(|(time, transition)| (time + Span::from_secs(300), transition)));
+    let error = conditions.command(at(908_000), &scene("running")).expect_err("no such scene").to_string();
+    assert!(error.contains("the scenes are driving, indoor, outdoor, walking"), "{error}");
+    assert!(conditions.check(&Change::Level(1)).is_err());
+    let error = Conditions::fixed(3.0).check(&scene("driving")).expect_err("no network").to_string();
+    assert!(error.contains("network"), "{error}");
+}
+
+#[test]
+fn every_scene_makes_sense() {
+    for name in scenes::names() {
+        let config = Config { network: driving("").network, ..scenes::scene(name).expect(name) };
+        let mut conditions = make(&config, 1);
+        let covered = (0..600).filter(|second| conditions.at(at(second * 1000)).covered).count();
+        assert!(covered > 500, "{name}: {covered}");
+    }
 }
 
 #[test]

@@ -70,8 +70,21 @@ pub struct TimedOrder {
 const LATEST: Span = Span::from_secs(365 * 24 * 3600);
 
 const COMMON: [&str; 2] = ["to", "mobile"];
-const COMMANDS: [&str; 11] =
-    ["outage", "handover", "buffer", "rate", "loss", "delay", "bler", "channels", "level", "class", "direction"];
+const COMMANDS: [&str; 13] = [
+    "outage",
+    "handover",
+    "buffer",
+    "rate",
+    "loss",
+    "delay",
+    "bler",
+    "channels",
+    "level",
+    "class",
+    "ci",
+    "scene",
+    "direction",
+];
 
 impl PlannedChange {
     /// Reads a `[[change]]` table at the path `at`.

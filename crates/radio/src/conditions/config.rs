@@ -13,6 +13,7 @@ use super::serving::{Measurements, Rule};
 use super::shadowing::Shadowing;
 use super::{Process, Series, Table, Varying};
 use crate::ConfigError;
+use crate::block_errors::Profile;
 
 /// Radio conditions: exactly one of `ci`, `table`, `recorded` and `cells`, and what goes with it.
 ///
@@ -46,7 +47,7 @@ pub struct Config {
     /// What fast fading the block-error curves of a GSM bearer are averaged over. Default: `tu3`; `static` with
     /// `rayleigh`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fading: Option<Fading>,
+    pub fading: Option<Profile>,
     /// The speed of fast fading that is part of C/I, in place of that of the block-error curves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rayleigh: Option<Speed>,
@@ -74,21 +75,6 @@ pub struct Variation {
     /// The correlation of the shadowing of two sites, with `cells`. Default: 0.5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site_correlation: Option<Probability>,
-}
-
-/// Fast fading, as the block-error curves know it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fading {
-    /// None.
-    Static,
-    /// Typical urban at 3 km/h without frequency hopping.
-    #[default]
-    Tu3,
-    /// Typical urban at 3 km/h with ideal frequency hopping.
-    Tu3Hopping,
-    /// Typical urban at 50 km/h without frequency hopping.
-    Tu50,
 }
 
 /// How a technology uses the cells.
@@ -145,12 +131,6 @@ impl Config {
         Self { ci: Some(ci), ..Self::default() }
     }
 
-    /// These conditions in another scene, with the network as it is here.
-    #[must_use]
-    pub fn with_scene(&self, scene: &Self) -> Self {
-        Self { network: scene.network.clone().or_else(|| self.network.clone()), ..scene.clone() }
-    }
-
     /// Makes the path of a recorded series one from the working directory.
     pub fn locate(&mut self, folder: &Path) {
         self.recorded = self.recorded.take().map(|file| folder.join(file));
@@ -164,7 +144,7 @@ impl Config {
     pub(super) fn process(&self, seed: Seed, path: &str) -> Result<Process, ConfigError> {
         let made = match (&self.ci, &self.table, &self.recorded, &self.cells) {
             (Some(ci), None, None, None) => match &self.shadowing {
-                None => Process::Fixed(ci.get()),
+                None => Process::Fixed { ratio: ci.get(), cell: 0 },
                 Some(variation) => Process::Varying(self.varying(*ci, variation, seed, path)?),
             },
             (None, Some(table), None, None) => table.process(seed, path).map(Process::Table)?,
@@ -190,7 +170,7 @@ impl Config {
     pub(super) fn rayleigh(&self, seed: Seed, path: &str) -> Result<Option<Rayleigh>, ConfigError> {
         let Some(speed) = self.rayleigh else { return Ok(None) };
         // It counts once.
-        if self.fading.is_some_and(|fading| fading != Fading::Static) {
+        if self.fading.is_some_and(|fading| fading != Profile::Static) {
             return Err(foreign("rayleigh", "fading = \"static\""));
         }
         let network = self.network.as_ref().ok_or_else(|| foreign("rayleigh", "network"))?;
@@ -198,8 +178,8 @@ impl Config {
     }
 
     /// The fast fading of the block-error curves.
-    pub(super) fn fading(&self) -> Fading {
-        let default = if self.rayleigh.is_some() { Fading::Static } else { Fading::default() };
+    pub(super) fn profile(&self) -> Profile {
+        let default = if self.rayleigh.is_some() { Profile::Static } else { Profile::default() };
         self.fading.unwrap_or(default)
     }
 

@@ -35,6 +35,9 @@ impl Carrier {
                 Some(levels) if levels.always(*level).is_some() => Ok(()),
                 Some(levels) => Err(CommandError::NoSuchLevel { level: *level, levels: levels.rates.len() }),
             },
+            Change::CarrierToInterference(_) | Change::Scene(_) => {
+                foreign("this model of a radio channel", "only a bearer with radio `conditions` has them")
+            }
             Change::Class(class) => match levels {
                 None => foreign("a radio channel without C/I levels", "it has `channels` or a `rate`"),
                 Some(levels) if levels.classes.contains_key(class) => Ok(()),
@@ -90,8 +93,12 @@ impl Carrier {
                 let up_to = up_to.expect("it was checked before");
                 self.channels[users].iter_mut().for_each(|channel| channel.set(up_to.clone()));
             }
-            Change::Outage(_) | Change::Handover { .. } | Change::Loss(_) => {
-                unreachable!("the first two are interruptions, and no carrier has the last")
+            Change::Outage(_)
+            | Change::Handover { .. }
+            | Change::Loss(_)
+            | Change::CarrierToInterference(_)
+            | Change::Scene(_) => {
+                unreachable!("the first two are interruptions, and no carrier has the others")
             }
         }
     }
