@@ -60,7 +60,8 @@ pub fn in_force(socket: &Socket) -> Value {
         "congestion": { "algorithm": congestion_control(socket) },
         "send_buffer": socket.send_buffer_size().ok(),
         "receive_buffer": { "initial": socket.recv_buffer_size().ok() },
-        "nagle": socket.tcp_nodelay().ok().map(|no_delay| !no_delay),
+        // Linux has no other variant than Minshall's.
+        "nagle": socket.tcp_nodelay().ok().map(|no_delay| if no_delay { "off" } else { "minshall" }),
         "window_scaling": switch("tcp_window_scaling"),
         "timestamps": switch("tcp_timestamps"),
         "selective_acknowledgement": switch("tcp_sack"),
@@ -84,7 +85,7 @@ mod tests {
         let settings = TcpSettings { send_buffer: Some(Bytes::new(50_000)), no_delay: true, ..TcpSettings::default() };
         let told = in_force(&tcp_socket(Domain::IPV4, &settings).unwrap());
         assert_eq!(told["send_buffer"], 100_000, "Linux doubles it");
-        assert_eq!(told["nagle"], false);
+        assert_eq!(told["nagle"], "off");
         assert!(told["selective_acknowledgement"].is_boolean());
     }
 

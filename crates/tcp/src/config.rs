@@ -1,5 +1,6 @@
 //! Every detail of an end point that can be set. A [`Profile`](crate::Profile) fills them all in.
 
+mod choice;
 mod limit;
 
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
+pub use choice::{EarlyExit, Nagle};
 pub use limit::{InitialWindow, Limit};
 
 /// The settings of an end point. Serialises as a table with every detail, so that a result can say what was on.
@@ -59,9 +61,8 @@ pub struct Config {
 
     /// The most that may be outstanding, in segments, whatever the windows say.
     pub window_limit: Limit,
-    /// Whether a segment that is not full waits for outstanding data to be acknowledged (Nagle's algorithm, RFC 9293
-    /// §3.7.4).
-    pub nagle: bool,
+    /// Whether a segment that is not full waits for outstanding data to be acknowledged.
+    pub nagle: Nagle,
     /// Whether segments are spread over the round trip instead of sent in bursts: at twice the congestion window per
     /// smoothed round trip in slow start and 1.2 times in congestion avoidance, as Linux does, unless the congestion
     /// control names a rate.
@@ -156,8 +157,11 @@ pub struct Congestion {
     /// For so long CUBIC keeps the pace of growth that it has computed, while the window stays at the same whole segments; with
     /// zero it computes it with each acknowledgement.
     pub update_interval: Span,
-    /// Whether CUBIC's slow start ends early when round trips grow: HyStart++ (RFC 9406).
-    pub hystart: bool,
+    /// Before a loss has shown CUBIC what the path holds, the window grows in congestion avoidance by at least a segment for
+    /// each so many that are acknowledged.
+    pub growth_before_loss: Limit,
+    /// What ends CUBIC's slow start before a loss does.
+    pub hystart: EarlyExit,
 }
 
 /// What the growth of the window counts.

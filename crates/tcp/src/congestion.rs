@@ -7,6 +7,7 @@
 mod cubic;
 mod fixed;
 mod hystart;
+mod hystart_plus_plus;
 mod new_reno;
 
 use std::fmt;

@@ -76,8 +76,8 @@ mod undo;
 pub mod testing;
 
 pub use config::{
-    Algorithm, Config, ConfigError, Congestion, Counting, DelayedAck, Floor, Halving, InitialWindow, Limit,
-    PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
+    Algorithm, Config, ConfigError, Congestion, Counting, DelayedAck, EarlyExit, Floor, Halving, InitialWindow, Limit,
+    Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
 };
 pub use congestion::{Acknowledged, Congested, CongestionControl, Cubic, Fixed, NewReno, Signal};
 pub use connection::{Connection, Identity, Negotiated};

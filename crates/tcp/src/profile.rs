@@ -11,7 +11,7 @@ use std::str::FromStr;
 use airpath_core::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Algorithm, Config, Congestion, Counting, Halving, Limit, PartialAcks, Recovery};
+use crate::config::{Algorithm, Config, Congestion, Counting, EarlyExit, Halving, Limit, PartialAcks, Recovery};
 
 /// A named set of settings. Each is in a file of its own that says where every number comes from; what could not be
 /// confirmed is said there to be a choice.
@@ -88,7 +88,8 @@ const CONGESTION: Congestion = Congestion {
     reno_friendly: true,
     reno_catch_up: true,
     update_interval: Span::ZERO,
-    hystart: false,
+    growth_before_loss: Limit::UNLIMITED,
+    hystart: EarlyExit::Off,
 };
 
 /// The RFCs, where a profile says nothing else.

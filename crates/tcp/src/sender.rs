@@ -103,6 +103,8 @@ pub struct Sender {
     probes: u32,
     /// Send a probe of the closed window.
     probe_window: bool,
+    /// One past the last sequence number of the newest segment that was not full.
+    small_end: Sequence,
     /// Send less than a full segment: it has waited long enough (RFC 9293 §3.8.6.2.1).
     override_silly: bool,
     /// When the next segment may go out, with pacing.
@@ -172,6 +174,7 @@ impl Sender {
             limited: false,
             probes: 0,
             probe_window: false,
+            small_end: 0,
             override_silly: false,
             release: Instant::ZERO,
             marks: Marks { enabled: false, reduced: false, until: 0 },

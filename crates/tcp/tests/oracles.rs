@@ -2,7 +2,7 @@
 
 use airpath_core::{Bytes, Instant, Span};
 use airpath_tcp::testing::{Pair, Pipe, Side};
-use airpath_tcp::{Algorithm, Config, Congestion, Counting, InitialWindow, Limit, Profile, Recovery};
+use airpath_tcp::{Algorithm, Config, Congestion, Counting, EarlyExit, InitialWindow, Limit, Profile, Recovery};
 
 /// Half of the round trip: the path only delays.
 const DELAY: Span = Span::from_millis(50);
@@ -14,7 +14,7 @@ fn config(algorithm: Algorithm) -> Config {
     let mut config = Config {
         timestamps: false,
         window_validation: false,
-        congestion: Congestion { algorithm, hystart: false, fast_convergence: false, ..base.congestion },
+        congestion: Congestion { algorithm, hystart: EarlyExit::Off, fast_convergence: false, ..base.congestion },
         recovery: Recovery { proportional_reduction: false, ..base.recovery },
         ..base
     };

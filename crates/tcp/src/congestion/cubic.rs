@@ -6,8 +6,9 @@
 use airpath_core::{Instant, Span};
 
 use super::hystart::HyStart;
+use super::hystart_plus_plus::HyStartPlusPlus;
 use super::{Acknowledged, Congested, CongestionControl, Signal};
-use crate::config::{Config, Counting, Halving};
+use crate::config::{Config, Counting, EarlyExit, Halving};
 
 /// Segments per cubed second (RFC 9438 §5.1).
 const C: f64 = 0.4;
@@ -28,9 +29,29 @@ pub struct Cubic {
     reno_catch_up: bool,
     update_interval: Span,
     whole: bool,
-    hystart: Option<HyStart>,
+    /// The least growth for each segment that is acknowledged, before the first loss.
+    growth_before_loss: f64,
+    exit: Exit,
     state: CubicState,
     before: Option<CubicState>,
+}
+
+/// Looks for an early end of slow start.
+#[derive(Clone, Copy, Debug)]
+enum Exit {
+    None,
+    Rfc9406(HyStartPlusPlus),
+    Linux(HyStart),
+}
+
+impl Exit {
+    const fn new(config: &Config) -> Self {
+        match config.congestion.hystart {
+            EarlyExit::Off => Self::None,
+            EarlyExit::Rfc9406 => Self::Rfc9406(HyStartPlusPlus::new()),
+            EarlyExit::Linux => Self::Linux(HyStart::new(config.pacing)),
+        }
+    }
 }
 
 /// What moves, and is brought back by an undo.
@@ -88,7 +109,8 @@ impl Cubic {
             reno_catch_up: congestion.reno_catch_up,
             update_interval: congestion.update_interval,
             whole: congestion.halve_to_whole_segments,
-            hystart: congestion.hystart.then(HyStart::new),
+            growth_before_loss: congestion.growth_before_loss.get().map_or(0.0, |segments| 1.0 / f64::from(segments)),
+            exit: Exit::new(config),
             state: CubicState {
                 window: segments(config.initial_window.bytes(size)),
                 threshold: segments(config.initial_slow_start_threshold.bytes(size)),
@@ -107,9 +129,9 @@ impl Cubic {
         };
         // One acknowledgement of many bytes, as after a time-out, does not lead beyond the threshold.
         let window = |growth: f64| (self.state.window + growth).min(self.state.threshold);
-        match &mut self.hystart {
-            None => self.state.window = window(growth),
-            Some(hystart) => {
+        match &mut self.exit {
+            Exit::None | Exit::Linux(_) => self.state.window = window(growth),
+            Exit::Rfc9406(hystart) => {
                 self.state.window = window(growth / hystart.on_ack(ack) as f64);
                 if hystart.is_over() {
                     self.state.threshold = self.state.window;
@@ -135,13 +157,19 @@ impl Cubic {
             return;
         }
         let mut pace = Pace { computed: ack.now, window: whole, growth: 0.0 };
+        let least = if state.peak == 0.0 { self.growth_before_loss } else { 0.0 };
         let elapsed = ack.now.since(epoch.start).as_secs_f64();
         if self.reno_friendly {
             // RFC 9438 §4.3: once back at the window before the reduction, as fast as NewReno itself.
             let alpha = if self.reno_catch_up && epoch.reno >= state.prior { 1.0 } else { ALPHA };
             epoch.reno += alpha * (acknowledged + std::mem::take(&mut epoch.uncounted)) / state.window;
             if epoch.window_at(elapsed) < epoch.reno {
-                state.window = state.window.max(epoch.reno);
+                if state.window < epoch.reno {
+                    state.window = epoch.reno;
+                } else {
+                    pace.growth = least;
+                    state.window += least * acknowledged;
+                }
                 epoch.pace = Some(pace);
                 return;
             }
@@ -149,7 +177,7 @@ impl Cubic {
         // RFC 9438 §4.2: towards where the curve will be in a round trip, by at most half the window in one.
         let round_trip = ack.smoothed_round_trip.map_or(0.0, Span::as_secs_f64);
         let target = epoch.window_at(elapsed + round_trip).clamp(state.window, 1.5 * state.window);
-        pace.growth = (target - state.window) / state.window;
+        pace.growth = ((target - state.window) / state.window).max(least);
         state.window += pace.growth * acknowledged;
         epoch.pace = Some(pace);
     }
@@ -177,6 +205,12 @@ impl CongestionControl for Cubic {
 
     #[inline]
     fn on_ack(&mut self, ack: &Acknowledged) {
+        let state = &mut self.state;
+        if let Exit::Linux(hystart) = &mut self.exit
+            && hystart.on_ack(ack, state.window, state.window < state.threshold, self.segment_size)
+        {
+            state.threshold = state.window;
+        }
         if !ack.limited {
             return;
         }
@@ -214,8 +248,13 @@ impl CongestionControl for Cubic {
             }
         }
         self.state.epoch = None;
-        // RFC 9406 §4.2: for the initial slow start only.
-        self.hystart = None;
+        match (&mut self.exit, congested.signal) {
+            // bictcp_reset, and bictcp_hystart_reset.
+            (Exit::Linux(hystart), Signal::Timeout) => *hystart = hystart.anew(),
+            // RFC 9406 §4.2: for the initial slow start only.
+            (exit @ Exit::Rfc9406(_), _) => *exit = Exit::None,
+            _ => {}
+        }
     }
 
     fn undo(&mut self, _: Instant) {
@@ -254,7 +293,8 @@ mod tests {
 
     fn cubic(change: impl FnOnce(&mut Config)) -> Cubic {
         let mut config = Profile::Linux6.config();
-        config.congestion.hystart = false;
+        config.congestion.hystart = EarlyExit::Off;
+        config.congestion.growth_before_loss = crate::Limit::UNLIMITED;
         config.congestion.reno_friendly = false;
         change(&mut config);
         Cubic::new(&config, SIZE)
@@ -334,6 +374,57 @@ mod tests {
         assert_eq!((segments(&cubic), cubic.slow_start_threshold()), (1.0, Some(70_000)));
         cubic.undo(at(1));
         assert_eq!((segments(&cubic), cubic.slow_start_threshold()), (100.0, None));
+    }
+
+    #[test]
+    fn before_a_loss_the_window_grows_by_a_twentieth_a_round() {
+        let run = |least: crate::Limit, lost: bool| {
+            let mut cubic = cubic(|config| {
+                config.initial_window = crate::InitialWindow::Segments(100);
+                config.initial_slow_start_threshold = crate::Limit::at_most(100);
+                config.congestion.growth_before_loss = least;
+            });
+            if lost {
+                lose(&mut cubic, 0, Signal::Loss);
+            }
+            let before = segments(&cubic);
+            round(&mut cubic, 0);
+            segments(&cubic) - before
+        };
+        let twentieth = crate::Limit::at_most(20);
+        assert!((run(twentieth, false) - 5.0).abs() < 0.01, "a segment for each twenty of a hundred");
+        // The curve alone: 0.4 (0.1 + 0.1)³ segments after a round.
+        assert!(run(crate::Limit::UNLIMITED, false) < 0.01);
+        assert_eq!(run(twentieth, true), run(crate::Limit::UNLIMITED, true));
+    }
+
+    #[test]
+    fn hystart_ends_slow_start_where_the_window_is() {
+        let run = |exit| {
+            let mut cubic = cubic(|config| {
+                config.initial_window = crate::InitialWindow::Segments(20);
+                config.congestion.hystart = exit;
+            });
+            for n in 0..10u64 {
+                // 3 ms apart and no train; each round trip after the first is 10 ms longer than that.
+                cubic.on_ack(&Acknowledged {
+                    now: at(3 * n),
+                    bytes: u64::from(SIZE),
+                    round_trip: Some(Span::from_millis(if n == 0 { 40 } else { 50 })),
+                    smoothed_round_trip: Some(ROUND_TRIP),
+                    acknowledged: if n == 0 { 1 } else { 2 + n },
+                    sent: if n == 0 { 2 } else { 100 },
+                    limited: true,
+                });
+            }
+            cubic
+        };
+        // The second acknowledgement begins a round, whose ninth is the first to be judged: then the window is 20 + 9.
+        assert_eq!(run(EarlyExit::Off).slow_start_threshold(), None);
+        assert_eq!(run(EarlyExit::Linux).slow_start_threshold(), Some(29_000));
+        let mut cubic = run(EarlyExit::Linux);
+        lose(&mut cubic, 100, Signal::Timeout);
+        assert!(matches!(cubic.exit, Exit::Linux(hystart) if hystart == HyStart::new(false)), "it looks again");
     }
 
     #[test]

@@ -1,136 +1,211 @@
-//! HyStart++ (RFC 9406): slow start slows down, and then ends, when round trips grow.
+//! HyStart (Ha and Rhee, "Taming the elephants: new TCP slow start", 2011), as in `net/ipv4/tcp_cubic.c` of Linux: slow start
+//! ends when round trips grow, or when a round's acknowledgements, close behind each other, take as long as half a round trip.
 
-use airpath_core::Span;
+use airpath_core::{Instant, Span};
 
 use super::Acknowledged;
 
-// RFC 9406 §4.3.
-const MIN_RTT_THRESHOLD: Span = Span::from_millis(4);
-const MAX_RTT_THRESHOLD: Span = Span::from_millis(16);
-const MIN_RTT_DIVISOR: u64 = 8;
-const SAMPLES: u32 = 8;
-const GROWTH_DIVISOR: u64 = 4;
-const CONSERVATIVE_ROUNDS: u32 = 5;
+/// `hystart_low_window`: smaller windows are left alone, in segments.
+const LOW_WINDOW: f64 = 16.0;
+/// `HYSTART_MIN_SAMPLES`: the round trips that each round begins with are not judged yet.
+const MIN_SAMPLES: u32 = 8;
+/// `HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`: bounds of the growth that tells of a queue, which is an eighth of the round trip.
+const DELAY_MIN: Span = Span::from_millis(4);
+const DELAY_MAX: Span = Span::from_millis(16);
+const DELAY_DIVISOR: u64 = 8;
+/// `hystart_ack_delta_us`: acknowledgements further apart are no train.
+const ACK_DELTA: Span = Span::from_millis(2);
 
-/// One slow start.
-#[derive(Clone, Copy, Debug)]
+/// Looks for the end of slow start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HyStart {
-    phase: Phase,
-    /// The round ends when everything below is acknowledged.
+    /// Segments are spread over the round trip.
+    paced: bool,
+    /// It was found (`found`).
+    found: bool,
+    /// The least round trip (`delay_min`).
+    least: Span,
+    /// The round is over when more than this is acknowledged (`end_seq`).
     round_end: u64,
-    samples: u32,
+    /// When it began (`round_start`).
+    round_start: Instant,
+    /// When the last acknowledgement of its train came (`last_ack`).
+    train: Instant,
+    /// Its least round trip (`curr_rtt`).
     current: Span,
-    last: Span,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Phase {
-    Standard,
-    Conservative { baseline: Span, rounds: u32 },
-    Over,
+    /// How many round trips it has measured (`sample_cnt`), as far as that matters.
+    samples: u32,
 }
 
 impl HyStart {
-    /// A slow start that begins.
-    pub const fn new() -> Self {
-        Self { phase: Phase::Standard, round_end: 0, samples: 0, current: Span::MAX, last: Span::MAX }
-    }
-
-    /// Whether slow start is to end.
-    pub const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
-    }
-
-    /// Takes the round trip of an acknowledgement into account. The window grows by the usual, divided by the result.
-    pub fn on_ack(&mut self, ack: &Acknowledged) -> u64 {
-        if ack.acknowledged >= self.round_end {
-            self.next_round(ack);
-        }
-        if let Some(round_trip) = ack.round_trip {
-            self.current = self.current.min(round_trip);
-            self.samples += 1;
-        }
-        match self.phase {
-            Phase::Standard => {
-                if self.has_grown() {
-                    self.phase = Phase::Conservative { baseline: self.current, rounds: 0 };
-                }
-                1
-            }
-            Phase::Conservative { baseline, .. } => {
-                if self.samples >= SAMPLES && self.current < baseline {
-                    // The growth was a passing one.
-                    self.phase = Phase::Standard;
-                }
-                GROWTH_DIVISOR
-            }
-            Phase::Over => 1,
+    /// For a connection that begins, or begins anew after a time-out.
+    pub const fn new(paced: bool) -> Self {
+        Self {
+            paced,
+            found: false,
+            least: Span::MAX,
+            round_end: 0,
+            round_start: Instant::ZERO,
+            train: Instant::ZERO,
+            current: Span::MAX,
+            samples: 0,
         }
     }
 
-    fn next_round(&mut self, ack: &Acknowledged) {
-        self.round_end = ack.sent;
-        self.last = self.current;
-        self.current = Span::MAX;
-        self.samples = 0;
-        if let Phase::Conservative { rounds, .. } = &mut self.phase {
-            *rounds += 1;
-            if *rounds >= CONSERVATIVE_ROUNDS {
-                self.phase = Phase::Over;
-            }
-        }
+    /// The same, after a time-out.
+    pub const fn anew(&self) -> Self {
+        Self::new(self.paced)
     }
 
-    fn has_grown(&self) -> bool {
-        if self.samples < SAMPLES || self.current == Span::MAX || self.last == Span::MAX {
+    /// Takes the round trip of an acknowledgement into account, at a window of so many segments. Says whether slow start,
+    /// if it is under way, ends with it.
+    pub fn on_ack(&mut self, ack: &Acknowledged, window: f64, slow_start: bool, size: u32) -> bool {
+        let Some(round_trip) = ack.round_trip else { return false };
+        self.least = self.least.min(round_trip);
+        if self.found || !slow_start {
             return false;
         }
-        let threshold = (self.last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESHOLD, MAX_RTT_THRESHOLD);
-        self.current >= self.last + threshold
+        if ack.acknowledged > self.round_end {
+            self.begin_round(ack);
+        }
+        if window < LOW_WINDOW {
+            return false;
+        }
+        let train = self.is_train_long(ack, window * f64::from(size));
+        let delay = self.has_delay_grown(round_trip);
+        self.found = train || delay;
+        self.found
     }
+
+    const fn begin_round(&mut self, ack: &Acknowledged) {
+        self.round_end = ack.sent;
+        self.round_start = ack.now;
+        self.train = ack.now;
+        self.current = Span::MAX;
+        self.samples = 0;
+    }
+
+    fn is_train_long(&mut self, ack: &Acknowledged, window: f64) -> bool {
+        if ack.now.since(self.train) > ACK_DELTA {
+            return false;
+        }
+        self.train = ack.now;
+        let long = self.least + offload_delay(ack.smoothed_round_trip, window);
+        // With pacing the segments themselves are spread, over up to half of a round trip.
+        let long = if self.paced { long } else { long / 2 };
+        ack.now.since(self.round_start) > long
+    }
+
+    fn has_delay_grown(&mut self, round_trip: Span) -> bool {
+        self.current = self.current.min(round_trip);
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        self.current > self.least + (self.least / DELAY_DIVISOR).clamp(DELAY_MIN, DELAY_MAX)
+    }
+}
+
+/// How much segments that are offloaded in bunches may delay acknowledgements (`hystart_ack_delay`): the time of four of the
+/// largest at the rate of slow start, twice the window a round trip, and at most 1 ms.
+fn offload_delay(smoothed: Option<Span>, window: f64) -> Span {
+    const MOST: Span = Span::from_millis(1);
+    const FOUR_BUNCHES: f64 = 4.0 * 65_536.0;
+    smoothed.map_or(Span::ZERO, |smoothed| {
+        let seconds = FOUR_BUNCHES * smoothed.as_secs_f64() / (2.0 * window);
+        if seconds < MOST.as_secs_f64() { Span::from_nanos((seconds * 1e9) as u64) } else { MOST }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airpath_core::Instant;
 
-    fn ack(acknowledged: u64, sent: u64, millis: u64) -> Acknowledged {
+    const SIZE: u32 = 1000;
+
+    /// An acknowledgement that comes `micros` after the beginning and measures `round_trip` milliseconds.
+    fn ack(micros: u64, acknowledged: u64, sent: u64, round_trip: u64) -> Acknowledged {
         Acknowledged {
-            now: Instant::ZERO,
+            now: Instant::ZERO + Span::from_micros(micros),
             bytes: 1,
-            round_trip: Some(Span::from_millis(millis)),
-            smoothed_round_trip: None,
+            round_trip: Some(Span::from_millis(round_trip)),
+            smoothed_round_trip: Some(Span::from_millis(40)),
             acknowledged,
             sent,
             limited: true,
         }
     }
 
-    #[test]
-    fn longer_round_trips_end_slow_start_after_five_slower_rounds() {
-        let mut hystart = HyStart::new();
-        let mut round = |number: u64, millis| {
-            (0..8).fold(0, |_, n| hystart.on_ack(&ack(number * 100 + n, (number + 1) * 100, millis)))
-        };
-        assert_eq!(round(0, 40), 1);
-        assert_eq!(round(1, 44), 1, "an eighth, 5 ms, is asked for");
-        assert_eq!(round(2, 50), 1);
-        for number in 3..7 {
-            assert_eq!(round(number, 50), 4);
-        }
-        assert_eq!(round(7, 50), 1, "five rounds are over");
-        assert!(hystart.is_over());
+    /// A round of `round_trips`, acknowledgements 3 ms apart: no train. The number of the one that ends slow start.
+    fn round(hystart: &mut HyStart, number: u64, window: f64, round_trips: &[u64]) -> Option<usize> {
+        round_trips.iter().enumerate().position(|(n, &round_trip)| {
+            let now = number * 100_000 + 3_000 * n as u64;
+            let ack = ack(now, number * 1000 + n as u64 + 1, (number + 1) * 1000, round_trip);
+            hystart.on_ack(&ack, window, true, SIZE)
+        })
     }
 
     #[test]
-    fn a_passing_delay_does_not() {
-        let mut hystart = HyStart::new();
-        for (number, millis) in [(0, 40), (1, 60), (2, 41), (3, 41)] {
-            (0..10).for_each(|n| {
-                hystart.on_ack(&ack(number * 100 + n, (number + 1) * 100, millis));
-            });
-        }
-        assert!(matches!(hystart.phase, Phase::Standard));
+    fn round_trips_that_grow_by_an_eighth_end_it() {
+        let mut hystart = HyStart::new(false);
+        assert_eq!(round(&mut hystart, 0, 20.0, &[40; 12]), None);
+        // An eighth of 40 ms is 5 ms, and it takes more.
+        assert_eq!(round(&mut hystart, 1, 20.0, &[45; 12]), None);
+        // Eight are not judged; the ninth is.
+        assert_eq!(round(&mut hystart, 2, 20.0, &[46; 12]), Some(8));
+        assert_eq!(round(&mut hystart, 3, 20.0, &[90; 12]), None, "it is found once");
+        let mut anew = hystart.anew();
+        assert_eq!(round(&mut anew, 0, 20.0, &[90; 12]), None, "90 ms are the least that are known now");
+    }
+
+    #[test]
+    fn the_growth_is_of_the_least_and_within_bounds() {
+        // 8 ms: an eighth is 1 ms, the bound 4 ms.
+        let mut short = HyStart::new(false);
+        assert_eq!(round(&mut short, 0, 20.0, &[8; 9]), None);
+        assert_eq!(round(&mut short, 1, 20.0, &[12; 12]), None);
+        assert_eq!(round(&mut short, 2, 20.0, &[13; 12]), Some(8));
+        // 400 ms: an eighth is 50 ms, the bound 16 ms.
+        let mut long = HyStart::new(false);
+        assert_eq!(round(&mut long, 0, 20.0, &[400; 9]), None);
+        assert_eq!(round(&mut long, 1, 20.0, &[416; 12]), None);
+        assert_eq!(round(&mut long, 2, 20.0, &[417; 12]), Some(8));
+        // One short round trip in the round is enough to say that there is no queue.
+        let mut passing = HyStart::new(false);
+        assert_eq!(round(&mut passing, 0, 20.0, &[40; 9]), None);
+        assert_eq!(round(&mut passing, 1, 20.0, &[60, 60, 41, 60, 60, 60, 60, 60, 60, 60, 60]), None);
+    }
+
+    #[test]
+    fn a_small_window_is_left_alone() {
+        let mut hystart = HyStart::new(false);
+        assert_eq!(round(&mut hystart, 0, 15.9, &[40; 9]), None);
+        assert_eq!(round(&mut hystart, 1, 15.9, &[80; 20]), None);
+        assert_eq!(round(&mut hystart, 2, 16.0, &[80; 20]), Some(8));
+    }
+
+    /// When a train of acknowledgements, one each `gap` microseconds, ends slow start, in microseconds.
+    fn train(hystart: &mut HyStart, gap: u64) -> Option<u64> {
+        (0..60_000 / gap)
+            .map(|n| n * gap)
+            .find(|&now| hystart.on_ack(&ack(now, 1 + now / gap, 100_000, 40), 64.0, true, SIZE))
+    }
+
+    #[test]
+    fn a_train_of_half_a_round_trip_ends_it() {
+        // Half of 40 ms and of the 1 ms for offloading: later than 20.5 ms.
+        assert_eq!(train(&mut HyStart::new(false), 500), Some(21_000));
+        assert_eq!(train(&mut HyStart::new(false), 2_000), Some(22_000));
+        assert_eq!(train(&mut HyStart::new(false), 2_001), None, "too far apart");
+        assert_eq!(train(&mut HyStart::new(true), 500), Some(41_500), "all of it with pacing");
+    }
+
+    #[test]
+    fn the_allowance_for_offloading_is_less_at_high_rates() {
+        let smoothed = Some(Span::from_millis(40));
+        assert_eq!(offload_delay(smoothed, 64_000.0), Span::from_millis(1));
+        // Twice 26,214,400 bytes in 40 ms are 1.31 GB/s: 262,144 bytes take 0.2 ms.
+        assert_eq!(offload_delay(smoothed, 26_214_400.0), Span::from_micros(200));
+        assert_eq!(offload_delay(None, 64_000.0), Span::ZERO);
     }
 }

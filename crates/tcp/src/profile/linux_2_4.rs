@@ -7,7 +7,7 @@ use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
-    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, ReceiveBuffer, Recovery,
+    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
     RetransmissionTimeout, Samples,
 };
 
@@ -41,7 +41,8 @@ pub(super) const CONFIG: Config = Config {
         quick: 16,
     },
     window_limit: Limit::UNLIMITED,
-    nagle: true,
+    // tcp_minshall_check.
+    nagle: Nagle::Minshall,
     pacing: false,
     // tcp_init_cwnd: 2 where nothing is known of the path and the round trip is longer than 20 ms.
     initial_window: InitialWindow::Segments(2),

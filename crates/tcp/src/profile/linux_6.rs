@@ -1,13 +1,13 @@
 //! Linux 6.
 //!
-//! Sources are the defaults in `include/net/tcp.h` and `Documentation/networking/ip-sysctl.rst`. A choice: HyStart++ stands
-//! for the older HyStart of its CUBIC. Left out: acknowledgements are not compressed, and segments not offloaded in bunches.
+//! Sources are the defaults in `include/net/tcp.h` and `Documentation/networking/ip-sysctl.rst`. Left out:
+//! acknowledgements are not compressed, and segments not offloaded in bunches.
 
 use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
-    Algorithm, Config, Congestion, DelayedAck, Floor, InitialWindow, Limit, ReceiveBuffer, Recovery,
+    Algorithm, Config, Congestion, DelayedAck, EarlyExit, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
     RetransmissionTimeout, Samples,
 };
 
@@ -40,7 +40,8 @@ pub(super) const CONFIG: Config = Config {
         quick: 16,
     },
     window_limit: Limit::UNLIMITED,
-    nagle: true,
+    // tcp_minshall_check.
+    nagle: Nagle::Minshall,
     // Only with the queue discipline fq, or BBR.
     pacing: false,
     // TCP_INIT_CWND.
@@ -57,8 +58,10 @@ pub(super) const CONFIG: Config = Config {
         halve_to_whole_segments: true,
         // HZ / 32 in bictcp_update.
         update_interval: Span::from_micros(31_250),
-        // Of net/ipv4/tcp_cubic.c alone: Reno has none.
-        hystart: true,
+        // 5 % a round trip while last_max_cwnd is unknown.
+        growth_before_loss: Limit::at_most(20),
+        // hystart and hystart_detect of net/ipv4/tcp_cubic.c: Reno has none.
+        hystart: EarlyExit::Linux,
         ..CONGESTION
     },
     recovery: Recovery {

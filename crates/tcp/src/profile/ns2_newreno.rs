@@ -9,7 +9,7 @@ use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
-    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, Halving, InitialWindow, Limit, PartialAcks,
+    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, Halving, InitialWindow, Limit, Nagle, PartialAcks,
     ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
 };
 
@@ -40,7 +40,7 @@ pub(super) const CONFIG: Config = Config {
     },
     // The study: windows of 2 (windowInit_) to 42 (window_) packets.
     window_limit: Limit::at_most(42),
-    nagle: false,
+    nagle: Nagle::Off,
     pacing: false,
     initial_window: InitialWindow::Segments(2),
     initial_slow_start_threshold: Limit::at_most(40),

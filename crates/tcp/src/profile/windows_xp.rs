@@ -7,7 +7,7 @@ use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
-    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, ReceiveBuffer, Recovery,
+    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
     RetransmissionTimeout, Samples,
 };
 
@@ -40,7 +40,7 @@ pub(super) const CONFIG: Config = Config {
         quick: 0,
     },
     window_limit: Limit::UNLIMITED,
-    nagle: true,
+    nagle: Nagle::Rfc896,
     pacing: false,
     // Slow start from two segments (RFC 2581 §3.1).
     initial_window: InitialWindow::Segments(2),

@@ -3,7 +3,7 @@
 use airpath_core::{Bitrate, Bytes, Instant, Span};
 
 use super::{Phase, Sender, Shared, TailProbe};
-use crate::config::Samples;
+use crate::config::{Nagle, Samples};
 use crate::congestion::CongestionControl;
 use crate::frto::ForwardRto;
 use crate::sequence::Sequence;
@@ -159,7 +159,7 @@ impl Sender {
             if silly {
                 return Err(Blocked::Window);
             }
-            if shared.config.nagle && self.outstanding() > 0 && !self.override_silly {
+            if self.must_wait_small(shared.config.nagle) && !self.override_silly {
                 return Err(Blocked::Patience);
             }
         }
@@ -172,6 +172,15 @@ impl Sender {
         }
         self.override_silly = false;
         Ok(self.send_new(now, payload, fin, Cause::Stream, shared))
+    }
+
+    /// Whether a segment that is not full has to wait for an acknowledgement.
+    fn must_wait_small(&self, nagle: Nagle) -> bool {
+        match nagle {
+            Nagle::Off => false,
+            Nagle::Rfc896 => self.outstanding() > 0,
+            Nagle::Minshall => self.small_end > self.acknowledged,
+        }
     }
 
     #[inline]
@@ -188,6 +197,9 @@ impl Sender {
         let start = self.next;
         self.scoreboard.send(now, start, length, fin);
         self.next += u64::from(length);
+        if payload < self.segment_size {
+            self.small_end = self.next;
+        }
         if shared.config.retransmission_timeout.samples == Samples::OneAtATime && self.timed.is_none() {
             self.timed = Some((self.next, now));
         }

@@ -1,7 +1,7 @@
 //! Windows, small segments, and when to acknowledge.
 
 use airpath_core::{Bytes, Span};
-use airpath_tcp::{Config, Limit};
+use airpath_tcp::{Config, Limit, Nagle};
 
 use crate::script::Script;
 use crate::{cumulative, plain};
@@ -91,13 +91,49 @@ fn nagle_holds_back_what_is_not_full() {
         +0.1 < . 1:1(0) ack 2101
         > . 2101:2201(100) ack 1",
     );
-    let eager = Config { nagle: false, ..plain() };
+    let eager = Config { nagle: Nagle::Off, ..plain() };
     open(&eager, 10_000).run(
         "! write 100
         > . 1:101(100) ack 1
         ! write 100
         > . 101:201(100) ack 1",
     );
+}
+
+#[test]
+fn minshall_holds_back_only_behind_another_small_one() {
+    let minshall = Config { nagle: Nagle::Minshall, ..plain() };
+    open(&minshall, 10_000).run(
+        "// The end of a message does not wait for its full segments.
+        ! write 2500
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        > . 2001:2501(500) ack 1
+        // That of the next one does, for the small one.
+        ! write 1500
+        > . 2501:3501(1000) ack 1
+        > -
+        +0.1 < . 1:1(0) ack 2001
+        > -
+        +0.1 < . 1:1(0) ack 2501
+        > . 3501:4001(500) ack 1",
+    );
+}
+
+#[test]
+fn a_response_of_three_segments_waits_only_under_rfc_896() {
+    let answer = "< . 1:101(100) ack 1
+        ! write 2500
+        > . 1:1001(1000) ack 101
+        > . 1001:2001(1000) ack 101";
+    open(&plain(), 10_000).run(&format!("{answer}\n> -\n+0.1 < . 101:101(0) ack 2001\n> . 2001:2501(500) ack 101"));
+    let minshall = Config { nagle: Nagle::Minshall, ..plain() };
+    let second = "+0.1 < . 101:201(100) ack 2501
+        ! write 2500
+        > . 2501:3501(1000) ack 201
+        > . 3501:4501(1000) ack 201
+        > . 4501:5001(500) ack 201";
+    open(&minshall, 10_000).run(&format!("{answer}\n> . 2001:2501(500) ack 101\n{second}"));
 }
 
 #[test]

@@ -10,8 +10,8 @@ mod script;
 
 use airpath_core::{Bytes, Span};
 use airpath_tcp::{
-    Algorithm, Config, Congestion, DelayedAck, Floor, InitialWindow, Limit, Profile, ReceiveBuffer, Recovery,
-    RetransmissionTimeout,
+    Algorithm, Config, Congestion, DelayedAck, EarlyExit, Floor, InitialWindow, Limit, Nagle, Profile, ReceiveBuffer,
+    Recovery, RetransmissionTimeout,
 };
 
 /// Settings that make scripts short: segments of 1000 bytes, no options but selective acknowledgement, NewReno from 10
@@ -32,8 +32,9 @@ fn plain() -> Config {
         },
         initial_window: InitialWindow::Segments(10),
         initial_slow_start_threshold: Limit::UNLIMITED,
+        nagle: Nagle::Rfc896,
         window_validation: false,
-        congestion: Congestion { algorithm: Algorithm::NewReno, hystart: false, ..base.congestion },
+        congestion: Congestion { algorithm: Algorithm::NewReno, hystart: EarlyExit::Off, ..base.congestion },
         recovery: Recovery {
             rack: false,
             tail_loss_probe: false,
