@@ -5,12 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from airpath.run import resolve
 from support import ROOT, Command, plain_environment
 
 README = (ROOT / "README.md").read_text()
@@ -44,6 +46,15 @@ def test_the_scenarios_of_the_readme(airpath_command: Command) -> None:
     for block in _blocks("toml"):
         (airpath_command.folder / "readme.toml").write_text(block)
         assert airpath_command("run", "readme.toml").code == 0
+
+
+def test_every_setting_of_tcp_is_documented() -> None:
+    scenario = {"format": 1, "bearer": {"preset": "wired"}, "flow": [{"kind": "download", "bytes": "1 kB"}]}
+    settings = tomllib.loads(resolve(scenario))["flow"][0]["tcp"]
+    names = {name for value in settings.values() if isinstance(value, dict) for name in value} | settings.keys()
+    assert len(names) > 40
+    documented = set(re.findall(r"`(?:tcp\.)?(\w+)`", (ROOT / "docs" / "scenario.md").read_text()))
+    assert names <= documented, f"not in docs/scenario.md: {sorted(names - documented)}"
 
 
 @pytest.mark.parametrize("notebook", sorted((ROOT / "docs").glob("**/*.ipynb")), ids=lambda path: path.stem)

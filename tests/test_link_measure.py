@@ -20,8 +20,10 @@ INTERVAL = "53 ms"
 """Neither 2 nor 10 ms divide it: requests and replies meet TTIs in all phases, whatever the first one met."""
 
 TOLERANCE_S = 0.002
-TRIES = 3
+TRIES = 5
 """A host that is busy makes round trips longer. Of so many runs one has to agree; none may be too fast."""
+BUDGET = "1ms"
+"""A run whose packets were later says nothing of the figures, and does not count."""
 
 
 def measure(command: LinkCommand, *words: object, **how: Any) -> dict[str, Any]:
@@ -39,17 +41,21 @@ def test_ping_agrees_with_the_simulated_one(link: LinkCommand, preset: str) -> N
     ping = {"kind": "ping", "interval": INTERVAL, "requests": PINGS}
     scenario = {"format": 1, "name": "ping", "bearer": {"preset": preset}, "flow": [ping]}
     simulated = airpath.run(scenario, set=change).summary["flows"][0]
-    options = " ".join(["--budget 50ms", *(f"--set {path}={value}" for path, value in change.items())])
-    errors: list[dict[str, float]] = []
+    options = [f"--budget {BUDGET} --out out", *(f"--set {path}={value}" for path, value in change.items())]
+    slow: list[dict[str, float]] = []
     for _ in range(TRIES):
-        command = ("ping", "server", "--count", PINGS, "--interval", INTERVAL)
-        real = measure(link, *command, link=preset, options=options)
+        words = ("ping", "server", "--count", PINGS, "--interval", INTERVAL)
+        real = measure(link, *words, link=preset, options=" ".join(options))
         assert real["received"] == simulated["received"] == PINGS
-        errors.append({key: real[key] - simulated[key] for key in ("delay_min_s", "delay_mean_s")})
-        assert all(error > -TOLERANCE_S for error in errors[-1].values()), f"too fast: {errors[-1]}"
-        if all(error < TOLERANCE_S for error in errors[-1].values()):
+        errors = {key: real[key] - simulated[key] for key in ("delay_min_s", "delay_mean_s")}
+        assert all(error > -TOLERANCE_S for error in errors.values()), f"too fast: {errors}"
+        if all(error < TOLERANCE_S for error in errors.values()):
             return
-    pytest.fail(f"slower than simulated in each of {TRIES} runs: {errors}")
+        if summary(link.folder / "out")["emulation"]["lateness"]["valid"]:
+            slow.append(errors)
+    if not slow:
+        pytest.skip(f"NOT TESTED: this host is too busy, packets were later than {BUDGET} in each of {TRIES} runs")
+    pytest.fail(f"slower than simulated: {slow}")
 
 
 def test_each_transaction_has_a_connection_of_its_own(link: LinkCommand, need: Callable[..., str]) -> None:
