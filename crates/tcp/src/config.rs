@@ -113,6 +113,9 @@ pub struct DelayedAck {
     pub full_sized: bool,
     /// How many segments at the start are acknowledged at once, while the sender is in slow start.
     pub quick: u32,
+    /// Whether segments are acknowledged at once while the window that is offered grows, so that the sender hears of it, as
+    /// in Linux.
+    pub quick_growth: bool,
 }
 
 /// Congestion-control algorithms.

@@ -66,6 +66,12 @@ impl AckSchedule {
         self.segments = 0;
     }
 
+    /// The window grows with the segment that is arriving: its acknowledgement is a quick one.
+    #[inline]
+    pub const fn on_growth(&mut self) {
+        self.quick |= 1;
+    }
+
     /// Data was sent. If that answers what just arrived, the two ends take turns.
     #[inline]
     pub fn on_data_sent(&mut self, now: Instant) {
@@ -118,8 +124,14 @@ mod tests {
     use super::*;
 
     const MILLIS: fn(u64) -> Span = Span::from_millis;
-    const CONFIG: DelayedAck =
-        DelayedAck { timeout: MILLIS_200, minimum: MILLIS_200, every: 2, full_sized: false, quick: 0 };
+    const CONFIG: DelayedAck = DelayedAck {
+        timeout: MILLIS_200,
+        minimum: MILLIS_200,
+        every: 2,
+        full_sized: false,
+        quick: 0,
+        quick_growth: false,
+    };
     const MILLIS_200: Span = Span::from_millis(200);
 
     #[test]
@@ -139,6 +151,17 @@ mod tests {
         for _ in 0..9 {
             assert_ne!(acks.on_arrival(Instant::ZERO, false, MILLIS(1000), &config), Schedule::Now);
         }
+    }
+
+    #[test]
+    fn quick_while_the_window_grows() {
+        let mut acks = AckSchedule::new(&CONFIG);
+        for _ in 0..3 {
+            acks.on_growth();
+            assert_eq!(acks.on_arrival(Instant::ZERO, true, MILLIS(1000), &CONFIG), Schedule::Now);
+            acks.on_sent();
+        }
+        assert_eq!(acks.on_arrival(Instant::ZERO, true, MILLIS(1000), &CONFIG), Schedule::After(MILLIS_200));
     }
 
     #[test]

@@ -134,10 +134,13 @@ impl Receiver {
             return self.on_gap(part, config);
         }
         let filled = self.advance(part.end);
-        self.window.on_arrival(u32::from(config.maximum_segment_size));
+        let grows = self.window.on_arrival(u32::from(config.maximum_segment_size));
         if filled || self.is_complete() || part.start > start {
             self.acks.demand();
             return Arrival::Now;
+        }
+        if grows && config.delayed_ack.quick_growth {
+            self.acks.on_growth();
         }
         match self.acks.on_arrival(now, length >= self.full_size, timeout, &config.delayed_ack) {
             Schedule::Now => Arrival::Now,

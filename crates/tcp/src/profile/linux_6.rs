@@ -38,6 +38,8 @@ pub(super) const CONFIG: Config = Config {
         every: 2,
         full_sized: true,
         quick: 16,
+        // tcp_grow_window.
+        quick_growth: true,
     },
     window_limit: Limit::UNLIMITED,
     // tcp_minshall_check.

@@ -37,6 +37,7 @@ pub(super) const CONFIG: Config = Config {
         every: 2,
         full_sized: false,
         quick: 0,
+        quick_growth: false,
     },
     // The study: windows of 2 (windowInit_) to 42 (window_) packets.
     window_limit: Limit::at_most(42),

@@ -38,6 +38,7 @@ pub(super) const CONFIG: Config = Config {
         every: 2,
         full_sized: false,
         quick: 0,
+        quick_growth: false,
     },
     window_limit: Limit::UNLIMITED,
     nagle: Nagle::Rfc896,

@@ -29,6 +29,7 @@ fn plain() -> Config {
             every: 2,
             full_sized: false,
             quick: 0,
+            quick_growth: false,
         },
         initial_window: InitialWindow::Segments(10),
         initial_slow_start_threshold: Limit::UNLIMITED,
