@@ -176,7 +176,9 @@ impl Bearer for GsmCsd {
             }
             Change::Loss(_) => foreign("a traffic channel", "it has a `bler`"),
             Change::Delay(_) => foreign("a traffic channel", "its delay follows from interleaving"),
-            Change::Level(_) | Change::Class(_) => foreign("a traffic channel", "it has a `bler`"),
+            Change::Level(_) | Change::Class(_) | Change::CarrierToInterference(_) | Change::Scene(_) => {
+                foreign("a traffic channel", "it has a `bler`")
+            }
         }
     }
 

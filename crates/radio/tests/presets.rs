@@ -14,8 +14,9 @@ fn presets() -> Vec<(String, Table)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../presets");
     let mut presets: Vec<_> = std::fs::read_dir(folder)
         .expect("the folder of presets")
-        .map(|entry| {
-            let path = entry.expect("an entry").path();
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_file())
+        .map(|path| {
             let text = std::fs::read_to_string(&path).expect("a text");
             let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
             let table = text.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
