@@ -2,9 +2,9 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`convolutional`] | the codes and their soft decoding |
+//! | [`coding`], [`convolutional`] | the codes and their soft decoding |
 //! | [`puncturing`] | which coded bits are not sent |
-//! | [`schemes`] | CS-1 to CS-4, MCS-1 to MCS-9, TCH/F9.6 and TCH/F14.4 as data |
+//! | [`schemes`] | CS-1 to CS-4, MCS-1 to MCS-9, TCH/F9.6, TCH/F14.4 and the uplink state flag as data |
 //! | [`modulation`] | symbols on fading bursts, soft values |
 //! | [`fading`], [`profile`] | how signal and interferer fade |
 //! | [`simulate`] | many random blocks |
@@ -14,6 +14,7 @@
 //! The receiver is an ideal one: it knows the channel, and treats interference as noise of known power. What a real one loses is
 //! taken from the standard's reference points (`docs/block-errors.md`).
 
+pub mod coding;
 pub mod compare;
 pub mod convolutional;
 pub mod fading;

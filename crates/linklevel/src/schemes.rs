@@ -1,5 +1,6 @@
 //! The coding schemes as data: what is coded how, and where each bit lies on the air (TS 45.003).
 
+use crate::coding::{Coding, USF_12, USF_36};
 use crate::convolutional::Code;
 use crate::puncturing::{self, Puncturing};
 
@@ -23,15 +24,15 @@ pub struct Place {
     pub bit: u8,
 }
 
-/// One convolutionally coded part of a block.
+/// What is coded as one: a block of data, a header, a flag.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// `None`: sent as it is.
-    pub code: Option<Code>,
-    /// A tail-biting code word, as headers have it.
-    pub circular: bool,
-    /// Bits that must be right, with parity, without tail.
+    /// How.
+    pub coding: Coding,
+    /// Bits before coding, with parity, without tail.
     pub bits: usize,
+    /// How many of these, from the first, must be right.
+    pub checked: usize,
     /// For each transmission the bits of the mother code that it sends. Beyond the last one they begin anew.
     sent: Vec<Vec<usize>>,
     /// Where they lie, in the order in which they are sent.
@@ -62,10 +63,10 @@ const COMBINED: usize = 4;
 pub fn all() -> Vec<Scheme> {
     let mut schemes = vec![
         // Bits: TS 45.003 §5.1.1 (184 + 40 of the fire code), §5.1.2 (268 + 6 of the USF + 16), §5.1.3 (312 + 6 + 16).
-        general_packet("cs-1", Some(Code::Half), 224, Puncturing::NONE),
-        general_packet("cs-2", Some(Code::Half), 290, puncturing::CS_2),
-        general_packet("cs-3", Some(Code::Half), 334, puncturing::CS_3),
-        general_packet("cs-4", None, 456, Puncturing::NONE),
+        general_packet("cs-1", Coding::Terminated(Code::Half), 224, Puncturing::NONE),
+        general_packet("cs-2", Coding::Terminated(Code::Half), 290, puncturing::CS_2),
+        general_packet("cs-3", Coding::Terminated(Code::Half), 334, puncturing::CS_3),
+        general_packet("cs-4", Coding::Uncoded, 456, Puncturing::NONE),
         circuit("tch-f9.6", 240, puncturing::TCH_F9_6, 1),
         circuit("tch-f14.4", 290, puncturing::TCH_F14_4, 2),
     ];
@@ -79,6 +80,9 @@ pub fn all() -> Vec<Scheme> {
     schemes.push(enhanced_psk("mcs-7", 1404, &puncturing::MCS_7, HEADER_TWO_BLOCKS, over_four));
     schemes.push(enhanced_psk("mcs-8", 1692, &puncturing::MCS_8, HEADER_TWO_BLOCKS, over_two));
     schemes.push(enhanced_psk("mcs-9", 1836, &puncturing::ONE_IN_THREE, HEADER_TWO_BLOCKS, over_two));
+    schemes.push(flag_of_cs_1());
+    schemes.push(flag("usf-gmsk", Modulation::Gmsk, Coding::Words(&USF_12, 12), |k| binary(k, k % 4)));
+    schemes.push(flag("usf-8-psk", Modulation::Psk8, Coding::Words(&USF_36, 36), safer_bits));
     schemes
 }
 
@@ -88,11 +92,10 @@ pub fn named(name: &str) -> Option<Scheme> {
 }
 
 impl Part {
-    fn new(code: Option<Code>, bits: usize, patterns: &[Puncturing], place: impl Fn(usize) -> Place) -> Self {
-        let length = code.map_or(bits, |code| (bits + code.memory()) * code.outputs());
-        let sent: Vec<_> = patterns.iter().map(|pattern| pattern.sent(length)).collect();
+    fn new(coding: Coding, bits: usize, patterns: &[Puncturing], place: impl Fn(usize) -> Place) -> Self {
+        let sent: Vec<_> = patterns.iter().map(|pattern| pattern.sent(coding.length(bits))).collect();
         let places = (0..sent[0].len()).map(place).collect();
-        Self { code, circular: false, bits, sent, places }
+        Self { coding, bits, checked: bits, sent, places }
     }
 
     /// The bits of the mother code that transmission `attempt`, from 0, sends.
@@ -101,9 +104,7 @@ impl Part {
     }
 
     fn header(bits: usize, pattern: Puncturing, place: impl Fn(usize) -> Place) -> Self {
-        let sent = vec![pattern.sent(bits * Code::Third.outputs())];
-        let places = (0..sent[0].len()).map(place).collect();
-        Self { code: Some(Code::Third), circular: true, bits, sent, places }
+        Self::new(Coding::Circular(Code::Third), bits, &[pattern], place)
     }
 }
 
@@ -113,8 +114,8 @@ fn binary(k: usize, burst: usize) -> Place {
 }
 
 /// CS-1 to CS-4: over four bursts, bit by bit in turn (§5.1.1.3, §4.1.4).
-fn general_packet(name: &'static str, code: Option<Code>, bits: usize, puncturing: Puncturing) -> Scheme {
-    let data = Part::new(code, bits, &[puncturing], |k| binary(k, k % 4));
+fn general_packet(name: &'static str, coding: Coding, bits: usize, puncturing: Puncturing) -> Scheme {
+    let data = Part::new(coding, bits, &[puncturing], |k| binary(k, k % 4));
     Scheme { name, modulation: Modulation::Gmsk, frames: (0..4).collect(), header: None, data: vec![data], attempts: 1 }
 }
 
@@ -122,7 +123,9 @@ fn general_packet(name: &'static str, code: Option<Code>, bits: usize, puncturin
 /// one block at 9.6 kbit/s, two at 14.4 kbit/s.
 fn circuit(name: &'static str, bits: usize, puncturing: Puncturing, blocks: usize) -> Scheme {
     let data = (0..blocks).map(|block| {
-        Part::new(Some(Code::Half), bits, &[puncturing], move |k| binary(456 * block + k, 4 * block + k % 19 + k / 114))
+        Part::new(Coding::Terminated(Code::Half), bits, &[puncturing], move |k| {
+            binary(456 * block + k, 4 * block + k % 19 + k / 114)
+        })
     });
     // Of 13 TDMA frames one is not for traffic: the 26-multiframe has the SACCH and an idle frame (TS 45.002 §7).
     let frames = (0..22 + 4 * (blocks as u32 - 1)).map(|burst| burst + burst / 12).collect();
@@ -142,7 +145,7 @@ fn enhanced_gmsk(name: &'static str, mother: usize, patterns: &[Puncturing]) -> 
         modulation: Modulation::Gmsk,
         frames: (0..4).collect(),
         header: Some(Part::header(36, puncturing::HEADER_MCS_1, |k| place(12 + k))),
-        data: vec![Part::new(Some(Code::Third), mother / 3 - 6, patterns, |k| place(80 + k))],
+        data: vec![Part::new(Coding::Terminated(Code::Third), mother / 3 - 6, patterns, |k| place(80 + k))],
         attempts: COMBINED,
     }
 }
@@ -156,19 +159,33 @@ fn enhanced_psk(
     header: (usize, Puncturing),
     data: fn(usize) -> Place,
 ) -> Scheme {
-    let header_place = |k: usize| Place {
-        burst: (k % 4) as u8,
-        symbol: (DATA_SYMBOLS + k / 8 * 4 + k % 4) as u16,
-        bit: (k / 4 % 2) as u8,
-    };
     Scheme {
         name,
         modulation: Modulation::Psk8,
         frames: (0..4).collect(),
-        header: Some(Part::header(header.0, header.1, header_place)),
-        data: vec![Part::new(Some(Code::Third), mother / 3 - 6, patterns, data)],
+        header: Some(Part::header(header.0, header.1, safer_bits)),
+        data: vec![Part::new(Coding::Terminated(Code::Third), mother / 3 - 6, patterns, data)],
         attempts: COMBINED,
     }
+}
+
+/// The uplink state flag of CS-1 (§5.1.1.2): the first three bits of the block, coded with it.
+fn flag_of_cs_1() -> Scheme {
+    let mut scheme = general_packet("usf-cs-1", Coding::Terminated(Code::Half), 224, Puncturing::NONE);
+    scheme.data[0].checked = 3;
+    scheme
+}
+
+/// The uplink state flag where it has a code of its own.
+fn flag(name: &'static str, modulation: Modulation, coding: Coding, place: fn(usize) -> Place) -> Scheme {
+    let data = vec![Part::new(coding, 3, &[Puncturing::NONE], place)];
+    Scheme { name, modulation, frames: (0..4).collect(), header: None, data, attempts: 1 }
+}
+
+/// Bit k of a header or flag on 8-PSK: over four bursts in turn, on the first two bits of its symbols.
+fn safer_bits(k: usize) -> Place {
+    let symbol = DATA_SYMBOLS + k / 8 * 4 + k % 4;
+    Place { burst: (k % 4) as u8, symbol: symbol as u16, bit: (k / 4 % 2) as u8 }
 }
 
 /// The header of MCS-5 and MCS-6 (§5.1.9.1.3) and of MCS-7 to MCS-9 (§5.1.11.1.3), in the downlink: bits with parity.

@@ -5,7 +5,7 @@
 //! for rare cases. So one search of seven decodings a block gives its place on the whole axis, and the share of blocks whose
 //! threshold lies above a C/I is the error rate there, monotone by construction.
 
-use crate::convolutional::{Code, Viterbi};
+use crate::coding::Decoders;
 use crate::fading::Fading;
 use crate::modulation::Reception;
 use crate::noise::Noise;
@@ -37,13 +37,12 @@ pub struct Simulation<'a> {
     fading: Fading,
     interferer_fades: bool,
     noise: Noise,
-    decoders: Decoders,
+    receiver: Receiver,
 }
 
-#[derive(Debug)]
-struct Decoders {
-    half: Viterbi,
-    third: Viterbi,
+#[derive(Debug, Default)]
+struct Receiver {
+    decoders: Decoders,
     soft: Vec<f32>,
 }
 
@@ -63,7 +62,7 @@ impl<'a> Simulation<'a> {
             fading: Fading::new(profile, &scheme.frames),
             interferer_fades: profile != Profile::Static,
             noise: Noise::new(seed, &format!("{}/{}", scheme.name, profile.name())),
-            decoders: Decoders { half: Viterbi::new(Code::Half), third: Viterbi::new(Code::Third), soft: Vec::new() },
+            receiver: Receiver::default(),
         }
     }
 
@@ -81,11 +80,11 @@ impl<'a> Simulation<'a> {
             for drawn in headers.iter_mut().chain(&mut data) {
                 drawn.send(scheme, attempt, &gains, &mut self.noise);
             }
-            let decoders = &mut self.decoders;
+            let receiver = &mut self.receiver;
             // Without its header a transmission is not known to belong to the block.
-            let mut header_alone = |i| headers.iter().all(|header| decoders.decode(header, i, |k| k == attempt));
+            let mut header_alone = |i| headers.iter().all(|header| receiver.decode(header, i, |k| k == attempt));
             usable.push(lowest(Axis::POINTS, &mut header_alone));
-            bound = lowest(bound, |i| data.iter().all(|drawn| decoders.decode(drawn, i, |k| usable[k] <= i)));
+            bound = lowest(bound, |i| data.iter().all(|drawn| receiver.decode(drawn, i, |k| usable[k] <= i)));
             thresholds.push(bound);
         }
         thresholds
@@ -106,11 +105,7 @@ impl<'a> Simulation<'a> {
 impl<'a> Drawn<'a> {
     fn new(part: &'a Part, noise: &mut Noise) -> Self {
         let block = noise.bits(part.bits);
-        let coded = match part.code {
-            None => block.clone(),
-            Some(code) if part.circular => code.encode_circular(&block),
-            Some(code) => code.encode(&block),
-        };
+        let coded = part.coding.encode(&block);
         Self { part, block, coded, receptions: Vec::new() }
     }
 
@@ -120,10 +115,10 @@ impl<'a> Drawn<'a> {
     }
 }
 
-impl Decoders {
+impl Receiver {
     /// Whether a part is decoded at point `i` of the axis from those of its transmissions that are `usable`.
     fn decode(&mut self, drawn: &Drawn, i: usize, usable: impl Fn(usize) -> bool) -> bool {
-        let Self { half, third, soft } = self;
+        let Self { decoders, soft } = self;
         soft.clear();
         soft.resize(drawn.coded.len(), 0.0);
         let mut any = false;
@@ -131,12 +126,7 @@ impl Decoders {
             reception.add_to(Axis::ratio(i), drawn.part.sent(attempt), soft);
             any = true;
         }
-        let decoder = match drawn.part.code {
-            None => return any && soft.iter().zip(&drawn.block).all(|(soft, bit)| (*soft < 0.0) == *bit),
-            Some(Code::Half) => half,
-            Some(Code::Third) => third,
-        };
-        any && if drawn.part.circular { decoder.decode_circular(soft) } else { decoder.decode(soft) } == drawn.block
+        any && decoders.recovers(drawn.part.coding, soft, &drawn.block, drawn.part.checked)
     }
 }
 
@@ -153,6 +143,7 @@ fn lowest(bound: usize, mut passes: impl FnMut(usize) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convolutional::Code;
     use crate::schemes::named;
 
     /// The number of ways A(d) in which a path leaves the all-zero path and comes back with weight d, for d below `limit`.
@@ -205,9 +196,9 @@ mod tests {
             for _ in 0..10 {
                 let mut drawn = Drawn::new(&scheme.data[0], &mut noise);
                 drawn.send(&scheme, 0, &simulation.gains(), &mut noise);
-                let decoders = &mut simulation.decoders;
-                let threshold = lowest(Axis::POINTS, |i| decoders.decode(&drawn, i, |_| true));
-                wrong += (0..80).filter(|i| decoders.decode(&drawn, *i, |_| true) != (*i >= threshold)).count();
+                let receiver = &mut simulation.receiver;
+                let threshold = lowest(Axis::POINTS, |i| receiver.decode(&drawn, i, |_| true));
+                wrong += (0..80).filter(|i| receiver.decode(&drawn, *i, |_| true) != (*i >= threshold)).count();
             }
             assert!(wrong <= exceptions, "{name}: {wrong} of 800");
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use airpath_core::{ComponentId, Cx, Direction, Ecn, FlowId, Instant, Packet, Seed, Slot, Span, UserId};
 use airpath_link::Bearer;
+use airpath_radio::block_errors::{Curve, Profile};
 use airpath_radio::hsdpa::{self, Hsdpa};
 use airpath_radio::umts_dch::{self, UmtsDch};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -48,6 +49,14 @@ fn bearers(criterion: &mut Criterion) {
     }
 }
 
+/// A look-up for each block of 20 ms, over a C/I that moves up and down.
+fn block_errors(criterion: &mut Criterion) {
+    let curve = Curve::of("mcs-6", Profile::Tu50, 1);
+    criterion.bench_function("block errors, 1000 look-ups", |bencher| {
+        bencher.iter(|| (0..1000).map(|i| curve.at(black_box(f64::from(i % 40))).get()).sum::<f64>());
+    });
+}
+
 /// The parameters of a preset, and what `set` makes of its downlink.
 fn parameters<C: serde::de::DeserializeOwned>(preset: &str, set: impl Fn(&mut toml::Table)) -> C {
     let preset: toml::Table = preset.parse().expect("a shipped preset");
@@ -79,6 +88,6 @@ criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20).measurement_time(Duration::from_secs(3))
         .warm_up_time(Duration::from_millis(500));
-    targets = bearers
+    targets = bearers, block_errors
 }
 criterion_main!(benches);

@@ -67,7 +67,8 @@ impl Curve {
     /// A receiver of `mcs-1` … `mcs-9` combines transmissions (incremental redundancy); the tables go up to four, later ones are
     /// like the fourth. One of `cs-1` … `cs-4`, `tch-f9.6` and `tch-f14.4` does not: each attempt is as the first. What fails
     /// is a block with its header; of `mcs-7` … `mcs-9`, one of the two; of `tch-f9.6` and `tch-f14.4`, a frame of the radio link
-    /// protocol (240 bits in one block of 20 ms, 576 bits in two).
+    /// protocol (240 bits in one block of 20 ms, 576 bits in two). Three names more are of the uplink state flag, which has
+    /// errors of its own: `usf-cs-1`, `usf-gmsk` (in blocks of `cs-2` … `cs-4` and `mcs-1` … `mcs-4`) and `usf-8-psk`.
     ///
     /// Found once and kept: a search over a few names, no allocation.
     ///
@@ -109,7 +110,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 15] = files![
+static FILES: [(&str, &str); 18] = files![
     "cs-1",
     "cs-2",
     "cs-3",
@@ -125,6 +126,9 @@ static FILES: [(&str, &str); 15] = files![
     "mcs-7",
     "mcs-8",
     "mcs-9",
+    "usf-cs-1",
+    "usf-gmsk",
+    "usf-8-psk",
 ];
 
 /// What a receiver loses against the ideal one, by modulation.
@@ -133,7 +137,7 @@ const LOSSES: &str = include_str!("block_errors/implementation-loss.csv");
 /// The modulation of a scheme, as [`LOSSES`] has it (TS 45.003 §5.1).
 fn modulation(scheme: &str) -> &'static str {
     match scheme {
-        "mcs-5" | "mcs-6" | "mcs-7" | "mcs-8" | "mcs-9" => "8-psk",
+        "mcs-5" | "mcs-6" | "mcs-7" | "mcs-8" | "mcs-9" | "usf-8-psk" => "8-psk",
         _ => "gmsk",
     }
 }
