@@ -9,7 +9,7 @@
 //! | [`fading`], [`profile`] | how signal and interferer fade |
 //! | [`simulate`] | many random blocks |
 //! | [`table`] | the tables that `airpath-radio` looks up |
-//! | [`reference`], [`compare`] | the points that the standard asks for, and how far they are |
+//! | [`mod@reference`], [`mod@compare`] | the points that the standard asks for, and how far they are |
 //!
 //! The receiver is an ideal one: it knows the channel, and treats interference as noise of known power. What a real one loses is
 //! taken from the standard's reference points (`docs/block-errors.md`).

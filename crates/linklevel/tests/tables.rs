@@ -80,7 +80,10 @@ fn rates_fall_with_ci_and_with_each_further_transmission() {
 }
 
 #[test]
-fn the_implementation_losses_are_those_of_the_tables() {
+fn the_implementation_losses_and_the_document_are_those_of_the_tables() {
     let compared = compare::compare(|name| Ok(stored(name))).expect("tables");
+    let document = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/block-errors.md");
+    let document = std::fs::read_to_string(document).expect("the document");
+    assert!(document.contains(&compare::markdown(&compared)), "enter what linklevel compare prints");
     assert_eq!(compare::losses(&compared), stored("implementation-loss"), "make them anew with linklevel compare");
 }
