@@ -141,6 +141,33 @@ pub enum ConfigError {
         /// How long an answer takes.
         round_trip: Span,
     },
+    /// A number outside its range.
+    #[error("this must be {min} to {max}")]
+    OutOfRange {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A multislot class that is not modelled.
+    #[error("there is no such multislot class here: give one of {known}")]
+    MultislotClass {
+        /// Those that there are.
+        known: &'static str,
+    },
+    /// More timeslots up than a class allows, or none.
+    #[error("a mobile of multislot class {class} sends in 1 to {max} timeslots")]
+    UplinkSlots {
+        /// The class.
+        class: u8,
+        /// What it allows.
+        max: u8,
+    },
+    /// GPRS one way and EGPRS the other.
+    #[error("both directions have schemes of one kind: `cs-…` for GPRS, `mcs-…` for EGPRS")]
+    SchemesOfTwoKinds,
     /// An averaging time that no average fits in.
     #[error("this must be longer than a TTI")]
     AveragingTime,
@@ -154,6 +181,7 @@ impl ConfigError {
             | Self::Range { key, .. }
             | Self::TooLarge { key, .. }
             | Self::TooLong { key }
+            | Self::OutOfRange { key, .. }
             | Self::Queue { key, .. }
             | Self::Foreign { key, .. }
             | Self::TimerTooShort { key, .. } => key.clone(),
@@ -168,6 +196,9 @@ impl ConfigError {
             Self::Conditions => "conditions".to_owned(),
             Self::TableWeights { .. } => "conditions.table.weights".to_owned(),
             Self::Series(_) => "conditions.recorded".to_owned(),
+            Self::MultislotClass { .. } => "mobile.multislot_class".to_owned(),
+            Self::UplinkSlots { .. } => "mobile.uplink_slots".to_owned(),
+            Self::SchemesOfTwoKinds => "uplink.scheme".to_owned(),
             Self::AveragingTime => "downlink.averaging_time".to_owned(),
             Self::NoClass { .. } | Self::UnknownClass { .. } | Self::NoLevels { .. } => String::new(),
         }
@@ -182,6 +213,11 @@ pub(crate) fn above_zero(is: bool, table: &str, key: &str) -> Result<(), ConfigE
 /// Refuses times of which a few do not fit into what an [`Instant`](airpath_core::Instant) can be.
 pub(crate) fn within_an_hour(span: Span, table: &str, key: &str) -> Result<(), ConfigError> {
     if span <= Span::from_secs(3600) { Ok(()) } else { Err(ConfigError::TooLong { key: format!("{table}.{key}") }) }
+}
+
+/// Refuses too much.
+pub(crate) fn at_most(number: u64, max: u64, table: &str, key: &str) -> Result<(), ConfigError> {
+    if number <= max { Ok(()) } else { Err(ConfigError::TooLarge { key: format!("{table}.{key}"), max }) }
 }
 
 /// The size of a PDU as the RLC wants it.
