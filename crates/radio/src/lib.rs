@@ -3,6 +3,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | [`gprs`] | a GPRS or EGPRS cell: radio blocks, temporary block flows, RLC |
 //! | [`umts_dch`] | UMTS dedicated channels, one for each user, with the ARQ of the RLC |
 //! | [`hsdpa`] | a cell's HS-DSCH, shared in time: schedulers, C/I levels, hybrid ARQ |
 //! | [`conditions`] | what the radio of a mobile is like: C/I, serving cell, movement |
@@ -10,12 +11,13 @@
 //! | [`gsm_csd`] | GSM circuit-switched data: a call for each user, RLP, V.42 and PPP |
 //! | [`common`] | what they are built of: the carrier with its TTI clock, segmentation, schedulers, channels, H-ARQ |
 //!
-//! The models are those of the study `hsdpa-sim`; what goes beyond it says so.
+//! The models `umts_dch` and `hsdpa` are those of the study `hsdpa-sim`; what goes beyond it says so.
 
 pub mod block_errors;
 pub mod common;
 pub mod conditions;
 mod error;
+pub mod gprs;
 pub mod gsm_csd;
 pub mod hsdpa;
 pub mod umts_dch;

@@ -5,7 +5,7 @@ use std::path::Path;
 use airpath_core::Seed;
 use airpath_link::Bearer;
 use airpath_radio::common::uplink::Uplink;
-use airpath_radio::{gsm_csd, hsdpa, umts_dch};
+use airpath_radio::{gprs, gsm_csd, hsdpa, umts_dch};
 use serde::Serialize;
 
 use crate::Mobile;
@@ -26,6 +26,8 @@ pub enum BearerConfig {
     GsmCsd(gsm_csd::Config),
     /// A cell whose HS-DSCH all mobiles share.
     Hsdpa(hsdpa::Config),
+    /// A GPRS or EGPRS cell, whose timeslots all mobiles share.
+    Gprs(Box<gprs::Config>),
 }
 
 /// Two plain links.
@@ -46,9 +48,11 @@ pub struct Cells {
 }
 
 /// The keys of `[bearer]` itself, of whichever model.
-const OWN_KEYS: [&str; 8] = ["preset", "model", "downlink", "uplink", "ppp", "modem", "radio", "call"];
+const OWN_KEYS: [&str; 13] = [
+    "preset", "model", "downlink", "uplink", "conditions", "ppp", "modem", "radio", "call", "cell", "mobile", "rlc", "tbf",
+];
 
-const MODELS: [&str; 5] = ["wired", "recorded", "gsm-csd", "umts-dch", "hsdpa"];
+const MODELS: [&str; 6] = ["wired", "recorded", "gsm-csd", "gprs", "umts-dch", "hsdpa"];
 
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
@@ -110,6 +114,11 @@ impl BearerConfig {
                 locate(&mut config.uplink, folder);
                 Self::Hsdpa(config)
             }
+            "gprs" => {
+                let mut config: gprs::Config = node.read("bearer")?;
+                config.conditions.locate(folder);
+                Self::Gprs(Box::new(config))
+            }
             _ => {
                 return Err(ScenarioError::new(
                     format!("there is no bearer model `{name}`"),
@@ -144,6 +153,10 @@ impl BearerConfig {
             Self::Hsdpa(config) => {
                 let classes: Vec<Option<String>> = mobiles.iter().map(|mobile| mobile.class.clone()).collect();
                 let bearer = hsdpa::Hsdpa::new(config, &classes, seed, "cell").map_err(refuse)?;
+                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
+            }
+            Self::Gprs(config) => {
+                let bearer = gprs::Gprs::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Wired(Wired { downlink, uplink }) => {

@@ -44,9 +44,11 @@
 //! ```
 
 mod bits;
+mod framing;
 mod receiver;
 mod sender;
 
+pub use framing::Framing;
 pub use receiver::{Receiver, Reception};
 pub use sender::{Sender, Settings};
 

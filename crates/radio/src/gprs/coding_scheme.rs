@@ -87,9 +87,8 @@ mod tests {
     fn schemes_carry_what_the_specification_says() {
         // Bits per second of RLC data in a timeslot: 50 blocks a second.
         let rates = CodingScheme::ALL.map(|scheme| scheme.payload() * scheme.blocks() * 8 * 50);
-        let expected = [
-            8_000, 12_000, 14_400, 20_000, 8_800, 11_200, 14_800, 17_600, 22_400, 29_600, 44_800, 54_400, 59_200,
-        ];
+        let expected =
+            [8_000, 12_000, 14_400, 20_000, 8_800, 11_200, 14_800, 17_600, 22_400, 29_600, 44_800, 54_400, 59_200];
         assert_eq!(rates, expected);
     }
 

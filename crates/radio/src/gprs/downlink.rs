@@ -18,7 +18,7 @@ use super::coding_scheme::CodingScheme;
 use super::ends::Ends;
 use super::mobile::{Burst, Timing};
 use super::multiframe::start_of;
-use crate::common::acknowledged::{Pdu, Receiver, Sender, Settings, Status};
+use crate::common::acknowledged::{Framing, Pdu, Receiver, Sender, Settings, Status};
 use crate::common::rlc_queue::RlcQueue;
 
 const DOWN: Direction = Direction::Down;
@@ -113,10 +113,10 @@ pub struct Downlink {
 
 impl Downlink {
     /// An idle downlink.
-    pub fn new(settings: Settings, queue: &Queue, scheme: CodingScheme) -> Self {
+    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, scheme: CodingScheme) -> Self {
         Self {
             queue: RlcQueue::new(queue),
-            sender: Sender::new(settings, &Queue::default()),
+            sender: Sender::new(settings, &Queue::default()).framed(framing),
             receiver: Receiver::new(settings.window),
             phase: Phase::None,
             scheme,

@@ -10,9 +10,9 @@ use super::config::{Access, Config};
 use super::downlink::{self, Downlink};
 use super::ends::Ends;
 use super::lanes::Lanes;
+use super::llc;
 use super::multiframe::{block_from, ccch_from, end_of, paging_from, start_of};
 use super::uplink::{self, Uplink};
-use super::llc;
 use crate::common::acknowledged::Settings;
 use crate::conditions::Conditions;
 use crate::error::{ConfigError, check_queue};
@@ -142,10 +142,10 @@ impl Mobile {
     pub fn new(config: &Config, user: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         let path = format!("{name}/user-{user}");
         let conditions = Conditions::new(&config.conditions, user, seed, &format!("{path}/conditions"))?;
-        let settings = |direction| Settings {
-            window: config.rlc.window.into(),
-            framing: llc::framing(config.way(direction).frame.get() as u32),
-            end_overhead: llc::LENGTH_INDICATOR,
+        let settings = |direction| {
+            let window = config.rlc.window.into();
+            let settings = Settings { window, packet_overhead: 0, end_overhead: llc::LENGTH_INDICATOR };
+            (settings, llc::framing(config.way(direction).frame.get() as u32))
         };
         let schemes = [config.downlink.scheme, config.uplink.scheme, CodingScheme::Cs1];
         let down_queue = check_queue(config.downlink.queue.as_ref(), "downlink")?;
@@ -386,8 +386,7 @@ impl Mobile {
             }
             Reply::Assignment => {
                 if let downlink::Phase::Assigned { heard } = self.down.phase {
-                    self.down.phase =
-                        downlink::Phase::Answered { at: known_at, heard: heard && gets_through() };
+                    self.down.phase = downlink::Phase::Answered { at: known_at, heard: heard && gets_through() };
                 }
             }
             Reply::LastBitmap => {
@@ -397,11 +396,8 @@ impl Mobile {
                 }
             }
             Reply::Resources => {
-                self.up.phase = if gets_through() {
-                    uplink::Phase::Assign { from: known_at }
-                } else {
-                    uplink::Phase::None
-                };
+                self.up.phase =
+                    if gets_through() { uplink::Phase::Assign { from: known_at } } else { uplink::Phase::None };
             }
         }
     }
@@ -415,12 +411,10 @@ impl Mobile {
     pub fn end(&mut self, block: u64, slots: [u8; 2], cx: &mut Cx<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
-            let Burst { pdus, repeated, errored, bytes, level } =
-                std::mem::take(&mut self.bursts[direction as usize]);
+            let Burst { pdus, repeated, errored, bytes, level } = std::mem::take(&mut self.bursts[direction as usize]);
             if pdus > 0 {
                 let duration = end_of(block).since(at);
-                let event =
-                    RadioEvent { direction, user: self.user, duration, pdus, repeated, errored, bytes, level };
+                let event = RadioEvent { direction, user: self.user, duration, pdus, repeated, errored, bytes, level };
                 self.totals[direction as usize].add(&event);
                 cx.radio(at, || event);
             }

@@ -66,7 +66,10 @@ pub fn block_after(time: Instant) -> u64 {
 
 /// When the first CCCH block ends of those that begin at `time` or later.
 pub fn ccch_from(time: Instant) -> Instant {
-    ccch_blocks(multiframe_51(time)).find(|first| frame(*first) >= time).map(end_of_ccch).expect("the series is endless")
+    ccch_blocks(multiframe_51(time))
+        .find(|first| frame(*first) >= time)
+        .map(end_of_ccch)
+        .expect("the series is endless")
 }
 
 /// When the first paging block ends that begins at `time` or later of the paging group that `draw` falls into: with

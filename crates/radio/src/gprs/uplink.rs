@@ -20,7 +20,7 @@ use super::coding_scheme::CodingScheme;
 use super::ends::Ends;
 use super::mobile::{Burst, Timing};
 use super::multiframe::{end_of, start_of};
-use crate::common::acknowledged::{Pdu, Receiver, Sender, Settings, Status};
+use crate::common::acknowledged::{Framing, Pdu, Receiver, Sender, Settings, Status};
 use crate::common::rlc_queue::RlcQueue;
 
 const UP: Direction = Direction::Up;
@@ -101,10 +101,10 @@ pub struct Uplink {
 
 impl Uplink {
     /// An idle uplink.
-    pub fn new(settings: Settings, queue: &Queue, scheme: CodingScheme) -> Self {
+    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, scheme: CodingScheme) -> Self {
         Self {
             queue: RlcQueue::new(queue),
-            sender: Sender::new(settings, &Queue::default()),
+            sender: Sender::new(settings, &Queue::default()).framed(framing),
             receiver: Receiver::new(settings.window),
             phase: Phase::None,
             scheme,
@@ -231,9 +231,8 @@ impl Uplink {
         self.receiver.report(&mut self.status);
         self.judged = self.sender.transmissions();
         self.since_acknowledgement = 0;
-        self.is_final = self.is_closed
-            && !self.sender.has_new()
-            && self.receiver.next_expected() == self.sender.next_sequence();
+        self.is_final =
+            self.is_closed && !self.sender.has_new() && self.receiver.next_expected() == self.sender.next_sequence();
         self.acknowledgement = Some(Acknowledgement::Ready { from });
     }
 

@@ -6,7 +6,7 @@ use airpath_core::{Instant, Packet};
 use airpath_link::queue::Queue;
 
 use super::bits::{Bits, mask};
-use super::{Pdu, Status};
+use super::{Framing, Pdu, Status};
 use crate::common::rlc_queue::RlcQueue;
 
 /// What a sender keeps to.
@@ -24,6 +24,7 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct Sender {
     settings: Settings,
+    framing: Framing,
     queue: RlcQueue,
     /// Packets that were cut before a restart, and are cut anew before those in the queue.
     again: VecDeque<Packet>,
@@ -64,6 +65,7 @@ impl Sender {
     pub fn new(settings: Settings, queue: &Queue) -> Self {
         Self {
             settings,
+            framing: Framing::whole(settings.packet_overhead),
             queue: RlcQueue::new(queue),
             again: VecDeque::new(),
             cut_packets: VecDeque::new(),
@@ -78,6 +80,14 @@ impl Sender {
             first_negative: 0,
             transmissions: 0,
         }
+    }
+
+    /// The same sender, below upper layers that cut packets into segments and put headers on each, instead of a constant
+    /// `packet_overhead`.
+    #[must_use]
+    pub const fn framed(mut self, framing: Framing) -> Self {
+        self.framing = framing;
+        self
     }
 
     /// Takes a packet to send, if the queue has room for it.
@@ -311,7 +321,7 @@ impl Sender {
     fn begin_packet(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> bool {
         let Some(packet) = self.again.pop_front().or_else(|| self.queue.dequeue(now, dropped)) else { return false };
         // A packet of no bytes would have no end in any PDU.
-        self.uncut = u64::from(packet.size.saturating_add(self.settings.packet_overhead)).max(1);
+        self.uncut = u64::from(self.framing.bytes(packet.size)).max(1);
         self.cut_packets.push_back((self.cut + self.uncut, packet));
         true
     }
