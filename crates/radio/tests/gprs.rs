@@ -5,7 +5,7 @@ use airpath_link::testing::{Arrival, Commands, Polling, Script, Traffic, contrac
 use airpath_radio::gprs::{Config, Gprs};
 use proptest::prelude::*;
 
-const HORIZON: Instant = Instant::from_nanos(1_200_000_000_000);
+const HORIZON: Instant = Instant::from_nanos(300_000_000_000);
 
 /// The preset with what differs from it, as TOML.
 fn config(more: &str) -> Config {
@@ -49,16 +49,16 @@ fn any_config() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(8)))]
 
     #[test]
     fn cells_keep_the_contracts(config in any_config(), users in 1u16..6, gap in 1u64..2000, seed: u64) {
         let make = || Gprs::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
         let traffic = Traffic {
-            packets: 100, gap: Span::from_millis(gap), users, directions: &Direction::BOTH, ..Traffic::default()
+            packets: 60, gap: Span::from_millis(gap), users, directions: &Direction::BOTH, ..Traffic::default()
         };
         let arrivals = traffic.arrivals(seed);
-        let middle = arrivals[70].at;
+        let middle = arrivals[40].at;
         let commands = Commands { commands: 8, until: middle, users, classes: &[], reorder: false }.draw(seed);
         for script in [Script { arrivals: &arrivals, commands: &[] }, Script { arrivals: &arrivals, commands: &commands }] {
             contracts(make, script, HORIZON);

@@ -49,7 +49,19 @@ pub struct Cells {
 
 /// The keys of `[bearer]` itself, of whichever model.
 const OWN_KEYS: [&str; 13] = [
-    "preset", "model", "downlink", "uplink", "conditions", "ppp", "modem", "radio", "call", "cell", "mobile", "rlc", "tbf",
+    "preset",
+    "model",
+    "downlink",
+    "uplink",
+    "conditions",
+    "ppp",
+    "modem",
+    "radio",
+    "call",
+    "cell",
+    "mobile",
+    "rlc",
+    "tbf",
 ];
 
 const MODELS: [&str; 6] = ["wired", "recorded", "gsm-csd", "gprs", "umts-dch", "hsdpa"];
