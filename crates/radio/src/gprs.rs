@@ -97,8 +97,11 @@ impl Gprs {
         self.cell.mobiles.get_mut(usize::from(user.0)).expect("a packet belongs to one of the cell's mobiles")
     }
 
-    fn check_change(change: &Change) -> Result<(), CommandError> {
+    fn check_change(&self, change: &Change) -> Result<(), CommandError> {
         change.check()?;
+        if change.is_of_conditions() {
+            return self.cell.mobiles.iter().try_for_each(|mobile| mobile.air.check(change));
+        }
         let foreign = |help| Err(CommandError::Foreign { key: change.kind().name(), what: "a GPRS cell", help });
         match change {
             Change::Outage(_) | Change::Handover { .. } | Change::Bler(_) => Ok(()),
@@ -168,21 +171,30 @@ impl Bearer for Gprs {
         if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
             return Err(CommandError::NoSuchUser { user, users });
         }
-        command.directions(|_| Self::check_change(&command.change)).map(drop)
+        if command.change.is_of_conditions() && command.direction.is_some() {
+            let (key, what) = (command.change.kind().name(), "one direction of a GPRS cell");
+            return Err(CommandError::Foreign { key, what, help: "it is that of both: leave out `direction`" });
+        }
+        command.directions(|_| self.check_change(&command.change)).map(drop)
     }
 
     fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
         self.check(command)?;
         self.cell.advance(now, cx);
+        let users = match command.user {
+            Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
+            None => 0..self.cell.mobiles.len(),
+        };
+        if command.change.is_of_conditions() {
+            self.cell.mobiles[users].iter_mut().for_each(|mobile| mobile.air.command(now, &command.change));
+            command.report(now, cx);
+            return Ok(());
+        }
         for direction in command.directions(|_| Ok(())).expect("it was checked") {
             if let Change::Delay(delay) = &command.change {
                 self.cell.ends.set_delay(direction, delay.fixed().expect("it was checked"));
             }
-            let users = match command.user {
-                Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
-                None => 0..self.cell.mobiles.len(),
-            };
-            for index in users {
+            for index in users.clone() {
                 self.change(now, direction, index, &command.change, cx);
             }
         }

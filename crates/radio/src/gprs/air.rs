@@ -1,10 +1,11 @@
 //! The radio of a mobile: what it is like now, and whether a block gets through.
 
 use airpath_core::{Direction, Instant, Probability, Seed, Stream};
+use airpath_link::{Change, CommandError};
 
 use super::coding_scheme::CodingScheme;
 use crate::block_errors::{Curve, Profile};
-use crate::conditions::{Conditions, Sample};
+use crate::conditions::{Conditions, Sample, Transition};
 
 /// Transmissions of a block that have error rates of their own: a receiver with incremental redundancy combines as many.
 const ATTEMPTS: usize = 4;
@@ -12,8 +13,10 @@ const ATTEMPTS: usize = 4;
 /// The radio of a mobile.
 #[derive(Debug)]
 pub struct Air {
-    pub conditions: Conditions,
+    conditions: Conditions,
     pub sample: Sample,
+    /// The schemes that are in use.
+    schemes: Vec<CodingScheme>,
     /// By scheme and attempt.
     curves: Vec<[&'static Curve; ATTEMPTS]>,
     /// What a command set instead; down, up.
@@ -23,21 +26,23 @@ pub struct Air {
 
 impl Air {
     /// The radio of a mobile with streams `path/down/errors` and `path/up/errors`.
-    pub fn new(conditions: Conditions, schemes: &[CodingScheme], profile: Profile, seed: Seed, path: &str) -> Self {
-        let curves = CodingScheme::ALL.map(|scheme| {
-            // Those that are never used need no table.
-            let name = if schemes.contains(&scheme) { scheme.name() } else { CodingScheme::Cs1.name() };
-            std::array::from_fn(|attempt| Curve::of(name, profile, attempt as u32 + 1))
-        });
+    pub fn new(conditions: Conditions, schemes: Vec<CodingScheme>, seed: Seed, path: &str) -> Self {
         let errors = Direction::BOTH.map(|direction| seed.stream(&format!("{path}/{}/errors", direction.name())));
         let sample = Sample { carrier_to_interference: 0.0, cell: 0, covered: true };
-        Self { conditions, sample, curves: curves.into(), forced: [None; 2], errors }
+        let curves = curves(&schemes, conditions.profile());
+        Self { conditions, sample, schemes, curves, forced: [None; 2], errors }
     }
 
     /// Finds out what the radio is like at the beginning of a block.
     #[inline]
     pub fn sample(&mut self, at: Instant) {
         self.sample = self.conditions.at(at);
+    }
+
+    /// The next change of cell by `now`.
+    #[inline]
+    pub fn next_transition(&mut self, now: Instant) -> Option<(Instant, Transition)> {
+        self.conditions.next_transition(now)
     }
 
     /// Whether a block is received, sent for the `attempt`th time.
@@ -59,8 +64,30 @@ impl Air {
         self.receives(direction, CodingScheme::Cs1, 1)
     }
 
+    /// Whether it can change so.
+    pub fn check(&self, change: &Change) -> Result<(), CommandError> {
+        self.conditions.check(change)
+    }
+
+    /// Changes the radio conditions, which was checked before.
+    pub fn command(&mut self, now: Instant, change: &Change) {
+        self.conditions.command(now, change).expect("it was checked before");
+        self.curves = curves(&self.schemes, self.conditions.profile());
+        // Whoever says what the C/I is wants it to have its effect.
+        self.forced = [None; 2];
+    }
+
     /// Sets the error rate of all blocks, whatever the C/I.
     pub const fn force(&mut self, direction: Direction, rate: Probability) {
         self.forced[direction as usize] = Some(rate);
     }
+}
+
+/// The curves of all schemes; those that are not in use have that of CS-1.
+fn curves(schemes: &[CodingScheme], profile: Profile) -> Vec<[&'static Curve; ATTEMPTS]> {
+    let of = |scheme: CodingScheme| {
+        let name = if schemes.contains(&scheme) { scheme.name() } else { CodingScheme::Cs1.name() };
+        std::array::from_fn(|attempt| Curve::of(name, profile, attempt as u32 + 1))
+    };
+    CodingScheme::ALL.map(of).into()
 }

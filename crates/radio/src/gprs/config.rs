@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::coding_scheme::CodingScheme;
 use super::{llc, multislot};
-use crate::block_errors::Profile;
 use crate::error::{ConfigError, above_zero, at_most, within_an_hour};
 use crate::{conditions, error};
 
@@ -39,9 +38,6 @@ pub struct Cell {
     /// From the end of an uplink block to the first downlink block that may answer it, and the other way round from a
     /// decision of the network to its transmission: between the antenna and the packet control unit and back.
     pub network_delay: Span,
-    /// How the radio fades within a block and from block to block: which block error rates belong to a C/I.
-    #[serde(default)]
-    pub profile: Profile,
 }
 
 /// What each mobile can do.

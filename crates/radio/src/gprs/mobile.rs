@@ -14,7 +14,7 @@ use super::llc;
 use super::multiframe::{block_from, ccch_from, end_of, paging_from, start_of};
 use super::uplink::{self, Uplink};
 use crate::common::acknowledged::Settings;
-use crate::conditions::Conditions;
+use crate::conditions::{Conditions, Transition};
 use crate::error::{ConfigError, check_queue};
 
 /// A frame of the TDMA, rounded to nanoseconds.
@@ -128,6 +128,8 @@ pub struct Mobile {
     pub totals: [RadioTotals; 2],
     /// Nothing is sent before this block; down, up.
     pub silent_until: [u64; 2],
+    /// It is on its way to another cell before this block.
+    reselects_until: u64,
     lanes: Lanes,
     access: Stream,
     paging_group: u64,
@@ -147,19 +149,20 @@ impl Mobile {
             let settings = Settings { window, packet_overhead: 0, end_overhead: llc::LENGTH_INDICATOR };
             (settings, llc::framing(config.way(direction).frame.get() as u32))
         };
-        let schemes = [config.downlink.scheme, config.uplink.scheme, CodingScheme::Cs1];
+        let schemes = vec![config.downlink.scheme, config.uplink.scheme, CodingScheme::Cs1];
         let down_queue = check_queue(config.downlink.queue.as_ref(), "downlink")?;
         let up_queue = check_queue(config.uplink.queue.as_ref(), "uplink")?;
         Ok(Self {
             user: UserId(user as u16),
             down: Downlink::new(settings(Direction::Down), &down_queue, config.downlink.scheme),
             up: Uplink::new(settings(Direction::Up), &up_queue, config.uplink.scheme),
-            air: Air::new(conditions, &schemes, config.cell.profile, seed, &path),
+            air: Air::new(conditions, schemes, seed, &path),
             slot: 0,
             is_active: false,
             bursts: [Burst::default(); 2],
             totals: [RadioTotals::default(); 2],
             silent_until: [0; 2],
+            reselects_until: 0,
             lanes: Lanes::default(),
             access: seed.stream(&format!("{path}/access")),
             paging_group: seed.stream(&format!("{path}/paging")).bits(),
@@ -221,9 +224,37 @@ impl Mobile {
 
     /// What happens at the beginning of a block, before anything is sent in it.
     pub fn begin(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Cx<'_>) {
-        self.air.sample(start_of(block));
+        let now = start_of(block);
+        self.air.sample(now);
+        while let Some((at, transition)) = self.air.next_transition(now) {
+            if let Transition::Reselection { gap, .. } | Transition::Handover { gap, .. } = transition {
+                self.reselect(now, at + gap, ends, cx);
+            }
+        }
         self.begin_down(block, timing, ends, cx);
         self.begin_up(block, timing);
+    }
+
+    /// The mobile has left its cell for another, in which it can send from `until` on. What the old cell's base station
+    /// had for it is lost; its own frames it sends anew. It tells the network where it is before that can send
+    /// anything (3GPP TS 23.060 §6.9.1, cell update).
+    fn reselect(&mut self, now: Instant, until: Instant, ends: &mut Ends, cx: &mut Cx<'_>) {
+        let had_flows = self.down.phase != downlink::Phase::None || self.up.phase != uplink::Phase::None;
+        if until <= now && !had_flows {
+            // It was idle, and is long there.
+            return;
+        }
+        self.down.discard(now, DropCause::Handover, ends, cx);
+        self.down.discard_waiting(now, DropCause::Handover, ends, cx);
+        self.down.release(0);
+        self.up.restart();
+        self.up.release();
+        self.listens_until = now;
+        self.transfer_ended = Some(now);
+        self.silent_until = self.silent_until.map(|silent| silent.max(block_from(until)));
+        self.reselects_until = block_from(until);
+        self.down.phase = downlink::Phase::Paged;
+        self.up.answers_page = true;
     }
 
     fn begin_down(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Cx<'_>) {
@@ -419,7 +450,7 @@ impl Mobile {
                 cx.radio(at, || event);
             }
         }
-        let Self { lanes, user, down, up, air, silent_until, .. } = self;
+        let Self { lanes, user, down, up, air, silent_until, reselects_until, .. } = self;
         lanes.report(at, *user, cx, || {
             let down_tbf = match down.phase {
                 downlink::Phase::None => "none",
@@ -432,7 +463,9 @@ impl Mobile {
                 uplink::Phase::Transfer => "transfer",
                 _ => "establishment",
             };
-            let mode = if !air.sample.covered || silent_until.iter().all(|until| *until > block) {
+            let mode = if *reselects_until > block {
+                "reselection"
+            } else if !air.sample.covered || silent_until.iter().all(|until| *until > block) {
                 "no-coverage"
             } else {
                 match (down_tbf, up_tbf) {
