@@ -8,6 +8,7 @@ pub mod uplink;
 
 pub(crate) mod arq;
 pub(crate) mod carrier;
+pub(crate) mod members;
 pub(crate) mod paths;
 pub(crate) mod rlc;
 pub(crate) mod rlc_queue;

@@ -107,6 +107,24 @@ pub enum ConfigError {
         /// What it belongs to.
         needs: &'static str,
     },
+    /// Bursts of errors that are shorter than those that chance makes.
+    #[error(
+        "bursts are at least {shortest:.3} TTIs long on average at this `bler`: leave it out for errors by themselves"
+    )]
+    Burst {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// How long they are when each error is by itself.
+        shortest: f64,
+    },
+    /// Polls that can leave both ends of the RLC waiting for each other.
+    #[error(
+        "what is lost last would never be noticed: set `poll_last`, `poll_last_repeat` and `timer_poll`, or `timer_poll_periodic`"
+    )]
+    Polls {
+        /// The table, dotted, below the bearer's.
+        key: String,
+    },
     /// Conditions that are made in no way, or in two.
     #[error("radio conditions are made in one way: give one of `ci`, `table`, `recorded` and `cells`")]
     Conditions,
@@ -184,7 +202,9 @@ impl ConfigError {
             | Self::OutOfRange { key, .. }
             | Self::Queue { key, .. }
             | Self::Foreign { key, .. }
-            | Self::TimerTooShort { key, .. } => key.clone(),
+            | Self::TimerTooShort { key, .. }
+            | Self::Burst { key, .. }
+            | Self::Polls { key } => key.clone(),
             Self::UplinkLink(error) => format!("uplink.link.{}", error.field()),
             Self::NoLeg => "radio".to_owned(),
             Self::Rate => "downlink.pdus_per_tti".to_owned(),

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`gprs`] | a GPRS or EGPRS cell: radio blocks, temporary block flows, RLC |
 //! | [`umts_dch`] | UMTS dedicated channels, one for each user, with the ARQ of the RLC |
+//! | [`umts`] | UMTS packet bearers with RLC by its specification, RRC states, handover |
 //! | [`hsdpa`] | a cell's HS-DSCH, shared in time: schedulers, C/I levels, hybrid ARQ |
 //! | [`conditions`] | what the radio of a mobile is like: C/I, serving cell, movement |
 //! | [`block_errors`] | block error rates of GSM coding schemes over C/I |
@@ -20,6 +21,7 @@ mod error;
 pub mod gprs;
 pub mod gsm_csd;
 pub mod hsdpa;
+pub mod umts;
 pub mod umts_dch;
 
 pub use error::ConfigError;

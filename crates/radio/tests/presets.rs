@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use airpath_core::{Bitrate, Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Arrival, Polling, Traffic, drive};
-use airpath_radio::{gprs, gsm_csd, hsdpa, umts_dch};
+use airpath_radio::{gprs, gsm_csd, hsdpa, umts, umts_dch};
 use toml::{Table, Value};
 
 fn presets() -> Vec<(String, Table)> {
@@ -75,6 +75,12 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             }
             Some(Box::new(gsm_csd::GsmCsd::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
+        Some("umts") => {
+            let mut config: umts::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            config.downlink.bler = Probability::NEVER;
+            config.uplink.bler = Probability::NEVER;
+            Some(Box::new(umts::Umts::new(&config, users, Seed::new(1), "cell").expect(name)))
+        }
         Some("hsdpa") => {
             let mut config: hsdpa::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             config.downlink.bler = Probability::NEVER;
@@ -98,6 +104,7 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
 fn the_radio_bearers_carry_what_their_names_say() {
     let expected = [
         ("umts-dch-64", 64_000),
+        ("umts-dch-128", 128_000),
         ("umts-dch-384", 384_000),
         ("hs-dsch-360", 360_000),
         ("hs-dsch-384", 384_000),

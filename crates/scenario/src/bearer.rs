@@ -5,7 +5,7 @@ use std::path::Path;
 use airpath_core::Seed;
 use airpath_link::Bearer;
 use airpath_radio::common::uplink::Uplink;
-use airpath_radio::{gprs, gsm_csd, hsdpa, umts_dch};
+use airpath_radio::{gprs, gsm_csd, hsdpa, umts, umts_dch};
 use serde::Serialize;
 
 use crate::Mobile;
@@ -24,6 +24,8 @@ pub enum BearerConfig {
     UmtsDch(umts_dch::Config),
     /// A circuit-switched call of GSM for each mobile.
     GsmCsd(gsm_csd::Config),
+    /// A UMTS packet bearer for each mobile, with RLC by its specification and RRC states.
+    Umts(umts::Config),
     /// A cell whose HS-DSCH all mobiles share.
     Hsdpa(hsdpa::Config),
     /// A GPRS or EGPRS cell, whose timeslots all mobiles share.
@@ -48,7 +50,7 @@ pub struct Cells {
 }
 
 /// The keys of `[bearer]` itself, of whichever model.
-const OWN_KEYS: [&str; 13] = [
+const OWN_KEYS: &[&str] = &[
     "preset",
     "model",
     "downlink",
@@ -62,9 +64,12 @@ const OWN_KEYS: [&str; 13] = [
     "mobile",
     "rlc",
     "tbf",
+    "rrc",
+    "switching",
+    "mobility",
 ];
 
-const MODELS: [&str; 6] = ["wired", "recorded", "gsm-csd", "gprs", "umts-dch", "hsdpa"];
+const MODELS: &[&str] = &["wired", "recorded", "gsm-csd", "gprs", "umts-dch", "umts", "hsdpa"];
 
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
@@ -121,6 +126,11 @@ impl BearerConfig {
                 Self::UmtsDch(config)
             }
             "gsm-csd" => Self::GsmCsd(node.read("bearer")?),
+            "umts" => {
+                let mut config: umts::Config = node.read("bearer")?;
+                config.conditions.locate(folder);
+                Self::Umts(config)
+            }
             "hsdpa" => {
                 let mut config: hsdpa::Config = node.read("bearer")?;
                 locate(&mut config.uplink, folder);
@@ -137,7 +147,7 @@ impl BearerConfig {
                     model.origin().clone(),
                     "bearer.model",
                 )
-                .help(did_you_mean(&name, &MODELS)));
+                .help(did_you_mean(&name, MODELS)));
             }
         };
         Ok((config, node))
@@ -160,6 +170,10 @@ impl BearerConfig {
             }
             Self::GsmCsd(config) => {
                 let bearer = gsm_csd::GsmCsd::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
+                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
+            }
+            Self::Umts(config) => {
+                let bearer = umts::Umts::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Hsdpa(config) => {

@@ -47,6 +47,8 @@ pub struct Sender {
     /// None of these has a lower number.
     first_negative: u64,
     transmissions: u64,
+    /// Packets that were cut to their ends.
+    ended: u64,
 }
 
 /// A PDU that was sent.
@@ -79,6 +81,7 @@ impl Sender {
             negative: Bits::default(),
             first_negative: 0,
             transmissions: 0,
+            ended: 0,
         }
     }
 
@@ -154,6 +157,7 @@ impl Sender {
             self.uncut -= part;
             room -= part;
             if self.uncut == 0 {
+                self.ended += 1;
                 if room < end_overhead {
                     self.owed = self.settings.end_overhead;
                 }
@@ -293,6 +297,12 @@ impl Sender {
     #[inline]
     pub const fn transmissions(&self) -> u64 {
         self.transmissions
+    }
+
+    /// How many packets were cut to their ends.
+    #[inline]
+    pub const fn ended(&self) -> u64 {
+        self.ended
     }
 
     /// Widens the window. It never shrinks.

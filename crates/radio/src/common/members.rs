@@ -1,0 +1,123 @@
+//! Mobiles that have nothing to do with each other, as one bearer: the earliest is always next, and the idle ones cost
+//! nothing.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Cx, Direction, Instant, Packet, Tally};
+use airpath_link::{Admission, Departure};
+
+use super::tournament::Tournament;
+
+/// One mobile, both ways. The contracts are those of a [`Bearer`](airpath_link::Bearer).
+pub trait Member {
+    /// Gives it a packet.
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission;
+    /// The next packet that left at or before `now`, whichever way.
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)>;
+    /// When to call `pop` next.
+    fn next_wakeup(&self) -> Option<Instant>;
+    /// What went in, came out, was lost and is inside, one way.
+    fn tally(&self, direction: Direction) -> Tally;
+}
+
+/// The mobiles of a bearer, by the numbers of their users.
+#[derive(Debug)]
+pub struct Members<M> {
+    members: Vec<M>,
+    wakeups: Tournament,
+    /// What has left and was not asked for before the next packet was pushed.
+    left: VecDeque<(Direction, Departure)>,
+}
+
+impl<M: Member> Members<M> {
+    /// Idle mobiles.
+    pub fn new(members: Vec<M>) -> Self {
+        Self { wakeups: Tournament::new(members.len()), members, left: VecDeque::new() }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// One of them.
+    pub fn get(&self, index: usize) -> Option<&M> {
+        self.members.get(index)
+    }
+
+    /// Gives mobile number `index` a packet.
+    pub fn push(
+        &mut self,
+        index: usize,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        cx: &mut Cx<'_>,
+    ) -> Admission {
+        self.change(index, now, cx, |member, cx| member.push(now, direction, packet, cx))
+    }
+
+    /// Changes a mobile after all that happens up to `now`.
+    pub fn change<T>(
+        &mut self,
+        index: usize,
+        now: Instant,
+        cx: &mut Cx<'_>,
+        change: impl FnOnce(&mut M, &mut Cx<'_>) -> T,
+    ) -> T {
+        while let Some(departure) = self.step(now, cx) {
+            self.left.push_back(departure);
+        }
+        let member = &mut self.members[index];
+        let result = change(member, cx);
+        self.wakeups.set(index, member.next_wakeup());
+        result
+    }
+
+    /// The next packet that left at or before `now`.
+    #[inline]
+    pub fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        match self.left.pop_front() {
+            Some(departure) => Some(departure),
+            None => self.step(now, cx),
+        }
+    }
+
+    /// Goes from wake-up to wake-up until a packet leaves, so that the departures of all come in one order.
+    #[inline]
+    fn step(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        while let Some((index, wakeup)) = self.wakeups.first()
+            && wakeup <= now
+        {
+            let member = &mut self.members[index];
+            let departure = member.pop(wakeup, cx);
+            self.wakeups.set(index, member.next_wakeup());
+            if departure.is_some() {
+                return departure;
+            }
+        }
+        None
+    }
+
+    /// When to call `pop` next.
+    #[inline]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        match self.left.front() {
+            Some((_, departure)) => Some(departure.due),
+            None => self.wakeups.first().map(|(_, wakeup)| wakeup),
+        }
+    }
+
+    /// The tally of all in a direction.
+    pub fn tally(&self, direction: Direction) -> Tally {
+        let mut sum = Tally::default();
+        for member in &self.members {
+            sum += member.tally(direction);
+        }
+        // What was not handed over is still inside, as seen from outside.
+        for (_, departure) in self.left.iter().filter(|(way, _)| *way == direction) {
+            sum.recall(&departure.packet);
+        }
+        sum
+    }
+}

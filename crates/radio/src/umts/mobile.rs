@@ -1,0 +1,435 @@
+//! One mobile: two legs, the RLC entity over both, its RRC connection, and what movement does to them.
+//!
+//! What happens inside happens at exact times, worked off in their order: blocks arrive, timers expire, states change, TTIs
+//! begin. A mobile with nothing inside asks for no wake-up; what is still to happen then (the last reports, demotions) is
+//! worked off when it is called next.
+
+mod change;
+mod movement;
+
+use airpath_core::{
+    Aspect, Classes, Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, Span,
+    StateEvent, StateValue, Tally, UserId,
+};
+use airpath_link::{Admission, Departure};
+
+use super::config::{Config, Format, Mobility};
+use super::lanes::Lanes;
+use super::leg::{Carried, Control, Leg};
+use super::rrc::{Rrc, State};
+use super::switching::Switching;
+use crate::ConfigError;
+use crate::common::members::Member;
+use crate::conditions::{Conditions, Sample};
+use movement::Coverage;
+
+/// One mobile and its bearer.
+#[derive(Debug)]
+pub struct Mobile {
+    user: UserId,
+    /// Down and up, by [`Direction`].
+    legs: [Leg; 2],
+    switching: [Option<Switching>; 2],
+    rrc: Rrc,
+    /// What the common channels carry in CELL_FACH, down and up.
+    common: [Option<Format>; 2],
+    reset: Option<Reset>,
+    max_rst: u32,
+    timer_rst: Span,
+    conditions: Conditions,
+    mobility: Mobility,
+    coverage: Coverage,
+    /// Until when the driver keeps what the mobile gets.
+    held_until: Instant,
+    /// When the mode that was told last ends.
+    mode_until: Option<Instant>,
+    lanes: Lanes,
+    /// Packets that a queue dropped in the current TTI; kept for its memory.
+    dropped: Vec<Packet>,
+    /// All that happens up to here has happened.
+    clock: Instant,
+}
+
+/// A reset procedure under way (TS 25.322 §11.4).
+#[derive(Clone, Copy, Debug)]
+struct Reset {
+    /// The direction of the leg whose sender began it.
+    direction: Direction,
+    /// How many RESETs were sent: VT(RST).
+    attempts: u32,
+    /// When the answer is late.
+    expires: Instant,
+}
+
+impl Mobile {
+    /// An idle mobile, with streams below `path`.
+    pub fn new(config: &Config, user: u16, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        let (down, up) = (&config.downlink, &config.uplink);
+        let switching = || config.switching.as_ref().map(|switching| Switching::new(switching.clone()));
+        let mut legs =
+            [Leg::new(down, Direction::Down, up, seed, path)?, Leg::new(up, Direction::Up, down, seed, path)?];
+        if config.switching.is_some() {
+            // A bearer that can be switched begins with the slowest format.
+            legs.iter_mut().for_each(|leg| leg.format = 0);
+        }
+        Ok(Self {
+            user: UserId(user),
+            legs,
+            switching: [switching(), switching()],
+            rrc: Rrc::new(config.rrc.as_ref()),
+            common: [config.rrc.as_ref().map(|rrc| rrc.fach.clone()), config.rrc.as_ref().map(|rrc| rrc.rach.clone())],
+            reset: None,
+            max_rst: down.rlc.max_rst,
+            timer_rst: down.rlc.timer_rst,
+            conditions: Conditions::new(&config.conditions, usize::from(user), seed, &format!("{path}/conditions"))?,
+            mobility: config.mobility.clone(),
+            coverage: Coverage::default(),
+            held_until: Instant::ZERO,
+            mode_until: None,
+            lanes: Lanes::default(),
+            dropped: Vec::new(),
+            clock: Instant::ZERO,
+        })
+    }
+
+    /// What it has sent or got on the air.
+    pub fn radio_totals(&self, direction: Direction) -> RadioTotals {
+        self.legs[direction as usize].totals
+    }
+
+    /// When something happens next inside.
+    #[inline]
+    fn next_event(&self) -> Option<Instant> {
+        let after = self.clock;
+        let is_empty = self.legs.iter().all(Leg::is_empty);
+        let [down, up] = [self.legs[0].next_event(after), self.legs[1].next_event(after)];
+        let reset = self.reset.map(|reset| reset.expires);
+        // What has become due by a change that came late, as inactivity does when the last packet arrives, is due at once.
+        [down, up, reset, self.rrc.next_change(is_empty)].into_iter().flatten().min().map(|at| at.max(after))
+    }
+
+    /// Works off all that happens up to `now`.
+    fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            self.clock = at;
+            self.work(at, cx);
+        }
+        self.clock = now;
+    }
+
+    /// What happens at one time: what comes in first, what goes out last.
+    fn work(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        for direction in Direction::BOTH {
+            self.receive(now, direction, cx);
+        }
+        for leg in &mut self.legs {
+            leg.polling.expire(now);
+        }
+        self.expire_reset(now, cx);
+        let is_empty = self.legs.iter().all(Leg::is_empty);
+        if self.rrc.change(now, is_empty) {
+            self.enter_state(now, cx);
+        }
+        for direction in Direction::BOTH {
+            if self.legs[direction as usize].tti_at == Some(now) {
+                self.legs[direction as usize].tti_at = None;
+                self.transmit(now, direction, cx);
+            }
+        }
+        self.schedule(now);
+    }
+
+    /// Takes what has come over a leg.
+    fn receive(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+        let mut asks = false;
+        loop {
+            let [down, up] = &mut self.legs;
+            let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
+            let Some(received) = leg.receive(now, &mut asks) else { break };
+            if received.has_status {
+                leg.hand_report_to(opposite);
+            }
+            match received.control {
+                Some(Control::Reset) => {
+                    self.reset_rlc(now, cx);
+                    self.legs[opposite_of(direction) as usize].control = Some(Control::ResetAck);
+                }
+                Some(Control::ResetAck) => self.reset_acknowledged(now, direction, cx),
+                None => {}
+            }
+        }
+        if asks {
+            self.legs[opposite_of(direction) as usize].reporting.trigger();
+        }
+        self.hold(direction);
+    }
+
+    /// What the driver keeps is not with IP before it lets it go.
+    fn hold(&mut self, direction: Direction) {
+        if direction == Direction::Down {
+            let held_until = self.held_until;
+            let late = self.legs[0].departures.iter_mut().rev().take_while(|departure| departure.due < held_until);
+            late.for_each(|departure| departure.due = held_until);
+        }
+    }
+
+    /// What a leg's channel carries now; `None` if it has none.
+    fn channel(&self, direction: Direction) -> Option<&Format> {
+        if self.rrc.is_promoted() {
+            return None;
+        }
+        let leg = &self.legs[direction as usize];
+        match self.rrc.state() {
+            State::Idle | State::Pch => None,
+            State::Fach => self.common[direction as usize].as_ref(),
+            State::Dch => Some(&leg.formats[leg.format]),
+        }
+    }
+
+    /// Finds the next TTI of each leg that has something to send.
+    fn schedule(&mut self, now: Instant) {
+        for direction in Direction::BOTH {
+            let leg = &self.legs[direction as usize];
+            if leg.tti_at.is_some() || !leg.has_something(now) {
+                continue;
+            }
+            let Some(tti) = self.channel(direction).map(|format| format.tti) else { continue };
+            // What arrives at the very beginning of a TTI goes in the next one.
+            let next = Instant::from_nanos(now.as_nanos() + 1).max(leg.blocked_until).max(self.coverage.asks_at);
+            self.legs[direction as usize].tti_at = Some(next.round_up_to(tti));
+        }
+    }
+
+    /// One TTI of a leg.
+    fn transmit(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+        let sample = self.look_around(now, cx);
+        let index = direction as usize;
+        if !self.coverage.is_covered() || self.legs[index].blocked_until > now {
+            return;
+        }
+        let is_dedicated = self.rrc.state() == State::Dch;
+        if is_dedicated && self.switch(now, direction, &sample, cx) {
+            return;
+        }
+        let Some(format) = self.channel(direction).cloned() else { return };
+        self.tell_lanes(now, direction, &sample, cx);
+        let needs = format.needs.map(|needs| needs.get());
+        let [down, up] = &mut self.legs;
+        let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
+        let (carried, errored) = leg.send(
+            now,
+            &format,
+            opposite,
+            |errors| errors.is_errored(now, format.tti, sample.carrier_to_interference, needs),
+            &mut self.dropped,
+        );
+        leg.lose(now, &mut self.dropped, cx);
+        if carried.pdus > 0 {
+            self.report(now, direction, &format, carried, errored, cx);
+        }
+        if carried.exhausted && self.reset.is_none() {
+            self.begin_reset(now, direction, cx);
+        }
+        if carried.data > 0 {
+            self.rrc.active(now);
+        }
+    }
+
+    fn report(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        format: &Format,
+        carried: Carried,
+        errored: bool,
+        cx: &mut Cx<'_>,
+    ) {
+        let leg = &mut self.legs[direction as usize];
+        let event = RadioEvent {
+            direction,
+            user: self.user,
+            duration: format.tti,
+            pdus: carried.pdus as u16,
+            repeated: carried.repeated as u16,
+            errored: if errored { carried.pdus as u16 } else { 0 },
+            bytes: carried.pdus * leg.pdu,
+            level: 0,
+        };
+        leg.totals.add(&event);
+        cx.radio(now, || event);
+    }
+
+    /// Chooses another format, if that is better. Returns whether the TTI is lost to that.
+    fn switch(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Cx<'_>) -> bool {
+        let index = direction as usize;
+        let (Some(switching), leg) = (&mut self.switching[index], &mut self.legs[index]) else { return false };
+        let waits = leg.sender.backlog(now).1;
+        let sent = leg.totals.bytes;
+        let Some(format) = switching.choose(now, leg, sample.carrier_to_interference, waits, sent) else {
+            return false;
+        };
+        leg.format = format;
+        leg.blocked_until = leg.blocked_until.max(now + switching.gap());
+        let waits = leg.blocked_until > now;
+        self.tell_slots(now, direction, cx);
+        waits
+    }
+
+    /// The PDUs that may not be sent once more: both ends begin anew.
+    fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+        self.reset = Some(Reset { direction, attempts: 1, expires: now + self.timer_rst });
+        let leg = &mut self.legs[direction as usize];
+        leg.is_stopped = true;
+        leg.control = Some(Control::Reset);
+        self.tell(now, None, Aspect::Link, StateValue::Name("reset"), cx);
+    }
+
+    fn expire_reset(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        let Some(reset) = self.reset.as_mut().filter(|reset| reset.expires <= now) else { return };
+        reset.attempts += 1;
+        reset.expires = now + self.timer_rst;
+        let (attempts, direction) = (reset.attempts, reset.direction);
+        // TS 25.322 §9.6: the maximum number of transmissions is MaxRST − 1.
+        if attempts >= self.max_rst {
+            self.fail(now, cx);
+        } else {
+            self.legs[direction as usize].control = Some(Control::Reset);
+        }
+    }
+
+    /// The entity begins anew, both ways: what was sent and not delivered is lost (TS 25.322 §11.4.3).
+    fn reset_rlc(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        for leg in &mut self.legs {
+            leg.reset(now, DropCause::AttemptsExhausted, cx);
+        }
+    }
+
+    /// The answer has come over the leg of `direction`.
+    fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+        if self.reset.is_some_and(|reset| reset.direction == opposite_of(direction)) {
+            self.reset = None;
+            self.legs[opposite_of(direction) as usize].is_stopped = false;
+            self.tell(now, None, Aspect::Link, StateValue::Name("connected"), cx);
+        }
+    }
+
+    /// The RRC connection is in another state.
+    fn enter_state(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        self.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
+        for direction in Direction::BOTH {
+            let leg = &mut self.legs[direction as usize];
+            leg.tti_at = None;
+            if self.rrc.state() == State::Dch && self.switching[direction as usize].is_some() {
+                leg.format = 0;
+            }
+            let waits = leg.sender.backlog(now).1;
+            self.rrc.waits(now, direction, waits);
+            self.tell_slots(now, direction, cx);
+        }
+    }
+
+    fn tell_lanes(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Cx<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        let connected = StateValue::Name("connected");
+        match self.mode_until.take() {
+            Some(until) if until > now => self.mode_until = Some(until),
+            ended => self.tell(ended.unwrap_or(now), None, Aspect::Mode, connected, cx),
+        }
+        if self.reset.is_none() {
+            self.tell(now, None, Aspect::Link, connected, cx);
+        }
+        self.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
+        self.tell(now, None, Aspect::Cell, StateValue::Number(f64::from(sample.cell)), cx);
+        // Half a decibel is as much as a measurement report tells.
+        let ci = libm::round(2.0 * sample.carrier_to_interference) / 2.0;
+        self.tell(now, None, Aspect::CarrierToInterference, StateValue::Number(ci), cx);
+        self.tell_slots(now, direction, cx);
+    }
+
+    /// What a TTI carries: none without a channel.
+    fn tell_slots(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+        let pdus = self.channel(direction).map_or(0, |format| format.pdus);
+        self.tell(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
+    }
+
+    /// Reports the value of an aspect, if it is new.
+    fn tell(
+        &mut self,
+        time: Instant,
+        direction: Option<Direction>,
+        aspect: Aspect,
+        value: StateValue,
+        cx: &mut Cx<'_>,
+    ) {
+        if let Some(time) = self.lanes.change(time, direction, aspect, value) {
+            cx.state(time, || StateEvent { user: self.user, direction, aspect, value });
+        }
+    }
+}
+
+impl Member for Mobile {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        self.advance(now, cx);
+        if self.coverage.has_failed() {
+            self.look_around(now, cx);
+        }
+        cx.direction = direction;
+        let leg = &mut self.legs[direction as usize];
+        leg.tally.offer(&packet);
+        let cause = if self.coverage.has_failed() {
+            Some(DropCause::AttemptsExhausted)
+        } else {
+            (!leg.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)
+        };
+        if let Some(cause) = cause {
+            leg.tally.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+            return Admission::Dropped(cause);
+        }
+        let (backlog_packets, backlog_bytes) = leg.sender.backlog(now);
+        cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
+        self.rrc.waits(now, direction, backlog_bytes);
+        self.schedule(now);
+        Admission::Queued
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        self.advance(now, cx);
+        let due = |leg: &Leg| leg.departures.front().map(|departure| departure.due);
+        let direction = match (due(&self.legs[0]), due(&self.legs[1])) {
+            (Some(down), Some(up)) if up < down => Direction::Up,
+            (None, Some(_)) => Direction::Up,
+            (None, None) => return None,
+            _ => Direction::Down,
+        };
+        let leg = &mut self.legs[direction as usize];
+        let departure = *leg.departures.front().filter(|departure| departure.due <= now)?;
+        leg.departures.pop_front();
+        leg.tally.deliver(&departure.packet);
+        cx.direction = direction;
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        let departs = self.legs.iter().filter_map(|leg| leg.departures.front()).map(|departure| departure.due).min();
+        // What has left the RLC needs nothing more than to be handed over.
+        let is_empty = self.legs.iter().all(Leg::is_empty);
+        let event = if is_empty { None } else { self.next_event() };
+        [departs, event].into_iter().flatten().min()
+    }
+
+    fn tally(&self, direction: Direction) -> Tally {
+        self.legs[direction as usize].tally
+    }
+}
+
+/// The other direction.
+pub(super) const fn opposite_of(direction: Direction) -> Direction {
+    match direction {
+        Direction::Down => Direction::Up,
+        Direction::Up => Direction::Down,
+    }
+}

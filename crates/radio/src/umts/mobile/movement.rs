@@ -1,0 +1,131 @@
+//! What movement does to a connection: handover, its gap and the burst after it, coverage that is lost, and the failure of
+//! the radio link.
+
+use airpath_core::{Aspect, Cx, DropCause, Instant, Span, StateValue};
+use airpath_link::command::Buffer;
+
+use super::Mobile;
+use crate::conditions::{Sample, Transition};
+
+/// Whether the mobile is in coverage, and whether its link has failed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Coverage {
+    lost_at: Option<Instant>,
+    failed: bool,
+    /// Out of coverage, the radio is not looked at before.
+    pub asks_at: Instant,
+}
+
+/// How often a mobile looks for coverage: a choice, of the order of a measurement period (200 ms, TS 25.133 §8.1.2.2).
+const SEARCH: Span = Span::from_millis(200);
+
+impl Coverage {
+    /// Whether a cell serves the mobile.
+    #[inline]
+    pub const fn is_covered(&self) -> bool {
+        self.lost_at.is_none()
+    }
+
+    /// Whether the link has failed and is not set up again.
+    #[inline]
+    pub const fn has_failed(&self) -> bool {
+        self.failed
+    }
+}
+
+impl Mobile {
+    /// Finds out what the radio is like at `now`, and what has happened to it.
+    pub(super) fn look_around(&mut self, now: Instant, cx: &mut Cx<'_>) -> Sample {
+        while let Some((at, transition)) = self.conditions.next_transition(now) {
+            self.pass(now, at, transition, cx);
+        }
+        if let Some(lost_at) = self.coverage.lost_at {
+            self.coverage.asks_at = now + SEARCH;
+            if !self.coverage.failed && now.since(lost_at) >= self.mobility.link_failure {
+                self.fail(now, cx);
+            }
+        }
+        self.conditions.at(now)
+    }
+
+    fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Cx<'_>) {
+        match transition {
+            Transition::Handover { to, gap } => {
+                self.cell(at, to, cx);
+                self.hand_over(now, at, gap, self.mobility.buffer, cx);
+            }
+            Transition::Reselection { to, gap } => {
+                self.cell(at, to, cx);
+                self.block(now, at + gap);
+            }
+            Transition::CoverageLost => {
+                self.coverage.lost_at = Some(at);
+                self.mode(at, "no-coverage", None, cx);
+            }
+            Transition::CoverageBack { to } => {
+                self.coverage.lost_at = None;
+                self.coverage.asks_at = now;
+                self.cell(at, to, cx);
+                if std::mem::take(&mut self.coverage.failed) {
+                    let until = at + self.mobility.re_establishment;
+                    self.mode(at, "re-establishment", Some(until), cx);
+                    self.block(now, until);
+                } else {
+                    self.mode(at, "connected", None, cx);
+                }
+            }
+        }
+    }
+
+    /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes to IP after it.
+    pub(super) fn hand_over(&mut self, now: Instant, at: Instant, gap: Span, buffer: Buffer, cx: &mut Cx<'_>) {
+        let until = at + gap;
+        self.mode(at, "handover", Some(until), cx);
+        self.block(now, until);
+        self.held_until = self.held_until.max(until + self.mobility.driver_hold);
+        if buffer == Buffer::Discard {
+            self.discard(now, DropCause::Handover, cx);
+        }
+    }
+
+    /// The radio link has failed: what the RLC has is lost, and a bearer is to be set up again.
+    pub(super) fn fail(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        self.discard(now, DropCause::AttemptsExhausted, cx);
+        self.rrc.lose(now);
+        self.tell(now, None, Aspect::Link, StateValue::Name("disconnected"), cx);
+        self.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
+        if self.coverage.is_covered() {
+            let until = now + self.mobility.re_establishment;
+            self.mode(now, "re-establishment", Some(until), cx);
+            self.block(now, until);
+        } else {
+            self.coverage.failed = true;
+        }
+    }
+
+    fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+        self.reset = None;
+        for leg in &mut self.legs {
+            leg.discard(now, cause, cx);
+        }
+    }
+
+    /// Nothing is sent before `until`.
+    fn block(&mut self, now: Instant, until: Instant) {
+        for leg in &mut self.legs {
+            leg.blocked_until = leg.blocked_until.max(until);
+            if leg.tti_at.is_some_and(|at| at > now && at < until) {
+                leg.tti_at = None;
+            }
+        }
+    }
+
+    fn cell(&mut self, at: Instant, to: u16, cx: &mut Cx<'_>) {
+        self.tell(at, None, Aspect::Cell, StateValue::Number(f64::from(to)), cx);
+    }
+
+    fn mode(&mut self, at: Instant, name: &'static str, until: Option<Instant>, cx: &mut Cx<'_>) {
+        self.mode_until = until;
+        self.tell(at, None, Aspect::Mode, StateValue::Name(name), cx);
+    }
+}

@@ -1,0 +1,354 @@
+//! The UMTS packet bearer: the contracts, whatever its parameters; RLC against what can be calculated; its states.
+
+use airpath_core::{Aspect, Direction, DropCause, Event, Instant, Probability, Seed, Span, StateValue};
+use airpath_link::Bearer;
+use airpath_link::command::{BearerCommand, Buffer, Change};
+use airpath_link::testing::{
+    Arrival, Commanded, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
+};
+use airpath_radio::umts::{Config, Umts};
+use proptest::prelude::*;
+
+const HORIZON: Instant = Instant::from_nanos(20_000_000_000_000);
+
+/// A preset with the values of dotted keys replaced.
+fn preset(name: &str, set: &[(&str, toml::Value)]) -> Config {
+    let file = format!("{}/../../presets/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let preset: toml::Table = std::fs::read_to_string(file).expect("a preset").parse().expect("a table");
+    let mut bearer = preset["bearer"].clone();
+    bearer.as_table_mut().expect("a table").remove("model");
+    for (path, value) in set {
+        let (parents, key) = path.rsplit_once('.').unwrap_or(("", path));
+        let mut table = bearer.as_table_mut().expect("a table");
+        for parent in parents.split('.').filter(|parent| !parent.is_empty()) {
+            table = table.entry(parent).or_insert(toml::Table::new().into()).as_table_mut().expect("a table");
+        }
+        table.insert((*key).to_owned(), value.clone());
+    }
+    bearer.try_into().expect("parameters")
+}
+
+fn umts(config: &Config, users: usize) -> Umts {
+    Umts::new(config, users, Seed::new(5), "cell").expect("sound parameters")
+}
+
+fn traffic(packets: usize, size: u32, gap: Span) -> Vec<Arrival> {
+    let mut arrivals = Traffic { packets, sizes: (size, size), ..Traffic::default() }.arrivals(1);
+    for (index, arrival) in arrivals.iter_mut().enumerate() {
+        arrival.at = Instant::ZERO + gap * index as u64;
+    }
+    arrivals
+}
+
+fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+/// What it reports while it carries this.
+fn events(bearer: &mut Umts, arrivals: &[Arrival], commands: &[Commanded], until: Instant) -> Vec<(Instant, Event)> {
+    use airpath_core::{ComponentId, Cx, Memory};
+    let (mut log, mut lost) = (Memory::default(), Vec::new());
+    let mut cx = Cx::new(Some(&mut log), &mut lost, ComponentId(0));
+    let mut all: Vec<(Instant, Option<&Arrival>, Option<&Commanded>)> =
+        arrivals.iter().map(|arrival| (arrival.at, Some(arrival), None)).collect();
+    all.extend(commands.iter().map(|command| (command.at, None, Some(command))));
+    all.sort_by_key(|(at, ..)| *at);
+    for (at, arrival, command) in all {
+        while bearer.pop(at, &mut cx).is_some() {}
+        if let Some(arrival) = arrival {
+            bearer.push(at, arrival.direction, arrival.packet, &mut cx);
+        }
+        if let Some(command) = command {
+            bearer.command(at, &command.command, &mut cx).expect("it can do that");
+        }
+    }
+    while bearer.pop(until, &mut cx).is_some() {}
+    log.events.into_iter().map(|(time, _, event)| (time, event)).collect()
+}
+
+fn states(events: &[(Instant, Event)], aspect: Aspect) -> Vec<(Instant, StateValue)> {
+    let mut found = Vec::new();
+    for (time, event) in events {
+        if let Event::State(state) = event
+            && state.aspect == aspect
+        {
+            found.push((*time, state.value));
+        }
+    }
+    found
+}
+
+fn config() -> impl Strategy<Value = Config> {
+    let leg = || {
+        (
+            prop::sample::select(vec![0.0, 0.01, 0.2, 0.6]),
+            prop::option::of(4.0f64..8.0),
+            (8u64..200, prop::sample::select(vec![10i64, 64, 512, 2047]), 2i64..12),
+            (0u64..60_000, 0u64..60_000, any::<bool>(), any::<bool>()),
+            prop::sample::select(vec![
+                None,
+                Some("packets = 10"),
+                Some("discipline = \"codel\""),
+                Some("bytes = \"20 kB\""),
+            ]),
+            (
+                prop::option::of(1i64..40),
+                prop::option::of(1i64..4),
+                prop::option::of(1u64..300),
+                prop::option::of(1u64..300),
+            ),
+        )
+    };
+    (
+        prop::sample::select(vec!["umts-r99-384", "umts-r99-64", "umts-r99-states"]),
+        leg(),
+        leg(),
+        any::<bool>(),
+        0u64..200,
+    )
+        .prop_map(|(name, down, up, pch, hold)| {
+            let mut set: Vec<(String, toml::Value)> = Vec::new();
+            for (leg, (bler, burst, (pdu, window, max_dat), (radio, delay, last, missing), queue, polls)) in
+                [("downlink", down), ("uplink", up)]
+            {
+                let mut put = |key: &str, value: toml::Value| set.push((format!("{leg}.{key}"), value));
+                put("bler", bler.into());
+                if let Some(burst) = burst {
+                    put("burst", burst.into());
+                }
+                put("pdu", format!("{pdu} B").into());
+                put("radio_delay", format!("{radio} us").into());
+                put("delay", format!("{delay} us").into());
+                put("rlc.window", window.into());
+                put("rlc.max_dat", max_dat.into());
+                put("rlc.max_rst", 3.into());
+                put("rlc.timer_rst", "300 ms".into());
+                put("rlc.status_missing", missing.into());
+                if let Some(queue) = queue {
+                    put("queue", toml::Value::Table(queue.parse().expect("a queue")));
+                }
+                let (pdus, packets, prohibit, periodic) = polls;
+                if let Some(pdus) = pdus {
+                    put("rlc.poll_pdus", pdus.into());
+                }
+                if let Some(packets) = packets {
+                    put("rlc.poll_packets", packets.into());
+                }
+                if let Some(prohibit) = prohibit {
+                    put("rlc.timer_poll_prohibit", format!("{prohibit} ms").into());
+                }
+                // Only with a periodic poll may the others be left out.
+                put("rlc.poll_last", (last || periodic.is_none()).into());
+                if let Some(periodic) = periodic {
+                    put("rlc.timer_poll_periodic", format!("{periodic} ms").into());
+                }
+                put("rlc.poll_window", 50.into());
+            }
+            if name == "umts-r99-states" {
+                set.push(("rrc.dch_inactivity".into(), "300 ms".into()));
+                set.push(("rrc.fach_inactivity".into(), "400 ms".into()));
+                set.push(("switching.down_after".into(), "200 ms".into()));
+                let conditions =
+                    "table = { values = [\"-3 dB\", \"4 dB\", \"12 dB\"], weights = [1, 2, 2], every = \"700 ms\" }";
+                let _ = conditions;
+                if pch {
+                    let table = "inactivity = \"2 s\"\npromotion = \"300 ms\"";
+                    set.push(("rrc.pch".into(), toml::Value::Table(table.parse().expect("a table"))));
+                }
+            }
+            set.push(("mobility.driver_hold".into(), format!("{hold} ms").into()));
+            let set: Vec<(&str, toml::Value)> = set.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+            preset(name, &set)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
+
+    #[test]
+    fn packet_bearers_keep_the_contracts(config in config(), users in 1u16..4, gap in 1u64..200, seed: u64) {
+        let traffic = Traffic {
+            packets: 120, gap: Span::from_millis(gap), users, directions: &Direction::BOTH, ..Traffic::default()
+        };
+        let arrivals = traffic.arrivals(seed);
+        let middle = arrivals[80].at;
+        let commands = Commands { commands: 12, until: middle, users, classes: &[], reorder: false };
+        let commands = commands.draw(seed);
+        let make = || umts(&config, usize::from(users));
+        for script in [Script { arrivals: &arrivals, commands: &[] }, Script { arrivals: &arrivals, commands: &commands }] {
+            contracts(make, script, HORIZON);
+            contracts(make, script, middle);
+            order_kept(make, script, HORIZON);
+        }
+        idle_sleeps(make, &arrivals[..], HORIZON);
+    }
+}
+
+/// How many bytes arrive in a time when twenty packets of 1500 bytes are always inside.
+fn saturated(config: &Config, time: Span) -> u64 {
+    use airpath_core::Cx;
+    let (mut bearer, mut lost) = (umts(config, 1), Vec::new());
+    let mut cx = Cx::new(None, &mut lost, airpath_core::ComponentId(0));
+    let packet = traffic(1, 1500, Span::ZERO)[0].packet;
+    (0..20).for_each(|_| _ = bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx));
+    let mut delivered = 0;
+    while let Some(now) = bearer.next_wakeup().filter(|now| *now <= Instant::ZERO + time) {
+        while bearer.pop(now, &mut cx).is_some() {
+            delivered += 1500;
+            bearer.push(now, Direction::Down, packet, &mut cx);
+        }
+    }
+    assert!(lost.is_empty());
+    delivered
+}
+
+#[test]
+fn goodput_is_what_errors_and_length_indicators_leave() {
+    for bler in [0.0, 0.01, 0.1, 0.2] {
+        let config = preset("umts-r99-384", &[("downlink.bler", bler.into()), ("downlink.rlc.max_dat", 40.into())]);
+        let share = saturated(&config, Span::from_secs(300)) as f64 / (48_000.0 * 300.0);
+        // A packet takes 1501 of the bytes that get through. 30000 TTIs: five standard deviations of √(p·(1−p)/30000)
+        // are at most 0.012; the beginning and the repeats that are still to come take a little.
+        let expected = (1.0 - bler) * 1500.0 / 1501.0;
+        assert!((share - expected).abs() < 0.012, "BLER {bler}: {share} instead of {expected}");
+    }
+}
+
+#[test]
+fn a_lone_packet_waits_for_the_poll_timer_at_each_loss() {
+    let (bler, packets) = (0.2, 4000);
+    let set = [("downlink.bler", bler.into()), ("uplink.bler", 0.0.into()), ("downlink.rlc.max_dat", 40.into())];
+    // One PDU; the next packet comes long after.
+    let arrivals = traffic(packets, 39, Span::from_secs(20));
+    let config = preset("umts-r99-384", &set);
+    let outcome = drive(&mut umts(&config, 1), &arrivals, Polling::OnTime, Instant::ZERO + Span::from_secs(100_000));
+    let delays =
+        outcome.departures.iter().map(|(_, departure)| departure.due.since(arrivals[departure.packet.id as usize].at));
+    let mean = delays.map(Span::as_secs_f64).sum::<f64>() / packets as f64;
+    // TTI (10 ms after it came), TTI, 27 ms and 20 ms; Timer_Poll, 200 ms from the poll, and the next TTI for each loss.
+    let expected = 0.067 + 0.210 * bler / (1.0 - bler);
+    // The standard deviation of the number of losses is √p / (1 − p) = 0.56: five of the mean's are 0.044 of 0.21 s.
+    assert!((mean - expected).abs() < 0.0094, "{mean} instead of {expected}");
+}
+
+#[test]
+fn a_reported_loss_is_repeated_after_a_round_trip_of_the_rlc() {
+    // The first TTI of two is lost: bursts of errors that end at once would be drawn, so it is commanded.
+    let config = preset("umts-r99-384", &[("downlink.bler", 0.0.into()), ("uplink.bler", 0.0.into())]);
+    let arrivals = traffic(1, 800, Span::ZERO);
+    let bler = |at, share| Commanded { at, command: Change::Bler(Probability::new(share).expect("a share")).into() };
+    let commands = [bler(ms(5), 1.0), bler(ms(15), 0.0)];
+    let only_down = |mut command: Commanded| {
+        command.command.direction = Some(Direction::Down);
+        command
+    };
+    let commands = commands.map(only_down);
+    let script = Script { arrivals: &arrivals, commands: &commands };
+    let outcome = drive(&mut umts(&config, 1), script, Polling::OnTime, ms(5000));
+    // TTIs at 10 (lost) and 20 ms. The gap is seen at 57 ms, the report goes in the TTI of 60 ms, is there at 107 ms, and
+    // the repeat goes in the TTI of 110 ms: there at 147 ms, with IP 20 ms later.
+    assert_eq!(outcome.departures[0].1.due, ms(167));
+}
+
+#[test]
+fn the_connection_comes_and_goes_with_traffic() {
+    let set = [("downlink.bler", 0.0.into()), ("uplink.bler", 0.0.into()), ("rrc.paging_cycle", "0 s".into())];
+    let config = preset("umts-r99-states", &set);
+    let mut arrivals = traffic(3, 40, Span::from_secs(9));
+    // A mobile without traffic is told of when it has some again.
+    arrivals[2].at = ms(60_000);
+    let events = events(&mut umts(&config, 1), &arrivals, &[], ms(60_000));
+    let names: Vec<_> = states(&events, Aspect::Rrc);
+    let (idle, fach, dch) = ("idle", "cell-fach", "cell-dch");
+    // Two seconds for the connection; the packet goes in the next TTI of 20 ms, and five seconds after its last
+    // transmission the channel is given back. The next packet goes in two TTIs of the common channel, which is left 12 s after them.
+    let expected = [(ms(2000), dch), (ms(7020), fach), (ms(21_020), idle)];
+    let expected = expected.map(|(time, name)| (time, StateValue::Name(name)));
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn more_than_the_threshold_gets_a_channel_and_more_still_a_faster_one() {
+    let set = [("downlink.bler", 0.0.into()), ("uplink.bler", 0.0.into()), ("rrc.connects_to", "cell-fach".into())];
+    let mut config = preset("umts-r99-states", &set);
+    let arrivals = traffic(40, 1500, Span::ZERO);
+    let pdus = |config: &Config| {
+        let events = events(&mut umts(config, 1), &arrivals, &[], ms(30_000));
+        let rrc: Vec<_> = states(&events, Aspect::Rrc).into_iter().map(|(_, value)| value).collect();
+        assert_eq!(rrc[..2], [StateValue::Name("cell-fach"), StateValue::Name("cell-dch")]);
+        states(&events, Aspect::Slots).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let fast = pdus(&config);
+    assert!([4.0, 8.0, 12.0].iter().all(|pdus| fast.contains(&StateValue::Number(*pdus))), "{fast:?}");
+    // 6 dB are enough for 128 kbit/s and its margin, and not for 384.
+    config.conditions = toml::from_str("ci = \"6 dB\"").expect("conditions");
+    let slow = pdus(&config);
+    assert!(slow.contains(&StateValue::Number(8.0)) && !slow.contains(&StateValue::Number(12.0)), "{slow:?}");
+}
+
+#[test]
+fn a_handover_keeps_or_loses_the_buffer_and_the_driver_makes_a_burst_of_it() {
+    let arrivals = traffic(30, 500, Span::from_millis(100));
+    let change =
+        |buffer| Commanded { at: ms(1010), command: Change::Handover { gap: Span::from_millis(900), buffer }.into() };
+    let run = |buffer, hold: &str| {
+        let set = [("downlink.bler", 0.0.into()), ("uplink.bler", 0.0.into()), ("mobility.driver_hold", hold.into())];
+        let commands = [change(buffer)];
+        let script = Script { arrivals: &arrivals, commands: &commands };
+        drive(&mut umts(&preset("umts-r99-384", &set), 1), script, Polling::OnTime, ms(60_000))
+    };
+    let kept = run(Buffer::Keep, "0 s");
+    assert_eq!(kept.departures.len(), 30);
+    let times: Vec<Instant> = kept.departures.iter().map(|(_, departure)| departure.due).collect();
+    let gap = times.windows(2).map(|pair| pair[1].since(pair[0])).max().expect("pairs");
+    assert!(gap > Span::from_millis(850) && gap < Span::from_millis(1000), "{gap}");
+    // What waited comes at the rate of the channel, 500 bytes in a little more than 10 ms.
+    let close = times.windows(2).filter(|pair| pair[1].since(pair[0]) < Span::from_millis(30)).count();
+    assert!((8..=10).contains(&close), "{close}");
+    let held = run(Buffer::Keep, "400 ms");
+    let at_once = held.departures.iter().filter(|(_, departure)| departure.due == ms(1010 + 900 + 400)).count();
+    assert!((10..=13).contains(&at_once), "what waited and what came meanwhile comes at once: {at_once}");
+    let lost = run(Buffer::Discard, "0 s");
+    // Of what came before 1010 ms, that of 1000 ms has not arrived; the rest comes later and is kept.
+    assert_eq!(lost.lost(DropCause::Handover).packets, 1);
+    assert_eq!(lost.departures.len(), 29);
+}
+
+#[test]
+fn what_cannot_be_repeated_resets_the_rlc_and_what_cannot_be_reset_fails() {
+    let set = [("downlink.bler", 1.0.into()), ("downlink.rlc.max_rst", 3.into())];
+    let config = preset("umts-r99-384", &set);
+    let arrivals = traffic(3, 1000, Span::ZERO);
+    let reports = events(&mut umts(&config, 1), &arrivals, &[], ms(30_000));
+    let link: Vec<_> = states(&reports, Aspect::Link).into_iter().map(|(_, value)| value).collect();
+    let names = ["connected", "reset", "disconnected"].map(StateValue::Name);
+    assert_eq!(link, names);
+    let outcome = drive(&mut umts(&config, 1), &arrivals, Polling::OnTime, ms(30_000));
+    assert_eq!(outcome.lost(DropCause::AttemptsExhausted).packets, 3);
+    // With an uplink that works and a downlink that is good again, the RESET gets through. All are lost by then; what the
+    // mobile has done since is told when it has traffic again.
+    let arrivals = [&arrivals[..], &[Arrival { at: ms(20_000), ..arrivals[0] }]].concat();
+    let better = Commanded { at: ms(2500), command: BearerCommand::from(Change::Bler(Probability::NEVER)) };
+    let events = events(&mut umts(&config, 1), &arrivals, &[better], ms(30_000));
+    let link: Vec<_> = states(&events, Aspect::Link).into_iter().map(|(_, value)| value).collect();
+    assert_eq!(link, ["connected", "reset", "connected"].map(StateValue::Name));
+}
+
+#[test]
+fn wrong_parameters_are_refused_with_their_key() {
+    for (key, value, at, text) in [
+        ("downlink.pdu", toml::Value::from("2 B"), "downlink.pdu", "above zero"),
+        ("downlink.formats", toml::Value::Array(vec![]), "downlink.formats", "above zero"),
+        ("uplink.rlc.window", 3000.into(), "uplink.rlc.window", "at most 2047"),
+        ("uplink.rlc.max_dat", 1.into(), "uplink.rlc.max_dat", "above zero"),
+        ("downlink.burst", 0.5.into(), "downlink.burst", "at least 1.010 TTIs"),
+        ("downlink.rlc.poll_last", false.into(), "downlink.rlc", "timer_poll_periodic"),
+        ("downlink.delay", "2 h".into(), "downlink.delay", "an hour"),
+        ("mobility.link_failure", "2 h".into(), "mobility.link_failure", "an hour"),
+    ] {
+        let config = preset("umts-r99-384", &[(key, value)]);
+        let error = Umts::new(&config, 1, Seed::new(1), "cell").expect_err(key);
+        assert_eq!(error.field(), at, "{error}");
+        assert!(error.to_string().contains(text), "{key}: {error}");
+    }
+}
