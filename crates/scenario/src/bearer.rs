@@ -25,7 +25,7 @@ pub enum BearerConfig {
     /// A circuit-switched call of GSM for each mobile.
     GsmCsd(gsm_csd::Config),
     /// A UMTS packet bearer for each mobile, with RLC by its specification and RRC states.
-    Umts(umts::Config),
+    Umts(Box<umts::Config>),
     /// A cell whose HS-DSCH all mobiles share.
     Hsdpa(hsdpa::Config),
     /// A GPRS or EGPRS cell, whose timeslots all mobiles share.
@@ -129,7 +129,7 @@ impl BearerConfig {
             "umts" => {
                 let mut config: umts::Config = node.read("bearer")?;
                 config.conditions.locate(folder);
-                Self::Umts(config)
+                Self::Umts(Box::new(config))
             }
             "hsdpa" => {
                 let mut config: hsdpa::Config = node.read("bearer")?;

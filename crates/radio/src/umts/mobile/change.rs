@@ -23,6 +23,7 @@ impl Mobile {
                 foreign("a bearer that is switched between formats", "remove `switching` to choose the rate by hand")
             }
             Change::Rate(_) | Change::Channels(_) => self.capacity(direction, change).map(drop),
+            Change::CarrierToInterference(_) | Change::Scene(_) => self.conditions.check(change),
             Change::Level(_) | Change::Class(_) => foreign("a dedicated channel", "its C/I is said by `conditions`"),
         }
     }
