@@ -280,8 +280,8 @@ fn more_than_the_threshold_gets_a_channel_and_more_still_a_faster_one() {
     };
     let fast = pdus(&config);
     assert!([4.0, 8.0, 12.0].iter().all(|pdus| fast.contains(&StateValue::Number(*pdus))), "{fast:?}");
-    // 6 dB are enough for 128 kbit/s and its margin, and not for 384.
-    config.conditions = toml::from_str("ci = \"6 dB\"").expect("conditions");
+    // 1 dB is enough for 128 kbit/s and its margin, and not for 384.
+    config.conditions = toml::from_str("ci = \"1 dB\"").expect("conditions");
     let slow = pdus(&config);
     assert!(slow.contains(&StateValue::Number(8.0)) && !slow.contains(&StateValue::Number(12.0)), "{slow:?}");
 }
