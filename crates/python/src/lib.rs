@@ -137,7 +137,7 @@ fn describe(preset: &Preset) -> serde_json::Value {
     json!({
         "name": preset.name,
         "title": preset.title,
-        "kind": "bearer",
+        "kind": preset.kind.name(),
         "parameters": parameters.collect::<Vec<_>>(),
         "text": preset.text,
     })

@@ -5,14 +5,15 @@ use std::path::Path;
 use airpath_core::Seed;
 use airpath_link::Bearer;
 use airpath_radio::common::uplink::Uplink;
-use airpath_radio::{gprs, gsm_csd, hsdpa, umts, umts_dch};
+use airpath_radio::{conditions, gprs, gsm_csd, hsdpa, umts, umts_dch};
 use serde::Serialize;
 
 use crate::Mobile;
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
 use crate::links::{BothWays, OneWay};
-use crate::preset::Preset;
+use crate::preset::{Kind, Preset};
+use crate::scene;
 
 /// A bearer's model and parameters.
 #[derive(Clone, Debug, Serialize)]
@@ -89,14 +90,19 @@ impl BearerConfig {
                 None => node.insert("downlink", downlink),
             }
         }
+        let given = node.take("conditions");
         if let Some(preset) = node.take("preset") {
             let name: String = preset.read("bearer.preset")?;
-            let mut base = Preset::load(&name, folder, preset.origin()).map_err(|mut error| {
+            let mut base = Preset::load_kind(Kind::Bearer, &name, folder, preset.origin()).map_err(|mut error| {
                 error.field.get_or_insert_with(|| "bearer.preset".to_owned());
                 error
             })?;
-            base.bearer.overlay(node);
-            node = base.bearer;
+            base.content.overlay(node);
+            node = base.content;
+        }
+        let preset = node.take("conditions");
+        if let Some(given) = given.or_else(|| preset.as_ref().map(|preset| Node::table(preset.origin().clone()))) {
+            node.insert("conditions", scene::resolve(given, preset, folder, "bearer.conditions")?);
         }
         let Some(model) = node.take("model") else {
             return Err(ScenarioError::new("this key is missing", node.origin().clone(), "bearer.preset")
@@ -106,6 +112,9 @@ impl BearerConfig {
         let config = match name.as_str() {
             // A recorded bearer is a wired one that must not lack its files.
             "wired" | "recorded" => {
+                if node.get("conditions").is_some() {
+                    return Err(node.unknown_key("bearer", "conditions", &["preset", "model", "downlink", "uplink"]));
+                }
                 let link = |key: &str| {
                     let link = node.get(key).ok_or_else(|| {
                         ScenarioError::new("this table is missing", node.origin().clone(), format!("bearer.{key}"))
@@ -151,6 +160,15 @@ impl BearerConfig {
             }
         };
         Ok((config, node))
+    }
+
+    /// The radio conditions of its mobiles, where the model knows them.
+    pub(crate) fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        match self {
+            Self::Gprs(config) => Some(&mut config.conditions),
+            Self::Umts(config) => Some(&mut config.conditions),
+            Self::Wired(_) | Self::UmtsDch(_) | Self::GsmCsd(_) | Self::Hsdpa(_) => None,
+        }
     }
 
     /// Whether one bearer has all mobiles, rather than each its own.

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`document`] | TOML whose values know where they were written |
 //! | [`preset`] | named bearer parameters with their sources |
+//! | `scene` | radio conditions, by the name of a scene and what differs from it |
 //! | [`links`] | plain links: the `[fixed]` and `[access]` tables |
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | [`work`] | the `[[flow]]` tables |
@@ -21,13 +22,16 @@ pub mod document;
 pub mod error;
 pub mod links;
 pub mod preset;
+mod scene;
 pub mod tcp;
 pub mod work;
 
+use std::iter;
 use std::path::Path;
 
 use airpath_core::{Classes, ComponentId, Cx, Instant, Seed, Span, UserId};
 use airpath_link::Bearer;
+use airpath_radio::conditions;
 use serde::{Deserialize, Serialize};
 
 pub use bearer::{BearerConfig, Cells};
@@ -114,6 +118,39 @@ struct MobileGroup {
     count: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<String>,
+    /// Its radio conditions, if they are not those of the bearer: a `scene` is resolved by then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conditions: Option<conditions::Config>,
+}
+
+/// The keys of `[[mobile]]`.
+const MOBILE_KEYS: [&str; 5] = ["name", "count", "class", "scene", "conditions"];
+
+impl MobileGroup {
+    /// Reads a `[[mobile]]` table at the path `at`; `below` are the conditions of the bearer.
+    fn read(mut node: Node, below: Option<&Node>, folder: &Path, at: &str) -> Result<Self, ScenarioError> {
+        if let Some(key) = node.keys().find(|key| !MOBILE_KEYS.contains(key)) {
+            return Err(node.unknown_key(at, key, &MOBILE_KEYS));
+        }
+        let mut given = node.take("conditions");
+        if let Some(scene) = node.take("scene") {
+            given.get_or_insert_with(|| Node::table(scene.origin().clone())).insert("scene", scene);
+        }
+        let mut group: Self = node.read(at)?;
+        if let Some(given) = given {
+            let origin = given.origin().clone();
+            let at = document::join(at, "conditions");
+            let mut below = below.cloned().ok_or_else(|| {
+                ScenarioError::new("the bearer has no radio conditions", origin, &at)
+                    .help("remove the mobile's, or name a preset that has them, such as `gprs-3+1`")
+            })?;
+            if scene::is_complete(&given) {
+                below = below.split(&["network"]);
+            }
+            group.conditions = Some(scene::read(&scene::resolve(given, Some(below), folder, &at)?, folder, &at)?);
+        }
+        Ok(group)
+    }
 }
 
 fn mobile() -> String {
@@ -172,7 +209,12 @@ impl Scenario {
         let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
-        let (bearer, bearer_table) = BearerConfig::read(bearer, folder)?;
+        let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder)?;
+        let groups = read_mobiles(&mut node, &bearer_table, folder)?;
+        if let Some(conditions) = bearer.conditions() {
+            let own = |group: &MobileGroup| iter::repeat_n(group.conditions.clone(), group.count.into());
+            conditions.of_mobiles = groups.iter().flat_map(own).collect();
+        }
         let tcp = node.take("tcp").unwrap_or_else(empty);
         // Read once for its errors, even if every flow has settings of its own.
         tcp::Settings::read(None, "tcp", &tcp)?;
@@ -190,7 +232,7 @@ impl Scenario {
         let known = [
             "format", "name", "seed", "duration", "fixed", "access", "bearer", "tcp", "mobile", "flow", "change", "log",
         ];
-        let rest = node.split(&["name", "seed", "duration", "mobile", "log"]);
+        let rest = node.split(&["name", "seed", "duration", "log"]);
         if let Some(key) = node.keys().next() {
             return Err(node.unknown_key("", key, &known));
         }
@@ -204,7 +246,7 @@ impl Scenario {
             fixed,
             access,
             bearer,
-            groups: rest.mobile,
+            groups,
             flow_groups,
             changes,
         };
@@ -223,7 +265,7 @@ impl Scenario {
     /// The mobiles, in the order of their users.
     pub fn mobiles(&self) -> Vec<Mobile> {
         let several = |group: &MobileGroup| {
-            let MobileGroup { name, count, class } = group.clone();
+            let MobileGroup { name, count, class, .. } = group.clone();
             (0..count).map(move |index| Mobile {
                 name: if count == 1 { name.clone() } else { format!("{name}-{index}") },
                 group: name.clone(),
@@ -429,8 +471,6 @@ struct Rest {
     seed: u64,
     #[serde(default = "hour")]
     duration: Span,
-    #[serde(default = "one_mobile")]
-    mobile: Vec<MobileGroup>,
     #[serde(default)]
     log: Log,
 }
@@ -447,6 +487,12 @@ fn hour() -> Span {
     Span::from_secs(3600)
 }
 
-fn one_mobile() -> Vec<MobileGroup> {
-    vec![MobileGroup { name: mobile(), count: one(), class: None }]
+/// The `[[mobile]]` tables; one mobile if there are none.
+fn read_mobiles(node: &mut Node, bearer: &Node, folder: &Path) -> Result<Vec<MobileGroup>, ScenarioError> {
+    if node.get("mobile").is_none() {
+        return Ok(vec![MobileGroup { name: mobile(), count: one(), class: None, conditions: None }]);
+    }
+    let below = bearer.get("conditions");
+    let read = |(index, group)| MobileGroup::read(group, below, folder, &format!("mobile.{index}"));
+    take_list(node, "mobile")?.into_iter().enumerate().map(read).collect()
 }

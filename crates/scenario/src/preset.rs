@@ -1,7 +1,8 @@
-//! Bearer presets: named parameters of a bearer, each with where it comes from.
+//! Presets: named parameters of a bearer, or of the scene in which it is, each with where it comes from.
 //!
 //! A preset is a TOML file: `format`, `name`, `title`, the `[bearer]` table that a scenario could
-//! write itself, and a `[source]` table that names the origin of every key of it.
+//! write itself, and a `[source]` table that names the origin of every key of it. A scene has `[conditions]` in place
+//! of `[bearer]`.
 
 use std::path::Path;
 
@@ -13,9 +14,63 @@ use crate::error::{Origin, ScenarioError, did_you_mean};
 
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
-/// A named set of bearer parameters.
+/// What a preset is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A bearer.
+    Bearer,
+    /// Radio conditions.
+    Scene,
+}
+
+impl Kind {
+    /// Both, as they are listed.
+    pub const ALL: [Self; 2] = [Self::Bearer, Self::Scene];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bearer => "bearer",
+            Self::Scene => "scene",
+        }
+    }
+
+    /// The table of the file that has the parameters.
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Bearer => "bearer",
+            Self::Scene => "conditions",
+        }
+    }
+
+    /// What one is called in messages.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Bearer => "preset",
+            Self::Scene => "scene",
+        }
+    }
+
+    /// The text of the one called `name`, if it is shipped.
+    fn shipped(self, name: &str) -> Option<&'static str> {
+        let file = SHIPPED.get_file(format!("{}{name}.toml", self.folder()))?;
+        Some(file.contents_utf8().expect("shipped presets are text"))
+    }
+
+    /// Where those lie that are shipped.
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Bearer => "",
+            Self::Scene => "scenes/",
+        }
+    }
+}
+
+/// A named set of parameters.
 #[derive(Clone, Debug)]
 pub struct Preset {
+    /// What it is of.
+    pub kind: Kind,
     /// Its name.
     pub name: String,
     /// One line on what it is.
@@ -24,13 +79,14 @@ pub struct Preset {
     pub text: String,
     /// The parameters, in the order of the file.
     pub parameters: Vec<Parameter>,
-    pub(crate) bearer: Node,
+    /// The table of the parameters.
+    pub(crate) content: Node,
 }
 
 /// One parameter of a preset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Dotted path below `bearer`.
+    /// Dotted path below `bearer`, or below `conditions`.
     pub key: String,
     /// Its value, as TOML.
     pub value: String,
@@ -47,47 +103,71 @@ struct Head {
 }
 
 impl Preset {
-    /// The preset called `name`: one that is shipped, or a user's own file.
+    /// The preset called `name`, of a bearer or of a scene: one that is shipped, or a user's own file.
     pub fn load(name: &str, folder: &Path, origin: &Origin) -> Result<Self, ScenarioError> {
-        if let Some(file) = SHIPPED.get_file(format!("{name}.toml")) {
-            return Self::parse(file.contents_utf8().expect("shipped presets are text"), &format!("preset {name}"));
+        let shipped = Kind::ALL.into_iter().find(|kind| kind.shipped(name).is_some());
+        if let Some(kind) = shipped {
+            return Self::load_kind(kind, name, folder, origin);
         }
-        let is_path = name.contains(['/', '\\']) || name.ends_with(".toml");
-        if !is_path {
-            let names = Self::names();
-            let known: Vec<&str> = names.iter().map(String::as_str).collect();
-            return Err(ScenarioError::new(format!("there is no preset `{name}`"), origin.clone(), "")
-                .help(format!("{}; a path to a file of your own works too", did_you_mean(name, &known))));
+        match Self::load_kind(Kind::Scene, name, folder, origin) {
+            // Whatever is wrong is said of a bearer, which most are.
+            Err(_) => Self::load_kind(Kind::Bearer, name, folder, origin),
+            scene => scene,
         }
-        let path = folder.join(name);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            ScenarioError::new(
-                format!("the preset file `{}` cannot be read: {error}", path.display()),
-                origin.clone(),
-                "",
-            )
-        })?;
-        Self::parse(&text, name)
     }
 
-    /// The names of all that are shipped, sorted.
-    pub fn names() -> Vec<String> {
-        let mut names: Vec<String> =
-            SHIPPED.files().filter_map(|file| file.path().to_str()?.strip_suffix(".toml").map(str::to_owned)).collect();
+    /// The preset called `name` of this kind.
+    pub(crate) fn load_kind(kind: Kind, name: &str, folder: &Path, origin: &Origin) -> Result<Self, ScenarioError> {
+        if let Some(text) = kind.shipped(name) {
+            return Self::parse(kind, text, &format!("{} {name}", kind.word()));
+        }
+        let wrong = |message: String| ScenarioError::new(message, origin.clone(), "");
+        let is_path = name.contains(['/', '\\']) || name.ends_with(".toml");
+        if !is_path {
+            let names = Self::names(kind);
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            let error = wrong(format!("there is no {} `{name}`", kind.word()));
+            return Err(match kind {
+                Kind::Bearer if Kind::Scene.shipped(name).is_some() => {
+                    error.help(format!("that is a scene: write `bearer.conditions.scene = \"{name}\"`"))
+                }
+                _ => error.help(format!("{}; a path to a file of your own works too", did_you_mean(name, &known))),
+            });
+        }
+        let path = folder.join(name);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| wrong(format!("the {} file `{}` cannot be read: {error}", kind.word(), path.display())))?;
+        Self::parse(kind, &text, name)
+    }
+
+    /// The names of all of a kind that are shipped, sorted.
+    pub fn names(kind: Kind) -> Vec<String> {
+        let folder = kind.folder();
+        let files = match kind {
+            Kind::Bearer => SHIPPED.files(),
+            Kind::Scene => SHIPPED.get_dir("scenes").expect("the scenes are shipped").files(),
+        };
+        let name = |path: &Path| Some(path.to_str()?.strip_prefix(folder)?.strip_suffix(".toml")?.to_owned());
+        let mut names: Vec<String> = files.filter_map(|file| name(file.path())).collect();
         names.sort();
         names
     }
 
-    /// All that are shipped, by name.
+    /// All that are shipped, by kind and name.
     pub fn shipped() -> Vec<Self> {
-        let load = |name: &String| Self::load(name, Path::new(""), &Origin::Default);
-        Self::names().iter().map(|name| load(name).expect("a test reads every shipped preset")).collect()
+        let load = |kind: Kind, name: &String| {
+            Self::load_kind(kind, name, Path::new(""), &Origin::Default).expect("a test reads every shipped preset")
+        };
+        Kind::ALL
+            .into_iter()
+            .flat_map(|kind| Self::names(kind).into_iter().map(move |name| load(kind, &name)))
+            .collect()
     }
 
-    fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
+    fn parse(kind: Kind, text: &str, file: &str) -> Result<Self, ScenarioError> {
         let mut node = Node::parse(text, file)?;
         let missing = |key| ScenarioError::new("this table is missing", Origin::File(file.to_owned()), key);
-        let bearer = node.take("bearer").ok_or_else(|| missing("bearer"))?;
+        let content = node.take(kind.table()).ok_or_else(|| missing(kind.table()))?;
         let sources = node.take("source").ok_or_else(|| missing("source"))?;
         let sources: toml::map::Map<String, toml::Value> = sources.read("source")?;
         let head: Head = node.read("")?;
@@ -99,11 +179,11 @@ impl Preset {
             ));
         }
         let mut parameters = Vec::new();
-        flatten(&bearer.to_value(), "", &mut |key, value| {
+        flatten(&content.to_value(), "", &mut |key, value| {
             let source = sources.get(key).and_then(toml::Value::as_str).map(str::to_owned);
             parameters.push(Parameter { key: key.to_owned(), value: value.to_string(), source });
         });
-        Ok(Self { name: head.name, title: head.title, text: text.to_owned(), parameters, bearer })
+        Ok(Self { name: head.name, title: head.title, text: text.to_owned(), parameters, content, kind })
     }
 }
 
@@ -122,11 +202,7 @@ mod tests {
     #[test]
     fn every_parameter_of_every_preset_has_a_source() {
         for preset in Preset::shipped() {
-            assert!(
-                SHIPPED.get_file(format!("{}.toml", preset.name)).is_some(),
-                "{} is named as its file",
-                preset.name
-            );
+            assert!(preset.kind.shipped(&preset.name).is_some(), "{} is named as its file", preset.name);
             for parameter in preset.parameters.iter().filter(|parameter| parameter.key != "model") {
                 assert!(parameter.source.is_some(), "{}: {} has no source", preset.name, parameter.key);
             }
@@ -137,6 +213,10 @@ mod tests {
     fn a_typo_in_a_name_is_helped() {
         let error = Preset::load("hs-dsch-348", Path::new(""), &Origin::Default).expect_err("no such preset");
         assert!(error.to_string().contains("did you mean `hs-dsch-3"), "{error}");
+        let scene = Preset::load("driving", Path::new(""), &Origin::Default).expect("a scene");
+        assert_eq!(scene.kind, Kind::Scene);
+        let error = Preset::load_kind(Kind::Bearer, "driving", Path::new(""), &Origin::Default).expect_err("a scene");
+        assert!(error.to_string().contains("bearer.conditions.scene"), "{error}");
         let error = Preset::load("./none.toml", Path::new("nowhere"), &Origin::Default).expect_err("no such file");
         assert!(error.to_string().contains("cannot be read"), "{error}");
     }

@@ -1,0 +1,102 @@
+//! Radio conditions in a scenario: a scene by name, and what differs from it.
+
+use std::path::Path;
+
+use airpath_radio::conditions::Config;
+
+use crate::document::{Node, join};
+use crate::error::ScenarioError;
+use crate::preset::{Kind, Preset};
+
+/// The keys of which exactly one says how C/I is made.
+const KINDS: [&str; 4] = ["ci", "table", "recorded", "cells"];
+
+/// Resolves a `conditions` table at the path `at`, which lies over that of a preset, or of the bearer if it is a
+/// mobile's. A `scene` takes the place of what is below it, and so does another way to make C/I; but the network stays,
+/// because it belongs to the technology. Single keys replace those of the scene.
+pub(crate) fn resolve(mut given: Node, below: Option<Node>, folder: &Path, at: &str) -> Result<Node, ScenarioError> {
+    let mut base = below.unwrap_or_else(|| Node::table(given.origin().clone()));
+    let network = base.get("network").cloned();
+    let another = KINDS.iter().any(|kind| given.get(kind).is_some() && base.get(kind).is_none());
+    if let Some(scene) = given.take("scene") {
+        base = load(&scene, folder, at)?;
+    } else if let Some(scene) = base.take("scene") {
+        let over = base;
+        base = load(&scene, folder, at)?;
+        base.overlay(over);
+    } else if another {
+        base = Node::table(given.origin().clone());
+    }
+    if let Some(network) = network
+        && base.get("network").is_none()
+    {
+        base.insert("network", network);
+    }
+    base.overlay(given);
+    Ok(base)
+}
+
+/// Whether a table says how C/I is made, so that nothing but the network of what is below it matters.
+pub(crate) fn is_complete(given: &Node) -> bool {
+    KINDS.iter().any(|kind| given.get(kind).is_some())
+}
+
+fn load(scene: &Node, folder: &Path, at: &str) -> Result<Node, ScenarioError> {
+    let field = join(at, "scene");
+    let name: String = scene.read(&field)?;
+    let preset = Preset::load_kind(Kind::Scene, &name, folder, scene.origin()).map_err(|mut error| {
+        error.field.get_or_insert(field);
+        error
+    })?;
+    Ok(preset.content)
+}
+
+/// Reads resolved conditions at the path `at`; relative paths in them start from `folder`.
+pub(crate) fn read(node: &Node, folder: &Path, at: &str) -> Result<Config, ScenarioError> {
+    let mut config: Config = node.read(at)?;
+    config.locate(folder);
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BELOW: &str = "ci = \"15 dB\"\nrayleigh = \"3 km/h\"\nnetwork.reuse = 12";
+
+    fn resolved(given: &str, below: &str) -> Result<toml::Value, ScenarioError> {
+        let given = Node::parse(given, "a.toml").expect("valid");
+        let below = Node::parse(below, "preset").expect("valid");
+        resolve(given, Some(below), Path::new(""), "bearer.conditions").map(|node| node.to_value())
+    }
+
+    #[test]
+    fn a_scene_takes_the_place_of_all_but_the_network() {
+        let value = resolved("scene = \"walking\"\nmovement.speed = \"5 km/h\"", BELOW).expect("a scene");
+        assert!(value.get("ci").is_none() && value.get("rayleigh").is_none(), "{value}");
+        assert_eq!(value["network"]["reuse"].as_integer(), Some(12));
+        assert_eq!(value["movement"]["speed"].as_str(), Some("5 km/h"));
+        assert_eq!(value["cells"]["spacing"].as_str(), Some("1 km"), "the rest is the scene's");
+        let below = "scene = \"walking\"\nnetwork.reuse = 1";
+        assert_eq!(resolved("cells.count = 2", below).expect("a scene")["cells"]["count"].as_integer(), Some(2));
+    }
+
+    #[test]
+    fn keys_lie_over_those_of_a_preset() {
+        let value = resolved("ci = \"8 dB\"", BELOW).expect("conditions");
+        assert_eq!((value["ci"].as_str(), value["rayleigh"].as_str()), (Some("8 dB"), Some("3 km/h")));
+        let value = resolved("recorded = \"a.csv\"", BELOW).expect("conditions");
+        assert!(value.get("ci").is_none() && value.get("rayleigh").is_none(), "another way to make C/I: {value}");
+        assert_eq!(value["network"]["reuse"].as_integer(), Some(12));
+    }
+
+    #[test]
+    fn a_typo_in_a_scene_is_helped() {
+        let error = resolved("scene = \"drivin\"", BELOW).expect_err("no such scene").to_string();
+        assert!(
+            error.starts_with("a.toml:1: bearer.conditions.scene: there is no scene `drivin`; did you mean `driving`")
+        );
+        let error = resolved("scene = 5", BELOW).expect_err("no name").to_string();
+        assert!(error.starts_with("a.toml:1: bearer.conditions.scene: invalid type"), "{error}");
+    }
+}
