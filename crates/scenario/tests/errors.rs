@@ -227,3 +227,24 @@ fn what_is_resolved_reads_back_to_itself() {
     assert_eq!(read(&resolved).expect("it was written by us").to_toml(), resolved);
     assert!(resolved.contains("profile = \"linux-6\""), "the settings that were on are written out");
 }
+
+#[test]
+fn scenes_of_bearer_and_mobiles_read_back() {
+    let text = "format = 1\n[bearer]\npreset = \"gprs-3+1\"\nconditions.scene = \"driving\"\n[[mobile]]\nname = \"car\"\n\
+                [[mobile]]\nname = \"home\"\nscene = \"indoor\"\nconditions.cells.penetration = \"20 dB\"";
+    let resolved = read(text).expect("good").to_toml();
+    assert_eq!(read(&resolved).expect("it was written by us").to_toml(), resolved);
+    for part in ["speed = \"50 km/h\"", "speed = \"0 km/h\"", "penetration = \"20 dB\""] {
+        assert_eq!(resolved.matches(part).count(), 1, "{part}: {resolved}");
+    }
+    assert_eq!(resolved.matches("power_over_noise").count(), 2, "the network is that of the bearer");
+    let error = read(&text.replace("indoor", "indor")).expect_err("no such scene").to_string();
+    assert!(
+        error.contains("s.toml:9: mobile.1.conditions.scene: there is no scene `indor`; did you mean `indoor`?"),
+        "{error}"
+    );
+    let error = read(&text.replace("gprs-3+1", "wired")).expect_err("no radio").to_string();
+    assert!(error.contains("bearer.conditions: unknown key"), "{error}");
+    let wired = "format = 1\nbearer.preset = \"wired\"\n[[mobile]]\nscene = \"indoor\"";
+    assert!(read(wired).expect_err("no radio").to_string().contains("the bearer has no radio conditions"));
+}
