@@ -2,8 +2,9 @@
 //! [`Drain`]. In a download the drain may ask first.
 
 use airpath_core::{AppStep, Bytes, Direction, Instant, Span};
-use airpath_tcp::{Connection, State};
 use serde::{Deserialize, Serialize};
+
+use crate::transport::Transport;
 
 /// What a transfer moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,48 +26,6 @@ impl Transfer {
             Direction::Down => (drain, source),
             Direction::Up => (source, drain),
         }
-    }
-}
-
-/// What an application needs of its connection. Bytes are counted, not carried.
-pub trait Transport {
-    /// Whether data may flow.
-    fn is_established(&self) -> bool;
-    /// Queues bytes to send.
-    fn write(&mut self, bytes: u64);
-    /// Ends the stream after what was written.
-    fn close(&mut self);
-    /// Bytes that arrived in order and wait to be read.
-    fn readable(&self) -> u64;
-    /// Takes bytes that arrived.
-    fn read(&mut self, bytes: u64);
-    /// All bytes that arrived in order so far, read or not.
-    fn received(&self) -> u64;
-    /// Whether the other end has ended its stream.
-    fn peer_closed(&self) -> bool;
-}
-
-impl Transport for Connection {
-    fn is_established(&self) -> bool {
-        !matches!(self.state(), State::Closed | State::Listen | State::SynSent | State::SynReceived)
-    }
-    fn write(&mut self, bytes: u64) {
-        self.write(bytes);
-    }
-    fn close(&mut self) {
-        self.close();
-    }
-    fn readable(&self) -> u64 {
-        self.readable()
-    }
-    fn read(&mut self, bytes: u64) {
-        self.read(bytes);
-    }
-    fn received(&self) -> u64 {
-        self.received()
-    }
-    fn peer_closed(&self) -> bool {
-        self.peer_closed()
     }
 }
 
@@ -231,39 +190,7 @@ impl Drain {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Default)]
-    struct Pipe {
-        open: bool,
-        written: u64,
-        closed: bool,
-        received: u64,
-        read: u64,
-    }
-
-    impl Transport for Pipe {
-        fn is_established(&self) -> bool {
-            self.open
-        }
-        fn write(&mut self, bytes: u64) {
-            self.written += bytes;
-        }
-        fn close(&mut self) {
-            self.closed = true;
-        }
-        fn readable(&self) -> u64 {
-            self.received - self.read
-        }
-        fn read(&mut self, bytes: u64) {
-            self.read += bytes;
-        }
-        fn received(&self) -> u64 {
-            self.received
-        }
-        fn peer_closed(&self) -> bool {
-            false
-        }
-    }
+    use crate::transport::StreamEnd;
 
     fn download(request: u64) -> (Role, Role) {
         Transfer { direction: Direction::Down, bytes: Bytes::new(1000), request: Bytes::new(request) }.roles()
@@ -272,32 +199,33 @@ mod tests {
     #[test]
     fn a_download_waits_for_the_whole_request() {
         let (mut mobile, mut server) = download(200);
-        let (mut near, mut far) = (Pipe::default(), Pipe::default());
+        let (mut near, mut far) = (StreamEnd::default(), StreamEnd::default());
         assert_eq!(mobile.step(&mut near), Progress::None, "not yet open");
-        (near.open, far.open) = (true, true);
+        near.establish();
+        far.establish();
         assert_eq!(mobile.step(&mut near), Progress::Connected);
-        assert_eq!((near.written, near.closed), (200, false));
-        far.received = 199;
+        assert_eq!((near.unsent(), near.is_closed()), (200, false));
+        far.receive(199);
         assert_eq!(server.step(&mut far), Progress::None);
-        far.received = 200;
+        far.receive(1);
         assert_eq!(server.step(&mut far), Progress::Requested);
-        assert_eq!((far.written, far.closed), (1000, true));
+        assert_eq!((far.unsent(), far.is_closed()), (1000, true));
         assert_eq!(server.step(&mut far), Progress::None, "it sends once");
     }
 
     #[test]
     fn the_drain_reads_all_and_closes_at_the_end() {
         let (mut mobile, _) = download(0);
-        let mut near = Pipe { open: true, received: 600, ..Pipe::default() };
+        let mut near = StreamEnd::opened(600);
         assert_eq!(
             mobile.step(&mut near),
             Progress::Delivered(600),
             "data may come with the last step of the handshake"
         );
-        assert_eq!((near.readable(), near.closed), (0, false));
-        near.received = 1000;
+        assert_eq!((near.readable(), near.is_closed()), (0, false));
+        near.receive(400);
         assert_eq!(mobile.step(&mut near), Progress::Delivered(1000));
-        assert!(near.closed);
+        assert!(near.is_closed());
     }
 
     #[test]
@@ -318,8 +246,8 @@ mod tests {
     fn an_upload_begins_with_the_connection() {
         let transfer = Transfer { direction: Direction::Up, bytes: Bytes::new(5), request: Bytes::ZERO };
         let (mut mobile, _) = transfer.roles();
-        let mut near = Pipe { open: true, ..Pipe::default() };
+        let mut near = StreamEnd::opened(0);
         assert_eq!(mobile.step(&mut near), Progress::Connected);
-        assert_eq!((near.written, near.closed), (5, true));
+        assert_eq!((near.unsent(), near.is_closed()), (5, true));
     }
 }

@@ -9,6 +9,8 @@
 //! | [`ping`] | echo requests at an interval, and their round trips |
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
+//!
+//! [`transport`] is the connection as these see it, and [`samples`] holds what they measure.
 
 pub mod arrivals;
 pub mod bulk;
@@ -16,9 +18,11 @@ pub mod datagrams;
 pub mod ping;
 pub mod samples;
 pub mod transactions;
+pub mod transport;
 
-pub use bulk::{Transfer, Transport};
+pub use bulk::Transfer;
 pub use datagrams::Datagrams;
 pub use ping::Ping;
 pub use samples::Samples;
 pub use transactions::Transactions;
+pub use transport::{StreamEnd, Transport};

@@ -7,8 +7,8 @@
 use airpath_core::{Bytes, Instant, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::bulk::Transport;
 use crate::samples::Samples;
+use crate::transport::Transport;
 
 /// What to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,41 +236,7 @@ impl Answerer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Both ends of a connection without delay.
-    #[derive(Default)]
-    struct Pipe {
-        open: bool,
-        written: u64,
-        closed: bool,
-        received: u64,
-        read: u64,
-        peer_closed: bool,
-    }
-
-    impl Transport for Pipe {
-        fn is_established(&self) -> bool {
-            self.open
-        }
-        fn write(&mut self, bytes: u64) {
-            self.written += bytes;
-        }
-        fn close(&mut self) {
-            self.closed = true;
-        }
-        fn readable(&self) -> u64 {
-            self.received - self.read
-        }
-        fn read(&mut self, bytes: u64) {
-            self.read += bytes;
-        }
-        fn received(&self) -> u64 {
-            self.received
-        }
-        fn peer_closed(&self) -> bool {
-            self.peer_closed
-        }
-    }
+    use crate::transport::StreamEnd;
 
     fn work(connections: Connections) -> Transactions {
         Transactions {
@@ -290,22 +256,22 @@ mod tests {
     #[test]
     fn one_connection_for_all_is_open_before_the_first() {
         let mut asker = Asker::new(work(Connections::One), at(0));
-        let mut near = Pipe::default();
+        let mut near = StreamEnd::default();
         assert!(asker.opens(at(0)) && !asker.opens(at(0)));
         assert_eq!(asker.step(at(1), &mut near), Asked::Nothing);
-        near.open = true;
+        near.establish();
         assert_eq!(asker.step(at(5), &mut near), Asked::Connected);
-        assert_eq!((asker.step(at(5), &mut near), near.written), (Asked::Request, 100));
-        near.received = 999;
+        assert_eq!((asker.step(at(5), &mut near), near.unsent()), (Asked::Request, 100));
+        near.receive(999);
         assert_eq!(asker.step(at(20), &mut near), Asked::Nothing);
-        near.received = 1000;
+        near.receive(1);
         assert_eq!(asker.step(at(25), &mut near), Asked::Response(0, Span::from_millis(20)));
         assert_eq!((asker.next_wakeup(), asker.step(at(34), &mut near)), (Some(at(35)), Asked::Nothing));
         assert!(!asker.opens(at(35)), "there is one connection");
         assert_eq!(asker.step(at(35), &mut near), Asked::Request);
-        near.received = 2000;
+        near.receive(1000);
         assert_eq!(asker.step(at(40), &mut near), Asked::Response(1, Span::from_millis(5)));
-        assert!(near.closed && asker.is_over(at(40)) && asker.next_wakeup().is_none());
+        assert!(near.is_closed() && asker.is_over(at(40)) && asker.next_wakeup().is_none());
     }
 
     #[test]
@@ -314,11 +280,11 @@ mod tests {
         for index in 0..2 {
             let start = u64::from(index) * 30;
             assert!(asker.opens(at(start)));
-            let mut near = Pipe { open: true, ..Pipe::default() };
+            let mut near = StreamEnd::opened(0);
             assert_eq!(asker.step(at(start + 5), &mut near), Asked::Connected);
-            near.received = 1000;
+            near.receive(1000);
             assert_eq!(asker.step(at(start + 20), &mut near), Asked::Response(index, Span::from_millis(20)));
-            assert!(near.closed);
+            assert!(near.is_closed());
         }
         assert!(!asker.opens(at(100)) && asker.is_over(at(100)));
         assert_eq!((asker.asked(), asker.connects().count()), (2, 2));
@@ -333,15 +299,15 @@ mod tests {
 
     #[test]
     fn the_other_end_answers_each_whole_request() {
-        let mut far = Pipe { open: true, received: 250, ..Pipe::default() };
+        let mut far = StreamEnd::opened(250);
         let mut answerer = Answerer::new(work(Connections::One));
         assert!(answerer.step(&mut far));
-        assert_eq!((far.written, far.closed), (2000, false));
-        far.peer_closed = true;
+        assert_eq!((far.unsent(), far.is_closed()), (2000, false));
+        far.end();
         answerer.step(&mut far);
-        assert!(far.closed);
-        let mut far = Pipe { open: true, received: 100, ..Pipe::default() };
+        assert!(far.is_closed());
+        let mut far = StreamEnd::opened(100);
         Answerer::new(work(Connections::Each)).step(&mut far);
-        assert!(far.closed, "a connection for each ends with its response");
+        assert!(far.is_closed(), "a connection for each ends with its response");
     }
 }

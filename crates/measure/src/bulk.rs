@@ -100,13 +100,13 @@ fn one(
             stream.begin_with(&ticket.to_bytes());
         }
         let mut steps = Vec::new();
-        let ended = run(&mut stream, &|| record.is_stopped(), &mut |now, stream| {
-            let step = role.step(stream);
+        let ended = run(&mut stream, &|| record.is_stopped(), &mut |now, end| {
+            let step = role.step(end);
             let noted = marks.note(now, step, bulk.transfer.bytes);
             steps.extend(noted.into_iter().flatten().map(|step| (now, step, marks.delivered)));
             let moved = match bulk.transfer.direction {
                 Direction::Down => marks.delivered,
-                Direction::Up => stream.taken(),
+                Direction::Up => end.taken(),
             };
             progress(moved - told, &record);
             told = moved;

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
-use airpath_app::Transport;
+use airpath_app::{StreamEnd, Transport};
 use airpath_core::Instant;
 use nix::poll::PollFlags;
 use socket2::Socket;
@@ -19,15 +19,10 @@ const CHUNK: usize = 256 * 1024;
 /// ones that are given.
 pub struct Stream {
     socket: Socket,
-    established: bool,
+    /// What the workload sees of it.
+    pub end: StreamEnd,
     preface: Vec<u8>,
-    written: u64,
-    unsent: u64,
-    closing: bool,
     shut: bool,
-    received: u64,
-    read: u64,
-    ended: bool,
     scratch: Box<[u8]>,
 }
 
@@ -37,30 +32,18 @@ impl Stream {
         socket.set_nonblocking(true)?;
         match socket.connect(&peer.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-            _ => Ok(Self::new(socket, false)),
+            _ => Ok(Self::new(socket, StreamEnd::default())),
         }
     }
 
     /// Takes over an open connection, of which the first `received` bytes have been read.
     pub fn accepted(socket: Socket, received: u64) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { received, ..Self::new(socket, true) })
+        Ok(Self::new(socket, StreamEnd::opened(received)))
     }
 
-    fn new(socket: Socket, established: bool) -> Self {
-        Self {
-            socket,
-            established,
-            preface: Vec::new(),
-            written: 0,
-            unsent: 0,
-            closing: false,
-            shut: false,
-            received: 0,
-            read: 0,
-            ended: false,
-            scratch: vec![0; CHUNK].into_boxed_slice(),
-        }
+    fn new(socket: Socket, end: StreamEnd) -> Self {
+        Self { socket, end, preface: Vec::new(), shut: false, scratch: vec![0; CHUNK].into_boxed_slice() }
     }
 
     /// Lets the stream begin with these bytes; they count like all that is written.
@@ -74,40 +57,25 @@ impl Stream {
     }
 
     /// Whether both ends have closed and all bytes have gone their way.
-    pub const fn is_over(&self) -> bool {
-        self.shut && self.ended
-    }
-
-    /// Whether the other end has closed.
-    pub const fn has_ended(&self) -> bool {
-        self.ended
-    }
-
-    /// Bytes that were written and that the kernel has not taken yet.
-    pub const fn unsent(&self) -> u64 {
-        self.unsent
-    }
-
-    /// Bytes that the kernel has taken to send.
-    pub const fn taken(&self) -> u64 {
-        self.written
+    pub fn is_over(&self) -> bool {
+        self.shut && self.end.peer_closed()
     }
 
     /// Moves what can be moved between this and the kernel without waiting. Whether anything was.
     pub fn exchange(&mut self) -> io::Result<bool> {
-        if !self.established {
+        if !self.end.is_established() {
             if let Some(error) = self.socket.take_error()? {
                 return Err(error);
             }
             if self.socket.peer_addr().is_err() {
                 return Ok(false);
             }
-            self.established = true;
+            self.end.establish();
             // The workload is to see the connection open before it sees what came with it.
             return Ok(true);
         }
         let mut moved = self.send()?;
-        if self.closing && self.unsent == 0 && !self.shut {
+        if self.end.is_drained() && !self.shut {
             self.socket.shutdown(Shutdown::Write)?;
             self.shut = true;
             moved = true;
@@ -118,10 +86,10 @@ impl Stream {
     /// Waits until there may be something to move, and not for long.
     pub fn wait(&self, until: Option<Instant>) {
         let mut events = PollFlags::empty();
-        if !self.established || self.unsent > 0 {
+        if !self.end.is_established() || self.end.unsent() > 0 {
             events |= PollFlags::POLLOUT;
         }
-        if self.established && !self.ended {
+        if self.end.is_established() && !self.end.peer_closed() {
             events |= PollFlags::POLLIN;
         }
         wait(self.socket.as_fd(), events, until);
@@ -129,9 +97,9 @@ impl Stream {
 
     fn send(&mut self) -> io::Result<bool> {
         let mut moved = false;
-        while self.unsent > 0 {
-            let length = self.unsent.min(CHUNK as u64) as usize;
-            let sent = match self.preface.get(self.written as usize..).filter(|rest| !rest.is_empty()) {
+        while self.end.unsent() > 0 {
+            let length = self.end.unsent().min(CHUNK as u64) as usize;
+            let sent = match self.preface.get(self.end.taken() as usize..).filter(|rest| !rest.is_empty()) {
                 // The preface and what follows go in one call, so that they travel in one segment.
                 Some(rest) => {
                     let mut first = rest[..rest.len().min(length)].to_vec();
@@ -142,8 +110,7 @@ impl Stream {
             };
             match sent {
                 Ok(sent) => {
-                    self.unsent -= sent as u64;
-                    self.written += sent as u64;
+                    self.end.take(sent as u64);
                     moved = true;
                 }
                 Err(error) if is_for_later(&error) => break,
@@ -154,40 +121,16 @@ impl Stream {
     }
 
     fn receive(&mut self) -> io::Result<bool> {
-        if self.ended {
+        if self.end.peer_closed() {
             return Ok(false);
         }
         match (&self.socket).read(&mut self.scratch) {
-            Ok(0) => self.ended = true,
-            Ok(length) => self.received += length as u64,
+            Ok(0) => self.end.end(),
+            Ok(length) => self.end.receive(length as u64),
             Err(error) if is_for_later(&error) => return Ok(false),
             Err(error) => return Err(error),
         }
         Ok(true)
-    }
-}
-
-impl Transport for Stream {
-    fn is_established(&self) -> bool {
-        self.established
-    }
-    fn write(&mut self, bytes: u64) {
-        self.unsent += bytes;
-    }
-    fn close(&mut self) {
-        self.closing = true;
-    }
-    fn readable(&self) -> u64 {
-        self.received - self.read
-    }
-    fn read(&mut self, bytes: u64) {
-        self.read += bytes;
-    }
-    fn received(&self) -> u64 {
-        self.received
-    }
-    fn peer_closed(&self) -> bool {
-        self.ended
     }
 }
 
@@ -208,16 +151,17 @@ pub enum Ended {
 pub fn run(
     stream: &mut Stream,
     stop: &dyn Fn() -> bool,
-    step: &mut dyn FnMut(Instant, &mut Stream) -> bool,
+    step: &mut dyn FnMut(Instant, &mut StreamEnd) -> bool,
 ) -> io::Result<Ended> {
     loop {
         let moved = stream.exchange()?;
-        let acted = step(now(), stream);
+        let acted = step(now(), &mut stream.end);
         if stream.is_over() {
             return Ok(Ended::Over);
         }
-        if stream.has_ended() && (stream.unsent() > 0 || !(acted || moved || stream.closing)) {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed the connection early"));
+        let end = &stream.end;
+        if end.peer_closed() && (end.unsent() > 0 || !(acted || moved || end.is_closed())) {
+            return Err(closed_early());
         }
         if stop() {
             return Ok(Ended::Stopped);
@@ -226,6 +170,11 @@ pub fn run(
             stream.wait(None);
         }
     }
+}
+
+/// The error of a connection whose other end closes it before all was moved.
+pub fn closed_early() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed the connection early")
 }
 
 fn is_for_later(error: &io::Error) -> bool {

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
+use airpath_app::Transport;
 use airpath_app::transactions::{Asked, Asker, Connections};
 use airpath_core::{AppStep, Instant};
 use nix::poll::PollFlags;
@@ -14,7 +15,7 @@ use crate::clock::{now, wait};
 use crate::order::Exchange;
 use crate::protocol::Ticket;
 use crate::record::Record;
-use crate::stream::Stream;
+use crate::stream::{Stream, closed_early};
 use crate::tcp_info::TcpInfo;
 use crate::tcp_settings::{in_force, tcp_socket};
 
@@ -73,7 +74,7 @@ fn ask(
         let mut acted = current.exchange()?;
         let mut answered = false;
         loop {
-            match asker.step(now(), current) {
+            match asker.step(now(), &mut current.end) {
                 Asked::Nothing => break,
                 Asked::Connected => record.note(now(), AppStep::Connected, delivered(exchange, asker)),
                 Asked::Request => {}
@@ -92,8 +93,8 @@ fn ask(
             // Sends the FIN; what is left of the connection is the kernel's.
             current.exchange()?;
             stream = None;
-        } else if current.has_ended() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed the connection early"));
+        } else if current.end.peer_closed() {
+            return Err(closed_early());
         } else if !acted {
             current.wait(asker.next_wakeup());
         }

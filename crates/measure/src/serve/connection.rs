@@ -172,7 +172,7 @@ fn answer(socket: Socket, exchange: &Exchange, received: u64, stop: &dyn Fn() ->
     apply(&socket, &exchange.tcp)?;
     let mut stream = Stream::accepted(socket, received)?;
     let mut answerer = Answerer::new(exchange.transactions);
-    run(&mut stream, stop, &mut |_, stream| answerer.step(stream)).map(drop)
+    run(&mut stream, stop, &mut |_, end| answerer.step(end)).map(drop)
 }
 
 /// One end of a bulk transfer.
@@ -181,8 +181,8 @@ fn transfer(socket: Socket, bulk: &Bulk, flow: u32, received: u64, stop: &dyn Fn
     let mut stream = Stream::accepted(socket, received)?;
     let (_, mut role) = bulk.transfer.roles();
     let mut marks = Marks::default();
-    let ended = run(&mut stream, stop, &mut |now, stream| {
-        let progress = role.step(stream);
+    let ended = run(&mut stream, stop, &mut |now, end| {
+        let progress = role.step(end);
         marks.note(now, progress, bulk.transfer.bytes);
         progress != Progress::None
     });
