@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,14 +53,14 @@ class MeasurementError(Exception):
     """A run that gave no figures."""
 
 
-class Contender:
+class Contender(ABC):
     """An emulator."""
 
     name: str
 
+    @abstractmethod
     def missing(self) -> str | None:
         """Why it cannot be measured here."""
-        raise NotImplementedError
 
     def cannot(self, conditions: Conditions) -> bool:
         """Whether it does not have what these conditions ask for."""
@@ -72,8 +73,9 @@ class Contender:
             folder.chmod(0o1777)  # what runs as another user writes there, too
             return self._run_in(folder, conditions, work)
 
+    @abstractmethod
     def _run_in(self, folder: Path, conditions: Conditions, work: Work) -> Outcome:
-        raise NotImplementedError
+        """Runs the work, with files in this folder."""
 
 
 class Airpath(Contender):
@@ -158,9 +160,9 @@ class Peer(Contender):
         """Where a program is."""
         return shutil.which(name, path=self.path) or name
 
+    @abstractmethod
     def command(self, folder: Path, conditions: Conditions, client: list[str]) -> list[str]:
         """Its command with all conditions around a client."""
-        raise NotImplementedError
 
     base: str
     """The variable with the server's address in the client's environment."""
