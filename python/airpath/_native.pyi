@@ -78,7 +78,7 @@ def link(
     log: bool,
     capture: bool,
     record: str | Path | None,
-    precise: bool,
+    precise: bool | None,
     budget: str,
     device: str | None,
     offload: bool,
@@ -103,7 +103,7 @@ def link(
         log: Whether to write the event tables that the scenario asks for.
         capture: Whether to write pcapng captures of both ends.
         record: Where to write what the link delivered, with `.down` and `.up` added.
-        precise: Whether to watch the clock while packets are on their way.
+        precise: Whether to watch the clock while packets are on their way; `None` for what suits the host's cores.
         budget: The lateness that 99 % of the packets must not exceed, as in `"2 ms"`.
         device: `tun` or `veth`; `None` for the better one that the host has.
         offload: Whether the kernel may hand over TCP in large segments.

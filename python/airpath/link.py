@@ -52,7 +52,7 @@ def link(
         seed: The seed, in place of the scenario's.
         out: The result folder; without it a temporary one, which lasts as long as the returned result.
         capture: Whether to write pcapng captures of both ends.
-        precise: Whether to watch the clock while packets are on their way; by default on hosts with three cores.
+        precise: Whether to watch the clock while packets are on their way; by default with three or more cores.
         mtu: The largest IP packet, in bytes.
         sysctl: Kernel parameters of both ends.
         stdin: Where the command reads from, as of `subprocess`.

@@ -23,7 +23,7 @@ use crate::namespace::NetworkNamespace;
 use crate::observe::Observer;
 use crate::pump::Pump;
 use crate::record::Recorder;
-use crate::session::{Session, Waiting};
+use crate::session::{Session, Waiting, cores};
 use crate::watch::{Captures, Watch};
 use crate::way::{Hop, Way};
 
@@ -203,7 +203,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         parameters: options.parameters.clone(),
         host: Host {
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim_end().to_owned(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: cores(),
         },
         lateness,
         refused: refused.by_cause(),

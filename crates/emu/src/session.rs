@@ -30,6 +30,18 @@ pub enum Waiting {
     Precise,
 }
 
+impl Waiting {
+    /// How links wait unless told otherwise: [`Self::Precise`] where the programs at both ends still have a core each.
+    pub fn of_host() -> Self {
+        if cores() >= 3 { Self::Precise } else { Self::Sleeping }
+    }
+}
+
+/// The cores that this process may use: fewer than the host has, if affinity or a control group say so.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// With packets expected at any moment, the clock is watched for so long after the last one.
 const LINGER: Span = Span::from_millis(10);
 

@@ -30,7 +30,7 @@ pub fn link(
     log: bool,
     capture: bool,
     record: Option<PathBuf>,
-    precise: bool,
+    precise: Option<bool>,
     budget: &str,
     device: Option<&str>,
     offload: bool,
@@ -47,7 +47,11 @@ pub fn link(
         log,
         capture,
         record,
-        waiting: if precise { Waiting::Precise } else { Waiting::Sleeping },
+        waiting: match precise {
+            None => Waiting::of_host(),
+            Some(true) => Waiting::Precise,
+            Some(false) => Waiting::Sleeping,
+        },
         budget: budget.parse::<Span>().map_err(|error| LinkError::new_err(format!("--budget: {error}")))?,
         device: match device {
             None => None,

@@ -12,12 +12,13 @@ use super::Check;
 use super::attempt::{Place, in_child};
 use crate::clock::Clock;
 use crate::lateness::Lateness;
+use crate::session::{self, Waiting};
 use crate::sys;
 
 /// Whether a core can be spared for watching the clock.
 pub fn cores() -> Check {
-    let cores = count();
-    if can_spare_one(cores) {
+    let cores = session::cores();
+    if Waiting::of_host() == Waiting::Precise {
         return Check::ok("cores", cores.to_string(), "links watch the clock (--precise) unless told otherwise");
     }
     Check::limited(
@@ -26,15 +27,6 @@ pub fn cores() -> Check {
         "links sleep until a packet is due unless told otherwise: with the programs at both ends there is no core to spare",
         "give --precise where the programs need little, or take a host with three cores",
     )
-}
-
-fn count() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Whether links watch the clock unless told otherwise: when the programs at their ends still have a core each.
-const fn can_spare_one(cores: usize) -> bool {
-    cores >= 3
 }
 
 /// How many times it is waited, and for how long.
@@ -68,9 +60,9 @@ pub fn wakeups() -> Check {
         "late by {asleep} after sleep, by {watching} watching the clock, which counts in {} ns",
         resolution.as_nanos()
     );
-    let (usual, other, option) = match can_spare_one(count()) {
-        true => (watching, asleep, "give --no-precise"),
-        false => (asleep, watching, "give --precise"),
+    let (usual, other, option) = match Waiting::of_host() {
+        Waiting::Precise => (watching, asleep, "give --no-precise"),
+        Waiting::Sleeping => (asleep, watching, "give --precise"),
     };
     if usual.is_good() {
         return Check::ok(name, finding, "packets leave on time");
