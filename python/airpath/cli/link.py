@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.options import Capture, Overrides, Seed
+from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
 from airpath.cli.words import Problem, explained, note
 
 FAILED = 125
@@ -31,11 +31,9 @@ def link(
             help="Run this server at the other end, under the name `server`; else the outside is there (needs root).",
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the result in this folder, in place of an earlier one.")
-    ] = None,
+    out: Out = None,
     capture: Capture = False,
-    no_log: Annotated[bool, typer.Option("--no-log", help="Keep the summary but no event tables.")] = False,
+    no_log: NoLog = False,
     record: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Write what the link delivered as recorded links PATH.down and PATH.up."),
@@ -150,7 +148,7 @@ def _run(
             command,
             out=None if out is None else str(out),
             capture=capture,
-            precise=(os.cpu_count() or 1) >= 3 if precise is None else precise,
+            precise=precise,
             budget=budget,
             parameters=list(parameters.items()),
             status=sys.stderr.isatty() if status is None else status,

@@ -1,11 +1,13 @@
 """`airpath measure`: the workloads over a real network, against a responder."""
 
 import json
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.option_groups import with_groups
+from airpath.cli.options import Out
 from airpath.cli.words import Problem, explained, help_without_command, note
 
 Format = Literal["text", "json", "jsonl", "csv"]
@@ -37,23 +39,39 @@ app = typer.Typer(help=_HELP, rich_markup_mode=None)
 Host = Annotated[
     str, typer.Argument(metavar="HOST[:PORT]", help="Where `airpath measure serve` runs; [ADDRESS]:PORT for IPv6.")
 ]
-Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Keep the result in this folder, in place of an earlier one.")
-]
-Formatted = Annotated[
-    Format,
-    typer.Option(help="On standard output: a table, the summary as JSON, a JSON line a flow, or the flows as CSV."),
-]
-V4 = Annotated[bool, typer.Option("--ipv4", "-4", help="Over IPv4 only.")]
-V6 = Annotated[bool, typer.Option("--ipv6", "-6", help="Over IPv6 only.")]
 Duration = Annotated[str, typer.Option(metavar="TIME", help="The longest that it may take; then it is unfinished.")]
-Mss = Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="Largest segment of TCP, at both ends.")]
-SendBuffer = Annotated[str | None, typer.Option(metavar="SIZE", help="Send buffer of TCP, at both ends.")]
-ReceiveBuffer = Annotated[str | None, typer.Option(metavar="SIZE", help="Receive buffer of TCP, at both ends.")]
-Congestion = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Congestion control, as the kernels call it: reno, cubic, bbr.")
-]
-NoDelay = Annotated[bool, typer.Option("--no-delay", help="Send small segments at once, without Nagle's algorithm.")]
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What every measurement has."""
+
+    out: Out = None
+    format: Annotated[
+        Format,
+        typer.Option(help="On standard output: a table, the summary as JSON, a JSON line a flow, or the flows as CSV."),
+    ] = "text"
+    ipv4: Annotated[bool, typer.Option("--ipv4", "-4", help="Over IPv4 only.")] = False
+    ipv6: Annotated[bool, typer.Option("--ipv6", "-6", help="Over IPv6 only.")] = False
+
+
+@dataclass(frozen=True)
+class Tcp:
+    """TCP of both ends."""
+
+    mss: Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="Largest segment of TCP, at both ends.")] = (
+        None
+    )
+    send_buffer: Annotated[str | None, typer.Option(metavar="SIZE", help="Send buffer of TCP, at both ends.")] = None
+    receive_buffer: Annotated[str | None, typer.Option(metavar="SIZE", help="Receive buffer of TCP, at both ends.")] = (
+        None
+    )
+    congestion: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Congestion control, as the kernels call it: reno, cubic, bbr.")
+    ] = None
+    no_delay: Annotated[
+        bool, typer.Option("--no-delay", help="Send small segments at once, without Nagle's algorithm.")
+    ] = False
 
 
 @app.callback(invoke_without_command=True)
@@ -92,17 +110,15 @@ def serve(
 
 
 @app.command()
+@with_groups
 def ping(
     host: Host,
+    usual: Usual,
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Echo requests.")] = 10,
     interval: Annotated[str, typer.Option(metavar="TIME", help="From one to the next.")] = "1 s",
     size: Annotated[int, typer.Option(metavar="BYTES", help="Data in each, after the header of UDP or ICMP.")] = 56,
     timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the last replies.")] = "10 s",
     duration: Duration = "1 h",
-    out: Out = None,
-    format: Formatted = "text",
-    ipv4: V4 = False,
-    ipv6: V6 = False,
 ) -> None:
     """Measure round trips.
 
@@ -112,28 +128,22 @@ def ping(
       airpath measure ping server.example --count 500 --interval "20 ms" --size 1400 --format csv
     """
     work = {"kind": "ping", "size": size, "interval": interval, "count": count, "timeout": timeout}
-    _measure(host, work, duration, (ipv4, ipv6), out, format)
+    _measure(host, work, duration, usual)
 
 
 @app.command()
+@with_groups
 def bulk(
     host: Host,
+    tcp: Tcp,
+    usual: Usual,
     upload: Annotated[bool, typer.Option("--upload", help="Send to the responder instead.")] = False,
     bytes: Annotated[str, typer.Option(metavar="SIZE", help="How much, in each flow.")] = "10 MB",
     request: Annotated[
         str, typer.Option(metavar="SIZE", help="What is sent first, to ask for a download; nothing by default.")
     ] = "0 B",
     flows: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="How many at the same time.")] = 1,
-    mss: Mss = None,
-    send_buffer: SendBuffer = None,
-    receive_buffer: ReceiveBuffer = None,
-    congestion: Congestion = None,
-    no_delay: NoDelay = False,
     duration: Duration = "1 h",
-    out: Out = None,
-    format: Formatted = "text",
-    ipv4: V4 = False,
-    ipv6: V6 = False,
 ) -> None:
     """Measure downloads or uploads over TCP.
 
@@ -146,15 +156,14 @@ def bulk(
     if upload and request != "0 B":
         raise Problem("--request: an upload has no request", next_step="leave out --request or --upload")
     transfer = {"direction": "up" if upload else "down", "bytes": bytes, "request": request}
-    tcp = _tcp(mss, send_buffer, receive_buffer, congestion, no_delay)
-    _measure(
-        host, {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": tcp}, duration, (ipv4, ipv6), out, format
-    )
+    _measure(host, {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": asdict(tcp)}, duration, usual)
 
 
 @app.command()
+@with_groups
 def datagrams(
     host: Host,
+    usual: Usual,
     upload: Annotated[bool, typer.Option("--upload", help="Send to the responder instead of from it.")] = False,
     rate: Annotated[
         str, typer.Option(metavar="RATE", help="Of the IP packets; above what the path carries, it is overload.")
@@ -163,10 +172,6 @@ def datagrams(
     duration: Annotated[str, typer.Option(metavar="TIME", help="For how long to send.")] = "10 s",
     late: Annotated[str, typer.Option(metavar="TIME", help="A datagram with a longer delay is late.")] = "150 ms",
     timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the last ones.")] = "2 s",
-    out: Out = None,
-    format: Formatted = "text",
-    ipv4: V4 = False,
-    ipv6: V6 = False,
 ) -> None:
     """Measure a stream of datagrams: one-way delay, loss, gaps, delay periods.
 
@@ -178,12 +183,15 @@ def datagrams(
     direction = "up" if upload else "down"
     work = {"kind": "datagrams", "direction": direction, "rate": rate, "size": size}
     work |= {"duration": duration, "late": late, "timeout": timeout}
-    _measure(host, work, "3 h", (ipv4, ipv6), out, format)
+    _measure(host, work, "3 h", usual)
 
 
 @app.command()
+@with_groups
 def transactions(
     host: Host,
+    tcp: Tcp,
+    usual: Usual,
     connections: Annotated[
         Literal["one", "each"], typer.Option(help="One connection for all (RR), or one for each (CRR).")
     ] = "one",
@@ -192,15 +200,6 @@ def transactions(
     count: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many; without --duration 10.")] = None,
     duration: Annotated[str | None, typer.Option(metavar="TIME", help="For how long new ones begin.")] = None,
     think: Annotated[str, typer.Option(metavar="TIME", help="From a response to the next request.")] = "0 s",
-    mss: Mss = None,
-    send_buffer: SendBuffer = None,
-    receive_buffer: ReceiveBuffer = None,
-    congestion: Congestion = None,
-    no_delay: NoDelay = False,
-    out: Out = None,
-    format: Formatted = "text",
-    ipv4: V4 = False,
-    ipv6: V6 = False,
 ) -> None:
     """Measure requests and responses over TCP.
 
@@ -216,46 +215,31 @@ def transactions(
         "think": think,
         "connections": connections,
     } | ({} if duration is None else {"duration": duration})
-    tcp = _tcp(mss, send_buffer, receive_buffer, congestion, no_delay)
-    work = {"kind": "transactions", "transactions": exchange, "tcp": tcp}
-    _measure(host, work, "3 h", (ipv4, ipv6), out, format)
+    work = {"kind": "transactions", "transactions": exchange, "tcp": asdict(tcp)}
+    _measure(host, work, "3 h", usual)
 
 
-def _tcp(
-    mss: int | None, send_buffer: str | None, receive_buffer: str | None, congestion: str | None, no_delay: bool
-) -> dict[str, Any]:
-    return {
-        "mss": mss,
-        "send_buffer": send_buffer,
-        "receive_buffer": receive_buffer,
-        "congestion": congestion,
-        "no_delay": no_delay,
-    }
-
-
-def _measure(
-    host: str, work: dict[str, Any], limit: str, families: tuple[bool, bool], out: Path | None, format: Format
-) -> None:
+def _measure(host: str, work: dict[str, Any], limit: str, usual: Usual) -> None:
     from airpath import _native
     from airpath.cli.output import print_line, print_summary
     from airpath.cli.progress import progress_bar
     from airpath.cli.remarks import remark_on
     from airpath.run import clear_result_folder
 
-    if all(families):
+    if usual.ipv4 and usual.ipv6:
         raise Problem("--ipv4 and --ipv6 leave no address", next_step="give one of them, or none")
-    family = "v4" if families[0] else "v6" if families[1] else "any"
+    family = "v4" if usual.ipv4 else "v6" if usual.ipv6 else "any"
     request = json.dumps({"host": host, "family": family, "work": work, "limit": limit})
     with explained(), progress_bar(f"{work['kind']} {host}") as progress:
-        if out is not None:
-            clear_result_folder(out)
-        if format == "jsonl":
+        if usual.out is not None:
+            clear_result_folder(usual.out)
+        if usual.format == "jsonl":
             print_line("start", {"measurement": work["kind"], "host": host})
         try:
-            summary = json.loads(_native.measure(request, None if out is None else str(out), progress))
+            summary = json.loads(_native.measure(request, None if usual.out is None else str(usual.out), progress))
         except ValueError as error:
             raise Problem(
                 str(error), next_step=f"`airpath measure {work['kind']} --help` shows what can be given"
             ) from None
-    print_summary(summary, format)
-    raise typer.Exit(remark_on(summary, out))
+    print_summary(summary, usual.format)
+    raise typer.Exit(remark_on(summary, usual.out))

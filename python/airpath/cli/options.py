@@ -1,5 +1,6 @@
 """Options that more than one command has."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,3 +16,11 @@ Seed = Annotated[int | None, typer.Option(min=0, metavar="N", help="Seed of all 
 
 Capture = Annotated[bool, typer.Option("--capture", help="Write pcapng captures of both ends; needs --out.")]
 """`--capture`."""
+
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Keep the result in this folder, in place of an earlier one.")
+]
+"""`--out`: the result folder; without it nothing is kept."""
+
+NoLog = Annotated[bool, typer.Option("--no-log", help="Keep the summary but no event tables: smaller and faster.")]
+"""`--no-log`."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.options import NoLog, Out, Overrides
 from airpath.cli.pairs import parse_pairs
 from airpath.cli.words import ExitCode, Problem, explained, note
 from airpath.tables import flat_rows
@@ -12,21 +13,13 @@ from airpath.tables import flat_rows
 
 def replay(
     result: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder with its event log.")],
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="K=V", help="Override a value of its scenario by the dotted path; may be given many times."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Keep the new result in this folder, in place of an earlier one."),
-    ] = None,
+    set: Overrides = None,
+    out: Out = None,
     format: Annotated[
         Literal["text", "json", "jsonl"],
         typer.Option(help="On standard output: a table, the summary as JSON, or a JSON line a link."),
     ] = "text",
-    no_log: Annotated[bool, typer.Option("--no-log", help="Keep the summary but no event tables.")] = False,
+    no_log: NoLog = False,
 ) -> None:
     """Put the packets of a result on its network again, in virtual time.
 

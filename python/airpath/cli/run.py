@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.options import Capture, Overrides, Seed
+from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
 from airpath.cli.pairs import parse_pairs
 from airpath.cli.words import Problem, explained
 
@@ -18,13 +18,7 @@ def run(
     set: Overrides = None,
     seed: Seed = None,
     repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, run side by side on the cores.")] = 1,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep the result in this folder, in place of an earlier one. Without it nothing is kept.",
-        ),
-    ] = None,
+    out: Out = None,
     capture: Capture = False,
     format: Annotated[
         Format,
@@ -32,9 +26,7 @@ def run(
             help="On standard output: a table, the summary as JSON, a JSON line a flow and link, or the flows as CSV."
         ),
     ] = "text",
-    no_log: Annotated[
-        bool, typer.Option("--no-log", help="Keep the summary but no event tables: smaller and faster.")
-    ] = False,
+    no_log: NoLog = False,
     threads: Annotated[
         int | None,
         typer.Option(
