@@ -186,6 +186,13 @@ def resolve(text: str, name: str, sets: list[tuple[str, str]]) -> str:
         ScenarioError: The scenario cannot be used.
     """
 
+def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
+    """Return the files that the scenario names, which must be there as long as it is run.
+
+    Raises:
+        ScenarioError: The scenario cannot be used.
+    """
+
 def presets() -> str:
     """Return the presets as a JSON list.
 

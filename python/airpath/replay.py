@@ -54,14 +54,13 @@ def execute(
     """Replay a result and return the summary alone; without `out` nothing is written to disk. See `replay`."""
     from airpath import _native
 
-    # Paths in a resolved scenario are those of the run, so they do not start from the result's folder.
-    text, name, sets = result.scenario, "scenario.toml", override_texts(set)
+    text, name, sets = result.scenario, str(result.path / "scenario.toml"), override_texts(set)
     recordings = _recordings(result)
     if out is not None:
-        _native.resolve(text, name, sets)  # a scenario that cannot be used must not cost an earlier result
+        needed = _native.files(text, name, sets)  # a scenario that cannot be used must not cost an earlier result
         if out.resolve() == result.path.resolve():
             raise FileExistsError(f"{out} is the result that is to be replayed; name another folder")
-        clear_result_folder(out)
+        clear_result_folder(out, keep=needed)
     try:
         return json.loads(_native.replay(text, name, sets, recordings, None if out is None else str(out), log))
     except ValueError as error:

@@ -3,6 +3,7 @@
 | file | what |
 | --- | --- |
 | `scenario.toml` | the resolved scenario, seed included: running it again gives the same result |
+| `inputs/` | the files that the scenario names, as recorded links |
 | `summary.json` | figures of each flow, link, radio user and repetition; `schema` is 1 |
 | `events/TABLE/*.parquet` | what happened, one row an event; times are nanoseconds from the run's origin |
 | `captures/*.pcapng` | what the server and the mobile saw, with `capture` |
@@ -65,7 +66,7 @@ class Result:
 
     @cached_property
     def scenario(self) -> str:
-        """The resolved scenario as TOML, with its seed; it can be run again as it stands."""
+        """The resolved scenario as TOML, with its seed. Files that it names start from the result's folder."""
         return _read_text(self.path / "scenario.toml")
 
     @cached_property

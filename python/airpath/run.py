@@ -11,7 +11,7 @@ from airpath.result import Result, is_result
 
 # What a run or a report writes into a result folder; nothing else there is ever removed.
 _WRITTEN_BY_A_RUN = frozenset(
-    {"scenario.toml", "summary.json", "events", "captures", "report.html", "server.log"}
+    {"scenario.toml", "inputs", "summary.json", "events", "captures", "report.html", "server.log"}
     # What is written anew is written beside first; a run that was cut off may have left it.
     | {"scenario.toml.draft", "summary.json.draft"}
 )
@@ -88,8 +88,8 @@ def execute(
     text, name = read_scenario(scenario)
     sets = override_texts(set)
     if out is not None:
-        _native.resolve(text, name, sets)  # a scenario that cannot run must not cost an earlier result
-        clear_result_folder(out)
+        needed = _native.files(text, name, sets)  # a scenario that cannot run must not cost an earlier result
+        clear_result_folder(out, keep=needed)
     folder = None if out is None else str(out)
     return json.loads(_native.run(text, name, sets, seed, repeat, folder, capture, log, threads, progress))
 
@@ -144,8 +144,12 @@ def _inline(value: Any) -> str:
             raise TypeError(f"{type(value).__name__} is no TOML value; give text, a number, a list or a dictionary")
 
 
-def clear_result_folder(folder: Path) -> None:
+def clear_result_folder(folder: Path, *, keep: Iterable[Path] = ()) -> None:
     """Make room for a result: remove an earlier one, and nothing else.
+
+    Args:
+        folder: The result folder.
+        keep: Files that the new result needs. Those among the earlier result's inputs stay.
 
     Raises:
         FileExistsError: The folder holds something that no run wrote, or is a file.
@@ -160,8 +164,13 @@ def clear_result_folder(folder: Path) -> None:
     foreign = sorted(entry.name for entry in entries if entry.name not in _WRITTEN_BY_A_RUN)
     if foreign:
         raise FileExistsError(f"{folder} holds '{foreign[0]}', which no run wrote; move it away or name another folder")
+    kept = {path.resolve() for path in keep}
     for entry in entries:
-        if entry.is_dir():
+        if not entry.is_dir():
+            entry.unlink()
+        elif not any(entry.resolve() in path.parents for path in kept):
             shutil.rmtree(entry)
         else:
-            entry.unlink()
+            for path in entry.iterdir():
+                if path.resolve() not in kept:
+                    path.unlink()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use airpath_core::{Direction, Seed, Sink, Span, UserId};
 use airpath_eventlog::EventLog;
 use airpath_result::summary::{Ended, LinkRow, RadioRow, Repetition};
-use airpath_result::{Folder, Rows, Summary};
+use airpath_result::{Folder, INPUTS, Rows, Summary};
 use airpath_scenario::{Origin, Scenario, ScenarioError, TimedOrder};
 use nix::poll::{PollFd, PollFlags, poll};
 use serde::Serialize;
@@ -118,7 +118,11 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     components.push("server".to_owned());
     let mobile = scenario.mobiles()[0].name.clone();
     components.push(mobile.clone());
-    let folder = options.out.as_deref().map(|out| Folder::create(out, &scenario.to_toml())).transpose()?;
+    let folder = options.out.as_deref().map(|out| {
+        let kept = scenario.kept(out, INPUTS);
+        Folder::create(out, &kept.toml, &kept.files)
+    });
+    let folder = folder.transpose()?;
     if let Some(folder) = &folder {
         let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
         summary.unfinished("ended from outside before its command had ended");

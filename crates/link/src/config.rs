@@ -137,6 +137,11 @@ impl Plan {
         &self.config
     }
 
+    /// Where the recorded link lies, for whoever moves the file. What was read of it stays.
+    pub const fn recorded_mut(&mut self) -> Option<&mut PathBuf> {
+        self.config.recorded.as_mut()
+    }
+
     /// The recorded link that it sends by.
     pub fn recording(&self) -> Option<&Recording> {
         self.recording.as_deref()

@@ -106,7 +106,7 @@ pub fn measure(
     };
     let silent = !ports.is_empty();
     let order = Order { work: request.work.clone(), ports };
-    let folder = out.map(|out| Folder::create(&out, &outcome.scenario())).transpose()?;
+    let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
     let Some(mut control) = Control::open(peer, &order, stop)? else {
         return outcome.interrupted(folder.as_ref());
     };

@@ -37,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(link::doctor, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(resolve, module)?)?;
+    module.add_function(wrap_pyfunction!(files, module)?)?;
     module.add_function(wrap_pyfunction!(measure::measure, module)?)?;
     module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
@@ -116,6 +117,12 @@ fn interruptible<T: Send>(
 #[pyfunction]
 fn resolve(py: Python<'_>, text: &str, name: &str, sets: Vec<(String, String)>) -> PyResult<String> {
     Ok(read(py, text, name, &sets)?.to_toml())
+}
+
+/// The files that a scenario names, which must be there as long as it is run.
+#[pyfunction]
+fn files(py: Python<'_>, text: &str, name: &str, sets: Vec<(String, String)>) -> PyResult<Vec<PathBuf>> {
+    Ok(read(py, text, name, &sets)?.files())
 }
 
 /// All presets, as JSON.

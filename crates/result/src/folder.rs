@@ -9,7 +9,11 @@ use airpath_eventlog::EventLog;
 
 use crate::summary::Summary;
 
-/// A result folder: `scenario.toml` (resolved), `summary.json`, and if asked for `events/` and `captures/`.
+/// The folder, in a result folder, of the files that its scenario names.
+pub const INPUTS: &str = "inputs";
+
+/// A result folder: `scenario.toml` (resolved), the files that it names, `summary.json`, and if asked for `events/` and
+/// `captures/`.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -32,17 +36,29 @@ pub enum FolderError {
 }
 
 impl Folder {
-    /// Begins the result of `scenario`, which is the resolved scenario as TOML, in a new or an empty folder.
+    /// Begins the result of `scenario`, which is the resolved scenario as TOML, in a new or an empty folder. The files that
+    /// it names are copied: where each is to lie in the folder, and where it lies now, which may be the same place.
     ///
     /// # Errors
-    /// Where the folder holds anything, or cannot be written.
-    pub fn create(path: &Path, scenario: &str) -> Result<Self, FolderError> {
+    /// Where the folder holds anything else, or cannot be written.
+    pub fn create(path: &Path, scenario: &str, files: &[(PathBuf, PathBuf)]) -> Result<Self, FolderError> {
         let folder = Self { path: path.to_owned() };
         fs::create_dir_all(path).map_err(|source| folder.error("", source))?;
-        if fs::read_dir(path).map_err(|source| folder.error("", source))?.next().is_some() {
+        let inputs = path.join(INPUTS);
+        if !holds_only(path, std::slice::from_ref(&inputs)).map_err(|source| folder.error("", source))? {
             return Err(FolderError::NotEmpty(path.to_owned()));
         }
+        let files: Vec<(PathBuf, &PathBuf)> = files.iter().map(|(place, file)| (path.join(place), file)).collect();
+        let places: Vec<PathBuf> = files.iter().map(|(place, _)| place.clone()).collect();
+        if inputs.exists() && !holds_only(&inputs, &places).map_err(|source| folder.error(INPUTS, source))? {
+            return Err(FolderError::NotEmpty(inputs));
+        }
         folder.write("scenario.toml", scenario)?;
+        for (path, file) in files {
+            fs::create_dir_all(&inputs)
+                .and_then(|()| copy(file, &path))
+                .map_err(|source| FolderError::Output { path, source })?;
+        }
         Ok(folder)
     }
 
@@ -86,5 +102,72 @@ impl Folder {
     /// An error of the file `name` in this folder.
     pub fn error(&self, name: &str, source: io::Error) -> FolderError {
         FolderError::Output { path: self.path.join(name), source }
+    }
+}
+
+/// Whether nothing lies in `folder` but what may.
+fn holds_only(folder: &Path, allowed: &[PathBuf]) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        if !allowed.contains(&entry?.path()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Copies a file, unless it lies in that place already.
+fn copy(file: &Path, place: &Path) -> io::Result<()> {
+    if place.exists() && place.canonicalize()? == file.canonicalize()? {
+        return Ok(());
+    }
+    fs::copy(file, place).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of the test's own, which is removed in the end.
+    struct Temporary(PathBuf);
+
+    impl Temporary {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("airpath-result-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn files_of_the_scenario_are_kept_beside_it() {
+        let here = Temporary::new("inputs");
+        let (trace, out) = (here.0.join("trace.down"), here.0.join("out"));
+        fs::write(&trace, "3\n").unwrap();
+        let place = Path::new(INPUTS).join("trace.down");
+        Folder::create(&out, "", &[(place.clone(), trace)]).unwrap();
+        assert_eq!(fs::read_to_string(out.join(&place)).unwrap(), "3\n");
+        // Once more in the same place, where the file lies already.
+        fs::remove_file(out.join("scenario.toml")).unwrap();
+        Folder::create(&out, "", &[(place.clone(), out.join(&place))]).unwrap();
+        assert_eq!(fs::read_to_string(out.join(&place)).unwrap(), "3\n");
+    }
+
+    #[test]
+    fn what_lies_in_the_folder_is_not_mixed_with_a_result() {
+        let here = Temporary::new("strangers");
+        let inputs = here.0.join(INPUTS);
+        fs::create_dir(&inputs).unwrap();
+        fs::write(inputs.join("mine"), "").unwrap();
+        let error = Folder::create(&here.0, "", &[]).map(drop).unwrap_err().to_string();
+        assert!(error.contains("inputs: this folder is not empty"), "{error}");
+        fs::write(here.0.join("mine"), "").unwrap();
+        let error = Folder::create(&here.0, "", &[]).map(drop).unwrap_err().to_string();
+        assert!(error.contains("this folder is not empty") && !error.contains("inputs"), "{error}");
     }
 }

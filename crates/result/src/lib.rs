@@ -11,5 +11,5 @@
 pub mod folder;
 pub mod summary;
 
-pub use folder::{Folder, FolderError};
+pub use folder::{Folder, FolderError, INPUTS};
 pub use summary::{Rows, Summary};

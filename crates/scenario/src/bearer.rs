@@ -1,6 +1,6 @@
 //! The bearer of a scenario: which model, with which parameters, and the objects made from them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use airpath_core::Seed;
 use airpath_link::Bearer;
@@ -174,6 +174,26 @@ impl BearerConfig {
     /// Whether one bearer has all mobiles, rather than each its own.
     pub(crate) const fn is_shared(&self) -> bool {
         !matches!(self, Self::Wired(_))
+    }
+
+    /// Where its recorded links and radio conditions lie.
+    pub(crate) fn files_mut(&mut self) -> Vec<&mut PathBuf> {
+        fn of_uplink(uplink: &mut Uplink) -> Option<&mut PathBuf> {
+            match uplink {
+                Uplink::Link(link) => link.recorded.as_mut(),
+                Uplink::Dch(_) => None,
+            }
+        }
+        match self {
+            Self::Wired(Wired { downlink, uplink }) => {
+                [downlink.file_mut(), uplink.file_mut()].into_iter().flatten().collect()
+            }
+            Self::UmtsDch(config) => of_uplink(&mut config.uplink).into_iter().collect(),
+            Self::Hsdpa(config) => of_uplink(&mut config.uplink).into_iter().collect(),
+            Self::Umts(config) => config.conditions.recorded.as_mut().into_iter().collect(),
+            Self::Gprs(config) => config.conditions.recorded.as_mut().into_iter().collect(),
+            Self::GsmCsd(_) => Vec::new(),
+        }
     }
 
     /// Makes the bearers for `mobiles`.

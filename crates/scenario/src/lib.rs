@@ -13,6 +13,7 @@
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | [`work`] | the `[[flow]]` tables |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
+//! | [`kept`] | a scenario and its files as a result keeps them |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
 //! | [`error`] | what is wrong, where, and what to do next |
 
@@ -20,6 +21,7 @@ pub mod bearer;
 pub mod change;
 pub mod document;
 pub mod error;
+pub mod kept;
 pub mod links;
 pub mod preset;
 mod scene;
@@ -37,6 +39,7 @@ use serde::{Deserialize, Serialize};
 pub use bearer::{BearerConfig, Cells};
 pub use change::{Hop, Order, PlannedChange, TimedOrder};
 pub use error::{Origin, ScenarioError};
+pub use kept::Kept;
 pub use links::{BothWays, OneWay};
 pub use preset::Preset;
 pub use work::{FlowGroup, Kind, Work};

@@ -1,6 +1,6 @@
 //! Plain links in a scenario: read, checked and ready to be made as often as there are repetitions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use airpath_core::Seed;
 use airpath_link::config::Plan;
@@ -45,6 +45,11 @@ impl BothWays {
         Ok(Self { down: one_way(down, "down")?, up: one_way(up, "up")? })
     }
 
+    /// Where its recorded links lie.
+    pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        [self.down.file_mut(), self.up.file_mut()].into_iter().flatten()
+    }
+
     /// Makes the pair; its generator streams are named after `name`.
     pub fn build(&self, seed: Seed, name: &str) -> Duplex<path::Path, path::Path> {
         Duplex::from_plans(&self.down.0, &self.up.0, seed, name)
@@ -61,6 +66,11 @@ impl OneWay {
             ScenarioError::new(error.to_string(), origin, join(at, error.field()))
         })?;
         Ok(Self(plan))
+    }
+
+    /// Where its recorded link lies, if it is one.
+    pub(crate) const fn file_mut(&mut self) -> Option<&mut PathBuf> {
+        self.0.recorded_mut()
     }
 
     /// Its parameters.

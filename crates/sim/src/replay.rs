@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use airpath_core::{Direction, Ecn, FlowId, Instant, Seed, SegmentInfo, Sink, UserId};
 use airpath_link::{BearerCommand, CommandError};
 use airpath_result::summary::{Ended, Repetition};
-use airpath_result::{Folder, FolderError, Rows, Summary};
+use airpath_result::{FolderError, Rows, Summary};
 use airpath_scenario::{Scenario, ScenarioError};
 
 use crate::route::Side;
 use crate::rows;
+use crate::runner::begin_folder;
 use crate::simulation::{Setup, hop_index};
 use crate::store::Body;
 use crate::world::{Outgoing, World};
@@ -139,7 +140,7 @@ pub fn replay(
     stop: &AtomicBool,
 ) -> Result<Summary, ReplayError> {
     let components = Setup::network(scenario, Seed::new(scenario.seed))?.names().to_vec();
-    let folder = options.out.as_deref().map(|out| Folder::create(out, &scenario.to_toml())).transpose()?;
+    let folder = options.out.as_deref().map(|out| begin_folder(scenario, out)).transpose()?;
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
     if let Some(folder) = &folder {
         let mut unfinished = summary.clone();

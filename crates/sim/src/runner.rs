@@ -4,13 +4,13 @@
 //! `captures/`. A run that is killed leaves the summary of what was done, marked as not complete, and
 //! the events and captures up to then.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use airpath_core::{Seed, Sink};
 use airpath_result::summary::Ended;
-use airpath_result::{Folder, FolderError, Rows, Summary};
+use airpath_result::{Folder, FolderError, INPUTS, Rows, Summary};
 use airpath_scenario::{Scenario, ScenarioError};
 
 use crate::capture::Captures;
@@ -52,7 +52,7 @@ pub fn run(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Summary, RunError> {
     let components = Setup::new(scenario, Seed::new(scenario.seed))?.names().to_vec();
-    let folder = options.out.as_deref().map(|out| Folder::create(out, &scenario.to_toml())).transpose()?;
+    let folder = options.out.as_deref().map(|out| begin_folder(scenario, out)).transpose()?;
     let shared = Shared { scenario, options, stop, components: &components, folder: folder.as_ref() };
     shared.save_so_far(Vec::new())?;
     let (next, over) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -102,6 +102,12 @@ pub fn run(
         Some(error) => Err(error),
         None => Ok(saved.map(|()| summary)?),
     }
+}
+
+/// Begins a result of `scenario` in the folder `out`.
+pub(crate) fn begin_folder(scenario: &Scenario, out: &Path) -> Result<Folder, FolderError> {
+    let kept = scenario.kept(out, INPUTS);
+    Folder::create(out, &kept.toml, &kept.files)
 }
 
 /// What the repetitions have in common.

@@ -134,9 +134,9 @@ def _run(
             raise Problem(f"--sysctl {key}: not a parameter of a network namespace", next_step="they begin with `net.`")
     with explained():
         text, name = _scenario(scenario)
-        _native.resolve(text, name, overrides)  # a link that cannot be made must not cost an earlier result
+        needed = _native.files(text, name, overrides)  # a link that cannot be made must not cost an earlier result
         if out is not None:
-            clear_result_folder(out)
+            clear_result_folder(out, keep=needed)
         # Until the command begins and takes it, Ctrl-C ends this process at once, and the kernel removes what was made.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
