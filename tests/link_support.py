@@ -42,6 +42,7 @@ class LinkCommand:
         link: str | Path = "wired",
         serve: str | None = "",
         options: str = "",
+        sysctl: str | None = None,
         under: Sequence[str] = (),
     ) -> list[str]:
         """Return the command line that puts `words` on a link, by default to a server that does nothing.
@@ -51,12 +52,24 @@ class LinkCommand:
             link: Preset or scenario.
             serve: The server; `None` for the outside.
             options: More options, with spaces between.
+            sysctl: A kernel parameter of both ends, as `name=value`.
             under: The words of a command that starts `airpath`.
         """
         serve = listener() if serve == "" else serve
         server = [] if serve is None else ["--serve", serve]
+        parameters = [] if sysctl is None else ["--sysctl", sysctl]
         installed = Path(sys.executable).with_name("airpath")
-        return [*under, str(installed), "link", str(link), *server, *options.split(), "--", *map(str, words)]
+        return [
+            *under,
+            str(installed),
+            "link",
+            str(link),
+            *server,
+            *parameters,
+            *options.split(),
+            "--",
+            *map(str, words),
+        ]
 
     def __call__(
         self,

@@ -95,6 +95,23 @@ def test_an_ordinary_user_has_links(
     assert (link.folder / "kept" / "summary.json").stat().st_uid == user
 
 
+def test_an_ordinary_user_pings_by_icmp(link: LinkCommand, ordinary: Ordinary) -> None:
+    ping = [
+        Path(sys.executable).with_name("airpath"),
+        "measure",
+        "ping",
+        "--icmp",
+        "--count",
+        "2",
+        "--interval",
+        "9 ms",
+    ]
+    for host in ("server", "server6"):
+        done = link(*ping, host, "--format", "json", under=ordinary())
+        assert done.json["flows"][0]["received"] == 2
+        assert done.json["measurement"]["icmp"] == {"socket": "datagram"}
+
+
 def test_without_tun_packets_go_over_virtual_ethernet(link: LinkCommand, ordinary: Ordinary) -> None:
     link("true", options="--out kept --no-log", under=ordinary(without_tun=True))
     assert summary(link.folder / "kept")["emulation"]["device"] == "veth"

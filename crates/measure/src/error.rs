@@ -71,6 +71,16 @@ pub enum MeasureError {
         /// Why it was not.
         source: io::Error,
     },
+    /// This process may have no socket for echo requests.
+    #[error(
+        "echo requests are not allowed to this user: {source}; allow them to all groups by \
+         `sysctl -w net.ipv4.ping_group_range='0 2147483647'` as root, or leave out `--icmp` and start \
+         `airpath measure serve` at the other end"
+    )]
+    NoEcho {
+        /// What the kernel says.
+        source: io::Error,
+    },
     /// The address cannot be listened on.
     #[error(
         "cannot listen on {address}: {source}; another program may have this port, `--listen ADDR:PORT` takes another"

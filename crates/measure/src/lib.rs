@@ -2,7 +2,8 @@
 //!
 //! A figure measured here is the same figure as one simulated: the ends of a workload are run by the code that runs them
 //! in virtual time, its milestones are taken by the same [`Marks`](airpath_app::bulk::Marks), and the rows of the summary
-//! are made by the same functions. What this crate adds are sockets, a clock, and a responder.
+//! are made by the same functions. What this crate adds are sockets, a clock, and a responder; only a ping by ICMP needs
+//! none.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -66,6 +67,9 @@ pub struct Request {
     pub family: Family,
     /// What to do.
     pub work: Work,
+    /// Ping by ICMP, to which every host answers, instead of UDP to a responder.
+    #[serde(default)]
+    pub icmp: bool,
     /// The longest that it may take; what is not over then is unfinished.
     pub limit: Span,
 }
@@ -96,9 +100,12 @@ pub fn measure(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Summary, MeasureError> {
     request.work.check().map_err(MeasureError::Order)?;
+    if request.icmp {
+        return ping_by_icmp(request, out, stop, progress);
+    }
     let peer = resolve(&request.host, PORT, request.family)?;
     let local = local_address(peer).map_err(MeasureError::socket(format!("cannot find a way to {peer}")))?;
-    let mut outcome = Outcome::new(request, peer);
+    let mut outcome = Outcome::new(request, &peer);
     let setting = |source| MeasureError::Socket { what: "cannot set the socket".into(), source };
     let (sockets, ports) = match &request.work {
         Work::Bulk(bulk) => bulk::sockets(bulk, peer, local).map_err(setting)?,
@@ -159,6 +166,40 @@ pub fn measure(
     }
     outcome.finish(origin, clock::now(), folder.as_ref())
 }
+
+/// Measures by ICMP: a ping without a responder.
+fn ping_by_icmp(
+    request: &Request,
+    out: Option<PathBuf>,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Summary, MeasureError> {
+    let Work::Ping(ping) = &request.work else {
+        return Err(MeasureError::Order(format!("{} cannot go by ICMP, only a ping can", request.work.name())));
+    };
+    let peer = resolve(&request.host, NO_PORT, request.family)?;
+    if peer.port() != NO_PORT {
+        let port = peer.port();
+        return Err(MeasureError::Order(format!("ICMP knows no ports: leave out `:{port}`, or leave out `--icmp`")));
+    }
+    let mut echo = ping::IcmpEcho::open(peer.ip(), ping)?;
+    let mut outcome = Outcome::new(request, &peer.ip());
+    outcome.begin_by_icmp(echo.carrier());
+    let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
+    outcome.save_so_far(folder.as_ref())?;
+    let origin = clock::now();
+    let mut record = Record::new(FlowId(0), origin + request.limit, stop, progress);
+    let pinger = ping::ping(ping, &mut echo, &mut record);
+    let pinger = pinger.map_err(MeasureError::socket(format!("cannot ping {}", peer.ip())))?;
+    outcome.ping(origin, &pinger, record);
+    if stop.load(Ordering::Relaxed) {
+        outcome.stopped();
+    }
+    outcome.finish(origin, clock::now(), folder.as_ref())
+}
+
+/// The port of an address that has none.
+const NO_PORT: u16 = 0;
 
 /// The address from which packets to `peer` go. Nothing is sent to find it out.
 fn local_address(peer: SocketAddr) -> io::Result<SocketAddr> {

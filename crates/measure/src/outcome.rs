@@ -1,7 +1,7 @@
 //! The result of a measurement: the summary in the schema of a simulated one, and the table of the applications' steps.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::fmt::Display;
 
 use airpath_app::Datagrams;
 use airpath_app::ping::Pinger;
@@ -16,6 +16,7 @@ use crate::datagrams::Streamed;
 use crate::error::MeasureError;
 use crate::offset::Offset;
 use crate::order::{Bulk, Exchange};
+use crate::ping::Carrier;
 use crate::protocol::{FlowReport, Ready, Report};
 use crate::record::Record;
 use crate::tcp_info::kernel_name;
@@ -37,12 +38,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of a measurement against `peer`, without anything yet.
-    pub fn new(request: &Request, peer: SocketAddr) -> Self {
+    /// Of a measurement against the host at `address`, without anything yet.
+    pub fn new(request: &Request, address: &impl Display) -> Self {
         Self {
             name: format!("{} {}", request.work.name(), request.host),
             request: request.clone(),
-            measurement: json!({ "host": request.host, "address": peer.to_string(), "kernel": kernel_name() }),
+            measurement: json!({ "host": request.host, "address": address.to_string(), "kernel": kernel_name() }),
             flows: Vec::new(),
             steps: Vec::new(),
             packets: 0,
@@ -67,6 +68,11 @@ impl Outcome {
     pub fn begin(&mut self, ready: &Ready, offset: Offset) {
         self.measurement["responder"] = json!({ "airpath": ready.airpath, "kernel": ready.kernel });
         self.measurement["clocks"] = offset.to_json();
+    }
+
+    /// Adds by which socket echo requests go.
+    pub fn begin_by_icmp(&mut self, carrier: Carrier) {
+        self.measurement["icmp"] = json!({ "socket": carrier.name() });
     }
 
     /// Adds a ping.

@@ -1,26 +1,26 @@
-//! Ping over real sockets: UDP to a responder.
+//! Ping over real sockets: UDP to a responder, or ICMP to any host.
+
+mod icmp;
+mod udp;
 
 use std::io;
-use std::net::UdpSocket;
-use std::os::fd::AsFd;
 
 use airpath_app::Ping;
 use airpath_app::ping::Pinger;
 use airpath_core::{AppStep, Instant};
-use nix::poll::PollFlags;
 
-use crate::clock::{now, wait};
-use crate::order::LARGEST_DATAGRAM;
-use crate::probe::{Kind, Probe};
+use crate::clock::now;
 use crate::record::Record;
-use crate::stream::noise;
+
+pub use icmp::{Carrier, IcmpEcho};
+pub use udp::UdpEcho;
 
 /// What carries echo requests and brings their replies back.
 pub trait Echo {
     /// Sends request `sequence`, `sent` at this time.
     fn send(&mut self, sequence: u32, sent: Instant) -> io::Result<()>;
-    /// The number of the next reply that is there, and when its request was sent as far as it carries that.
-    fn receive(&mut self) -> io::Result<Option<(u32, Option<Instant>)>>;
+    /// The number of the next reply that is there.
+    fn receive(&mut self) -> io::Result<Option<u32>>;
     /// Waits for a reply until `until`, and not for long.
     fn wait(&self, until: Option<Instant>);
 }
@@ -46,9 +46,9 @@ pub fn ping(ping: &Ping, echo: &mut dyn Echo, record: &mut Record<'_>) -> io::Re
         }
         loop {
             match echo.receive() {
-                Ok(Some((sequence, at))) => {
+                Ok(Some(sequence)) => {
                     let time = now();
-                    let Some(at) = at.or_else(|| sent.get(sequence as usize).copied()) else { continue };
+                    let Some(at) = sent.get(sequence as usize).copied() else { continue };
                     if let Some(delay) = pinger.reply(time, sequence, at) {
                         let answered = pinger.round_trips().count();
                         record.note(time, AppStep::Arrived { sequence, delay }, answered * u64::from(ping.size));
@@ -73,46 +73,4 @@ pub fn is_loss(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable, WouldBlock};
     matches!(error.kind(), WouldBlock | ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown)
         || error.raw_os_error() == Some(libc::ENOBUFS)
-}
-
-/// Echo requests as datagrams to a responder.
-pub struct UdpEcho {
-    socket: UdpSocket,
-    order: u64,
-    datagram: Vec<u8>,
-    buffer: Vec<u8>,
-}
-
-impl UdpEcho {
-    /// Over this socket, which is connected to the responder and does not block, for that order.
-    pub fn new(socket: UdpSocket, order: u64, ping: &Ping) -> Self {
-        let datagram = noise()[..ping.size as usize].to_vec();
-        Self { socket, order, datagram, buffer: vec![0; LARGEST_DATAGRAM as usize] }
-    }
-}
-
-impl Echo for UdpEcho {
-    fn send(&mut self, sequence: u32, sent: Instant) -> io::Result<()> {
-        Probe { kind: Kind::Echo, order: self.order, flow: 0, sequence, sent: sent.as_nanos() }
-            .emit(&mut self.datagram);
-        self.socket.send(&self.datagram).map(drop)
-    }
-
-    fn receive(&mut self) -> io::Result<Option<(u32, Option<Instant>)>> {
-        loop {
-            let length = match self.socket.recv(&mut self.buffer) {
-                Ok(length) => length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(error),
-            };
-            let probe = Probe::parse(&self.buffer[..length]);
-            if let Some(probe) = probe.filter(|each| each.kind == Kind::EchoReply && each.order == self.order) {
-                return Ok(Some((probe.sequence, None)));
-            }
-        }
-    }
-
-    fn wait(&self, until: Option<Instant>) {
-        wait(self.socket.as_fd(), PollFlags::POLLIN, until);
-    }
 }

@@ -14,13 +14,14 @@ Format = Literal["text", "json", "jsonl", "csv"]
 
 _HELP = """Measure a real network with the workloads of the simulator.
 
-At the other end `airpath measure serve` answers. A figure has the same definition, and the same place in
-the result, as that of a simulated flow of the same kind.
+At the other end `airpath measure serve` answers, or any host to `ping --icmp`. A figure has the same
+definition, and the same place in the result, as that of a simulated flow of the same kind.
 
 \b
 Examples:
   airpath measure serve --listen 0.0.0.0                on the one host
   airpath measure ping server.example --count 100       on the other
+  airpath measure ping --icmp example.org                without a responder
   airpath measure bulk server.example --upload --bytes "5 MB" --out runs/upload
   airpath measure datagrams server.example --rate "64 kbit/s" --duration "1 min"
   airpath measure transactions server.example --connections each
@@ -118,6 +119,10 @@ def ping(
     interval: Annotated[str, typer.Option(metavar="TIME", help="From one to the next.")] = "1 s",
     size: Annotated[int, typer.Option(metavar="BYTES", help="Data in each, after the header of UDP or ICMP.")] = 56,
     timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the last replies.")] = "10 s",
+    icmp: Annotated[
+        bool,
+        typer.Option("--icmp", help="By ICMP, as ping(8) does: every host answers, without `airpath measure serve`."),
+    ] = False,
     duration: Duration = "1 h",
 ) -> None:
     """Measure round trips.
@@ -125,10 +130,11 @@ def ping(
     \b
     Examples:
       airpath measure ping server.example
+      airpath measure ping --icmp example.org
       airpath measure ping server.example --count 500 --interval "20 ms" --size 1400 --format csv
     """
     work = {"kind": "ping", "size": size, "interval": interval, "count": count, "timeout": timeout}
-    _measure(host, work, duration, usual)
+    _measure(host, work, duration, usual, icmp=icmp)
 
 
 @app.command()
@@ -219,7 +225,7 @@ def transactions(
     _measure(host, work, "3 h", usual)
 
 
-def _measure(host: str, work: dict[str, Any], limit: str, usual: Usual) -> None:
+def _measure(host: str, work: dict[str, Any], limit: str, usual: Usual, *, icmp: bool = False) -> None:
     from airpath import _native
     from airpath.cli.output import print_line, print_summary
     from airpath.cli.progress import progress_bar
@@ -229,7 +235,7 @@ def _measure(host: str, work: dict[str, Any], limit: str, usual: Usual) -> None:
     if usual.ipv4 and usual.ipv6:
         raise Problem("--ipv4 and --ipv6 leave no address", next_step="give one of them, or none")
     family = "v4" if usual.ipv4 else "v6" if usual.ipv6 else "any"
-    request = json.dumps({"host": host, "family": family, "work": work, "limit": limit})
+    request = json.dumps({"host": host, "family": family, "work": work, "icmp": icmp, "limit": limit})
     with explained(), progress_bar(f"{work['kind']} {host}") as progress:
         if usual.out is not None:
             clear_result_folder(usual.out)
