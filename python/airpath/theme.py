@@ -56,6 +56,16 @@ REPAIR_RAMP = (Colour("#f8ecef", "#2f2127"), Colour("#dc8aa0", "#8a3a51"), Colou
 LEVEL_RAMP = (Colour("#eceaf3", "#28263a"), Colour("#a79ccf", "#5f549c"), Colour("#4b3a94", "#ad9ff0"))
 """From the lowest C/I level to the highest."""
 
+STATES = (
+    Colour("#cfe3f5", "#25445f"),
+    Colour("#f6e2b8", "#5e4a1e"),
+    Colour("#d3ecd4", "#27502f"),
+    Colour("#ecd6f2", "#523760"),
+    Colour("#fbd9cf", "#663627"),
+    Colour("#cdeceb", "#1f5152"),
+)
+"""Colours of named states: pale, so that a name can stand on them."""
+
 NAMED = {
     "page": PAGE,
     "surface": SURFACE,
@@ -87,6 +97,11 @@ def hop(index: int) -> Colour:
     return HOPS[index % len(HOPS)]
 
 
+def state(index: int) -> Colour:
+    """Return the colour of the named state of that number."""
+    return STATES[index % len(STATES)]
+
+
 def dash(index: int) -> str:
     """Return the dash of the run or flow of that number; it changes in step with the colour, then runs ahead of it."""
     return DASHES[(index + index // len(SERIES)) % len(DASHES)]
@@ -95,7 +110,7 @@ def dash(index: int) -> str:
 def every_colour() -> list[Colour]:
     """Return all colours of the theme."""
     ramps = (AIRTIME_RAMP, AIRTIME_UP_RAMP, REPAIR_RAMP, LEVEL_RAMP)
-    return [*NAMED.values(), *SERIES, *HOPS, *(colour for ramp in ramps for colour in ramp)]
+    return [*NAMED.values(), *SERIES, *HOPS, *STATES, *(colour for ramp in ramps for colour in ramp)]
 
 
 def dark_of() -> dict[str, str]:

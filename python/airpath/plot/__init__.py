@@ -13,6 +13,7 @@
 | `round_trip`, `round_trip_share` | round trips over time, and their distribution |
 | `queue` | what waits in front of links and bearers |
 | `throughput` | what arrives per second, by direction or flow |
+| `lanes` | the radio log: mode, cell, C/I, scheme, slots and link states of each mobile |
 | `radio` | who uses the air, what is sent again, which level was in force |
 | `losses` | lost packets by place and cause |
 | `hops` | where the time goes: the delay of each hop |
@@ -24,6 +25,7 @@
 from airpath.plot.changes import mark_changes
 from airpath.plot.distribution import ENOUGH, compare
 from airpath.plot.hops import hops
+from airpath.plot.lanes import lanes
 from airpath.plot.losses import losses
 from airpath.plot.queue import queue
 from airpath.plot.radio import radio
@@ -43,6 +45,7 @@ __all__ = [
     "caption_of",
     "compare",
     "hops",
+    "lanes",
     "losses",
     "mark_changes",
     "queue",

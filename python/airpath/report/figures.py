@@ -48,6 +48,7 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         ("Round trip", lambda: plot.round_trip(results)),
         ("Queue", lambda: plot.queue(results)),
         ("Throughput", lambda: plot.throughput(results)),
+        ("Radio log", lambda: plot.lanes(results)),
         ("Radio", lambda: plot.radio(results)),
         ("Lost packets", lambda: plot.losses(results)),
     ]
