@@ -96,7 +96,7 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
 TRANSFERS = ("download", "upload", "tcp")
 """The kinds of flows that move bytes over TCP: those of a simulation, and the connections of real programs."""
 
-DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big", "handover")
+DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big", "handover", "decompression")
 """Why a link or bearer loses a packet, as the logs name it."""
 
 SUMMARY_TABLES: dict[str, dict[str, str]] = {

@@ -106,12 +106,21 @@ pub enum DropCause {
     TooBig,
     /// It was in a buffer that a handover discarded.
     Handover,
+    /// Header compression had lost step: the headers came out wrong (RFC 1144 §4).
+    Decompression,
 }
 
 impl DropCause {
     /// All causes, in the order of [`Tally::dropped`](crate::Tally::dropped).
-    pub const ALL: [Self; 6] =
-        [Self::QueueFull, Self::QueueManagement, Self::Loss, Self::AttemptsExhausted, Self::TooBig, Self::Handover];
+    pub const ALL: [Self; 7] = [
+        Self::QueueFull,
+        Self::QueueManagement,
+        Self::Loss,
+        Self::AttemptsExhausted,
+        Self::TooBig,
+        Self::Handover,
+        Self::Decompression,
+    ];
 
     /// The name under which it is logged.
     pub const fn name(self) -> &'static str {
@@ -122,6 +131,7 @@ impl DropCause {
             Self::AttemptsExhausted => "attempts-exhausted",
             Self::TooBig => "too-big",
             Self::Handover => "handover",
+            Self::Decompression => "decompression",
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | [`units`] | [`Bitrate`], [`Bytes`], [`Probability`], [`Decibel`], [`Length`], [`Speed`], [`Frequency`]: they parse, print and refuse nonsense |
 //! | [`rng`] | generator streams, one a component, by name |
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
+//! | [`headers`] | what header compression has to know of a packet |
 //! | [`event`] | what is logged |
 //! | [`sink`] | who takes the log, and the context of each call |
 //! | [`tally`] | what went through, so that nothing can vanish |
@@ -19,6 +20,7 @@
 //! ```
 
 pub mod event;
+pub mod headers;
 pub mod packet;
 pub mod rng;
 pub mod sink;
@@ -30,6 +32,7 @@ pub use event::{
     AppEvent, AppStep, Aspect, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, PacketEvent, PacketStep,
     RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent, TcpTrigger,
 };
+pub use headers::{Headers, Succession};
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{Seed, Stream};
 pub use sink::{Classes, Cx, Dropped, Memory, Sink};

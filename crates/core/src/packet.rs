@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::headers::Headers;
+
 /// One IP packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
@@ -19,6 +21,8 @@ pub struct Packet {
     pub user: UserId,
     /// Its ECN field (RFC 3168 §5); a queue may change it.
     pub ecn: Ecn,
+    /// Whether its headers can be sent as differences; known only where a bearer reads it.
+    pub headers: Headers,
     /// Where its maker keeps what it carries.
     pub slot: Slot,
 }

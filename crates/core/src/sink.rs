@@ -167,11 +167,12 @@ impl<'a> Cx<'a> {
 mod tests {
     use super::*;
     use crate::event::AppStep;
+    use crate::headers::Headers;
     use crate::packet::{Ecn, FlowId, Slot, UserId};
     use crate::units::Bytes;
 
     fn packet(id: u64, size: u32) -> Packet {
-        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) }
     }
 
     #[test]

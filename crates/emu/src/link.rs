@@ -159,10 +159,12 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         }
         _ => None,
     };
+    let reads_headers = hops.iter().any(|(_, hop)| hop.reads_headers());
     let watch = Watch {
-        observer: folder.as_ref().map(|_| Observer::new()),
+        observer: (folder.is_some() || reads_headers).then(Observer::new),
         captures,
         recorder: options.record.as_ref().map(|_| Recorder::default()),
+        successions: reads_headers.then(Vec::new),
     };
     let way = Way::new(hops, changes, log.as_mut().map(|log| log as &mut dyn Sink));
     let pump = Pump::new(way, clock, watch, &laboratory.server_port, &laboratory.mobile_port);

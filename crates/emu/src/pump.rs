@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, Slot, Span, UserId};
+use airpath_core::{Direction, Dropped, Ecn, FlowId, Headers, Instant, Packet, Slot, Span, UserId};
 use airpath_link::Departure;
 
 use crate::clock::Clock;
@@ -124,6 +124,7 @@ impl<'a> Pump<'a> {
                     flow: FlowId(0),
                     user: UserId(0),
                     ecn: frame.ecn(),
+                    headers: Headers::Other,
                     slot,
                 };
                 *packets += 1;

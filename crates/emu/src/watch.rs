@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-use airpath_core::{AppEvent, Direction, Instant, Packet, SegmentInfo, Span};
+use airpath_core::{AppEvent, Direction, Instant, Packet, SegmentInfo, Span, Succession};
 use airpath_wire::pcapng::{CapturedPacket, Interface, InterfaceId, Writer};
 
 use crate::observe::Observer;
@@ -20,6 +20,8 @@ pub struct Watch {
     pub captures: Option<Captures>,
     /// What was delivered.
     pub recorder: Option<Recorder>,
+    /// What was last sent of each flow, each way, if the link reads headers; it takes an observer to tell flows apart.
+    pub successions: Option<Vec<[Succession; 2]>>,
 }
 
 impl Watch {
@@ -41,6 +43,13 @@ impl Watch {
         let observer = self.observer.as_mut()?;
         let sighting = observer.enters(now, direction, frame, bytes, segment);
         packet.flow = sighting.flow;
+        if let (Some(successions), Some(segment)) = (&mut self.successions, &sighting.segment) {
+            let index = packet.flow.0 as usize;
+            if successions.len() <= index {
+                successions.resize(index + 1, Default::default());
+            }
+            packet.headers = successions[index][direction as usize].next(packet.size, segment);
+        }
         sighting.segment
     }
 

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use airpath_core::{Bitrate, Cx, Direction, Dropped, Ecn, Instant, Packet, Probability, Seed, Span, Stream, UserId};
+use airpath_core::{
+    Bitrate, Cx, Direction, Dropped, Ecn, Headers, Instant, Packet, Probability, Seed, Span, Stream, UserId,
+};
 use airpath_emu::observe::Observer;
 use airpath_emu::offload::{Frame, MAX_HEADER, Refused, VirtioHeader, complete_checksum};
 use airpath_emu::store::Store;
@@ -158,7 +160,7 @@ impl Soak {
             let size = frame.segment_bytes(segment);
             let flow = observer.enters(now, Direction::Up, &frame, bytes, segment).flow;
             id += 1;
-            let packet = Packet { id, size, flow, user: UserId(0), ecn: frame.ecn(), slot };
+            let packet = Packet { id, size, flow, user: UserId(0), ecn: frame.ecn(), headers: Headers::Other, slot };
             count(&mut books.offered, size);
             path.push(now, packet, &mut Cx::new(None, dropped, Default::default()));
         });

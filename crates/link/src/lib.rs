@@ -24,8 +24,8 @@
 //!
 //! let mut lost = Vec::new();
 //! let mut cx = Cx::new(None, &mut lost, Default::default());
-//! # use airpath_core::{Ecn, FlowId, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+//! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
+//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
 //! path.push(Instant::ZERO, packet, &mut cx);
 //! let due = Instant::ZERO + Span::from_micros(1_200 + 110_000);
 //! assert_eq!(path.next_wakeup(), Some(due));
@@ -123,6 +123,10 @@ pub trait Bearer {
         let _ = (direction, user);
         None
     }
+    /// Whether it reads [`Packet::headers`], which takes those who make packets some work.
+    fn reads_headers(&self) -> bool {
+        false
+    }
     /// Whether it can do this.
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError>;
     /// Changes its conditions, and reports that as an event.
@@ -168,6 +172,9 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     }
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         (**self).radio_totals(direction, user)
+    }
+    fn reads_headers(&self) -> bool {
+        (**self).reads_headers()
     }
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         (**self).check(command)

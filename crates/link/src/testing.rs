@@ -21,6 +21,7 @@
 //! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are for
 //! those that promise it. [`OneWay`] makes a bearer of a link.
 
+use airpath_core::headers::{Headers, PLAIN_HEADERS};
 use airpath_core::{
     Bitrate, ComponentId, Count, Cx, Decibel, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory,
     Packet, PacketEvent, PacketStep, Probability, Seed, Sink, Slot, Span, Stream, Tally, UserId,
@@ -91,8 +92,17 @@ impl Traffic {
         let user = UserId(stream.below(u64::from(self.users)) as u16);
         let direction = self.directions[stream.below(self.directions.len() as u64) as usize];
         let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][stream.below(3) as usize];
-        let packet =
-            Packet { id: index as u64, size, flow: FlowId(u32::from(user.0)), user, ecn, slot: Slot(index as u32) };
+        let plain = [Headers::Whole, Headers::Difference, Headers::Difference][index % 3];
+        let headers = if size < PLAIN_HEADERS { Headers::Other } else { plain };
+        let packet = Packet {
+            id: index as u64,
+            size,
+            flow: FlowId(u32::from(user.0)),
+            user,
+            ecn,
+            headers,
+            slot: Slot(index as u32),
+        };
         Arrival { at: *at, direction, packet }
     }
 }

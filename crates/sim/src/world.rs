@@ -4,7 +4,8 @@
 //! and the same backwards.
 
 use airpath_core::{
-    ComponentId, Cx, Direction, Dropped, Ecn, FlowId, Instant, Packet, PacketStep, SegmentInfo, Sink, Slot, UserId,
+    ComponentId, Cx, Direction, Dropped, Ecn, FlowId, Headers, Instant, Packet, PacketStep, SegmentInfo, Sink, Slot,
+    Succession, UserId,
 };
 use airpath_link::{Bearer, BearerCommand, CommandError, Departure};
 
@@ -26,6 +27,8 @@ pub struct World<'a> {
     /// Packets created so far.
     pub packets: u64,
     store: Store,
+    /// What was last sent of each flow, each way, if a hop reads headers.
+    successions: Option<Vec<[Succession; 2]>>,
     sink: Option<&'a mut dyn Sink>,
     dropped: Vec<Dropped>,
 }
@@ -51,6 +54,7 @@ impl<'a> World<'a> {
     /// A world without packets.
     pub fn new(hops: Vec<Box<dyn Bearer>>, route: Route, nodes: usize, sink: Option<&'a mut dyn Sink>) -> Self {
         Self {
+            successions: hops.iter().any(|hop| hop.reads_headers()).then(Vec::new),
             hops,
             route,
             agenda: Agenda::new(nodes),
@@ -93,8 +97,9 @@ impl<'a> World<'a> {
         let Outgoing { flow, user, side, size, ecn, body } = outgoing;
         let id = self.packets;
         self.packets += 1;
+        let headers = self.headers(flow, side, size, &body);
         let slot = self.store.put(body);
-        let packet = Packet { id, size, flow, user, ecn, slot };
+        let packet = Packet { id, size, flow, user, ecn, headers, slot };
         if self.captures.is_some() || self.sink.is_some() {
             self.note_sent(now, side, packet);
         }
@@ -103,6 +108,18 @@ impl<'a> World<'a> {
             Side::Server => self.route.access_of.get(flow.0 as usize).copied().unwrap_or(self.route.fixed),
         };
         self.push(now, hop, side.sends(), packet);
+    }
+
+    /// What a hop that reads headers is told of those of a packet.
+    #[inline]
+    fn headers(&mut self, flow: FlowId, side: Side, size: u32, body: &Body) -> Headers {
+        let Some(successions) = &mut self.successions else { return Headers::Other };
+        let Some(segment) = segment_info(body) else { return Headers::Other };
+        let index = flow.0 as usize;
+        if successions.len() <= index {
+            successions.resize(index + 1, Default::default());
+        }
+        successions[index][side.sends() as usize].next(size, &segment)
     }
 
     /// Tells those who listen of a packet that an end point sends.

@@ -89,6 +89,11 @@ impl Circuit {
         self.tallies[direction as usize].deliver(packet);
     }
 
+    /// Whether it compresses headers.
+    pub const fn reads_headers(&self) -> bool {
+        self.config.ppp.compressed_header.is_some()
+    }
+
     /// All transmissions on the air, one way.
     pub fn radio_totals(&self, direction: Direction) -> Option<RadioTotals> {
         self.radio().map(|radio| radio.totals(direction))
@@ -160,11 +165,10 @@ impl Circuit {
         }
         for direction in Direction::BOTH {
             cx.direction = direction;
-            while let Some((packet, is_sound)) = self.ppp[direction as usize].next_complete() {
-                if is_sound {
-                    left.push_back((direction, Departure { due: now, packet }));
-                } else {
-                    self.drop_packet(now, direction, packet, DropCause::AttemptsExhausted, cx);
+            while let Some((packet, fate)) = self.ppp[direction as usize].next_complete() {
+                match fate {
+                    Ok(()) => left.push_back((direction, Departure { due: now, packet })),
+                    Err(cause) => self.drop_packet(now, direction, packet, cause, cx),
                 }
             }
             if self.call == Call::Up {

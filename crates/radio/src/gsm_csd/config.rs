@@ -51,6 +51,10 @@ pub struct Ppp {
     /// frame gets its share of such octets, exactly in the long run.
     #[serde(default)]
     pub escaped: Probability,
+    /// Bytes of IP and TCP header that are left of 40 where Van Jacobson's compression (RFC 1144) sends the difference to the
+    /// segment before. Without it, headers are not compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compressed_header: Option<Bytes>,
 }
 
 /// Two modems on a line.
@@ -278,6 +282,7 @@ impl Config {
             return Err(ConfigError::NoLeg);
         }
         at_most(self.ppp.overhead.get(), 64, "ppp", "overhead")?;
+        at_most(self.ppp.compressed_header.map_or(0, Bytes::get), 40, "ppp", "compressed_header")?;
         within_an_hour(self.call.set_up, "call", "set_up")?;
         self.modem.as_ref().map_or(Ok(()), Modem::check)?;
         self.radio.as_ref().map_or(Ok(()), Radio::check)

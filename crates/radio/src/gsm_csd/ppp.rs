@@ -5,11 +5,12 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Instant, Packet};
+use airpath_core::{DropCause, Instant, Packet};
 
 use super::config;
 use super::octets::Run;
 use super::stream::Fate;
+use super::van_jacobson::{Compressor, Decompressor, Form};
 use crate::common::rlc_queue::RlcQueue;
 
 /// One direction of PPP, both its ends.
@@ -24,11 +25,14 @@ pub struct Ppp {
     frames: VecDeque<Framed>,
     /// The number of the first of them.
     first: u64,
+    /// Header compression, if it is on.
+    compression: Option<(Compressor, Decompressor)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Framed {
     packet: Packet,
+    form: Form,
     /// Octets of which it is not known what became of them.
     outstanding: u32,
     is_damaged: bool,
@@ -44,6 +48,9 @@ impl Ppp {
             owed: 0.0,
             frames: VecDeque::new(),
             first: 0,
+            compression: ppp
+                .compressed_header
+                .map(|header| (Compressor::new(header.get() as u32), Decompressor::default())),
         }
     }
 
@@ -60,13 +67,17 @@ impl Ppp {
     /// Frames the packet that is next; `dropped` is called for those that the queue drops instead.
     pub fn frame(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Run> {
         let packet = self.queue.dequeue(now, dropped)?;
-        let plain = packet.size + self.overhead;
+        let (form, size) = match &mut self.compression {
+            Some((compressor, _)) => compressor.compress(&packet),
+            None => (Form::Plain, packet.size),
+        };
+        let plain = size + self.overhead;
         self.owed += f64::from(plain) * self.escaped;
         let escaped = self.owed as u32;
         self.owed -= f64::from(escaped);
         let octets = plain + escaped;
         let run = Run { frame: self.first + self.frames.len() as u64, octets };
-        self.frames.push_back(Framed { packet, outstanding: octets, is_damaged: false });
+        self.frames.push_back(Framed { packet, form, outstanding: octets, is_damaged: false });
         Some(run)
     }
 
@@ -78,12 +89,23 @@ impl Ppp {
         frame.is_damaged |= fate == Fate::Lost;
     }
 
-    /// The next frame that is complete at the other end: its packet, and whether it is sound.
-    pub fn next_complete(&mut self) -> Option<(Packet, bool)> {
-        let Framed { packet, outstanding: 0, is_damaged } = *self.frames.front()? else { return None };
+    /// The next frame of which it is known what became of it: its packet, or why that is lost.
+    pub fn next_complete(&mut self) -> Option<(Packet, Result<(), DropCause>)> {
+        let Framed { packet, form, outstanding: 0, is_damaged } = *self.frames.front()? else { return None };
         self.frames.pop_front();
         self.first += 1;
-        Some((packet, !is_damaged))
+        let Some((_, decompressor)) = &mut self.compression else {
+            return Some((packet, if is_damaged { Err(DropCause::AttemptsExhausted) } else { Ok(()) }));
+        };
+        let fate = if is_damaged {
+            decompressor.lose(packet.flow, form);
+            Err(DropCause::AttemptsExhausted)
+        } else if decompressor.receive(packet.flow, form) {
+            Ok(())
+        } else {
+            Err(DropCause::Decompression)
+        };
+        Some((packet, fate))
     }
 
     /// Loses what waits to be framed.
