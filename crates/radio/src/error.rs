@@ -151,6 +151,9 @@ pub enum ConfigError {
     /// A call that goes nowhere.
     #[error("a call has a leg: give it `radio`, `modem` or both")]
     NoLeg,
+    /// Frame errors without a cause, or with two.
+    #[error("frames are in error by `radio.frame_errors`, or by `conditions`: give one of the two")]
+    FrameErrors,
     /// A timer that runs out before an answer can come.
     #[error("this must be longer than {round_trip}, the time that an answer takes")]
     TimerTooShort {
@@ -207,6 +210,7 @@ impl ConfigError {
             | Self::Polls { key } => key.clone(),
             Self::UplinkLink(error) => format!("uplink.link.{}", error.field()),
             Self::NoLeg => "radio".to_owned(),
+            Self::FrameErrors => "radio.frame_errors".to_owned(),
             Self::Rate => "downlink.pdus_per_tti".to_owned(),
             Self::LevelCount { .. } | Self::LevelTooSlow { .. } | Self::LevelTooFast { .. } => {
                 "downlink.levels.rates".to_owned()

@@ -11,6 +11,7 @@
 //! | `van_jacobson` | compression of TCP/IP headers, and what loss does to it |
 //! | `modem` | the fixed leg: V.42 between two modems, or start and stop bits |
 //! | `traffic_channel` | the radio leg: RLP frames each 20 or 40 ms, over one channel or several |
+//! | `air`, `lanes` | frame errors by the mobile's conditions; what the radio log shows |
 //! | `balanced` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
 //! | `circuit` | the call of one mobile: the legs in a row |
 //!
@@ -49,9 +50,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod air;
 mod balanced;
 mod circuit;
 pub mod config;
+mod lanes;
 mod modem;
 mod octets;
 mod ppp;
@@ -62,7 +65,6 @@ mod van_jacobson;
 use std::collections::VecDeque;
 
 use airpath_core::{Cx, Direction, Instant, Packet, PacketStep, RadioTotals, Seed, Tally, UserId};
-use airpath_link::command::{Buffer, Change};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use circuit::Circuit;
@@ -163,29 +165,14 @@ impl Bearer for GsmCsd {
         if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
             return Err(CommandError::NoSuchUser { user, users });
         }
-        command.change.check()?;
-        let foreign = |what, help| Err(CommandError::Foreign { key: command.change.kind().name(), what, help });
-        let has_radio = self.circuits.first().is_some_and(|circuit| circuit.radio_totals(Direction::Down).is_some());
-        match command.change {
-            _ if !has_radio => {
-                foreign("a call without a radio leg", "give the bearer one, or change the fixed network")
-            }
-            _ if command.direction.is_some() => {
-                foreign("one direction of a traffic channel", "it has one radio for both: leave out `direction`")
-            }
-            Change::Outage(_) | Change::Handover { buffer: Buffer::Keep, .. } | Change::Bler(_) => Ok(()),
-            Change::Handover { buffer: Buffer::Discard, .. } => {
-                foreign("a call", "the interworking function stays the same: leave out `buffer`, or write `keep`")
-            }
-            Change::Rate(_) | Change::Channels(_) => {
-                foreign("a call", "its rate follows from `radio.channel` and `radio.slots`")
-            }
-            Change::Loss(_) => foreign("a traffic channel", "it has a `bler`"),
-            Change::Delay(_) => foreign("a traffic channel", "its delay follows from interleaving"),
-            Change::Level(_) | Change::Class(_) | Change::CarrierToInterference(_) | Change::Scene(_) => {
-                foreign("a traffic channel", "it has a `bler`")
-            }
+        if command.direction.is_some() {
+            return Err(CommandError::Foreign {
+                key: command.change.kind().name(),
+                what: "one direction of a call",
+                help: "it has one radio for both: leave out `direction`",
+            });
         }
+        self.circuits[self.concerned(command.user)].iter().try_for_each(|circuit| circuit.check(&command.change))
     }
 
     fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
@@ -193,11 +180,7 @@ impl Bearer for GsmCsd {
         self.advance(now, cx);
         for index in self.concerned(command.user) {
             let circuit = &mut self.circuits[index];
-            if let Some((span, _)) = command.change.interruption() {
-                circuit.interrupt(now, span);
-            } else if let Change::Bler(bler) = command.change {
-                circuit.set_frame_errors(bler);
-            }
+            circuit.command(now, &command.change, cx);
         }
         command.report(now, cx);
         Ok(())

@@ -104,7 +104,13 @@ fn modem() -> impl Strategy<Value = Option<gsm_csd::config::Modem>> {
 fn csd_radio() -> impl Strategy<Value = gsm_csd::config::Radio> {
     (
         (any::<bool>(), 1u32..5, 0u64..120, 0u64..50),
-        (8u32..62, 1u64..500, 1u32..8, any::<bool>(), prop::sample::select(vec![0.0, 0.01, 0.2])),
+        (
+            8u32..62,
+            1u64..500,
+            1u32..8,
+            any::<bool>(),
+            prop::sample::select(vec![None, Some(0.0), Some(0.01), Some(0.2)]),
+        ),
     )
         .prop_map(|((is_slow, slots, interleaving, delay), (window, patience, attempts, selective, errors))| {
             let (interleaving, delay) = (Span::from_millis(interleaving), Span::from_micros(997 * delay));
@@ -118,14 +124,18 @@ fn csd_radio() -> impl Strategy<Value = gsm_csd::config::Radio> {
                 attempts,
                 recovery: [gsm_csd::config::Recovery::Reject, gsm_csd::config::Recovery::Selective]
                     [usize::from(selective)],
-                frame_errors: Probability::new(errors).expect("within range"),
+                frame_errors: errors.map(|errors| Probability::new(errors).expect("within range")),
             }
         })
 }
 
 fn csd_config() -> impl Strategy<Value = gsm_csd::Config> {
     (prop::option::of(csd_radio()), modem(), any::<bool>(), (0u64..30_000, 0u32..200), (queue(), queue())).prop_map(
-        |(radio, modem, before, (set_up, escaped), (down, up))| gsm_csd::Config {
+        |(radio, modem, before, (set_up, escaped), (down, up))| {
+            let driving = "ci = \"9 dB\"\nmovement = { speed = \"50 km/h\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }\nfading = \"tu50\"\n[shadowing]\ndeviation = \"6 dB\"\ncorrelation_distance = \"20 m\"";
+            let needs_conditions = radio.as_ref().is_some_and(|radio| radio.frame_errors.is_none());
+            let conditions = needs_conditions.then(|| toml::from_str(driving).expect("conditions"));
+            gsm_csd::Config {
             ppp: gsm_csd::config::Ppp {
                 overhead: "8 B".parse().expect("a size"),
                 escaped: Probability::new(f64::from(escaped) / 1000.0).expect("within range"),
@@ -138,13 +148,14 @@ fn csd_config() -> impl Strategy<Value = gsm_csd::Config> {
                 modem.is_none().then(|| toml::from_str(text).expect("a radio leg"))
             }),
             modem,
+            conditions,
             call: gsm_csd::config::Call {
                 dial: if before { gsm_csd::config::Dial::Before } else { gsm_csd::config::Dial::FirstPacket },
                 set_up: Span::from_millis(set_up),
             },
             downlink: gsm_csd::config::Direction { queue: down },
             uplink: gsm_csd::config::Direction { queue: up },
-        },
+        }},
     )
 }
 

@@ -71,7 +71,8 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
         Some("gsm-csd") => {
             let mut config: gsm_csd::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             if let Some(radio) = &mut config.radio {
-                radio.frame_errors = Probability::NEVER;
+                radio.frame_errors = Some(Probability::NEVER);
+                config.conditions = None;
             }
             Some(Box::new(gsm_csd::GsmCsd::new(&config, users, Seed::new(1), "cell").expect(name)))
         }

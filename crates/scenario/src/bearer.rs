@@ -134,7 +134,13 @@ impl BearerConfig {
                 locate(&mut config.uplink, folder);
                 Self::UmtsDch(config)
             }
-            "gsm-csd" => Self::GsmCsd(node.read("bearer")?),
+            "gsm-csd" => {
+                let mut config: gsm_csd::Config = node.read("bearer")?;
+                if let Some(conditions) = &mut config.conditions {
+                    conditions.locate(folder);
+                }
+                Self::GsmCsd(config)
+            }
             "umts" => {
                 let mut config: umts::Config = node.read("bearer")?;
                 config.conditions.locate(folder);

@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{
-    Cx, Direction, DropCause, Instant, Packet, PacketStep, Probability, RadioTotals, Seed, Span, Tally, UserId,
-};
+use airpath_core::{Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioTotals, Seed, Tally, UserId};
+use airpath_link::command::{Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
 
 use super::config::{Config, Dial};
@@ -63,7 +62,7 @@ impl Circuit {
             legs.push(Leg::Modem(Box::new(ModemLine::new(modem, seed, &format!("{path}/modem")))));
         }
         if let Some(radio) = &config.radio {
-            legs.push(Leg::Radio(Box::new(TrafficChannel::new(radio, user, seed, &format!("{path}/radio")))));
+            legs.push(Leg::Radio(Box::new(TrafficChannel::new(config, radio, user, seed, &format!("{path}/radio"))?)));
         }
         let call = match config.call.dial {
             Dial::Before => Call::Up,
@@ -177,17 +176,44 @@ impl Circuit {
         }
     }
 
-    /// Has the radio leg lose all frames that begin within `span`.
-    pub fn interrupt(&mut self, now: Instant, span: Span) {
-        if let Some(radio) = self.radio_mut() {
-            radio.interrupt(now, span);
+    /// Whether its radio leg can have this change.
+    ///
+    /// # Errors
+    /// If not, or if there is no radio leg.
+    pub fn check(&self, change: &Change) -> Result<(), CommandError> {
+        change.check()?;
+        let foreign = |what, help| Err(CommandError::Foreign { key: change.kind().name(), what, help });
+        let (Some(air), Some(radio)) = (self.radio(), &self.config.radio) else {
+            return foreign("a call without a radio leg", "give the bearer one, or change the fixed network");
+        };
+        match change {
+            Change::Outage(_) | Change::Handover { buffer: Buffer::Keep, .. } => Ok(()),
+            Change::Handover { buffer: Buffer::Discard, .. } => {
+                foreign("a call", "the interworking function stays the same: leave out `buffer`, or write `keep`")
+            }
+            Change::Channels(channels) if *channels <= radio.slots => Ok(()),
+            Change::Channels(channels) => Err(CommandError::Capacity {
+                key: change.kind().name(),
+                pdus: u64::from(*channels),
+                max: radio.slots,
+                pdu: air.payload(),
+            }),
+            Change::Rate(_) => foreign("a call", "its rate follows from `radio.channel` and the number of `channels`"),
+            Change::Delay(_) => foreign("a traffic channel", "its delay follows from interleaving"),
+            Change::Loss(_) | Change::Level(_) | Change::Class(_) => foreign("a traffic channel", "it has a `bler`"),
+            Change::Bler(_) | Change::CarrierToInterference(_) | Change::Scene(_) => air.conditions().check(change),
         }
     }
 
-    /// Has so many RLP frames in error from now on.
-    pub fn set_frame_errors(&mut self, frame_errors: Probability) {
-        if let Some(radio) = self.radio_mut() {
-            radio.set_frame_errors(frame_errors);
+    /// Changes the conditions of its radio leg, which was checked before.
+    pub fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) {
+        let Some(radio) = self.radio_mut() else { return };
+        match change {
+            Change::Channels(channels) => radio.set_slots(now, *channels, cx),
+            _ => match change.interruption() {
+                Some((span, _)) => radio.interrupt(now, span),
+                None => radio.conditions_mut().command(now, change).expect("it was checked before"),
+            },
         }
     }
 
@@ -215,7 +241,7 @@ impl Circuit {
         };
         let Self { legs, ppp, tallies, .. } = self;
         cx.direction = direction;
-        while legs[first].waiting(direction) < u64::from(legs[first].payload()) {
+        while legs[first].waiting(direction) < u64::from(legs[first].takes_at_once()) {
             let dropped = |packet: Packet| {
                 tallies[direction as usize].lose(&packet, DropCause::QueueManagement);
                 cx.drop_packet(now, packet, DropCause::QueueManagement);
@@ -270,10 +296,10 @@ impl Leg {
         }
     }
 
-    fn payload(&self) -> u32 {
+    fn takes_at_once(&self) -> u32 {
         match self {
-            Self::Modem(modem) => modem.payload(),
-            Self::Radio(radio) => radio.payload(),
+            Self::Modem(modem) => modem.takes_at_once(),
+            Self::Radio(radio) => radio.takes_at_once(),
         }
     }
 

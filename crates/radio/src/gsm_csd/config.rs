@@ -5,8 +5,8 @@ use airpath_link::queue::Queue;
 use serde::{Deserialize, Serialize};
 
 use super::balanced::Settings;
-use crate::ConfigError;
 use crate::error::{above_zero, within_an_hour};
+use crate::{ConfigError, conditions};
 
 /// A call to a gateway for each mobile: `PPP – modems – interworking function – RLP – mobile`. Without `radio` the subscriber has
 /// a modem on a telephone line.
@@ -21,6 +21,9 @@ pub struct Config {
     /// The leg over the air.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radio: Option<Radio>,
+    /// What the radio of each mobile is like, where `radio.frame_errors` does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<conditions::Config>,
     /// When the call is made, and how long that takes.
     pub call: Call,
     /// Towards the mobile.
@@ -118,8 +121,9 @@ pub struct Radio {
     pub attempts: u32,
     /// How missing frames are asked for.
     pub recovery: Recovery,
-    /// The probability that a frame is received in error.
-    pub frame_errors: Probability,
+    /// The probability that a frame is received in error, instead of that which follows from `conditions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_errors: Option<Probability>,
 }
 
 /// Channel codings of non-transparent data.
@@ -169,6 +173,14 @@ pub enum Dial {
 pub const LAPM_OVERHEAD: u32 = 6;
 
 impl Channel {
+    /// Its name, by which its table of block errors is found.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F9_6 => "tch-f9.6",
+            Self::F14_4 => "tch-f14.4",
+        }
+    }
+
     /// How long a frame takes (3GPP TS 24.022 §4.1).
     pub const fn frame_duration(self) -> Span {
         match self {
@@ -284,6 +296,12 @@ impl Config {
         at_most(self.ppp.overhead.get(), 64, "ppp", "overhead")?;
         at_most(self.ppp.compressed_header.map_or(0, Bytes::get), 40, "ppp", "compressed_header")?;
         within_an_hour(self.call.set_up, "call", "set_up")?;
+        let frame_errors = self.radio.as_ref().and_then(|radio| radio.frame_errors);
+        match (&self.radio, frame_errors.is_some(), self.conditions.is_some()) {
+            (Some(_), true, true) | (Some(_), false, false) => return Err(ConfigError::FrameErrors),
+            (None, _, true) => return Err(ConfigError::Foreign { key: "conditions".to_owned(), needs: "radio" }),
+            _ => {}
+        }
         self.modem.as_ref().map_or(Ok(()), Modem::check)?;
         self.radio.as_ref().map_or(Ok(()), Radio::check)
     }

@@ -63,7 +63,7 @@ impl ModemLine {
     }
 
     /// Octets that it takes at once.
-    pub const fn payload(&self) -> u32 {
+    pub const fn takes_at_once(&self) -> u32 {
         self.payload
     }
 

@@ -7,14 +7,15 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{
-    Aspect, Cx, Direction, Instant, Probability, RadioEvent, RadioTotals, Seed, Span, StateEvent, StateValue, UserId,
-};
+use airpath_core::{Cx, Direction, Instant, RadioEvent, RadioTotals, Seed, Span, UserId};
 
+use super::air::Air;
 use super::balanced::{Frame, Phase, Reaction, Station};
-use super::config::Radio;
+use super::config::{Config, Radio};
+use super::lanes::Lanes;
 use super::octets::Run;
 use super::stream::{Outcome, Stream};
+use crate::ConfigError;
 
 /// The radio leg of one mobile.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub struct TrafficChannel {
     delay: Span,
     slots: u32,
     payload: u32,
-    frame_errors: Probability,
+    conditions: Air,
     /// By the direction in which they send user data: at the interworking function, and at the mobile.
     stations: [Station; 2],
     streams: [Stream; 2],
@@ -37,21 +38,24 @@ pub struct TrafficChannel {
     is_awake: bool,
     /// Frames that begin before then are lost.
     interrupted_until: Instant,
-    /// What was last reported of the link.
-    reported: Option<&'static str>,
+    lanes: Lanes,
 }
 
 impl TrafficChannel {
-    /// An idle leg, whose link is established. Generator streams are `path/down/errors` and `path/up/errors`.
-    pub fn new(radio: &Radio, user: UserId, seed: Seed, path: &str) -> Self {
+    /// An idle leg, whose link is established. Generator streams are `path/down/errors` and `path/up/errors`, and those of
+    /// the conditions below `path/conditions`.
+    ///
+    /// # Errors
+    /// If the conditions make no sense.
+    pub fn new(config: &Config, radio: &Radio, user: UserId, seed: Seed, path: &str) -> Result<Self, ConfigError> {
         let settings = radio.station();
-        Self {
+        Ok(Self {
             user,
             duration: radio.channel.frame_duration(),
             delay: radio.frame_delay(),
             slots: radio.slots,
             payload: settings.payload,
-            frame_errors: radio.frame_errors,
+            conditions: Air::new(config, radio, usize::from(user.0), seed, path)?,
             stations: [Station::new(settings.clone()), Station::new(settings)],
             streams: Default::default(),
             air: Default::default(),
@@ -60,8 +64,8 @@ impl TrafficChannel {
             next_frame: 0,
             is_awake: false,
             interrupted_until: Instant::ZERO,
-            reported: None,
-        }
+            lanes: Lanes::new(user, radio.channel.name(), radio.slots),
+        })
     }
 
     /// Octets that wait one way.
@@ -69,9 +73,14 @@ impl TrafficChannel {
         self.streams[direction as usize].waiting()
     }
 
-    /// Octets that it takes at once.
+    /// Octets of user data in a frame.
     pub const fn payload(&self) -> u32 {
         self.payload
+    }
+
+    /// Octets that it takes at once: a frame on each channel.
+    pub const fn takes_at_once(&self) -> u32 {
+        self.payload * self.slots
     }
 
     /// All transmissions one way.
@@ -131,9 +140,20 @@ impl TrafficChannel {
         self.interrupted_until = self.interrupted_until.max(now + span);
     }
 
-    /// Has so many frames in error from now on.
-    pub const fn set_frame_errors(&mut self, frame_errors: Probability) {
-        self.frame_errors = frame_errors;
+    /// What frames come through.
+    pub const fn conditions(&self) -> &Air {
+        &self.conditions
+    }
+
+    /// The same, to be changed.
+    pub const fn conditions_mut(&mut self) -> &mut Air {
+        &mut self.conditions
+    }
+
+    /// Uses so many channels from now on.
+    pub fn set_slots(&mut self, now: Instant, slots: u32, cx: &mut Cx<'_>) {
+        self.slots = slots;
+        self.lanes.slots(now, slots, cx);
     }
 
     fn is_busy(&self) -> bool {
@@ -155,6 +175,8 @@ impl TrafficChannel {
 
     /// Sends a frame on each channel, both ways.
     fn transmit(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        let Self { conditions, lanes, interrupted_until, .. } = self;
+        let p = conditions.at(now, |at, gap| *interrupted_until = (*interrupted_until).max(at + gap), lanes, cx);
         let is_interrupted = now < self.interrupted_until;
         for direction in Direction::BOTH {
             let index = direction as usize;
@@ -177,7 +199,7 @@ impl TrafficChannel {
                 if !is_repeated {
                     stream.cut(u64::from(octets));
                 }
-                let is_errored = self.errors[index].chance(self.frame_errors) || is_interrupted;
+                let is_errored = self.errors[index].chance(p) || is_interrupted;
                 event.pdus += 1;
                 event.repeated += u16::from(is_repeated);
                 event.errored += u16::from(is_errored);
@@ -218,11 +240,7 @@ impl TrafficChannel {
 
     /// Reports this as the state of the link, if it is news.
     pub fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Cx<'_>) {
-        if self.reported != Some(name) {
-            self.reported = Some(name);
-            let (user, value) = (self.user, StateValue::Name(name));
-            cx.state(now, || StateEvent { user, direction: None, aspect: Aspect::Link, value });
-        }
+        self.lanes.link(now, name, cx);
     }
 }
 

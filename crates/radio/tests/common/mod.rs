@@ -73,6 +73,7 @@ pub fn csd_9600(more: &toml::Table) -> toml::Table {
         _ => panic!("a preset has a bearer"),
     };
     bearer.remove("model");
+    bearer.remove("conditions");
     overlay(&mut bearer, &toml::from_str("radio.frame_errors = 0.0").expect("toml"));
     overlay(&mut bearer, more);
     bearer

@@ -1,0 +1,122 @@
+//! Circuit-switched data against what arithmetic says of it.
+
+mod common;
+
+use airpath_core::{Direction, DropCause, Instant, Span};
+use airpath_link::command::{BearerCommand, Change};
+use airpath_link::testing::{Commanded, Polling, Script, drive};
+use airpath_radio::gsm_csd::GsmCsd;
+use common::{csd_9600, paced, saturate};
+
+const HORIZON: Instant = Instant::from_nanos(10_000_000_000_000);
+
+/// The preset gsm-csd-9600 with what `more` says, without errors unless that does.
+fn call(more: &str) -> GsmCsd {
+    let config = csd_9600(&more.parse().expect("toml")).try_into().expect("sound parameters");
+    GsmCsd::new(&config, 1, airpath_core::Seed::new(1), "cell").expect("sound parameters")
+}
+
+/// The same without the fixed leg, and without what PPP adds.
+fn radio_leg(more: &str) -> GsmCsd {
+    let mut table = csd_9600(&more.parse().expect("toml"));
+    table.remove("modem");
+    table.insert("ppp".to_owned(), toml::from_str::<toml::Value>("overhead = \"0 B\"").expect("toml"));
+    GsmCsd::new(&table.try_into().expect("sound parameters"), 1, airpath_core::Seed::new(1), "cell").expect("sound")
+}
+
+fn goodput(mut bearer: GsmCsd, time: Span) -> f64 {
+    saturate(&mut bearer, 1, time).bytes[0] as f64 / time.as_secs_f64()
+}
+
+#[test]
+fn the_radio_leg_carries_24_octets_in_20_ms() {
+    let time = Span::from_secs(10_000);
+    let bytes = goodput(radio_leg(""), time);
+    assert!((bytes - 1200.0).abs() < 1.0, "{bytes}");
+    let fast = "radio.channel = \"tch-f14.4\"\nradio.acknowledgement_timer = \"520 ms\"";
+    let bytes = goodput(radio_leg(fast), time);
+    // (576 − 16 − 24)/8 − 1 octets in 40 ms.
+    assert!((bytes - 66.0 / 0.040).abs() < 1.0, "{bytes}");
+    // Three channels, with a longer header.
+    let bytes = goodput(radio_leg(&format!("{fast}\nradio.slots = 3\nradio.window = 240")), time);
+    assert!((bytes - 3.0 * 65.0 / 0.040).abs() < 3.0, "{bytes}");
+}
+
+#[test]
+fn selective_repetition_loses_what_is_in_error_and_no_more() {
+    let time = Span::from_secs(20_000);
+    for p in [0.01, 0.03, 0.05] {
+        let bytes = goodput(radio_leg(&format!("radio.frame_errors = {p}")), time);
+        // A million frames. A frame that was sent again in vain is asked for after T1, and the window is full if that happens
+        // twice: too rarely to be seen here, but a twentieth of the throughput at 10 %.
+        let expected = 1200.0 * (1.0 - p);
+        assert!((bytes / expected - 1.0).abs() < 0.01, "{p}: {bytes} instead of {expected}");
+    }
+}
+
+#[test]
+fn going_back_costs_a_round_trip_for_each_error() {
+    let time = Span::from_secs(20_000);
+    for p in [0.002, 0.01, 0.02] {
+        let more = format!("radio.frame_errors = {p}\nradio.recovery = \"reject\"");
+        let bytes = goodput(radio_leg(&more), time);
+        // A frame that begins at 0 is lost. The next is there at 20 + 150 ms, REJ begins at 180 and is there at 330, and at 340
+        // the lost one goes again: 17 frames. If REJ is lost it comes again after T1: 24 frames more, 480 ms.
+        let cost = 17.0 + 24.0 * p;
+        let expected = 1200.0 * (1.0 - p) / (1.0 - p + p * cost);
+        assert!((bytes / expected - 1.0).abs() < 0.02, "{p}: {bytes} instead of {expected}");
+    }
+}
+
+#[test]
+fn throughput_is_what_headers_leave() {
+    let time = Span::from_secs(10_000);
+    // V.42 is the slower leg: 128 of 134 octets, and a zero in 62 bits. PPP adds 8 octets, and sends 34 of 256 as two.
+    let v42 = 9600.0 / 8.0 * 128.0 / 134.0 / 1.016129;
+    let expected = v42 * 1500.0 / (1508.0 * (1.0 + 34.0 / 256.0));
+    let bytes = goodput(call(""), time);
+    assert!((bytes / expected - 1.0).abs() < 0.003, "{bytes} instead of {expected}");
+    // Start and stop bits are a fifth.
+    let plain = "modem = { rate = \"9600 bit/s\", error_control = \"none\", delay = \"20 ms\" }";
+    let mut table = csd_9600(&toml::Table::new());
+    table.remove("modem");
+    table.extend(plain.parse::<toml::Table>().expect("toml"));
+    let config = table.try_into().expect("sound parameters");
+    let bearer = GsmCsd::new(&config, 1, airpath_core::Seed::new(1), "cell").expect("sound parameters");
+    let (bytes, expected) = (goodput(bearer, time), 960.0 * 1500.0 / (1508.0 * (1.0 + 34.0 / 256.0)));
+    assert!((bytes / expected - 1.0).abs() < 0.003, "{bytes} instead of {expected}");
+}
+
+#[test]
+fn a_link_that_is_gone_for_long_is_lost_with_all_that_is_inside() {
+    let outage =
+        |span| Commanded { at: Instant::ZERO + Span::from_secs(5), command: BearerCommand::from(Change::Outage(span)) };
+    let arrivals = paced(20, Span::from_millis(1), Span::from_secs(1), 500);
+    let run = |more: &str, span| {
+        let commands = [outage(span)];
+        drive(&mut call(more), Script { arrivals: &arrivals, commands: &commands }, Polling::OnTime, HORIZON)
+    };
+    // Within 6 polls of 480 ms the link recovers, and nothing is lost.
+    let short = run("", Span::from_secs(2));
+    assert_eq!(short.departures.len(), 20);
+    // With 6 polls and 6 SABM behind them it has given up after 6 s, and there is no other call.
+    let long = run("", Span::from_secs(10));
+    let lost = long.lost(DropCause::AttemptsExhausted).packets;
+    assert!((10..20).contains(&lost) && long.departures.len() as u64 + lost == 20, "{lost}");
+    // With the first packet that comes then there is.
+    let again = run("call.dial = \"first-packet\"\ncall.set_up = \"3 s\"", Span::from_secs(10));
+    let last = again.departures.last().expect("packets arrive");
+    assert_eq!((last.1.packet.id, again.tallies[Direction::Down as usize].queued.packets), (19, 0));
+    assert!(again.departures.len() < 20);
+}
+
+#[test]
+fn a_call_is_there_when_it_is_set_up() {
+    let arrivals = paced(1, Span::from_millis(3), Span::ZERO, 100);
+    let due = |more: &str| {
+        drive(&mut call(more), &arrivals, Polling::OnTime, HORIZON).departures[0].1.due.since(Instant::ZERO)
+    };
+    let waited = due("call.dial = \"first-packet\"\ncall.set_up = \"20 s\"").saturating_sub(due(""));
+    // As long as setting up, to within an RLP frame.
+    assert!(waited.abs_diff(Span::from_secs(20)) <= Span::from_millis(20), "{waited}");
+}
