@@ -8,10 +8,12 @@ use std::time::Duration;
 use airpath_core::{ComponentId, Cx, Direction, Ecn, FlowId, Headers, Instant, Packet, Seed, Slot, Span, UserId};
 use airpath_link::Bearer;
 use airpath_radio::block_errors::{Curve, Profile};
+use airpath_radio::gprs::{self, Gprs};
 use airpath_radio::hsdpa::{self, Hsdpa};
 use airpath_radio::umts_dch::{self, UmtsDch};
 use criterion::{Criterion, criterion_group, criterion_main};
 
+const GPRS: &str = include_str!("../../../presets/gprs-3+1.toml");
 const HS_DSCH: &str = include_str!("../../../presets/hs-dsch-384.toml");
 const CELL: &str = include_str!("../../../presets/hsdpa-cell-abc.toml");
 const DCH: &str = include_str!("../../../presets/umts-dch-384.toml");
@@ -32,6 +34,16 @@ fn bearers(criterion: &mut Criterion) {
             full_buffers(black_box(&mut bearer), 1, Span::from_secs(343))
         });
     });
+
+    let gprs: gprs::Config = parameters(GPRS, |_| ());
+    for users in [1, 50] {
+        criterion.bench_function(&format!("gprs-3+1, {users} mobiles, 60 s"), |bencher| {
+            bencher.iter(|| {
+                let mut cell = Gprs::new(&gprs, users.into(), Seed::new(1), "cell").expect("sound parameters");
+                full_buffers(black_box(&mut cell), users, Span::from_secs(60))
+            });
+        });
+    }
 
     for scheduler in ["round-robin", "maximum-ci", "proportional-fair"] {
         let config: hsdpa::Config = parameters(CELL, |downlink| {

@@ -186,6 +186,14 @@ pub enum ConfigError {
         /// What it allows.
         max: u8,
     },
+    /// Link adaptation that makes no sense.
+    #[error("{what}")]
+    Adaptation {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// What to do.
+        what: &'static str,
+    },
     /// GPRS one way and EGPRS the other.
     #[error("both directions have schemes of one kind: `cs-…` for GPRS, `mcs-…` for EGPRS")]
     SchemesOfTwoKinds,
@@ -203,6 +211,7 @@ impl ConfigError {
             | Self::TooLarge { key, .. }
             | Self::TooLong { key }
             | Self::OutOfRange { key, .. }
+            | Self::Adaptation { key, .. }
             | Self::Queue { key, .. }
             | Self::Foreign { key, .. }
             | Self::TimerTooShort { key, .. }

@@ -21,6 +21,9 @@
 //! | `cell` | who sends in which block of which timeslot |
 //! | `mobile` | how its flows are set up, and what it reports |
 //! | `downlink`, `uplink` | a flow's life, polls and bitmaps |
+//! | `radio_block` | what is sent in a block: new, repeated, halved |
+//! | `adaptation` | which scheme is used |
+//! | `voice` | calls that take timeslots away |
 //! | `air` | whether a block gets through |
 //!
 //! The clauses that are cited are 3GPP TS 44.060's where nothing else is said.
@@ -49,6 +52,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod adaptation;
 mod air;
 mod cell;
 pub mod coding_scheme;
@@ -60,18 +64,23 @@ mod llc;
 mod mobile;
 pub mod multiframe;
 pub mod multislot;
+mod radio_block;
 mod uplink;
+mod voice;
 
 use airpath_core::{Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioTotals, Seed, Tally, UserId};
 use airpath_link::command::{Buffer, Change};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
+pub use adaptation::{Adaptation, ByErrors, ByRatio};
 pub use config::Config;
+pub use voice::Voice;
 
 use crate::ConfigError;
 use cell::Cell;
 use ends::Ends;
 use mobile::{Mobile, Timing};
+use voice::Calls;
 
 /// A cell and its mobiles.
 #[derive(Debug)]
@@ -81,16 +90,17 @@ pub struct Gprs {
 
 impl Gprs {
     /// An idle cell for users 0 to `users` − 1. Generator streams are `name/user-N/…`: `down/errors`, `up/errors`,
-    /// `access`, `paging`, and those of the radio conditions below `conditions`.
+    /// `access`, `paging`, and those of the radio conditions below `conditions`; `name/voice` is the calls'.
     ///
     /// # Errors
     /// If the parameters make no sense.
     pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         config.check()?;
         let mobiles = (0..users).map(|user| Mobile::new(config, user, seed, name)).collect::<Result<_, _>>()?;
-        let (down, up) = config.slots()?;
+        let slots = (config.cell.slots, config.slots()?);
         let ends = Ends::new([config.downlink.delay, config.uplink.delay]);
-        Ok(Self { cell: Cell::new(Timing::new(config), mobiles, ends, config.cell.slots, [down, up]) })
+        let calls = config.cell.voice.as_ref().map(|voice| Calls::new(voice, seed, &format!("{name}/voice")));
+        Ok(Self { cell: Cell::new(Timing::new(config), mobiles, ends, slots, calls) })
     }
 
     fn mobile(&mut self, user: UserId) -> &mut Mobile {

@@ -1,7 +1,8 @@
 //! A GPRS cell: the contracts of a bearer, and the times of its procedures.
 
-use airpath_core::{Direction, Instant, Probability, Seed, Span};
+use airpath_core::{Direction, Instant, Packet, Probability, Seed, Span, UserId};
 use airpath_link::testing::{Arrival, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept};
+use airpath_radio::block_errors::{Curve, Profile};
 use airpath_radio::gprs::{Config, Gprs};
 use proptest::prelude::*;
 
@@ -12,6 +13,10 @@ fn config(more: &str) -> Config {
     let mut preset: toml::Table = include_str!("../../../presets/gprs-3+1.toml").parse().expect("the preset");
     let mut bearer = preset.remove("bearer").and_then(|it| it.as_table().cloned()).expect("a table");
     bearer.remove("model");
+    // Schemes do not change but where a test says so.
+    for way in ["downlink", "uplink"] {
+        bearer[way].as_table_mut().expect("a table").remove("adaptation");
+    }
     let more: toml::Table = more.parse().expect("TOML");
     for (table, values) in more {
         let base = bearer.entry(table).or_insert_with(|| toml::Table::new().into());
@@ -26,20 +31,38 @@ fn any_config() -> impl Strategy<Value = Config> {
     (
         (0.0..30.0f64, 1u8..7, prop::sample::select(vec![1u8, 4, 8, 10]), 1u32..65, 1u32..40),
         (any::<bool>(), prop::sample::select(vec![140, 500, 1520]), 1u64..8000),
-        prop::sample::select(vec!["cs-1", "cs-2", "cs-3", "cs-4"]),
+        (prop::sample::select(vec!["cs-1", "cs-2", "cs-4", "mcs-1", "mcs-4", "mcs-8", "mcs-9"]), any::<bool>(), any::<bool>()),
         prop::sample::select(vec!["0 s", "500 ms", "2 s"]),
         prop::sample::select(vec!["0 s", "500 ms", "2 s"]),
     )
         .prop_map(
-            |((ci, slots, class, window, interval), (one_phase, frame, buffer), scheme, delayed, extended)| {
+            |((ci, slots, class, window, interval), (one_phase, frame, buffer), (scheme, adapts, voice), delayed, extended)| {
                 let access = if one_phase { "one-phase" } else { "two-phase" };
+                let egprs = scheme.starts_with('m');
+                let window = if egprs { 64 + 4 * window } else { window };
+                let schemes = if egprs {
+                    r#"["mcs-1", "mcs-3", "mcs-4", "mcs-5", "mcs-6", "mcs-7", "mcs-8", "mcs-9"]"#
+                } else {
+                    r#"["cs-1", "cs-2", "cs-4"]"#
+                };
+                let adaptation = if adapts {
+                    format!(r#", adaptation = {{ schemes = {schemes}, errors = {{ above = 0.3, below = 0.1, blocks = 30 }} }}"#)
+                } else {
+                    String::new()
+                };
+                let voice = if voice {
+                    format!(r#"cell.voice = {{ channels = {slots}, interval = "2 s", duration = "1 s" }}"#)
+                } else {
+                    String::new()
+                };
                 config(&format!(
                     r#"
+                    {voice}
                     cell.slots = {slots}
                     mobile.multislot_class = {class}
                     rlc = {{ window = {window}, poll_interval = {interval}, ack_interval = {interval}, base_station_buffer = "{buffer} B" }}
-                    downlink = {{ scheme = "{scheme}", frame = "{frame} B" }}
-                    uplink = {{ scheme = "{scheme}", frame = "{frame} B" }}
+                    downlink = {{ scheme = "{scheme}", frame = "{frame} B"{adaptation} }}
+                    uplink = {{ scheme = "{scheme}", frame = "{frame} B"{adaptation} }}
                     tbf = {{ access = "{access}", delayed_release = "{delayed}", extended_uplink = "{extended}" }}
                     conditions.ci = "{ci} dB"
                     "#
@@ -70,6 +93,88 @@ proptest! {
 
 fn lossless(more: &str, users: usize) -> Gprs {
     Gprs::new(&config(&format!("conditions.ci = \"60 dB\"\n{more}")), users, Seed::new(1), "cell").expect("sound")
+}
+
+#[test]
+fn with_incremental_redundancy_errors_cost_less() {
+    // At 8 dB a block of MCS-9 is hardly ever decoded at once, and a second transmission helps.
+    let tail = r#"
+        downlink = { scheme = "mcs-9", queue = { packets = 1000 } }
+        uplink.scheme = "mcs-5"
+        rlc.window = 192
+        conditions = { ci = "8 dB", fading = "tu50" }
+    "#;
+    let mut cell = Gprs::new(&config(tail), 1, Seed::new(3), "cell").expect("sound");
+    let burst = packets(Direction::Down, &[0; 100], 1500);
+    let departures = drive(&mut cell, &burst, Polling::OnTime, HORIZON).departures;
+    assert_eq!(departures.len(), 100);
+    let time = departures[99].1.due.since(departures[0].1.due).as_secs_f64();
+    let rate = 99.0 * 1500.0 * 8.0 / time;
+    let first = Curve::of("mcs-9", Profile::Tu50, 1).at(8.0).get();
+    // Without it, only what gets through at once would count.
+    let without = 3.0 * 59_200.0 * (1.0 - first);
+    assert!(first > 0.7 && rate > 1.3 * without, "{rate} bit/s, without {without}; first error rate {first}");
+}
+
+#[test]
+fn mobiles_share_timeslots_alike() {
+    let mut cell = lossless("", 5);
+    let mut arrivals = Vec::new();
+    for (id, user) in (0..5u16).cycle().take(200).enumerate() {
+        let [arrival] = packets(Direction::Down, &[0], 1500)[..] else { panic!("one") };
+        let packet = Packet { id: id as u64, user: UserId(user), ..arrival.packet };
+        arrivals.push(Arrival { packet, ..arrival });
+    }
+    let departures = drive(&mut cell, &arrivals, Polling::OnTime, HORIZON).departures;
+    let last = |user: u16| {
+        let of_user = departures.iter().filter(|(_, departure)| departure.packet.user == UserId(user));
+        of_user.map(|(_, departure)| departure.due).max().expect("all arrive").as_secs_f64()
+    };
+    let ends: Vec<f64> = (0..5).map(last).collect();
+    let (first, last) = (ends.iter().copied().fold(f64::MAX, f64::min), ends.iter().copied().fold(0.0, f64::max));
+    // 200 packets in three timeslots, and nobody is done much before the others.
+    let expected = 200.0 * 1511.0 / 30.0 / 3.0 * 0.020;
+    assert!((1.0..1.08).contains(&(last / expected)) && first > 0.9 * last, "{ends:?}, expected {expected}");
+}
+
+#[test]
+fn a_full_window_bounds_the_rate() {
+    let bounded = |window: u32| {
+        let mut cell = lossless(&format!("rlc = {{ window = {window}, poll_interval = 1000 }}"), 1);
+        let burst = packets(Direction::Down, &[0; 40], 1500);
+        let departures = drive(&mut cell, &burst, Polling::OnTime, HORIZON).departures;
+        39.0 * 1511.0 * 8.0 / departures[39].1.due.since(departures[0].1.due).as_secs_f64()
+    };
+    // The poll goes with the last block of the window if that has the timeslot of control, or else one period later. The
+    // answer comes 3 periods after the poll and takes one, and the network needs two more.
+    for window in [8u32, 16, 32] {
+        let periods = window.div_ceil(3) - 1 + u32::from(window % 3 != 1) + 6;
+        let bound = f64::from(window) * 30.0 * 8.0 / (f64::from(periods) * 0.020);
+        let rate = bounded(window);
+        assert!((0.95..1.05).contains(&(rate / bound)), "{window}: {rate} instead of {bound}");
+    }
+}
+
+#[test]
+fn setting_up_a_flow_takes_its_time() {
+    // Up from idle: one of 12 frames, the network, the next CCCH block, the mobile; then two blocks of data. Down while the
+    // mobile still listens: an assignment, its acknowledgement 13 frames later, the network, data.
+    let mut cell = lossless("uplink = { delay = \"0 s\" }\ndownlink = { delay = \"0 s\" }", 1);
+    let mut arrivals = packets(Direction::Up, &[100], 40);
+    arrivals.extend(packets(Direction::Down, &[2000, 2150], 40).into_iter().map(|arrival| {
+        let packet = Packet { id: arrival.packet.id + 1, ..arrival.packet };
+        Arrival { packet, ..arrival }
+    }));
+    let departures = drive(&mut cell, &arrivals, Polling::OnTime, HORIZON).departures;
+    let delay = |index: usize| {
+        let departure = departures[index].1;
+        departure.due.since(arrivals[departure.packet.id as usize].at).as_secs_f64()
+    };
+    let (up, first_down, second_down) = (delay(0), delay(1), delay(2));
+    assert!((0.120..0.320).contains(&up), "{up}");
+    // On the common channel: a CCCH block, 200 ms, and the assignment on the packet data channel.
+    assert!((0.400..0.650).contains(&first_down), "{first_down}");
+    assert!(second_down < first_down, "{second_down}: it comes while the first is set up or carried");
 }
 
 fn at(millis: u64) -> Instant {

@@ -2,7 +2,7 @@
 //!
 //! Up, a block goes to whom it was reserved for, or else to the next of those that have a flow on the timeslot. Down,
 //! what controls the mobiles goes first, then what they wait for, then mere repetitions; among equals the turn goes
-//! round, block by block and timeslot by timeslot.
+//! round, block by block and timeslot by timeslot. Calls take the last timeslots first.
 
 use airpath_core::{Cx, Direction, Instant};
 
@@ -10,6 +10,7 @@ use super::downlink::Want;
 use super::ends::Ends;
 use super::mobile::{Mobile, Reply, Timing};
 use super::multiframe::{POLL_TO_REPLY, block_after, start_of};
+use super::voice::Calls;
 
 /// For how many blocks ahead uplink blocks can be reserved, and then some.
 const HORIZON: usize = 8;
@@ -32,8 +33,10 @@ pub struct Cell {
     pub mobiles: Vec<Mobile>,
     pub ends: Ends,
     slots: Vec<Slot>,
-    /// Timeslots of a mobile, down and up.
-    slots_of_mobile: [u8; 2],
+    /// Timeslots of a mobile: down, up, and up while it receives nothing.
+    slots_of_mobile: [u8; 3],
+    /// What takes timeslots away.
+    calls: Option<Calls>,
     /// The mobiles that have something to do, by number.
     active: Vec<u16>,
     /// The first block that is still to come.
@@ -42,9 +45,10 @@ pub struct Cell {
 
 impl Cell {
     /// An idle cell.
-    pub fn new(timing: Timing, mobiles: Vec<Mobile>, ends: Ends, slots: u8, slots_of_mobile: [u8; 2]) -> Self {
+    pub fn new(timing: Timing, mobiles: Vec<Mobile>, ends: Ends, slots: (u8, [u8; 3]), calls: Option<Calls>) -> Self {
+        let (slots, slots_of_mobile) = slots;
         let slots = vec![Slot::default(); slots.into()];
-        Self { timing, mobiles, ends, slots, slots_of_mobile, active: Vec::new(), next_block: 0 }
+        Self { timing, mobiles, ends, slots, slots_of_mobile, calls, active: Vec::new(), next_block: 0 }
     }
 
     /// When it has something to do next by itself.
@@ -83,16 +87,18 @@ impl Cell {
         for index in active.iter() {
             mobiles[usize::from(*index)].begin(block, timing, ends, cx);
         }
-        for slot in 0..self.slots.len() {
-            self.uplink(block, slot, cx);
+        let all = self.slots.len() as u8;
+        let left = self.calls.as_mut().map_or(all, |calls| calls.left(start_of(block), all));
+        for slot in 0..all {
+            self.uplink(block, slot.into(), slot < left, cx);
         }
-        for slot in 0..self.slots.len() {
-            self.downlink(block, slot, cx);
+        for slot in 0..left {
+            self.downlink(block, slot.into(), cx);
         }
         let Self { active, mobiles, slots, slots_of_mobile, .. } = self;
         active.retain(|index| {
             let mobile = &mut mobiles[usize::from(*index)];
-            mobile.end(block, *slots_of_mobile, cx);
+            mobile.end(block, *slots_of_mobile, left, cx);
             mobile.is_active = !mobile.is_idle();
             if !mobile.is_active {
                 let first = usize::from(mobile.slot);
@@ -102,20 +108,24 @@ impl Cell {
         });
     }
 
-    /// One uplink block of a timeslot.
-    fn uplink(&mut self, block: u64, slot: usize, cx: &mut Cx<'_>) {
+    /// One uplink block of a timeslot, which is there for data or not.
+    fn uplink(&mut self, block: u64, slot: usize, is_there: bool, cx: &mut Cx<'_>) {
         let Self { mobiles, timing, ends, .. } = self;
         if let Some((index, reply)) = self.slots[slot].reserved[block as usize % HORIZON].take() {
-            return mobiles[usize::from(index)].reply(block, reply, timing);
+            return mobiles[usize::from(index)].reply(block, reply, is_there, timing);
+        }
+        if !is_there {
+            return;
         }
         let last = self.slots[slot].last[Direction::Up as usize];
         for index in in_turn(&self.active, last) {
             let mobile = &mut mobiles[usize::from(index)];
-            if !has_slot(mobile.slot, slot, self.slots_of_mobile[1]) {
+            let count = self.slots_of_mobile[if mobile.receives() { 1 } else { 2 }];
+            if !has_slot(mobile.slot, slot, count) {
                 continue;
             }
             if usize::from(mobile.slot) == slot && mobile.needs_single_block(block) {
-                return mobile.reply(block, Reply::Resources, timing);
+                return mobile.reply(block, Reply::Resources, true, timing);
             }
             if mobile.up.wants(block, timing) && !mobile.is_silent(Direction::Up, block) {
                 self.slots[slot].last[Direction::Up as usize] = index;

@@ -67,6 +67,23 @@ impl CodingScheme {
         [20, 30, 36, 50, 22, 28, 37, 44, 56, 74, 56, 68, 74][self as usize]
     }
 
+    /// The scheme in which a block of this one is sent again when `current` is in force (3GPP TS 44.060 §8.1.1, table
+    /// 8.1.1.1, with re-segmentation): with GPRS its own; with EGPRS one of its family, A (MCS-3, 6, 9, and 8 with
+    /// padding), B (2, 5, 7) or C (1, 4). Where that has half the payload, the block takes two radio blocks.
+    pub fn repeated_as(self, current: Self) -> Self {
+        match self {
+            Mcs9 | Mcs6 if current >= Mcs9 => Mcs9,
+            Mcs8 if current >= Mcs8 => Mcs8,
+            Mcs9 | Mcs8 | Mcs6 if current >= Mcs6 => Mcs6,
+            Mcs9 | Mcs8 | Mcs6 => Mcs3,
+            Mcs7 | Mcs5 if current >= Mcs7 => Mcs7,
+            Mcs7 | Mcs5 if current >= Mcs5 => Mcs5,
+            Mcs7 | Mcs5 => Mcs2,
+            Mcs4 if current < Mcs4 => Mcs1,
+            _ => self,
+        }
+    }
+
     /// RLC data blocks in a radio block.
     pub const fn blocks(self) -> u32 {
         if self as u8 >= Mcs7 as u8 { 2 } else { 1 }
@@ -90,6 +107,24 @@ mod tests {
         let expected =
             [8_000, 12_000, 14_400, 20_000, 8_800, 11_200, 14_800, 17_600, 22_400, 29_600, 44_800, 54_400, 59_200];
         assert_eq!(rates, expected);
+    }
+
+    #[test]
+    fn repetitions_keep_their_family() {
+        for original in CodingScheme::ALL {
+            for current in CodingScheme::ALL {
+                let repeated = original.repeated_as(current);
+                let fits = repeated.payload() >= original.payload();
+                // 68 octets of MCS-8 are two of 34, padded to 37.
+                assert!(fits || repeated.payload() * 2 >= original.payload(), "{original} as {repeated}");
+                assert_eq!(repeated.is_egprs(), original.is_egprs());
+            }
+            assert_eq!(original.repeated_as(original), original);
+        }
+        assert_eq!(Mcs9.repeated_as(Mcs7), Mcs6);
+        assert_eq!(Mcs6.repeated_as(Mcs5), Mcs3);
+        assert_eq!(Mcs7.repeated_as(Mcs6), Mcs5);
+        assert_eq!(Cs4.repeated_as(Cs1), Cs4);
     }
 
     #[test]

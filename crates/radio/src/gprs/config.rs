@@ -4,7 +4,9 @@ use airpath_core::{Bytes, Direction, Span};
 use airpath_link::queue::Queue;
 use serde::{Deserialize, Serialize};
 
+use super::adaptation::Adaptation;
 use super::coding_scheme::CodingScheme;
+use super::voice::Voice;
 use super::{llc, multislot};
 use crate::error::{ConfigError, above_zero, at_most, within_an_hour};
 use crate::{conditions, error};
@@ -38,6 +40,9 @@ pub struct Cell {
     /// From the end of an uplink block to the first downlink block that may answer it, and the other way round from a
     /// decision of the network to its transmission: between the antenna and the packet control unit and back.
     pub network_delay: Span,
+    /// Calls that take timeslots away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Voice>,
 }
 
 /// What each mobile can do.
@@ -46,7 +51,8 @@ pub struct Cell {
 pub struct Mobile {
     /// Multislot class, 1 to 12: how many timeslots it can receive and send in, and in sum (3GPP TS 45.002 annex B).
     pub multislot_class: u8,
-    /// Timeslots that the network gives it to send in. It gets as many to receive in as the class then allows.
+    /// Timeslots that the network gives it to send in while it receives. It gets as many to receive in as the class then
+    /// allows, and while it receives nothing as many to send in.
     pub uplink_slots: u8,
 }
 
@@ -54,8 +60,11 @@ pub struct Mobile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Way {
-    /// The coding scheme of what is sent for the first time.
+    /// The coding scheme of what is sent for the first time, at the beginning.
     pub scheme: CodingScheme,
+    /// How it changes. Without it, it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptation: Option<Adaptation>,
     /// Octets of a packet in an LLC frame (N201-U, 140 to 1520). Larger packets take several frames.
     pub frame: Bytes,
     /// What of the packets' one-way delay is neither radio nor waiting: from the radio to the far end of the network, with
@@ -140,16 +149,18 @@ impl Config {
         }
     }
 
-    /// Timeslots that a mobile receives in and sends in.
-    pub fn slots(&self) -> Result<(u8, u8), ConfigError> {
+    /// Timeslots that a mobile receives in, sends in, and sends in when it receives nothing.
+    pub(super) fn slots(&self) -> Result<[u8; 3], ConfigError> {
         let class = multislot::Class::of(self.mobile.multislot_class)
             .ok_or(ConfigError::MultislotClass { known: multislot::KNOWN })?;
         let up = self.mobile.uplink_slots;
         if up == 0 || up > class.send {
             return Err(ConfigError::UplinkSlots { class: self.mobile.multislot_class, max: class.send });
         }
-        let (slots, down) = (self.cell.slots, class.receive.min(class.sum - up));
-        Ok((down.min(slots), up.min(slots)))
+        let down = class.receive.min(class.sum - up);
+        // It still listens in one timeslot, for control.
+        let up_alone = class.send.min(class.sum - 1);
+        Ok([down, up, up_alone].map(|count| count.min(self.cell.slots)))
     }
 
     /// Whether all of it makes sense, one by one and together.
@@ -159,9 +170,15 @@ impl Config {
         at_most(u64::from(cell.slots), 8, "cell", "slots")?;
         self.slots()?;
         within_an_hour(cell.network_delay, "cell", "network_delay")?;
+        if let Some(voice) = &cell.voice {
+            voice.check(cell.slots)?;
+        }
         for (way, table) in [(downlink, "downlink"), (uplink, "uplink")] {
             within_an_hour(way.delay, table, "delay")?;
             error::check_queue(way.queue.as_ref(), table)?;
+            if let Some(adaptation) = &way.adaptation {
+                adaptation.check(way.scheme, table)?;
+            }
             let frame = way.frame.get();
             if !(u64::from(llc::MIN_FRAME)..=u64::from(llc::MAX_FRAME)).contains(&frame) {
                 return Err(ConfigError::OutOfRange {

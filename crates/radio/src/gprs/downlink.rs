@@ -13,12 +13,15 @@
 use airpath_core::{Cx, Direction, DropCause, Instant, Packet, Span};
 use airpath_link::queue::Queue;
 
+use super::adaptation::Adapter;
 use super::air::Air;
 use super::coding_scheme::CodingScheme;
+use super::config::Way;
 use super::ends::Ends;
 use super::mobile::{Burst, Timing};
-use super::multiframe::start_of;
-use crate::common::acknowledged::{Framing, Pdu, Receiver, Sender, Settings, Status};
+use super::multiframe::{end_of, start_of};
+use super::radio_block::{self, Half};
+use crate::common::acknowledged::{Framing, Receiver, Sender, Settings, Status};
 use crate::common::rlc_queue::RlcQueue;
 
 const DOWN: Direction = Direction::Down;
@@ -94,6 +97,9 @@ pub struct Downlink {
     receiver: Receiver,
     pub phase: Phase,
     pub scheme: CodingScheme,
+    pub adapter: Option<Adapter>,
+    /// An RLC block of which the second half is to be sent.
+    half: Option<Half>,
     /// The network leaves the mobile alone until this block.
     not_before: u64,
     poll: Option<Poll>,
@@ -113,13 +119,15 @@ pub struct Downlink {
 
 impl Downlink {
     /// An idle downlink.
-    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, scheme: CodingScheme) -> Self {
+    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, way: &Way) -> Self {
         Self {
             queue: RlcQueue::new(queue),
             sender: Sender::new(settings, &Queue::default()).framed(framing),
             receiver: Receiver::new(settings.window),
             phase: Phase::None,
-            scheme,
+            scheme: way.scheme,
+            adapter: way.adaptation.as_ref().map(|config| Adapter::new(config, way.scheme)),
+            half: None,
             not_before: 0,
             poll: None,
             since_poll: 0,
@@ -185,6 +193,9 @@ impl Downlink {
         }
         self.unanswered = 0;
         self.sender.handle(&self.status, self.judged);
+        if let Some(adapter) = &mut self.adapter {
+            self.scheme = adapter.decide();
+        }
         is_final && !self.sender.has_unacknowledged()
     }
 
@@ -197,6 +208,7 @@ impl Downlink {
     pub fn release(&mut self, until: u64) {
         self.phase = Phase::None;
         self.poll = None;
+        self.half = None;
         self.not_before = until;
         self.unanswered = 0;
     }
@@ -225,7 +237,7 @@ impl Downlink {
             return Want::Nothing;
         }
         self.feed(start_of(block), timing, ends, cx);
-        if self.sender.has_repeats() || (self.sender.has_new() && self.sender.is_open()) {
+        if self.half.is_some() || self.sender.has_repeats() || (self.sender.has_new() && self.sender.is_open()) {
             self.idle_since = None;
             return Want::Data;
         }
@@ -253,26 +265,27 @@ impl Downlink {
         cx: &mut Cx<'_>,
     ) -> bool {
         let at = start_of(block);
+        let Self { sender, half, repeat_from, receiver, adapter, .. } = self;
+        let dropped = |packet| ends.lose(DOWN, at, packet, DropCause::QueueManagement, cx);
+        let filled = radio_block::fill(sender, half, repeat_from, (self.scheme, 0), at, dropped);
         let mut any_received = false;
-        let mut first: Option<Pdu> = None;
-        for _ in 0..2 {
-            let Some(pdu) = self.next(at, first, ends, cx) else { break };
-            let scheme = CodingScheme::ALL[usize::from(pdu.tag)];
-            let received = air.receives(DOWN, scheme, pdu.attempt);
-            burst.add(scheme, pdu.attempt, received);
+        for pdu in filled.iter().flat_map(|filled| filled.pdus).flatten() {
+            let filled = filled.as_ref().expect("it carries something");
+            let attempt = filled.attempt(&pdu);
+            let received = air.receives(DOWN, filled.scheme, attempt);
+            burst.add(filled.scheme, pdu.attempt, received);
             any_received |= received;
-            if received {
-                self.receiver.receive(&pdu);
+            if let Some(adapter) = adapter.as_mut().filter(|_| attempt == 1) {
+                adapter.count(received);
             }
-            first = Some(pdu);
-            if scheme.blocks() == 1 {
-                break;
+            if filled.completes(&pdu, received, half) {
+                receiver.receive(&pdu);
             }
         }
         self.since_poll += 1;
-        let end = super::multiframe::end_of(block);
+        let end = end_of(block);
         self.sender.hand_over(self.receiver.complete(), |packet| ends.deliver(DOWN, end, packet));
-        if first.is_none() {
+        if filled.is_none() {
             // A dummy frame keeps the flow; it is coded as control blocks are.
             any_received = air.receives_control(DOWN);
             if let Some((_, last)) = &mut self.idle_since {
@@ -286,30 +299,13 @@ impl Downlink {
         let is_due = self.since_poll >= timing.poll_interval || nothing_new || !self.sender.is_open();
         let polls = is_control && self.poll.is_none() && (is_due || self.unanswered > 0);
         if polls {
+            // The header of EGPRS, with the poll, is coded by itself and more robustly than the data (3GPP TS 45.003
+            // §5.1.5 ff.); GPRS codes them together.
+            any_received |= self.scheme.is_egprs() && air.receives_control(DOWN);
             self.poll = Some(Poll { heard: any_received, is_final: self.is_finishing, answer: None });
             self.since_poll = 0;
         }
         polls
-    }
-
-    /// The next RLC block of a radio block that has `first` already.
-    fn next(&mut self, at: Instant, first: Option<Pdu>, ends: &mut Ends, cx: &mut Cx<'_>) -> Option<Pdu> {
-        let fits = |pdu: &Pdu| first.is_none_or(|first| first.tag == pdu.tag);
-        if let Some(repeat) = self.sender.peek_repeat() {
-            return if fits(&repeat) { self.sender.next_repeat() } else { None };
-        }
-        let scheme = first.map_or(self.scheme, |first| CodingScheme::ALL[usize::from(first.tag)]);
-        let dropped = |packet| ends.lose(DOWN, at, packet, DropCause::QueueManagement, cx);
-        if let Some(new) = self.sender.next_new(at, scheme.payload(), scheme as u8, dropped) {
-            return Some(new);
-        }
-        if first.is_some() {
-            return None;
-        }
-        // Those of which nothing is known, one after the other, from the oldest (TS 44.060 §9.1.3.2).
-        let repeat = self.sender.repeat_from(self.repeat_from).or_else(|| self.sender.repeat_from(0))?;
-        self.repeat_from = repeat.sequence + 1;
-        Some(repeat)
     }
 
     /// The mobile answers the poll, which `gets_through` or not; the network knows `known_at`. Returns whether the

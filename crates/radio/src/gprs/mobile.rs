@@ -149,13 +149,20 @@ impl Mobile {
             let settings = Settings { window, packet_overhead: 0, end_overhead: llc::LENGTH_INDICATOR };
             (settings, llc::framing(config.way(direction).frame.get() as u32))
         };
-        let schemes = vec![config.downlink.scheme, config.uplink.scheme, CodingScheme::Cs1];
+        let mut schemes = vec![CodingScheme::Cs1];
+        for way in [&config.downlink, &config.uplink] {
+            let used = way.adaptation.as_ref().map_or_else(|| vec![way.scheme], |it| it.schemes.clone());
+            // What was sent in a fast one may be sent again in one that is used for nothing else.
+            for original in &used {
+                schemes.extend(used.iter().map(|current| original.repeated_as(*current)));
+            }
+        }
         let down_queue = check_queue(config.downlink.queue.as_ref(), "downlink")?;
         let up_queue = check_queue(config.uplink.queue.as_ref(), "uplink")?;
         Ok(Self {
             user: UserId(user as u16),
-            down: Downlink::new(settings(Direction::Down), &down_queue, config.downlink.scheme),
-            up: Uplink::new(settings(Direction::Up), &up_queue, config.uplink.scheme),
+            down: Downlink::new(settings(Direction::Down), &down_queue, &config.downlink),
+            up: Uplink::new(settings(Direction::Up), &up_queue, &config.uplink),
             air: Air::new(conditions, schemes, seed, &path),
             slot: 0,
             is_active: false,
@@ -177,6 +184,11 @@ impl Mobile {
             && self.up.phase == uplink::Phase::None
             && !self.down.has_data()
             && !self.up.has_data()
+    }
+
+    /// Whether it has a downlink flow, or is about to.
+    pub fn receives(&self) -> bool {
+        self.down.phase != downlink::Phase::None
     }
 
     /// Whether it is silent in `block` in a direction.
@@ -226,6 +238,9 @@ impl Mobile {
     pub fn begin(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Cx<'_>) {
         let now = start_of(block);
         self.air.sample(now);
+        for adapter in [&mut self.down.adapter, &mut self.up.adapter].into_iter().flatten() {
+            adapter.measure(self.air.sample.carrier_to_interference);
+        }
         while let Some((at, transition)) = self.air.next_transition(now) {
             if let Transition::Reselection { gap, .. } | Transition::Handover { gap, .. } = transition {
                 self.reselect(now, at + gap, ends, cx);
@@ -403,10 +418,10 @@ impl Mobile {
         None
     }
 
-    /// Sends what an uplink block was reserved for.
-    pub fn reply(&mut self, block: u64, reply: Reply, timing: &Timing) {
+    /// Sends what an uplink block was reserved for, if the block is there.
+    pub fn reply(&mut self, block: u64, reply: Reply, is_there: bool, timing: &Timing) {
         let known_at = timing.network(block);
-        let is_silent = self.is_silent(Direction::Up, block);
+        let is_silent = !is_there || self.is_silent(Direction::Up, block);
         let air = &mut self.air;
         let mut gets_through = || !is_silent && air.receives_control(Direction::Up);
         match reply {
@@ -438,8 +453,9 @@ impl Mobile {
         matches!(self.up.phase, uplink::Phase::SingleBlock { at } if at <= block)
     }
 
-    /// Reports what it sent and got in a block, and what is new about it.
-    pub fn end(&mut self, block: u64, slots: [u8; 2], cx: &mut Cx<'_>) {
+    /// Reports what it sent and got in a block, and what is new about it. `slots` are those that it may use (down, up, and up
+    /// while it receives nothing), `left` those that calls leave.
+    pub fn end(&mut self, block: u64, slots: [u8; 3], left: u8, cx: &mut Cx<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
             let Burst { pdus, repeated, errored, bytes, level } = std::mem::take(&mut self.bursts[direction as usize]);
@@ -450,7 +466,7 @@ impl Mobile {
                 cx.radio(at, || event);
             }
         }
-        let Self { lanes, user, down, up, air, silent_until, reselects_until, .. } = self;
+        let Self { lanes, user, slot, down, up, air, silent_until, reselects_until, .. } = self;
         lanes.report(at, *user, cx, || {
             let down_tbf = match down.phase {
                 downlink::Phase::None => "none",
@@ -474,7 +490,9 @@ impl Mobile {
                     _ => "access",
                 }
             };
-            let used = |tbf, slots: u8| f64::from(if tbf == "transfer" { slots } else { 0 });
+            let there = left.saturating_sub(*slot);
+            let used = |tbf, slots: u8| f64::from(if tbf == "transfer" { slots.min(there) } else { 0 });
+            let up_slots = slots[if down.phase == downlink::Phase::None { 2 } else { 1 }];
             [
                 StateValue::Name(mode),
                 StateValue::Number(air.sample.cell.into()),
@@ -484,7 +502,7 @@ impl Mobile {
                 StateValue::Name(down.scheme.name()),
                 StateValue::Name(up.scheme.name()),
                 StateValue::Number(used(down_tbf, slots[0])),
-                StateValue::Number(used(up_tbf, slots[1])),
+                StateValue::Number(used(up_tbf, up_slots)),
                 StateValue::Name(if down.is_stalled() || up.is_stalled() { "stalled" } else { "connected" }),
             ]
         });

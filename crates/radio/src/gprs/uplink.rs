@@ -15,12 +15,15 @@
 use airpath_core::{Cx, Direction, DropCause, Instant};
 use airpath_link::queue::Queue;
 
+use super::adaptation::Adapter;
 use super::air::Air;
 use super::coding_scheme::CodingScheme;
+use super::config::Way;
 use super::ends::Ends;
 use super::mobile::{Burst, Timing};
 use super::multiframe::{end_of, start_of};
-use crate::common::acknowledged::{Framing, Pdu, Receiver, Sender, Settings, Status};
+use super::radio_block::{self, Half};
+use crate::common::acknowledged::{Framing, Receiver, Sender, Settings, Status};
 use crate::common::rlc_queue::RlcQueue;
 
 const UP: Direction = Direction::Up;
@@ -81,6 +84,9 @@ pub struct Uplink {
     receiver: Receiver,
     pub phase: Phase,
     pub scheme: CodingScheme,
+    pub adapter: Option<Adapter>,
+    /// An RLC block of which the second half is to be sent.
+    half: Option<Half>,
     /// A flow is needed whether there is data or not: the answer to a page.
     pub answers_page: bool,
     /// The network has not confirmed whose flow it is.
@@ -101,13 +107,15 @@ pub struct Uplink {
 
 impl Uplink {
     /// An idle uplink.
-    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, scheme: CodingScheme) -> Self {
+    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, way: &Way) -> Self {
         Self {
             queue: RlcQueue::new(queue),
             sender: Sender::new(settings, &Queue::default()).framed(framing),
             receiver: Receiver::new(settings.window),
             phase: Phase::None,
-            scheme,
+            scheme: way.scheme,
+            adapter: way.adaptation.as_ref().map(|config| Adapter::new(config, way.scheme)),
+            half: None,
             answers_page: false,
             is_contended: false,
             is_closed: false,
@@ -149,6 +157,7 @@ impl Uplink {
     pub fn release(&mut self) {
         self.phase = Phase::None;
         self.acknowledgement = None;
+        self.half = None;
     }
 
     /// Whether the network gives the flow up: so many chances to send went unused.
@@ -191,24 +200,27 @@ impl Uplink {
         cx: &mut Cx<'_>,
     ) {
         let at = start_of(block);
-        let mut first: Option<Pdu> = None;
+        let less = if self.is_contended { CONTENTION_BYTES } else { 0 };
+        self.feed(at, self.scheme.payload() - less, timing, ends, cx);
+        let Self { sender, half, repeat_from, receiver, adapter, .. } = self;
+        let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
+        let filled = radio_block::fill(sender, half, repeat_from, (self.scheme, less), at, dropped);
         let mut any_received = false;
-        for _ in 0..2 {
-            let Some(pdu) = self.next(at, first, timing, ends, cx) else { break };
-            let scheme = CodingScheme::ALL[usize::from(pdu.tag)];
-            let received = air.receives(UP, scheme, pdu.attempt);
-            burst.add(scheme, pdu.attempt, received);
+        for pdu in filled.iter().flat_map(|filled| filled.pdus).flatten() {
+            let filled = filled.as_ref().expect("it carries something");
+            let attempt = filled.attempt(&pdu);
+            let received = air.receives(UP, filled.scheme, attempt);
+            burst.add(filled.scheme, pdu.attempt, received);
             any_received |= received;
-            if received {
-                self.receiver.receive(&pdu);
+            if let Some(adapter) = adapter.as_mut().filter(|_| attempt == 1) {
+                adapter.count(received);
+            }
+            if filled.completes(&pdu, received, half) {
+                receiver.receive(&pdu);
                 self.since_acknowledgement += 1;
             }
-            first = Some(pdu);
-            if scheme.blocks() == 1 {
-                break;
-            }
         }
-        if first.is_none() {
+        if filled.is_none() {
             any_received = air.receives_control(UP);
             if let Some((_, last)) = &mut self.idle_since {
                 *last = block;
@@ -234,35 +246,6 @@ impl Uplink {
         self.is_final =
             self.is_closed && !self.sender.has_new() && self.receiver.next_expected() == self.sender.next_sequence();
         self.acknowledgement = Some(Acknowledgement::Ready { from });
-    }
-
-    /// The next RLC block of a radio block that has `first` already.
-    fn next(
-        &mut self,
-        at: Instant,
-        first: Option<Pdu>,
-        timing: &Timing,
-        ends: &mut Ends,
-        cx: &mut Cx<'_>,
-    ) -> Option<Pdu> {
-        if let Some(repeat) = self.sender.peek_repeat() {
-            let fits = first.is_none_or(|first| first.tag == repeat.tag);
-            return if fits { self.sender.next_repeat() } else { None };
-        }
-        let scheme = first.map_or(self.scheme, |first| CodingScheme::ALL[usize::from(first.tag)]);
-        let payload = scheme.payload() - if self.is_contended { CONTENTION_BYTES } else { 0 };
-        self.feed(at, payload, timing, ends, cx);
-        let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
-        if let Some(new) = self.sender.next_new(at, payload, scheme as u8, dropped) {
-            return Some(new);
-        }
-        if first.is_some() {
-            return None;
-        }
-        // A mobile repeats what it knows nothing of, from the oldest on (TS 44.060 §9.1.3.1).
-        let repeat = self.sender.repeat_from(self.repeat_from).or_else(|| self.sender.repeat_from(0))?;
-        self.repeat_from = repeat.sequence + 1;
-        Some(repeat)
     }
 
     /// Takes packets in while the countdown has not begun, so many that the next block is full, and finds out whether
@@ -306,6 +289,9 @@ impl Uplink {
             self.acknowledgement = None;
             self.is_contended = false;
             self.sender.handle(&self.status, self.judged);
+            if let Some(adapter) = &mut self.adapter {
+                self.scheme = adapter.decide();
+            }
         }
     }
 

@@ -1,0 +1,215 @@
+//! Link adaptation: which scheme a direction uses, by the C/I that was measured, by the share of blocks in error, or by
+//! both.
+//!
+//! The mobile averages C/I and tells it with its bitmaps; the network counts what these say was in error (3GPP TS 45.008
+//! §10.2.3, TS 44.060 §9.1.8). So a scheme changes when the network learns something, not before. What is repeated keeps
+//! its scheme with GPRS (TS 44.060 §8.1.1), and its family with EGPRS.
+
+use airpath_core::{Decibel, Probability, Span};
+use serde::{Deserialize, Serialize};
+
+use super::coding_scheme::CodingScheme;
+use crate::error::ConfigError;
+
+/// Nominal blocks in a second, for averages.
+const BLOCKS_PER_SECOND: f64 = 50.0;
+
+/// How the scheme of a direction is chosen: by `ci`, `errors` or both, which then must both allow a scheme.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adaptation {
+    /// The schemes to choose from, from the most robust to the fastest.
+    pub schemes: Vec<CodingScheme>,
+    /// By C/I.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ci: Option<ByRatio>,
+    /// By the share of blocks in error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<ByErrors>,
+}
+
+/// By C/I.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByRatio {
+    /// The C/I at which the second scheme is taken, the third, …
+    pub thresholds: Vec<Decibel>,
+    /// By how much C/I must lie below a threshold before the scheme is left again.
+    pub hysteresis: Decibel,
+    /// The time constant of the average.
+    pub averaging: Span,
+}
+
+/// By the share of blocks in error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByErrors {
+    /// Above this share the next more robust scheme is taken,
+    pub above: Probability,
+    /// below this one the next faster.
+    pub below: Probability,
+    /// Over so many blocks.
+    pub blocks: u32,
+}
+
+impl Adaptation {
+    /// Whether it makes sense in a direction that begins with `initial`.
+    pub fn check(&self, initial: CodingScheme, table: &str) -> Result<(), ConfigError> {
+        let wrong = |key: &str, what| Err(ConfigError::Adaptation { key: format!("{table}.adaptation.{key}"), what });
+        if !self.schemes.is_sorted_by(|a, b| a < b) {
+            return wrong("schemes", "give the schemes from the most robust to the fastest, each once");
+        }
+        if !self.schemes.contains(&initial) {
+            return wrong("schemes", "the direction's `scheme`, with which a mobile begins, must be one of them");
+        }
+        if self.schemes.iter().any(|scheme| scheme.is_egprs() != initial.is_egprs()) {
+            return wrong("schemes", "they are of one kind: `cs-…` for GPRS, `mcs-…` for EGPRS");
+        }
+        if self.ci.is_none() && self.errors.is_none() {
+            return wrong("schemes", "say by what a scheme is chosen: `ci`, `errors` or both");
+        }
+        if let Some(ci) = &self.ci {
+            if ci.thresholds.len() + 1 != self.schemes.len() || !ci.thresholds.is_sorted() {
+                return wrong("ci.thresholds", "give one for each scheme but the first, rising");
+            }
+            if ci.hysteresis.get() < 0.0 {
+                return wrong("ci.hysteresis", "this must not be negative");
+            }
+        }
+        match &self.errors {
+            Some(errors) if errors.below.get() >= errors.above.get() => {
+                wrong("errors.below", "this must lie below `above`")
+            }
+            Some(errors) if errors.blocks == 0 => wrong("errors.blocks", "this must be above zero"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The link adaptation of one direction of a mobile.
+#[derive(Clone, Debug)]
+pub struct Adapter {
+    config: Adaptation,
+    /// The weight of a new value in the average of C/I.
+    weight: f64,
+    average: Option<f64>,
+    /// What C/I allows, and what the errors do.
+    by_ratio: usize,
+    by_errors: usize,
+    sent: u32,
+    errored: u32,
+}
+
+impl Adapter {
+    /// An adapter that has measured nothing.
+    pub fn new(config: &Adaptation, initial: CodingScheme) -> Self {
+        let first = config.schemes.iter().position(|scheme| *scheme == initial).expect("it was checked");
+        let last = config.schemes.len() - 1;
+        let constant = config.ci.as_ref().map_or(0.0, |ci| ci.averaging.as_secs_f64());
+        Self {
+            weight: if constant > 0.0 { 1.0 - libm::exp(-1.0 / (constant * BLOCKS_PER_SECOND)) } else { 1.0 },
+            average: None,
+            by_ratio: if config.ci.is_some() { first } else { last },
+            by_errors: if config.errors.is_some() { first } else { last },
+            sent: 0,
+            errored: 0,
+            config: config.clone(),
+        }
+    }
+
+    /// C/I was measured.
+    #[inline]
+    pub fn measure(&mut self, ratio: f64) {
+        let average = self.average.get_or_insert(ratio);
+        *average += self.weight * (ratio - *average);
+    }
+
+    /// A block was sent.
+    #[inline]
+    pub fn count(&mut self, received: bool) {
+        self.sent += 1;
+        self.errored += u32::from(!received);
+    }
+
+    /// The network has learnt what was measured: the scheme from now on.
+    pub fn decide(&mut self) -> CodingScheme {
+        if let (Some(ci), Some(average)) = (&self.config.ci, self.average) {
+            let threshold = |place: usize| ci.thresholds[place].get();
+            while self.by_ratio < ci.thresholds.len() && average >= threshold(self.by_ratio) {
+                self.by_ratio += 1;
+            }
+            while self.by_ratio > 0 && average < threshold(self.by_ratio - 1) - ci.hysteresis.get() {
+                self.by_ratio -= 1;
+            }
+        }
+        if let Some(errors) = &self.config.errors
+            && self.sent >= errors.blocks
+        {
+            let share = f64::from(self.errored) / f64::from(self.sent);
+            let now = self.by_errors.min(self.by_ratio);
+            self.by_errors = if share > errors.above.get() {
+                now.saturating_sub(1)
+            } else if share < errors.below.get() {
+                (now + 1).min(self.config.schemes.len() - 1)
+            } else {
+                now
+            };
+            (self.sent, self.errored) = (0, 0);
+        }
+        self.config.schemes[self.by_ratio.min(self.by_errors)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapter(text: &str) -> Adapter {
+        let config: Adaptation = toml::from_str(text).expect("an adaptation");
+        config.check(CodingScheme::Cs2, "downlink").expect("sound");
+        Adapter::new(&config, CodingScheme::Cs2)
+    }
+
+    #[test]
+    fn by_ratio_with_hysteresis() {
+        let mut adapter = adapter(
+            r#"
+            schemes = ["cs-1", "cs-2", "cs-3"]
+            ci = { thresholds = ["8 dB", "15 dB"], hysteresis = "2 dB", averaging = "0 s" }
+            "#,
+        );
+        assert_eq!(adapter.decide(), CodingScheme::Cs2, "nothing was measured");
+        let mut at = |ratio| {
+            adapter.measure(ratio);
+            adapter.decide().number()
+        };
+        assert_eq!([at(15.0), at(13.5), at(12.9), at(6.0), at(5.9), at(7.9), at(30.0)], [3, 3, 2, 2, 1, 1, 3]);
+    }
+
+    #[test]
+    fn by_errors_step_by_step() {
+        let mut adapter =
+            adapter("schemes = [\"cs-1\", \"cs-2\", \"cs-3\"]\nerrors = { above = 0.2, below = 0.05, blocks = 10 }");
+        let mut after = |errored| {
+            (0..10).for_each(|block| adapter.count(block >= errored));
+            adapter.decide().number()
+        };
+        assert_eq!([after(1), after(0), after(0), after(3), after(9), after(9), after(0)], [2, 3, 3, 2, 1, 1, 2]);
+    }
+
+    #[test]
+    fn the_average_lags() {
+        let text = r#"
+            schemes = ["cs-1", "cs-2"]
+            ci = { thresholds = ["8 dB"], hysteresis = "0 dB", averaging = "1 s" }
+        "#;
+        let mut adapter = adapter(text);
+        (0..200).for_each(|_| adapter.measure(20.0));
+        // From 20 to 8 dB towards 2 dB: ln(18/6) time constants, 55 blocks.
+        let blocks = (0..200).take_while(|_| {
+            adapter.measure(2.0);
+            adapter.decide() == CodingScheme::Cs2
+        });
+        assert_eq!(blocks.count(), 54);
+    }
+}
