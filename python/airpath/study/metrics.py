@@ -80,6 +80,30 @@ def _round_trip(flows: Sequence[Flow], _: Given) -> float:
     return 1e3 * statistics.fmean(flow["rtt_mean_s"] for flow in flows)
 
 
+def _one_way_delay(flows: Sequence[Flow], _: Given) -> float:
+    return 1e3 * statistics.fmean(flow["delay_mean_s"] for flow in flows)
+
+
+def _jitter(flows: Sequence[Flow], _: Given) -> float:
+    return 1e3 * statistics.fmean(flow["inter_arrival_p95_s"] - flow["inter_arrival_mean_s"] for flow in flows)
+
+
+def _received_rate(flows: Sequence[Flow], given: Given) -> float:
+    return 8e-3 * given["payload"] / statistics.fmean(flow["inter_arrival_mean_s"] for flow in flows)
+
+
+def _throughput(flows: Sequence[Flow], _: Given) -> float:
+    return statistics.fmean(flow["throughput_bps"] for flow in flows) / 1e3
+
+
+def _transfer_time(flows: Sequence[Flow], _: Given) -> float:
+    return statistics.fmean(flow["duration_s"] for flow in flows)
+
+
+def _longest_round_trip(flows: Sequence[Flow], _: Given) -> float:
+    return max(flow["rtt_max_s"] for flow in flows)
+
+
 METRICS = {
     metric.name: metric
     for metric in (
@@ -87,6 +111,16 @@ METRICS = {
         Metric("utilisation", "%", 1, _utilisation, ("channel_bps", "channels", "bler")),
         Metric("application-bit-rate", "kbit/s", 2, _mean_application_bit_rate),
         Metric("application-bit-rate-deviation", "kbit/s", 2, _deviation_of_application_bit_rate),
+        Metric("one-way-delay", "ms", 1, _one_way_delay),
+        Metric("jitter", "ms", 1, _jitter),
+        Metric("received-rate", "kbit/s", 2, _received_rate, ("payload",)),
+        Metric("throughput", "kbit/s", 2, _throughput),
+        Metric("transfer-time", "s", 2, _transfer_time),
+        Metric("longest-round-trip", "s", 2, _longest_round_trip),
+        Metric("late-connect", "s", 2, lambda flows, _: flows[-1]["connect_s"]),
+        Metric("late-round-trip", "s", 2, lambda flows, _: flows[-1]["rtt_mean_s"]),
+        Metric("late-throughput", "kbit/s", 2, lambda flows, _: flows[-1]["throughput_bps"] / 1e3),
     )
 }
-"""By name. Rates are means over the users of a case, deviations those of a sample of users."""
+"""By name. Rates are means over the users of a case, deviations those of a sample of users; jitter is by how much
+the 95th percentile of the times between arrivals exceeds their mean; what is late is the flow that is listed last."""
