@@ -15,7 +15,9 @@ fn config(more: &str) -> Config {
     bearer.remove("model");
     // Schemes do not change but where a test says so.
     for way in ["downlink", "uplink"] {
-        bearer[way].as_table_mut().expect("a table").remove("adaptation");
+        let way = bearer[way].as_table_mut().expect("a table");
+        way.remove("adaptation");
+        way.insert("scheme".to_owned(), "cs-2".into());
     }
     let more: toml::Table = more.parse().expect("TOML");
     for (table, values) in more {
