@@ -10,12 +10,14 @@ use airpath_link::Bearer;
 use airpath_radio::block_errors::{Curve, Profile};
 use airpath_radio::gprs::{self, Gprs};
 use airpath_radio::hsdpa::{self, Hsdpa};
+use airpath_radio::umts::{self, Umts};
 use airpath_radio::umts_dch::{self, UmtsDch};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const GPRS: &str = include_str!("../../../presets/gprs-3+1.toml");
 const HS_DSCH: &str = include_str!("../../../presets/hs-dsch-384.toml");
 const CELL: &str = include_str!("../../../presets/hsdpa-cell-abc.toml");
+const PACKET: &str = include_str!("../../../presets/umts-r99-384.toml");
 const DCH: &str = include_str!("../../../presets/umts-dch-384.toml");
 
 fn bearers(criterion: &mut Criterion) {
@@ -44,6 +46,14 @@ fn bearers(criterion: &mut Criterion) {
             });
         });
     }
+
+    let packet: umts::Config = parameters(PACKET, |_| ());
+    criterion.bench_function("umts-r99-384, 343 s", |bencher| {
+        bencher.iter(|| {
+            let mut bearer = Umts::new(&packet, 1, Seed::new(1), "cell").expect("sound parameters");
+            full_buffers(black_box(&mut bearer), 1, Span::from_secs(343))
+        });
+    });
 
     for scheduler in ["round-robin", "maximum-ci", "proportional-fair"] {
         let config: hsdpa::Config = parameters(CELL, |downlink| {

@@ -80,16 +80,27 @@ def _round_trip(flows: Sequence[Flow], _: Given) -> float:
     return 1e3 * statistics.fmean(flow["rtt_mean_s"] for flow in flows)
 
 
-def _one_way_delay(flows: Sequence[Flow], _: Given) -> float:
-    return 1e3 * statistics.fmean(flow["delay_mean_s"] for flow in flows)
-
-
 def _jitter(flows: Sequence[Flow], _: Given) -> float:
     return 1e3 * statistics.fmean(flow["inter_arrival_p95_s"] - flow["inter_arrival_mean_s"] for flow in flows)
 
 
 def _received_rate(flows: Sequence[Flow], given: Given) -> float:
+    """Return what arrives, in kbit/s: what counts of a datagram over the mean time from one to the next."""
     return 8e-3 * given["payload"] / statistics.fmean(flow["inter_arrival_mean_s"] for flow in flows)
+
+
+def _delay(flows: Sequence[Flow], _: Given) -> float:
+    """Return the mean delay, in milliseconds: of pings the round trip, of datagrams one way."""
+    return 1e3 * statistics.fmean(flow["delay_mean_s"] for flow in flows)
+
+
+def _probe_loss(flows: Sequence[Flow], _: Given) -> float:
+    return 100 * sum(flow["lost"] for flow in flows) / sum(flow["sent"] for flow in flows)
+
+
+def _longest(key: str) -> Callable[[Sequence[Flow], Given], float]:
+    """Return the formula of the longest time of a kind that any of the flows had, 0 where there was none."""
+    return lambda flows, _: max(flow[key] or 0.0 for flow in flows)
 
 
 def _throughput(flows: Sequence[Flow], _: Given) -> float:
@@ -104,6 +115,15 @@ def _longest_round_trip(flows: Sequence[Flow], _: Given) -> float:
     return max(flow["rtt_max_s"] for flow in flows)
 
 
+def _half_throughput(flows: Sequence[Flow], given: Given) -> float:
+    """Return half of the throughput, for findings that say that something is less than that."""
+    return _throughput(flows, given) / 2
+
+
+def _retransmitted(flows: Sequence[Flow], _: Given) -> float:
+    return 100 * sum(flow["retransmitted_packets"] for flow in flows) / sum(flow["data_packets"] for flow in flows)
+
+
 METRICS = {
     metric.name: metric
     for metric in (
@@ -111,7 +131,7 @@ METRICS = {
         Metric("utilisation", "%", 1, _utilisation, ("channel_bps", "channels", "bler")),
         Metric("application-bit-rate", "kbit/s", 2, _mean_application_bit_rate),
         Metric("application-bit-rate-deviation", "kbit/s", 2, _deviation_of_application_bit_rate),
-        Metric("one-way-delay", "ms", 1, _one_way_delay),
+        Metric("one-way-delay", "ms", 1, _delay),
         Metric("jitter", "ms", 1, _jitter),
         Metric("received-rate", "kbit/s", 2, _received_rate, ("payload",)),
         Metric("throughput", "kbit/s", 2, _throughput),
@@ -120,6 +140,13 @@ METRICS = {
         Metric("late-connect", "s", 2, lambda flows, _: flows[-1]["connect_s"]),
         Metric("late-round-trip", "s", 2, lambda flows, _: flows[-1]["rtt_mean_s"]),
         Metric("late-throughput", "kbit/s", 2, lambda flows, _: flows[-1]["throughput_bps"] / 1e3),
+        Metric("ping-round-trip", "ms", 1, _delay),
+        Metric("ping-loss", "%", 2, _probe_loss),
+        Metric("longest-gap", "s", 2, _longest("gap_max_s")),
+        Metric("longest-delay-period", "s", 2, _longest("delay_period_max_s")),
+        Metric("longest-inter-arrival", "s", 2, _longest("inter_arrival_max_s")),
+        Metric("half-throughput", "kbit/s", 1, _half_throughput),
+        Metric("retransmitted", "%", 2, _retransmitted),
     )
 }
 """By name. Rates are means over the users of a case, deviations those of a sample of users; jitter is by how much

@@ -65,7 +65,7 @@ fn ci_per_decade() -> Decibel {
 }
 
 /// What a dedicated channel carries in a TTI.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
     /// Length of a TTI. TTIs begin at multiples of it.

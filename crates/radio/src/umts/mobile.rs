@@ -77,7 +77,7 @@ impl Mobile {
             legs,
             switching: [switching(), switching()],
             rrc: Rrc::new(config.rrc.as_ref()),
-            common: [config.rrc.as_ref().map(|rrc| rrc.fach.clone()), config.rrc.as_ref().map(|rrc| rrc.rach.clone())],
+            common: [config.rrc.as_ref().map(|rrc| rrc.fach), config.rrc.as_ref().map(|rrc| rrc.rach)],
             reset: None,
             max_rst: down.rlc.max_rst,
             timer_rst: down.rlc.timer_rst,
@@ -211,7 +211,7 @@ impl Mobile {
         if is_dedicated && self.switch(now, direction, &sample, cx) {
             return;
         }
-        let Some(format) = self.channel(direction).cloned() else { return };
+        let Some(format) = self.channel(direction).copied() else { return };
         self.tell_lanes(now, direction, &sample, cx);
         let needs = format.needs.map(|needs| needs.get());
         let [down, up] = &mut self.legs;

@@ -49,7 +49,7 @@ impl Mobile {
                 Change::Rate(_) | Change::Channels(_) => {
                     let pdus = self.capacity(*direction, &command.change).expect("it was checked before");
                     let leg = &mut self.legs[*direction as usize];
-                    let format = Format { pdus, ..leg.formats[leg.format].clone() };
+                    let format = Format { pdus, ..leg.formats[leg.format] };
                     leg.formats = vec![format];
                     leg.format = 0;
                 }
