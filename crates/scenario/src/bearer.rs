@@ -24,7 +24,7 @@ pub enum BearerConfig {
     /// A UMTS dedicated channel for each mobile.
     UmtsDch(umts_dch::Config),
     /// A circuit-switched call of GSM for each mobile.
-    GsmCsd(gsm_csd::Config),
+    GsmCsd(Box<gsm_csd::Config>),
     /// A UMTS packet bearer for each mobile, with RLC by its specification and RRC states.
     Umts(Box<umts::Config>),
     /// A cell whose HS-DSCH all mobiles share.
@@ -139,7 +139,7 @@ impl BearerConfig {
                 if let Some(conditions) = &mut config.conditions {
                     conditions.locate(folder);
                 }
-                Self::GsmCsd(config)
+                Self::GsmCsd(Box::new(config))
             }
             "umts" => {
                 let mut config: umts::Config = node.read("bearer")?;
@@ -173,7 +173,8 @@ impl BearerConfig {
         match self {
             Self::Gprs(config) => Some(&mut config.conditions),
             Self::Umts(config) => Some(&mut config.conditions),
-            Self::Wired(_) | Self::UmtsDch(_) | Self::GsmCsd(_) | Self::Hsdpa(_) => None,
+            Self::GsmCsd(config) => config.conditions.as_mut(),
+            Self::Wired(_) | Self::UmtsDch(_) | Self::Hsdpa(_) => None,
         }
     }
 
@@ -196,9 +197,9 @@ impl BearerConfig {
             }
             Self::UmtsDch(config) => of_uplink(&mut config.uplink).into_iter().collect(),
             Self::Hsdpa(config) => of_uplink(&mut config.uplink).into_iter().collect(),
-            Self::Umts(config) => config.conditions.recorded.as_mut().into_iter().collect(),
-            Self::Gprs(config) => config.conditions.recorded.as_mut().into_iter().collect(),
-            Self::GsmCsd(_) => Vec::new(),
+            Self::Gprs(_) | Self::Umts(_) | Self::GsmCsd(_) => {
+                self.conditions().and_then(|conditions| conditions.recorded.as_mut()).into_iter().collect()
+            }
         }
     }
 

@@ -50,7 +50,8 @@ impl Scenario {
 
     fn files_mut(&mut self) -> Vec<&mut PathBuf> {
         let links = [Some(&mut self.fixed), self.access.as_mut()].into_iter().flatten();
-        links.flat_map(|link| link.files_mut()).chain(self.bearer.files_mut()).collect()
+        let own = self.groups.iter_mut().filter_map(|group| group.conditions.as_mut()?.recorded.as_mut());
+        links.flat_map(|link| link.files_mut()).chain(self.bearer.files_mut()).chain(own).collect()
     }
 }
 

@@ -100,11 +100,37 @@ fn the_uplink_and_the_conditions_of_a_cellular_bearer_may_be_recorded_too() {
     let here = Temporary::new("cellular");
     here.recorded("up", 5);
     fs::write(here.0.join("drive"), "time,ci\n0,20\n10,15\n").unwrap();
-    for (preset, table, key, file) in
-        [("hs-dsch-384", "bearer.uplink.link", "rate", "up"), ("gprs-3+1", "bearer.conditions", "ci", "drive")]
-    {
+    for (preset, table, key, file) in [
+        ("hs-dsch-384", "bearer.uplink.link", "rate", "up"),
+        ("gprs-3+1", "bearer.conditions", "ci", "drive"),
+        ("umts-r99-384", "bearer.conditions", "ci", "drive"),
+        ("gsm-csd-9600", "bearer.conditions", "ci", "drive"),
+    ] {
         let kept = read(&recorded_instead(preset, table, key, file), &here.0).kept(&here.0.join("out"), "inputs");
         assert_eq!(kept.files, [(Path::new("inputs").join(file), here.0.join(file))]);
         assert!(kept.toml.contains(&format!("recorded = \"inputs/{file}\"")), "{}", kept.toml);
+    }
+}
+
+#[test]
+fn so_may_the_conditions_of_some_mobiles() {
+    let here = Temporary::new("mobiles");
+    fs::write(here.0.join("drive"), "time,ci\n0,20\n10,15\n").unwrap();
+    for preset in ["gprs-3+1", "umts-r99-384", "gsm-csd-9600"] {
+        let own = "[[mobile]]\nname = \"far\"\nconditions.recorded = \"drive\"\n[[mobile]]\n";
+        let scenario = read(&format!("format = 1\nbearer.preset = {preset:?}\n{own}"), &here.0);
+        let kept = scenario.kept(&here.0.join("out"), "inputs");
+        assert_eq!(kept.files, [(PathBuf::from("inputs/drive"), here.0.join("drive"))], "{preset}");
+        assert!(kept.toml.contains("recorded = \"inputs/drive\""), "{}", kept.toml);
+    }
+}
+
+#[test]
+fn conditions_of_a_mobile_hold_for_that_mobile() {
+    for preset in ["gprs-3+1", "umts-r99-384", "gsm-csd-9600"] {
+        let own = "[[mobile]]\n[[mobile]]\nname = \"far\"\nconditions.recorded = \"not-there\"\n";
+        let text = format!("format = 1\nbearer.preset = {preset:?}\n{own}");
+        let error = Scenario::read(&text, "s.toml", Path::new(""), &[]).map(drop).unwrap_err().to_string();
+        assert!(error.contains("not-there"), "{preset}: {error}");
     }
 }
