@@ -60,6 +60,12 @@ impl Sent {
         self.is(Self::SACKED)
     }
 
+    /// Whether its first transmission is taken for lost.
+    #[inline]
+    pub const fn is_lost(&self) -> bool {
+        self.is(Self::LOST)
+    }
+
     #[inline]
     pub const fn has_fin(&self) -> bool {
         self.is(Self::FIN)

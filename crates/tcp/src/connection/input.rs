@@ -295,8 +295,8 @@ impl Connection {
         let triggers = [
             (changes.marked, TcpTrigger::CongestionExperienced),
             (changes.undone, TcpTrigger::Undo),
-            (changes.recovery_began, TcpTrigger::FastRetransmit),
             (changes.recovery_ended, TcpTrigger::RecoveryEnd),
+            (changes.recovery_began, TcpTrigger::FastRetransmit),
         ];
         for (_, trigger) in triggers.into_iter().filter(|(happened, _)| *happened) {
             self.report(now, trigger, None, cx);

@@ -140,6 +140,10 @@ impl Sender {
                 if self.acknowledged >= self.recover {
                     self.end_recovery();
                     changes.recovery_ended = true;
+                    if self.goes_on_losing(now, delivery, shared) {
+                        changes.recovery_began = true;
+                        return;
+                    }
                     // The acknowledgement that ends it counts, as in Linux, BSD and ns-2, but for one segment only: what else
                     // it covers had arrived before.
                     let bytes = delivery.bytes.min(u64::from(self.segment_size));
@@ -161,6 +165,10 @@ impl Sender {
                 } else if self.acknowledged >= self.recover {
                     self.phase = Phase::Open;
                     changes.recovery_ended = true;
+                    if self.goes_on_losing(now, delivery, shared) {
+                        changes.recovery_began = true;
+                        return;
+                    }
                 } else {
                     self.find_losses(now, shared);
                 }

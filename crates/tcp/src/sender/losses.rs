@@ -7,7 +7,7 @@ use crate::congestion::{Congested, CongestionControl, Signal};
 use crate::frto::ForwardRto;
 use crate::prr::ProportionalReduction;
 use crate::rack::Surroundings;
-use crate::scoreboard::Delivery;
+use crate::scoreboard::{Delivery, Sent};
 use crate::timers::Timer;
 use crate::undo::Episode;
 
@@ -52,6 +52,8 @@ impl Sender {
         shared.statistics.fast_retransmits += 1;
         let flight_size = self.outstanding();
         let before = self.congestion_window();
+        // Lost, and sent again in the recovery before.
+        let repairing = self.selective && self.scoreboard.first().is_some_and(Sent::is_lost);
         self.episode = Some(Episode::new(self.acknowledged));
         self.reduce(now, Signal::Loss, false, shared);
         self.phase = Phase::FastRecovery;
@@ -60,7 +62,7 @@ impl Sender {
         self.rescued = false;
         self.urgent = true;
         self.timed = None;
-        if !self.scoreboard.needs_repair() {
+        if !self.scoreboard.needs_repair() && !repairing {
             self.scoreboard.lose_first();
         }
         if self.selective {
@@ -76,6 +78,17 @@ impl Sender {
         }
         self.restart_timer(now, shared);
         shared.timers.stop(Timer::TailProbe);
+    }
+
+    /// A recovery has ended, and what was sent during it is lost too: the next one begins (RFC 6675 §5 step 2, with
+    /// `IsLost` of the oldest segment), even if that was sent again already.
+    pub(super) fn goes_on_losing(&mut self, now: Instant, delivery: &Delivery, shared: &mut Shared<'_>) -> bool {
+        let found = self.find_losses(now, shared);
+        let goes_on = found || (self.selective && self.scoreboard.first().is_some_and(Sent::is_lost));
+        if goes_on {
+            self.begin_recovery(now, delivery, shared);
+        }
+        goes_on
     }
 
     /// Everything that was outstanding when the recovery began is acknowledged.

@@ -149,6 +149,40 @@ fn selective_acknowledgements_tell_all_losses_at_once() {
 }
 
 #[test]
+fn what_is_lost_during_a_recovery_begins_the_next() {
+    ten_segments(&plain()).run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:2001>
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 1001:3001>
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 1001:4001>
+        > . 1:1001(1000) ack 1
+        // The window falls from 10 to 5: the retransmission, the last two and two new ones.
+        < . 1:1(0) ack 1 <sack 1001:10001>
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        +0.05 < . 1:1(0) ack 1 <sack 1001:12001>
+        > . 14001:15001(1000) ack 1
+        > . 15001:16001(1000) ack 1
+        // The first of the new ones is lost, and sent again at once.
+        < . 1:1(0) ack 1 <sack 1001:12001,sack 13001:16001>
+        > . 12001:13001(1000) ack 1
+        > . 16001:17001(1000) ack 1
+        > . 17001:18001(1000) ack 1
+        > . 18001:19001(1000) ack 1
+        ? fast_retransmits 1
+        // All that was outstanding when this recovery began is there, but not that one: the next begins, with a window of 2.
+        +0.05 < . 1:1(0) ack 12001 <sack 13001:16001>
+        ? fast_retransmits 2
+        > -
+        < . 1:1(0) ack 19001
+        > . 19001:20001(1000) ack 1
+        > . 20001:21001(1000) ack 1
+        > -",
+    );
+}
+
+#[test]
 fn forward_acknowledgement_is_faster() {
     let mut config = plain();
     config.recovery.forward_acknowledgement = true;
