@@ -127,8 +127,8 @@ impl Gprs {
         let Cell { mobiles, ends, .. } = &mut self.cell;
         let mobile = &mut mobiles[index];
         if let Some((span, _)) = change.interruption() {
-            let silent = &mut mobile.silent_until[direction as usize];
-            *silent = (*silent).max(multiframe::block_from(now + span));
+            let is_anew = matches!(change, Change::Handover { .. });
+            mobile.silence(direction, multiframe::block_from(now + span), is_anew);
         }
         match change {
             Change::Handover { buffer, .. } => mobile.change_cell(direction, now, *buffer == Buffer::Keep, ends, cx),

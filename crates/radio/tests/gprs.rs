@@ -1,7 +1,10 @@
 //! A GPRS cell: the contracts of a bearer, and the times of its procedures.
 
-use airpath_core::{Direction, Instant, Packet, Probability, Seed, Span, UserId};
-use airpath_link::testing::{Arrival, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept};
+use airpath_core::{Direction, DropCause, Instant, Packet, Probability, Seed, Span, UserId};
+use airpath_link::command::{Buffer, Change};
+use airpath_link::testing::{
+    Arrival, Commanded, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
+};
 use airpath_radio::block_errors::{Curve, Profile};
 use airpath_radio::gprs::{Config, Gprs};
 use proptest::prelude::*;
@@ -155,6 +158,46 @@ fn a_full_window_bounds_the_rate() {
         let rate = bounded(window);
         assert!((0.95..1.05).contains(&(rate / bound)), "{window}: {rate} instead of {bound}");
     }
+}
+
+#[test]
+fn a_change_of_cell_loses_what_the_old_base_station_had() {
+    // A car that passes three cells while a download keeps the base station's buffer full.
+    let network = toml::from_str::<toml::Table>(include_str!("../../../presets/gprs-3+1.toml")).expect("the preset")
+        ["bearer"]["conditions"]["network"]
+        .clone();
+    let scene: toml::Table = include_str!("../../../presets/scenes/driving.toml").parse().expect("the scene");
+    let mut conditions = scene["conditions"].as_table().expect("a table").clone();
+    conditions.insert("network".to_owned(), network);
+    let mut config = config("downlink = { queue = { packets = 2000 } }");
+    config.conditions = conditions.try_into().expect("conditions");
+    let make = || Gprs::new(&config, 1, Seed::new(2), "cell").expect("sound");
+    let burst = packets(Direction::Down, &[0; 600], 1500);
+    contracts(make, &burst, HORIZON);
+    let outcome = drive(&mut make(), &burst, Polling::OnTime, HORIZON);
+    let lost = outcome.lost(DropCause::Handover).packets;
+    assert!((1..=60).contains(&lost), "{lost}");
+    assert!(outcome.departures.len() > 100, "{}", outcome.departures.len());
+}
+
+#[test]
+fn a_stuck_mobile_waits_for_its_user() {
+    let mut config = config("tbf.stuck = 1.0\ndownlink = { queue = { packets = 2000 } }\nconditions.ci = \"60 dB\"");
+    config.uplink.queue = None;
+    let burst = packets(Direction::Down, &[0; 30], 1500);
+    let command = |at: Instant, change: Change| Commanded { at, command: change.into() };
+    // Nothing gets through for so long that the network gives up; then the radio is fine again, which helps nothing.
+    let outage = [
+        command(at(5_000), Change::Bler(Probability::ALWAYS)),
+        command(at(20_000), Change::CarrierToInterference("60 dB".parse().expect("decibels"))),
+        command(at(100_000), Change::Handover { gap: Span::from_secs(10), buffer: Buffer::Keep }),
+    ];
+    let mut cell = Gprs::new(&config, 1, Seed::new(2), "cell").expect("sound");
+    let script = Script { arrivals: &burst, commands: &outage };
+    let departures = drive(&mut cell, script, Polling::OnTime, HORIZON).departures;
+    let between = departures.iter().filter(|(_, departure)| departure.due > at(20_000) && departure.due < at(110_000));
+    assert_eq!(between.count(), 0);
+    assert!(departures.last().is_some_and(|(_, departure)| departure.due > at(110_000)), "it went on");
 }
 
 #[test]

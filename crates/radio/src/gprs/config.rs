@@ -1,6 +1,6 @@
 //! What a scenario says of a GPRS or EGPRS cell and its mobiles.
 
-use airpath_core::{Bytes, Direction, Span};
+use airpath_core::{Bytes, Direction, Probability, Span};
 use airpath_link::queue::Queue;
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +128,10 @@ pub struct Tbf {
     pub max_unanswered: u32,
     /// For so long the network does not set up a flow again after it gave it up (T3195).
     pub t3195: Span,
+    /// How likely a mobile is stuck after the network gave up one of its flows: it neither sends nor gets anything until its
+    /// user connects anew, which is a `handover` by command.
+    #[serde(default)]
+    pub stuck: Probability,
 }
 
 /// How a mobile that is idle asks for an uplink.

@@ -1,7 +1,7 @@
 //! A mobile: its two flows, its radio, and what it does when.
 
 use airpath_core::{
-    Cx, Direction, DropCause, Instant, RadioEvent, RadioTotals, Seed, Span, StateValue, Stream, UserId,
+    Cx, Direction, DropCause, Instant, Probability, RadioEvent, RadioTotals, Seed, Span, StateValue, Stream, UserId,
 };
 
 use super::air::Air;
@@ -16,6 +16,9 @@ use super::uplink::{self, Uplink};
 use crate::common::acknowledged::Settings;
 use crate::conditions::{Conditions, Transition};
 use crate::error::{ConfigError, check_queue};
+
+/// The end of a silence that only the user can end.
+const STUCK: u64 = u64::MAX;
 
 /// A frame of the TDMA, rounded to nanoseconds.
 const FRAME: Span = Span::from_nanos(60_000_000 / 13);
@@ -41,6 +44,7 @@ pub struct Timing {
     pub keep_interval: Span,
     pub max_unanswered: u32,
     pub t3195: Span,
+    pub stuck: Probability,
 }
 
 impl Timing {
@@ -65,6 +69,7 @@ impl Timing {
             keep_interval: tbf.keep_interval,
             max_unanswered: tbf.max_unanswered,
             t3195: tbf.t3195,
+            stuck: tbf.stuck,
         }
     }
 
@@ -127,7 +132,7 @@ pub struct Mobile {
     pub bursts: [Burst; 2],
     pub totals: [RadioTotals; 2],
     /// Nothing is sent before this block; down, up.
-    pub silent_until: [u64; 2],
+    silent_until: [u64; 2],
     /// It is on its way to another cell before this block.
     reselects_until: u64,
     lanes: Lanes,
@@ -307,7 +312,7 @@ impl Mobile {
                 } else if self.down.has_failed(timing) {
                     self.down.discard(now, DropCause::AttemptsExhausted, ends, cx);
                     self.down.release(block_from(now + timing.t3195));
-                    self.transfer_ended = Some(now);
+                    self.give_up(now, timing);
                 }
             }
             _ => {}
@@ -363,11 +368,25 @@ impl Mobile {
                 if self.up.has_failed(timing) {
                     self.up.restart();
                     self.up.release();
-                    self.transfer_ended = Some(now);
+                    self.give_up(now, timing);
                 }
             }
             _ => {}
         }
+    }
+
+    /// The network has given up a flow, after which the mobile may be stuck.
+    fn give_up(&mut self, now: Instant, timing: &Timing) {
+        self.transfer_ended = Some(now);
+        if self.access.chance(timing.stuck) {
+            self.silent_until = [STUCK; 2];
+        }
+    }
+
+    /// Keeps the mobile silent in a direction until `block`: a user who has connected anew is no longer stuck.
+    pub fn silence(&mut self, direction: Direction, block: u64, is_anew: bool) {
+        let silent = &mut self.silent_until[direction as usize];
+        *silent = if is_anew && *silent == STUCK { block } else { (*silent).max(block) };
     }
 
     /// Chooses how the mobile asks for an uplink flow.
@@ -490,6 +509,13 @@ impl Mobile {
                     _ => "access",
                 }
             };
+            let link = if silent_until.contains(&STUCK) {
+                "stuck"
+            } else if down.is_stalled() || up.is_stalled() {
+                "stalled"
+            } else {
+                "connected"
+            };
             let there = left.saturating_sub(*slot);
             let used = |tbf, slots: u8| f64::from(if tbf == "transfer" { slots.min(there) } else { 0 });
             let up_slots = slots[if down.phase == downlink::Phase::None { 2 } else { 1 }];
@@ -503,7 +529,7 @@ impl Mobile {
                 StateValue::Name(up.scheme.name()),
                 StateValue::Number(used(down_tbf, slots[0])),
                 StateValue::Number(used(up_tbf, up_slots)),
-                StateValue::Name(if down.is_stalled() || up.is_stalled() { "stalled" } else { "connected" }),
+                StateValue::Name(link),
             ]
         });
     }
