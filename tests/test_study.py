@@ -491,3 +491,13 @@ def test_the_whole_study_agrees_and_its_table_is_up_to_date() -> None:
     assert result.render_markdown() == table, (
         "bless it: airpath study run hsdpa-sim --format markdown > studies/hsdpa-sim/agreement.md"
     )
+
+
+@pytest.mark.slow
+def test_gprs_proxy_holds_what_it_found_and_its_table_is_up_to_date() -> None:
+    result = study.run("gprs-proxy")
+    assert [each.id for each in result.findings if not each.holds] == []
+    table = (ROOT / "studies" / "gprs-proxy" / "agreement.md").read_text(encoding="utf-8")
+    assert result.render_markdown() == table, (
+        "bless it: airpath study run gprs-proxy --format markdown > studies/gprs-proxy/agreement.md"
+    )
