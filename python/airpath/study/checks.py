@@ -1,7 +1,8 @@
 """Checks of a study's findings, computed from its rows.
 
-No check has a threshold of its own: each asks whether a 95 % interval leaves any doubt. A change is the paired
-difference between the last row along an axis and the first, with its interval.
+No check has a threshold of its own: each asks whether a 95 % interval leaves any doubt, or whether figures lie within
+the tolerance of their metric. A change is the paired difference between the last row along an axis and the first, with
+its interval.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,6 +74,23 @@ def not_below(finding: FindingDefinition, rows: Rows) -> bool:
     return all(difference.high >= 0 for difference in _differences(finding, rows))
 
 
+def alike(finding: FindingDefinition, rows: Rows) -> bool:
+    """Return whether each row lies within its metric's tolerance of those that it is compared with."""
+    return all(
+        row.tolerance.admits(row.interval.mean, rows.like(row, replaced).interval.mean)
+        for each in finding.rows
+        for row in rows.select(each.experiment, each.metric, each.case)
+        for replaced in finding.than
+    )
+
+
+def agrees(finding: FindingDefinition, rows: Rows) -> bool:
+    """Return whether each row for which something was published agrees with that."""
+    return all(
+        row.agrees is not False for each in finding.rows for row in rows.select(each.experiment, each.metric, each.case)
+    )
+
+
 def gap_closes(finding: FindingDefinition, rows: Rows) -> bool:
     """Return whether the gap to the rows compared with, as a share of these, falls along the axis as in `falls`."""
     return all(
@@ -89,6 +107,8 @@ CHECKS: dict[str, Callable[[FindingDefinition, Rows], bool]] = {
     "exceeds": exceeds,
     "not-below": not_below,
     "gap-closes": gap_closes,
+    "alike": alike,
+    "agrees": agrees,
 }
 """By the name that `study.toml` uses."""
 

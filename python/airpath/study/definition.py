@@ -41,6 +41,8 @@ class Case:
     metrics: tuple[Metric, ...]
     published: dict[str, float | None]
     """By metric."""
+    may_fail: bool = False
+    """Whether flows that do not come to their end are a result, not an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ def _experiment(table: Table, folder: Path, axes: Table, repeat: int) -> Experim
     overrides = table.take("set", dict, {})
     given = table.take("given", dict, {})
     metrics = tuple(_metric(table, each) for each in table.take("metrics", list))
+    may_fail = table.take("may_fail", bool, False)
     values: dict[str, list[str]] = table.take("axes", dict)
     published = table.take("published", dict, {})
     shape = tuple(len(each) for each in values.values())
@@ -213,6 +216,7 @@ def _experiment(table: Table, folder: Path, axes: Table, repeat: int) -> Experim
                 published={
                     metric.name: grids[metric.name][index] if metric.name in grids else None for metric in metrics
                 },
+                may_fail=may_fail,
             )
         )
     return Experiment(name, text, tuple(cases), differences)

@@ -124,6 +124,27 @@ def _retransmitted(flows: Sequence[Flow], _: Given) -> float:
     return 100 * sum(flow["retransmitted_packets"] for flow in flows) / sum(flow["data_packets"] for flow in flows)
 
 
+def _ftp_throughput(flows: Sequence[Flow], _: Given) -> float:
+    """Return the mean over the transfers that completed, in 1,024 bytes a second, as the ftp of BSD prints it."""
+    return statistics.fmean(flow["throughput_bps"] for flow in _completed(flows)) / 8 / 1024
+
+
+def _share_of_header_arithmetic(flows: Sequence[Flow], given: Given) -> float:
+    return 100 * statistics.fmean(flow["throughput_bps"] for flow in _completed(flows)) / given["header_limit_bps"]
+
+
+def _completed(flows: Sequence[Flow]) -> list[Flow]:
+    return [flow for flow in flows if flow["outcome"] == "finished"]
+
+
+def _completed_share(flows: Sequence[Flow], _: Given) -> float:
+    return 100 * len(_completed(flows)) / len(flows)
+
+
+def _transaction_rate(flows: Sequence[Flow], _: Given) -> float:
+    return statistics.fmean(flow["transactions_per_s"] for flow in flows)
+
+
 METRICS = {
     metric.name: metric
     for metric in (
@@ -147,6 +168,10 @@ METRICS = {
         Metric("longest-inter-arrival", "s", 2, _longest("inter_arrival_max_s")),
         Metric("half-throughput", "kbit/s", 1, _half_throughput),
         Metric("retransmitted", "%", 2, _retransmitted),
+        Metric("ftp-throughput", "kbyte/s", 3, _ftp_throughput),
+        Metric("share-of-header-arithmetic", "%", 1, _share_of_header_arithmetic, ("header_limit_bps",)),
+        Metric("completed", "%", 1, _completed_share),
+        Metric("transaction-rate", "1/s", 3, _transaction_rate),
     )
 }
 """By name. Rates are means over the users of a case, deviations those of a sample of users; jitter is by how much
