@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use airpath_core::{Classes, Direction, Seed, Sink};
+use airpath_core::{Direction, Seed, Sink};
 use airpath_eventlog::EventLog;
 use airpath_scenario::Scenario;
 use airpath_sim::Setup;
@@ -75,7 +75,7 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
         let mut log = match &arguments.log {
             Some(folder) => {
                 let names = objects.names().to_vec();
-                Some(EventLog::create(folder, repetition as u32, names, Classes::ALL).map_err(|e| e.to_string())?)
+                Some(EventLog::create(folder, repetition as u32, names, scenario.log.classes()).map_err(|e| e.to_string())?)
             }
             None => None,
         };
