@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable
 
 import airpath
+from airpath import study
 from link_support import LinkCommand
+from support import ROOT
 
 FILE = 5_000
 """Bytes of the file: some seconds at 1 kB/s."""
@@ -38,3 +40,13 @@ def test_curl_takes_as_long_as_simulated(link: LinkCommand, need: Callable[..., 
     simulated = airpath.run(scenario, set={"bearer.conditions.ci": "60 dB"}).summary["flows"][0]["duration_s"]
     assert 3 < simulated < 20
     assert abs(real["total"] / simulated - 1) < 0.1, f"{real['total']} s, simulated {simulated} s"
+
+
+def test_the_study_is_as_its_table_says() -> None:
+    result = study.run("gsm-csd")
+    failed = [finding.id for finding in result.findings if not finding.holds]
+    assert failed == ["rr-no-better-than-crr"], "its README says why"
+    table = (ROOT / "studies" / "gsm-csd" / "agreement.md").read_text(encoding="utf-8")
+    assert result.render_markdown().strip() == table.strip(), (
+        "bless it: airpath study run gsm-csd --format markdown > studies/gsm-csd/agreement.md"
+    )
