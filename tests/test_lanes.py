@@ -1,6 +1,7 @@
 """The radio log: what its figure shows is what the frame `states` holds."""
 
-import plotly.graph_objects as go
+from typing import Any
+
 import pytest
 
 import airpath
@@ -46,7 +47,8 @@ def test_states_tell_of_a_change_of_cell(drive: airpath.Result) -> None:
 
 def test_lanes_show_the_states(drive: airpath.Result) -> None:
     figure = plot.lanes(drive)
-    traces = [each for each in figure.data if isinstance(each, go.Bar)]
+    shown: list[Any] = list(figure.data)
+    traces: list[Any] = [each for each in shown if each.type == "bar"]
     cell = next(each for each in traces if each.name == "cell")
     assert [name for name, _ in cell.customdata] == ["0", "1"]
     changed = drive.states.filter(aspect="cell", user=0)["time"] / 1e9
@@ -56,7 +58,7 @@ def test_lanes_show_the_states(drive: airpath.Result) -> None:
         assert ends[-1] == pytest.approx(90, abs=1e-3)
         assert ends[:-1] == pytest.approx(trace.base[1:], abs=1e-3), "one band follows the other"
     ratios = drive.states.filter(aspect="carrier-to-interference", user=0)["number"].to_list()
-    line = next(each for each in figure.data if each.name == "C/I (dB)")
+    line = next(each for each in shown if each.name == "C/I (dB)")
     assert (min(line.y), max(line.y)) == pytest.approx((min(ratios), max(ratios)), abs=0.01)
     caption = plot.caption_of(figure)
     assert "car: mode transfer" in caption.alt
@@ -64,7 +66,8 @@ def test_lanes_show_the_states(drive: airpath.Result) -> None:
 
 
 def test_several_runs_have_lanes_under_each_other(drive: airpath.Result) -> None:
-    titles = [each.text for each in plot.lanes([drive, drive]).layout.annotations]
+    layout: Any = plot.lanes([drive, drive]).layout
+    titles = [each.text for each in layout.annotations]
     assert sum(title.endswith("car</b>") for title in titles) == 2
 
 

@@ -15,7 +15,8 @@
 //! | [`household`] | the programs of a link, which end with it |
 //! | [`session`] | all that happens while the command runs |
 //! | [`doctor`] | what this host allows |
-//! | [`control`], [`status`] | wishes from outside; the line on the terminal |
+//! | [`control`] | wishes from outside |
+//! | [`status`], [`radio_state`] | the line on the terminal, and what it says of the radio |
 
 pub mod clock;
 pub mod control;
@@ -32,6 +33,7 @@ pub mod observe;
 pub mod offload;
 pub mod port;
 pub mod pump;
+pub mod radio_state;
 pub mod record;
 pub mod session;
 pub mod status;

@@ -22,8 +22,10 @@ use crate::lateness::LatenessRow;
 use crate::namespace::NetworkNamespace;
 use crate::observe::Observer;
 use crate::pump::Pump;
+use crate::radio_state::Listener;
 use crate::record::Recorder;
 use crate::session::{Session, Waiting, cores};
+use crate::status::Status;
 use crate::watch::{Captures, Watch};
 use crate::way::{Hop, Way};
 
@@ -166,9 +168,17 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         recorder: options.record.as_ref().map(|_| Recorder::default()),
         successions: reads_headers.then(Vec::new),
     };
-    let way = Way::new(hops, changes, log.as_mut().map(|log| log as &mut dyn Sink));
+    let status = if options.status { Status::begin() } else { None };
+    let log_sink = log.as_mut().map(|log| log as &mut dyn Sink);
+    // A status line listens to the states of the radio, whether there is a log or not.
+    let mut listener = None;
+    let sink = match &status {
+        Some(status) => Some(listener.insert(Listener::new(log_sink, status.radio())) as &mut dyn Sink),
+        None => log_sink,
+    };
+    let way = Way::new(hops, changes, sink);
     let pump = Pump::new(way, clock, watch, &laboratory.server_port, &laboratory.mobile_port);
-    let mut session = Session::new(pump, scenario, household, control, options.waiting, options.status)?;
+    let mut session = Session::new(pump, scenario, household, control, options.waiting, status)?;
     let ended = session.run();
     let Session { pump, goes_first, .. } = session;
     let Pump { way, lateness, refused, watch, .. } = &pump;

@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         household: Household,
         control: Control,
         waiting: Waiting,
-        status: bool,
+        status: Option<Status>,
     ) -> Result<Self, LinkError> {
         let prepare = || -> nix::Result<(Signals, Epoll)> {
             let signals = Signals::take()?;
@@ -103,7 +103,6 @@ impl<'a> Session<'a> {
             Waiting::Sleeping => sys::real_time(),
             Waiting::Precise => sys::largest_share(),
         };
-        let status = if status { Status::begin() } else { None };
         Ok(Self { pump, scenario, household, control, signals, others, waiting, goes_first, status, exit: None })
     }
 
@@ -114,9 +113,8 @@ impl<'a> Session<'a> {
     pub fn run(&mut self) -> Result<Exit, LinkError> {
         self.household.go()?;
         let ended = self.carry().map_err(LinkError::host("the link cannot be kept"));
-        if let Some(status) = self.status.take() {
-            status.end();
-        }
+        // The terminal is whole again before anything else is said.
+        drop(self.status.take());
         ended?;
         self.exit.ok_or(LinkError::ParentGone)
     }

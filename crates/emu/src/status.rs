@@ -1,10 +1,13 @@
 //! A status line at the foot of the terminal, below what the command writes.
 
+use std::cell::Cell;
 use std::io::{Stderr, Write, stderr};
+use std::rc::Rc;
 
 use airpath_core::{Bytes, Direction, Instant, Span, Tally, UserId};
 
 use crate::pump::Pump;
+use crate::radio_state::RadioState;
 use crate::sys;
 
 /// How often the line is drawn anew.
@@ -18,6 +21,7 @@ pub struct Status {
     next: Instant,
     /// When the line was last drawn, and what had left the link by then.
     before: (Instant, [u64; 2]),
+    radio: Rc<Cell<RadioState>>,
 }
 
 impl Status {
@@ -28,7 +32,12 @@ impl Status {
         // A new line first, so that nothing that is there lies below the part that scrolls (ECMA-48: DECSC, DECSTBM).
         let text = format!("\n\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1);
         terminal.write_all(text.as_bytes()).ok()?;
-        Some(Self { terminal, rows, next: Instant::ZERO, before: (Instant::ZERO, [0; 2]) })
+        Some(Self { terminal, rows, next: Instant::ZERO, before: (Instant::ZERO, [0; 2]), radio: Rc::default() })
+    }
+
+    /// Where the state of the radio is to be kept up to date.
+    pub fn radio(&self) -> Rc<Cell<RadioState>> {
+        self.radio.clone()
     }
 
     /// Draws the line if it is time to; how long until the next time.
@@ -55,6 +64,8 @@ impl Status {
             let bps = Bytes::new(bytes[index] - before[index]).rate_over(now.since(then)).unwrap_or(0.0);
             format!("{:.0} kbit/s", bps / 1e3)
         };
+        let state = self.radio.get().words();
+        let state = if state.is_empty() { state } else { format!("   {state}") };
         let radio = Direction::BOTH.map(|direction| {
             let cell = &hops.last()?.1;
             cell.radio_totals(direction, UserId(0)).filter(|totals| totals.pdus > 0)
@@ -69,7 +80,7 @@ impl Status {
             String::new()
         };
         let line = format!(
-            " airpath {:>6.1} s   down {} ({} waiting)   up {} ({} waiting)   round trip {:.0} ms{radio}   late {:.2} ms ",
+            " airpath {:>6.1} s   down {} ({} waiting)   up {} ({} waiting)   round trip {:.0} ms{state}{radio}   late {:.2} ms ",
             now.as_secs_f64(),
             rate(0),
             queued(Direction::Down),
@@ -85,9 +96,11 @@ impl Status {
         let text = format!("\x1b7{margin}\x1b[{rows};1H\x1b[2K\x1b[7m{line}\x1b[0m\x1b8");
         let _ = self.terminal.write_all(text.as_bytes());
     }
+}
 
+impl Drop for Status {
     /// Gives the row back.
-    pub fn end(mut self) {
+    fn drop(&mut self) {
         let text = format!("\x1b7\x1b[r\x1b[{};1H\x1b[2K\x1b8", self.rows);
         let _ = self.terminal.write_all(text.as_bytes());
     }

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import ctl, doctor, link, measure, presets, replay, report, run, study
+from airpath.cli import ctl, doctor, export, link, measure, presets, replay, report, run, study
 from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -14,6 +14,7 @@ Examples:
   airpath run examples/hs-dsch.toml
   airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --out runs/lossy
   airpath report runs/lossy -o report.html
+  airpath export runs/lossy --format perfetto -o trace.json
   airpath replay runs/lossy --set fixed.queue.packets=20
   airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
   airpath measure bulk server.example --bytes "10 MB"
@@ -46,6 +47,7 @@ app.command("replay")(replay.replay)
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)
+app.command("export")(export.export)
 
 
 def _print_version(wanted: bool) -> None:

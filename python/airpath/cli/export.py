@@ -1,0 +1,62 @@
+"""`airpath export`: a result for other programs."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from airpath.cli.words import ExitCode, Problem, explained
+
+
+def export(
+    result: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder, as `run --out` writes it.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="PATH", help="The folder for the CSV files, or the trace's file.")
+    ],
+    format: Annotated[
+        Literal["csv", "perfetto"],
+        typer.Option(help="A CSV file for each table, or one repetition as a trace for Perfetto."),
+    ] = "csv",
+    repetition: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="The repetition of the trace, from 0; the median one if not given."),
+    ] = None,
+) -> None:
+    """Write a result as CSV tables, or as a trace for ui.perfetto.dev and chrome://tracing.
+
+    In the trace, each mobile has its radio log as tracks (mode, cell, scheme, links) and counters (C/I, slots), each
+    hop counters of the bytes inside and its losses, each flow its windows.
+
+    The paths of the files go to standard output.
+
+    \b
+    Examples:
+      airpath export runs/one --format csv -o tables
+      airpath export runs/one --format perfetto -o trace.json
+    """
+    from airpath import export as exports
+    from airpath import load
+
+    if repetition is not None and format == "csv":
+        raise Problem(
+            "--repetition is for a trace: CSV files have all", next_step="remove it, or add --format perfetto"
+        )
+    with explained():
+        loaded = load(result)
+        if repetition is not None and repetition >= loaded.repetitions.height:
+            raise Problem(
+                f"there is no repetition {repetition}: {result} has {loaded.repetitions.height}",
+                next_step="repetitions count from 0",
+            )
+        try:
+            files = (
+                exports.csv(loaded, out) if format == "csv" else [exports.perfetto(loaded, out, repetition=repetition)]
+            )
+        except OSError as error:
+            raise Problem(
+                f"{out} cannot be written: {error.strerror or error}",
+                next_step="free some space or name another place with -o",
+                exit_code=ExitCode.NOT_WRITTEN,
+            ) from None
+    for file in files:
+        typer.echo(file)
