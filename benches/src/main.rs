@@ -75,7 +75,10 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
         let mut log = match &arguments.log {
             Some(folder) => {
                 let names = objects.names().to_vec();
-                Some(EventLog::create(folder, repetition as u32, names, scenario.log.classes()).map_err(|e| e.to_string())?)
+                Some(
+                    EventLog::create(folder, repetition as u32, names, scenario.log.classes())
+                        .map_err(|e| e.to_string())?,
+                )
             }
             None => None,
         };

@@ -197,8 +197,8 @@ impl BearerConfig {
             }
             Self::UmtsDch(config) => of_uplink(&mut config.uplink).into_iter().collect(),
             Self::Hsdpa(config) => of_uplink(&mut config.uplink).into_iter().collect(),
-            Self::Gprs(_) | Self::Umts(_) | Self::GsmCsd(_) => {
-                self.conditions().and_then(|conditions| conditions.recorded.as_mut()).into_iter().collect()
+            Self::Umts(_) | Self::Gprs(_) | Self::GsmCsd(_) => {
+                self.conditions().into_iter().flat_map(conditions::Config::files_mut).collect()
             }
         }
     }

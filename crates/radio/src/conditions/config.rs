@@ -136,6 +136,12 @@ impl Config {
         self.recorded = self.recorded.take().map(|file| folder.join(file));
     }
 
+    /// The files that they are read from, those of single mobiles included.
+    pub fn files_mut(&mut self) -> Vec<&mut PathBuf> {
+        let own = self.of_mobiles.iter_mut().flatten().filter_map(|own| own.recorded.as_mut());
+        self.recorded.as_mut().into_iter().chain(own).collect()
+    }
+
     /// The conditions of the mobile `user`.
     pub(super) fn of(&self, user: usize) -> &Self {
         self.of_mobiles.get(user).and_then(Option::as_ref).unwrap_or(self)
