@@ -8,8 +8,10 @@ pub mod uplink;
 
 pub(crate) mod arq;
 pub(crate) mod carrier;
+pub(crate) mod lanes;
 pub(crate) mod members;
 pub(crate) mod paths;
 pub(crate) mod rlc;
+pub(crate) mod rlc_am;
 pub(crate) mod rlc_queue;
 pub(crate) mod tournament;

@@ -199,7 +199,10 @@ pub enum ConfigError {
     SchemesOfTwoKinds,
     /// An averaging time that no average fits in.
     #[error("this must be longer than a TTI")]
-    AveragingTime,
+    AveragingTime {
+        /// The key, dotted, below the bearer's.
+        key: String,
+    },
 }
 
 impl ConfigError {
@@ -215,6 +218,7 @@ impl ConfigError {
             | Self::Queue { key, .. }
             | Self::Foreign { key, .. }
             | Self::TimerTooShort { key, .. }
+            | Self::AveragingTime { key }
             | Self::Burst { key, .. }
             | Self::Polls { key } => key.clone(),
             Self::UplinkLink(error) => format!("uplink.link.{}", error.field()),
@@ -232,7 +236,6 @@ impl ConfigError {
             Self::MultislotClass { .. } => "mobile.multislot_class".to_owned(),
             Self::UplinkSlots { .. } => "mobile.uplink_slots".to_owned(),
             Self::SchemesOfTwoKinds => "uplink.scheme".to_owned(),
-            Self::AveragingTime => "downlink.averaging_time".to_owned(),
             Self::NoClass { .. } | Self::UnknownClass { .. } | Self::NoLevels { .. } => String::new(),
         }
     }

@@ -44,10 +44,7 @@ use crate::common::carrier::{Carrier, Parameters, Repetition};
 use crate::common::channel::{Channel, Levels};
 use crate::common::harq::{BlockErrors, Combining, DEFAULT_CQI, MAX_CQI};
 use crate::common::paths::{OneWay, Paths};
-use crate::common::scheduler::maximum_ci::MaximumCi;
-use crate::common::scheduler::proportional_fair::ProportionalFair;
-use crate::common::scheduler::round_robin::RoundRobin;
-use crate::common::scheduler::{Scheduler, SchedulerName};
+use crate::common::scheduler::SchedulerName;
 use crate::common::uplink::Uplink;
 use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
 use crate::umts_dch::in_sequence;
@@ -108,10 +105,6 @@ pub struct HsDsch {
     pub levels: Option<Levels>,
 }
 
-/// [`HsDsch::averaging_time`] if it is not given: 500 TTIs of 2 ms, of the 100 to 1000 that
-/// `hsdpa-sim` §7.3 names.
-const AVERAGING_TIME: Span = Span::from_secs(1);
-
 impl HsDsch {
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Carrier, ConfigError> {
         above_zero(!self.tti.is_zero(), "downlink", "tti")?;
@@ -134,9 +127,10 @@ impl HsDsch {
             queue: check_queue(self.queue.as_ref(), "downlink")?,
             levels: self.levels.clone(),
         };
+        let scheduler = self.scheduler.build(classes.len(), self.tti, self.averaging_time, "downlink")?;
         let errors = (0..classes.len()).map(|user| format!("{name}/user-{user}/errors")).collect();
         let channels = self.channels(classes, seed, name)?;
-        Ok(Carrier::new(parameters, self.scheduler(classes.len())?, channels, (0, errors), seed))
+        Ok(Carrier::new(parameters, scheduler, channels, (0, errors), seed))
     }
 
     fn pdus_per_tti(&self, pdu: u32, users: usize) -> Result<Vec<u32>, ConfigError> {
@@ -184,24 +178,6 @@ impl HsDsch {
                 }
                 Ok(BlockErrors::chase(self.bler, cqi))
             }
-        }
-    }
-
-    fn scheduler(&self, users: usize) -> Result<Box<dyn Scheduler>, ConfigError> {
-        match (self.scheduler, self.averaging_time) {
-            (SchedulerName::ProportionalFair, time) => {
-                let time = time.unwrap_or(AVERAGING_TIME);
-                if time <= self.tti {
-                    return Err(ConfigError::AveragingTime);
-                }
-                Ok(Box::new(ProportionalFair::new(users, self.tti, time)))
-            }
-            (_, Some(_)) => Err(ConfigError::Foreign {
-                key: "downlink.averaging_time".to_owned(),
-                needs: "scheduler = \"proportional-fair\"",
-            }),
-            (SchedulerName::RoundRobin, None) => Ok(Box::new(RoundRobin)),
-            (SchedulerName::MaximumCi, None) => Ok(Box::new(MaximumCi)),
         }
     }
 }

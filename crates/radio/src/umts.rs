@@ -54,18 +54,17 @@
 //! ```
 
 mod config;
-mod errors;
-mod lanes;
-mod leg;
+pub(crate) mod errors;
+pub(crate) mod leg;
 mod mobile;
-mod polling;
 mod rrc;
 mod switching;
 
 use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Seed, Tally, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
-pub use config::{Config, Connected, Format, Leg, Mobility, Pch, Rlc, Rrc, Switching};
+pub use crate::common::rlc_am::Rlc;
+pub use config::{Config, Connected, Format, Leg, Mobility, Pch, Rrc, Switching};
 
 use crate::ConfigError;
 use crate::common::members::Members;

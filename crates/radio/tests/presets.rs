@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use airpath_core::{Bitrate, Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Arrival, Polling, Traffic, drive};
-use airpath_radio::{gprs, gsm_csd, hsdpa, umts, umts_dch};
+use airpath_radio::{gprs, gsm_csd, hsdpa, hsdpa_cell, umts, umts_dch};
 use toml::{Table, Value};
 
 fn presets() -> Vec<(String, Table)> {
@@ -90,6 +90,12 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
                 None => vec![None; users],
             };
             Some(Box::new(hsdpa::Hsdpa::new(&config, &classes, Seed::new(1), "cell").expect(name)))
+        }
+        Some("hsdpa-cell") => {
+            let mut config: hsdpa_cell::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            config.downlink.bler = Some(Probability::NEVER);
+            config.uplink.bler = Probability::NEVER;
+            Some(Box::new(hsdpa_cell::HsdpaCell::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("gprs") => {
             let mut config: gprs::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use airpath_core::Seed;
 use airpath_link::Bearer;
 use airpath_radio::common::uplink::Uplink;
-use airpath_radio::{conditions, gprs, gsm_csd, hsdpa, umts, umts_dch};
+use airpath_radio::{conditions, gprs, gsm_csd, hsdpa, hsdpa_cell, umts, umts_dch};
 use serde::Serialize;
 
 use crate::Mobile;
@@ -29,6 +29,8 @@ pub enum BearerConfig {
     Umts(Box<umts::Config>),
     /// A cell whose HS-DSCH all mobiles share.
     Hsdpa(hsdpa::Config),
+    /// A cell with HSDPA by its specifications, whose codes all mobiles share.
+    HsdpaCell(Box<hsdpa_cell::Config>),
     /// A GPRS or EGPRS cell, whose timeslots all mobiles share.
     Gprs(Box<gprs::Config>),
 }
@@ -70,7 +72,7 @@ const OWN_KEYS: &[&str] = &[
     "mobility",
 ];
 
-const MODELS: &[&str] = &["wired", "recorded", "gsm-csd", "gprs", "umts-dch", "umts", "hsdpa"];
+const MODELS: &[&str] = &["wired", "recorded", "gsm-csd", "gprs", "umts-dch", "umts", "hsdpa", "hsdpa-cell"];
 
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
@@ -151,6 +153,11 @@ impl BearerConfig {
                 locate(&mut config.uplink, folder);
                 Self::Hsdpa(config)
             }
+            "hsdpa-cell" => {
+                let mut config: hsdpa_cell::Config = node.read("bearer")?;
+                config.conditions.locate(folder);
+                Self::HsdpaCell(Box::new(config))
+            }
             "gprs" => {
                 let mut config: gprs::Config = node.read("bearer")?;
                 config.conditions.locate(folder);
@@ -173,6 +180,7 @@ impl BearerConfig {
         match self {
             Self::Gprs(config) => Some(&mut config.conditions),
             Self::Umts(config) => Some(&mut config.conditions),
+            Self::HsdpaCell(config) => Some(&mut config.conditions),
             Self::GsmCsd(config) => config.conditions.as_mut(),
             Self::Wired(_) | Self::UmtsDch(_) | Self::Hsdpa(_) => None,
         }
@@ -197,7 +205,7 @@ impl BearerConfig {
             }
             Self::UmtsDch(config) => of_uplink(&mut config.uplink).into_iter().collect(),
             Self::Hsdpa(config) => of_uplink(&mut config.uplink).into_iter().collect(),
-            Self::Umts(_) | Self::Gprs(_) | Self::GsmCsd(_) => {
+            Self::Umts(_) | Self::HsdpaCell(_) | Self::Gprs(_) | Self::GsmCsd(_) => {
                 self.conditions().into_iter().flat_map(conditions::Config::files_mut).collect()
             }
         }
@@ -224,6 +232,10 @@ impl BearerConfig {
             Self::Hsdpa(config) => {
                 let classes: Vec<Option<String>> = mobiles.iter().map(|mobile| mobile.class.clone()).collect();
                 let bearer = hsdpa::Hsdpa::new(config, &classes, seed, "cell").map_err(refuse)?;
+                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
+            }
+            Self::HsdpaCell(config) => {
+                let bearer = hsdpa_cell::HsdpaCell::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Gprs(config) => {

@@ -86,8 +86,8 @@ const MAX_COMBINED: u32 = 16;
 ///
 /// with the SINR in decibels after despreading. R. Litjens, "HSDPA flow level performance and the impact of terminal
 /// mobility", IEEE WCNC 2005, after F. Brouwer et al., "Usage of link-level performance indicators
-/// for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA 2004. Only its steepness is used here: the
-/// place on the curve follows from the error probability of the first attempt.
+/// for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA 2004. [`BlockErrors`] only uses its steepness:
+/// the place on the curve follows from the error probability of the first attempt.
 struct ErrorCurve {
     /// Growth of x per decibel.
     per_decibel: f64,
@@ -106,6 +106,21 @@ impl ErrorCurve {
     fn bler_at(&self, exponent: f64) -> f64 {
         libm::pow(1.0 + libm::pow(10.0, exponent), -1.0 / 0.7)
     }
+}
+
+/// The constant of the curve, in decibels after despreading.
+const OFFSET: f64 = 5.26;
+
+/// The curve itself: the share of blocks of `cqi`, 1 to 30, that fail at a ratio in decibels after despreading.
+pub(crate) fn block_error_rate(ratio: f64, cqi: u8) -> f64 {
+    let curve = ErrorCurve::of_cqi(cqi);
+    curve.bler_at((ratio - 1.03 * f64::from(cqi) + OFFSET) * curve.per_decibel)
+}
+
+/// Its inverse, for a share above 0 and below 1.
+pub(crate) fn ratio_of_block_error_rate(bler: f64, cqi: u8) -> f64 {
+    let curve = ErrorCurve::of_cqi(cqi);
+    curve.exponent_at(bler) / curve.per_decibel + 1.03 * f64::from(cqi) - OFFSET
 }
 
 #[cfg(test)]

@@ -7,7 +7,13 @@ pub mod round_robin;
 use std::cmp::Ordering;
 use std::fmt;
 
+use airpath_core::Span;
 use serde::{Deserialize, Serialize};
+
+use crate::ConfigError;
+use maximum_ci::MaximumCi;
+use proportional_fair::ProportionalFair;
+use round_robin::RoundRobin;
 
 /// The schedulers by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,12 +28,43 @@ pub enum SchedulerName {
     ProportionalFair,
 }
 
+/// The averaging time of the proportional fair scheduler unless another is given: 500 TTIs of 2 ms, of the 100 to 1000 that
+/// `hsdpa-sim` §7.3 names.
+const AVERAGING_TIME: Span = Span::from_secs(1);
+
+impl SchedulerName {
+    /// Makes the scheduler of a cell. `table` is where the keys are that are to blame.
+    pub(crate) fn build(
+        self,
+        users: usize,
+        tti: Span,
+        averaging_time: Option<Span>,
+        table: &str,
+    ) -> Result<Box<dyn Scheduler>, ConfigError> {
+        match (self, averaging_time) {
+            (Self::ProportionalFair, time) => {
+                let time = time.unwrap_or(AVERAGING_TIME);
+                if time <= tti {
+                    return Err(ConfigError::AveragingTime { key: format!("{table}.averaging_time") });
+                }
+                Ok(Box::new(ProportionalFair::new(users, tti, time)))
+            }
+            (_, Some(_)) => Err(ConfigError::Foreign {
+                key: format!("{table}.averaging_time"),
+                needs: "scheduler = \"proportional-fair\"",
+            }),
+            (Self::RoundRobin, None) => Ok(Box::new(RoundRobin)),
+            (Self::MaximumCi, None) => Ok(Box::new(MaximumCi)),
+        }
+    }
+}
+
 /// A user that could be served in a TTI.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// Its index in the cell.
     pub user: u32,
-    /// Its C/I level; 0 where there are none.
+    /// Its C/I level or the CQI that it reported; 0 where there are none.
     pub level: u8,
     /// PDUs that the TTI would carry to it: its instantaneous rate.
     pub pdus: u32,

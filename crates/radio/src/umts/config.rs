@@ -5,6 +5,7 @@ use airpath_link::command::Buffer;
 use airpath_link::queue::Queue;
 use serde::{Deserialize, Serialize};
 
+use crate::common::rlc_am::Rlc;
 use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
 use crate::{ConfigError, conditions};
 
@@ -75,47 +76,6 @@ pub struct Format {
     /// C/I at which power control is at its limit. Without it, it never is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<Decibel>,
-}
-
-/// The acknowledged mode of RLC (TS 25.322). What is left out is not configured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rlc {
-    /// Configured_Tx_Window_Size, at most 2047 (TS 25.331 §10.3.4.23).
-    pub window: u32,
-    /// MaxDAT: a PDU that would be sent for this time resets the RLC instead (TS 25.322 §9.6).
-    pub max_dat: u32,
-    /// Timer_RST: how long an answer to a RESET is waited for.
-    pub timer_rst: Span,
-    /// MaxRST: a RESET that would be sent for this time ends the connection instead.
-    pub max_rst: u32,
-    /// Whether the last PDU in the buffer polls.
-    pub poll_last: bool,
-    /// Whether the last PDU that is sent again polls.
-    pub poll_last_repeat: bool,
-    /// Poll_PDU: every so-many-eth PDU polls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub poll_pdus: Option<u32>,
-    /// Poll_SDU: the last PDU of every so-many-eth packet polls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub poll_packets: Option<u32>,
-    /// Poll_Window: what share of the window, in percent, must be used for a PDU to poll.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub poll_window: Option<u32>,
-    /// Timer_Poll: how long an answer to a poll is waited for, before the poll is repeated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timer_poll: Option<Span>,
-    /// Timer_Poll_Prohibit: the time between two polls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timer_poll_prohibit: Option<Span>,
-    /// Timer_Poll_Periodic: a poll at least this often while there is something to send.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timer_poll_periodic: Option<Span>,
-    /// Whether the receiver reports as soon as it finds PDUs missing.
-    pub status_missing: bool,
-    /// Timer_Status_Prohibit: the time between two status reports of the receiver.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timer_status_prohibit: Option<Span>,
 }
 
 /// The states of an RRC connection (TS 25.331 §7): IDLE, CELL_FACH, CELL_PCH or URA_PCH, CELL_DCH.
@@ -223,9 +183,6 @@ impl Default for Mobility {
     }
 }
 
-/// The largest window: what fits into a status report at once (TS 25.331 §10.3.4.23).
-const LARGEST_WINDOW: u32 = 2047;
-
 impl Config {
     /// Whether it makes sense.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -260,7 +217,7 @@ impl Config {
 }
 
 impl Leg {
-    fn check(&self, table: &str) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, table: &str) -> Result<(), ConfigError> {
         above_zero(!self.formats.is_empty(), table, "formats")?;
         self.formats.iter().try_for_each(|format| format.check(&format!("{table}.formats")))?;
         self.pdu_size(table)?;
@@ -278,7 +235,7 @@ impl Leg {
         self.rlc.check(&format!("{table}.rlc"))
     }
 
-    pub(super) fn pdu_size(&self, table: &str) -> Result<u32, ConfigError> {
+    pub(crate) fn pdu_size(&self, table: &str) -> Result<u32, ConfigError> {
         let size = pdu_size(self.pdu, table)?;
         // Two length indicators and a byte between them.
         above_zero(size > 4, table, "pdu").map(|()| size)
@@ -291,7 +248,7 @@ impl Leg {
 }
 
 impl Format {
-    fn check(&self, table: &str) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, table: &str) -> Result<(), ConfigError> {
         above_zero(!self.tti.is_zero(), table, "tti")?;
         within_an_hour(self.tti, table, "tti")?;
         above_zero(self.pdus > 0, table, "pdus")?;
@@ -301,34 +258,5 @@ impl Format {
         } else {
             Ok(())
         }
-    }
-}
-
-impl Rlc {
-    fn check(&self, table: &str) -> Result<(), ConfigError> {
-        above_zero(self.window > 0, table, "window")?;
-        if self.window > LARGEST_WINDOW {
-            return Err(ConfigError::TooLarge { key: format!("{table}.window"), max: LARGEST_WINDOW.into() });
-        }
-        // One transmission, at least.
-        above_zero(self.max_dat > 1, table, "max_dat")?;
-        above_zero(self.max_rst > 1, table, "max_rst")?;
-        above_zero(!self.timer_rst.is_zero(), table, "timer_rst")?;
-        above_zero(self.poll_pdus != Some(0), table, "poll_pdus")?;
-        above_zero(self.poll_packets != Some(0), table, "poll_packets")?;
-        for (timer, key) in [
-            (self.timer_poll, "timer_poll"),
-            (self.timer_poll_prohibit, "timer_poll_prohibit"),
-            (self.timer_poll_periodic, "timer_poll_periodic"),
-            (self.timer_status_prohibit, "timer_status_prohibit"),
-        ] {
-            above_zero(timer.is_none_or(|span| !span.is_zero()), table, key)?;
-            within_an_hour(timer.unwrap_or_default(), table, key)?;
-        }
-        let asks_to_the_end = self.poll_last && self.poll_last_repeat && self.timer_poll.is_some();
-        if !asks_to_the_end && self.timer_poll_periodic.is_none() {
-            return Err(ConfigError::Polls { key: table.to_owned() });
-        }
-        within_an_hour(self.timer_rst, table, "timer_rst")
     }
 }

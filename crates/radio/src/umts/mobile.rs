@@ -8,18 +8,19 @@ mod change;
 mod movement;
 
 use airpath_core::{
-    Aspect, Classes, Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, Span,
-    StateEvent, StateValue, Tally, UserId,
+    Aspect, Classes, Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, StateEvent,
+    StateValue, Tally, UserId,
 };
 use airpath_link::{Admission, Departure};
 
 use super::config::{Config, Format, Mobility};
-use super::lanes::Lanes;
-use super::leg::{Carried, Control, Leg};
+use super::leg::Leg;
 use super::rrc::{Rrc, State};
 use super::switching::Switching;
 use crate::ConfigError;
+use crate::common::lanes::Lanes;
 use crate::common::members::Member;
+use crate::common::rlc_am::{Carried, Control, Late, Resets, opposite_of};
 use crate::conditions::{Conditions, Sample};
 use movement::Coverage;
 
@@ -33,9 +34,7 @@ pub struct Mobile {
     rrc: Rrc,
     /// What the common channels carry in CELL_FACH, down and up.
     common: [Option<Format>; 2],
-    reset: Option<Reset>,
-    max_rst: u32,
-    timer_rst: Span,
+    resets: Resets,
     conditions: Conditions,
     mobility: Mobility,
     coverage: Coverage,
@@ -50,24 +49,15 @@ pub struct Mobile {
     clock: Instant,
 }
 
-/// A reset procedure under way (TS 25.322 §11.4).
-#[derive(Clone, Copy, Debug)]
-struct Reset {
-    /// The direction of the leg whose sender began it.
-    direction: Direction,
-    /// How many RESETs were sent: VT(RST).
-    attempts: u32,
-    /// When the answer is late.
-    expires: Instant,
-}
-
 impl Mobile {
     /// An idle mobile, with streams below `path`.
     pub fn new(config: &Config, user: u16, seed: Seed, path: &str) -> Result<Self, ConfigError> {
         let (down, up) = (&config.downlink, &config.uplink);
         let switching = || config.switching.as_ref().map(|switching| Switching::new(switching.clone()));
-        let mut legs =
-            [Leg::new(down, Direction::Down, up, seed, path)?, Leg::new(up, Direction::Up, down, seed, path)?];
+        let mut legs = [
+            Leg::new(down, Direction::Down, &up.rlc, seed, path)?,
+            Leg::new(up, Direction::Up, &down.rlc, seed, path)?,
+        ];
         if config.switching.is_some() {
             // A bearer that can be switched begins with the slowest format.
             legs.iter_mut().for_each(|leg| leg.format = 0);
@@ -78,9 +68,7 @@ impl Mobile {
             switching: [switching(), switching()],
             rrc: Rrc::new(config.rrc.as_ref()),
             common: [config.rrc.as_ref().map(|rrc| rrc.fach), config.rrc.as_ref().map(|rrc| rrc.rach)],
-            reset: None,
-            max_rst: down.rlc.max_rst,
-            timer_rst: down.rlc.timer_rst,
+            resets: Resets::new(&down.rlc),
             conditions: Conditions::new(&config.conditions, usize::from(user), seed, &format!("{path}/conditions"))?,
             mobility: config.mobility.clone(),
             coverage: Coverage::default(),
@@ -103,7 +91,7 @@ impl Mobile {
         let after = self.clock;
         let is_empty = self.legs.iter().all(Leg::is_empty);
         let [down, up] = [self.legs[0].next_event(after), self.legs[1].next_event(after)];
-        let reset = self.reset.map(|reset| reset.expires);
+        let reset = self.resets.next_timer();
         // What has become due by a change that came late, as inactivity does when the last packet arrives, is due at once.
         [down, up, reset, self.rrc.next_change(is_empty)].into_iter().flatten().min().map(|at| at.max(after))
     }
@@ -123,7 +111,7 @@ impl Mobile {
             self.receive(now, direction, cx);
         }
         for leg in &mut self.legs {
-            leg.polling.expire(now);
+            leg.rlc.polling.expire(now);
         }
         self.expire_reset(now, cx);
         let is_empty = self.legs.iter().all(Leg::is_empty);
@@ -146,20 +134,20 @@ impl Mobile {
             let [down, up] = &mut self.legs;
             let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
             let Some(received) = leg.receive(now, &mut asks) else { break };
-            if received.has_status {
-                leg.hand_report_to(opposite);
+            if let Some(number) = received.report {
+                leg.rlc.hand_report_to(number, &mut opposite.rlc);
             }
             match received.control {
                 Some(Control::Reset) => {
                     self.reset_rlc(now, cx);
-                    self.legs[opposite_of(direction) as usize].control = Some(Control::ResetAck);
+                    self.legs[opposite_of(direction) as usize].rlc.control = Some(Control::ResetAck);
                 }
                 Some(Control::ResetAck) => self.reset_acknowledged(now, direction, cx),
                 None => {}
             }
         }
         if asks {
-            self.legs[opposite_of(direction) as usize].reporting.trigger();
+            self.legs[opposite_of(direction) as usize].rlc.reporting.trigger();
         }
         self.hold(direction);
     }
@@ -168,7 +156,7 @@ impl Mobile {
     fn hold(&mut self, direction: Direction) {
         if direction == Direction::Down {
             let held_until = self.held_until;
-            let late = self.legs[0].departures.iter_mut().rev().take_while(|departure| departure.due < held_until);
+            let late = self.legs[0].rlc.departures.iter_mut().rev().take_while(|departure| departure.due < held_until);
             late.for_each(|departure| departure.due = held_until);
         }
     }
@@ -219,15 +207,15 @@ impl Mobile {
         let (carried, errored) = leg.send(
             now,
             &format,
-            opposite,
+            &opposite.rlc,
             |errors| errors.is_errored(now, format.tti, sample.carrier_to_interference, needs),
             &mut self.dropped,
         );
-        leg.lose(now, &mut self.dropped, cx);
+        leg.rlc.lose(now, &mut self.dropped, cx);
         if carried.pdus > 0 {
             self.report(now, direction, &format, carried, errored, cx);
         }
-        if carried.exhausted && self.reset.is_none() {
+        if carried.exhausted && !self.resets.is_running() {
             self.begin_reset(now, direction, cx);
         }
         if carried.data > 0 {
@@ -252,7 +240,7 @@ impl Mobile {
             pdus: carried.pdus as u16,
             repeated: carried.repeated as u16,
             errored: if errored { carried.pdus as u16 } else { 0 },
-            bytes: carried.pdus * leg.pdu,
+            bytes: carried.pdus * leg.rlc.pdu,
             level: 0,
         };
         leg.totals.add(&event);
@@ -263,7 +251,7 @@ impl Mobile {
     fn switch(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Cx<'_>) -> bool {
         let index = direction as usize;
         let (Some(switching), leg) = (&mut self.switching[index], &mut self.legs[index]) else { return false };
-        let waits = leg.sender.backlog(now).1;
+        let waits = leg.rlc.sender.backlog(now).1;
         let sent = leg.totals.bytes;
         let Some(format) = switching.choose(now, leg, sample.carrier_to_interference, waits, sent) else {
             return false;
@@ -277,23 +265,15 @@ impl Mobile {
 
     /// The PDUs that may not be sent once more: both ends begin anew.
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
-        self.reset = Some(Reset { direction, attempts: 1, expires: now + self.timer_rst });
-        let leg = &mut self.legs[direction as usize];
-        leg.is_stopped = true;
-        leg.control = Some(Control::Reset);
+        self.resets.begin(now, direction, &mut self.legs[direction as usize].rlc);
         self.tell(now, None, Aspect::Link, StateValue::Name("reset"), cx);
     }
 
     fn expire_reset(&mut self, now: Instant, cx: &mut Cx<'_>) {
-        let Some(reset) = self.reset.as_mut().filter(|reset| reset.expires <= now) else { return };
-        reset.attempts += 1;
-        reset.expires = now + self.timer_rst;
-        let (attempts, direction) = (reset.attempts, reset.direction);
-        // TS 25.322 §9.6: the maximum number of transmissions is MaxRST − 1.
-        if attempts >= self.max_rst {
-            self.fail(now, cx);
-        } else {
-            self.legs[direction as usize].control = Some(Control::Reset);
+        match self.resets.expire(now) {
+            Some(Late::Again(direction)) => self.legs[direction as usize].rlc.control = Some(Control::Reset),
+            Some(Late::Failed) => self.fail(now, cx),
+            None => {}
         }
     }
 
@@ -306,9 +286,8 @@ impl Mobile {
 
     /// The answer has come over the leg of `direction`.
     fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
-        if self.reset.is_some_and(|reset| reset.direction == opposite_of(direction)) {
-            self.reset = None;
-            self.legs[opposite_of(direction) as usize].is_stopped = false;
+        if let Some(goes_on) = self.resets.acknowledged(direction) {
+            self.legs[goes_on as usize].rlc.is_stopped = false;
             self.tell(now, None, Aspect::Link, StateValue::Name("connected"), cx);
         }
     }
@@ -322,7 +301,7 @@ impl Mobile {
             if self.rrc.state() == State::Dch && self.switching[direction as usize].is_some() {
                 leg.format = 0;
             }
-            let waits = leg.sender.backlog(now).1;
+            let waits = leg.rlc.sender.backlog(now).1;
             self.rrc.waits(now, direction, waits);
             self.tell_slots(now, direction, cx);
         }
@@ -337,7 +316,7 @@ impl Mobile {
             Some(until) if until > now => self.mode_until = Some(until),
             ended => self.tell(ended.unwrap_or(now), None, Aspect::Mode, connected, cx),
         }
-        if self.reset.is_none() {
+        if !self.resets.is_running() {
             self.tell(now, None, Aspect::Link, connected, cx);
         }
         self.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
@@ -377,18 +356,18 @@ impl Member for Mobile {
         }
         cx.direction = direction;
         let leg = &mut self.legs[direction as usize];
-        leg.tally.offer(&packet);
+        leg.rlc.tally.offer(&packet);
         let cause = if self.coverage.has_failed() {
             Some(DropCause::AttemptsExhausted)
         } else {
-            (!leg.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)
+            (!leg.rlc.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)
         };
         if let Some(cause) = cause {
-            leg.tally.lose(&packet, cause);
+            leg.rlc.tally.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
             return Admission::Dropped(cause);
         }
-        let (backlog_packets, backlog_bytes) = leg.sender.backlog(now);
+        let (backlog_packets, backlog_bytes) = leg.rlc.sender.backlog(now);
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
         self.rrc.waits(now, direction, backlog_bytes);
         self.schedule(now);
@@ -397,7 +376,7 @@ impl Member for Mobile {
 
     fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
-        let due = |leg: &Leg| leg.departures.front().map(|departure| departure.due);
+        let due = |leg: &Leg| leg.rlc.departures.front().map(|departure| departure.due);
         let direction = match (due(&self.legs[0]), due(&self.legs[1])) {
             (Some(down), Some(up)) if up < down => Direction::Up,
             (None, Some(_)) => Direction::Up,
@@ -405,16 +384,17 @@ impl Member for Mobile {
             _ => Direction::Down,
         };
         let leg = &mut self.legs[direction as usize];
-        let departure = *leg.departures.front().filter(|departure| departure.due <= now)?;
-        leg.departures.pop_front();
-        leg.tally.deliver(&departure.packet);
+        let departure = *leg.rlc.departures.front().filter(|departure| departure.due <= now)?;
+        leg.rlc.departures.pop_front();
+        leg.rlc.tally.deliver(&departure.packet);
         cx.direction = direction;
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some((direction, departure))
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        let departs = self.legs.iter().filter_map(|leg| leg.departures.front()).map(|departure| departure.due).min();
+        let departs =
+            self.legs.iter().filter_map(|leg| leg.rlc.departures.front()).map(|departure| departure.due).min();
         // What has left the RLC needs nothing more than to be handed over.
         let is_empty = self.legs.iter().all(Leg::is_empty);
         let event = if is_empty { None } else { self.next_event() };
@@ -422,14 +402,6 @@ impl Member for Mobile {
     }
 
     fn tally(&self, direction: Direction) -> Tally {
-        self.legs[direction as usize].tally
-    }
-}
-
-/// The other direction.
-pub(super) const fn opposite_of(direction: Direction) -> Direction {
-    match direction {
-        Direction::Down => Direction::Up,
-        Direction::Up => Direction::Down,
+        self.legs[direction as usize].rlc.tally
     }
 }

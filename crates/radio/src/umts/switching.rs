@@ -44,7 +44,7 @@ impl Switching {
             let slower = current.checked_sub(1).map(|slower| &leg.formats[slower]);
             // What the slower one sends in the time: TTIs times PDUs times their size.
             let carries = |format: &config::Format| {
-                now.since(began).as_nanos() / format.tti.as_nanos() * u64::from(format.pdus) * u64::from(leg.pdu)
+                now.since(began).as_nanos() / format.tti.as_nanos() * u64::from(format.pdus) * u64::from(leg.rlc.pdu)
             };
             slower.filter(|format| sent - sent_before < carries(format)).map(|_| current - 1)
         } else {

@@ -54,7 +54,7 @@ impl Mobile {
                     leg.format = 0;
                 }
                 Change::Delay(delay) => {
-                    self.legs[*direction as usize].delay = delay.fixed().expect("it was checked before");
+                    self.legs[*direction as usize].rlc.delay = delay.fixed().expect("it was checked before");
                 }
                 // They are those of the mobile, whatever the direction: again is not anew.
                 Change::CarrierToInterference(_) | Change::Scene(_) if *direction != directions[0] => {}
@@ -73,7 +73,7 @@ impl Mobile {
         let leg = &mut self.legs[direction as usize];
         if buffer == Buffer::Discard {
             leg.discard(now, DropCause::Handover, cx);
-            self.reset = self.reset.filter(|reset| reset.direction != direction);
+            self.resets.forget(Some(direction));
         }
         let leg = &mut self.legs[direction as usize];
         leg.blocked_until = leg.blocked_until.max(until);
@@ -85,12 +85,14 @@ impl Mobile {
         let leg = &self.legs[direction as usize];
         let pdus = match change {
             Change::Channels(channels) => u64::from(*channels),
-            Change::Rate(rate) => rate.bytes_in(leg.formats[leg.format].tti).get() / u64::from(leg.pdu),
+            Change::Rate(rate) => rate.bytes_in(leg.formats[leg.format].tti).get() / u64::from(leg.rlc.pdu),
             _ => unreachable!("no other change is one of capacity"),
         };
         match u16::try_from(pdus) {
             Ok(fit) if fit > 0 => Ok(u32::from(fit)),
-            _ => Err(CommandError::Capacity { key: change.kind().name(), pdus, max: u16::MAX.into(), pdu: leg.pdu }),
+            _ => {
+                Err(CommandError::Capacity { key: change.kind().name(), pdus, max: u16::MAX.into(), pdu: leg.rlc.pdu })
+            }
         }
     }
 }

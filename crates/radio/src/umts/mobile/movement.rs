@@ -104,7 +104,7 @@ impl Mobile {
     }
 
     fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
-        self.reset = None;
+        self.resets.forget(None);
         for leg in &mut self.legs {
             leg.discard(now, cause, cx);
         }

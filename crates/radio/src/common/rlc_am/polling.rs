@@ -3,7 +3,7 @@
 
 use airpath_core::{Instant, Span};
 
-use super::config::Rlc;
+use super::Rlc;
 
 /// The polling of one sender.
 #[derive(Clone, Debug)]

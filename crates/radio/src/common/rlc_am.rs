@@ -1,0 +1,345 @@
+//! One direction of the acknowledged mode of RLC by TS 25.322: sender and receiver with polls, status reports and the messages
+//! of a reset, whatever carries them.
+//!
+//! When there is room, [`RlcAm::fill`] takes, in this order: a RESET or its acknowledgement, a status report of the opposite
+//! direction's receiver, PDUs that were reported missing, new PDUs, and, if a poll is due and there is nothing else, the
+//! last PDU once more (TS 25.322 §11.3.2). What arrives is given to [`RlcAm::receive`] in the order in which it was sent.
+
+mod config;
+mod polling;
+mod reset;
+
+use std::collections::VecDeque;
+
+use airpath_core::{Cx, Direction, DropCause, Instant, Packet, Span, Tally};
+use airpath_link::Departure;
+use airpath_link::queue::Queue;
+
+pub use config::Rlc;
+pub(crate) use polling::{Polling, Reporting};
+pub(crate) use reset::{Late, Resets};
+
+use super::acknowledged::{Pdu, Receiver, Reception, Sender, Settings, Status};
+use crate::ConfigError;
+use crate::error::check_queue;
+use polling::Sent;
+
+/// One direction.
+#[derive(Debug)]
+pub(crate) struct RlcAm {
+    direction: Direction,
+    /// Payload of a PDU.
+    pub pdu: u32,
+    /// From the receiver to where the bearer ends.
+    pub delay: Span,
+    window: u64,
+    max_dat: u32,
+    status_missing: bool,
+    pub sender: Sender,
+    receiver: Receiver,
+    pub polling: Polling,
+    pub reporting: Reporting,
+    /// A RESET or an acknowledgement of one that is to be sent.
+    pub control: Option<Control>,
+    /// Whether it has stopped because of a RESET that is not acknowledged.
+    pub is_stopped: bool,
+    /// Reports for the sender of the opposite direction, on their way.
+    reports: VecDeque<Report>,
+    /// How many reports were sent.
+    reported: u64,
+    /// Reports to be used again.
+    spare: Vec<Status>,
+    /// All PDUs of transmissions with lower numbers have come to the receiver, or never will.
+    judged: u64,
+    pub departures: VecDeque<Departure>,
+    pub tally: Tally,
+}
+
+/// What a direction is made of.
+pub(crate) struct Parameters<'a> {
+    pub rlc: &'a Rlc,
+    /// What is configured for the opposite direction: its receiver's reports are sent in this one.
+    pub opposite: &'a Rlc,
+    pub direction: Direction,
+    /// Payload of a PDU.
+    pub pdu: u32,
+    /// Bytes that PDCP adds to a packet.
+    pub pdcp_header: u32,
+    /// From the receiver to where the bearer ends.
+    pub delay: Span,
+    pub queue: Option<&'a Queue>,
+}
+
+/// A message of the reset procedure (TS 25.322 §11.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Both ends begin anew.
+    Reset,
+    /// They have.
+    ResetAck,
+}
+
+/// A report on its way, and which transmissions it knows of.
+#[derive(Debug)]
+struct Report {
+    number: u64,
+    status: Status,
+    judged: u64,
+}
+
+/// What was taken to be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Carried {
+    /// PDUs, those with control information among them.
+    pub pdus: u32,
+    /// Of these, packet data.
+    pub data: u32,
+    /// Of these, sent again.
+    pub repeated: u32,
+    /// Whether a PDU was due that may not be sent once more.
+    pub exhausted: bool,
+    /// Whether the last PDU with data polls.
+    pub polls: bool,
+    /// A message of the reset procedure.
+    pub control: Option<Control>,
+    /// The number of a report.
+    pub report: Option<u64>,
+}
+
+/// The direction that the opposite way has.
+pub(crate) const fn opposite_of(direction: Direction) -> Direction {
+    match direction {
+        Direction::Down => Direction::Up,
+        Direction::Up => Direction::Down,
+    }
+}
+
+impl RlcAm {
+    /// An idle one.
+    pub fn new(parameters: &Parameters<'_>) -> Result<Self, ConfigError> {
+        let Parameters { rlc, opposite, direction, pdu, pdcp_header, delay, queue } = *parameters;
+        let settings = Settings {
+            window: rlc.window.into(),
+            packet_overhead: pdcp_header,
+            // TS 25.322 §9.2.2.8: seven bits and the extension bit in PDUs of up to 126 octets, fifteen in larger ones.
+            end_overhead: if pdu <= 126 { 1 } else { 2 },
+        };
+        let table = if direction == Direction::Down { "downlink" } else { "uplink" };
+        Ok(Self {
+            direction,
+            pdu,
+            delay,
+            window: settings.window,
+            max_dat: rlc.max_dat,
+            status_missing: rlc.status_missing,
+            sender: Sender::new(settings, &check_queue(queue, table)?),
+            receiver: Receiver::new(settings.window),
+            polling: Polling::new(rlc),
+            // A status report is the receiver's: it keeps to what is configured for the direction of the data.
+            reporting: Reporting::new(opposite),
+            control: None,
+            is_stopped: false,
+            reports: VecDeque::new(),
+            reported: 0,
+            spare: Vec::new(),
+            judged: 0,
+            departures: VecDeque::new(),
+            tally: Tally::default(),
+        })
+    }
+
+    /// Whether there is anything to send at `now`.
+    #[inline]
+    pub fn has_something(&self, now: Instant) -> bool {
+        self.control.is_some() || self.reporting.is_due(now) || (!self.is_stopped && self.has_data(now))
+    }
+
+    #[inline]
+    fn has_data(&self, now: Instant) -> bool {
+        (self.sender.has_new() && self.sender.is_open())
+            || self.sender.has_repeats()
+            || (self.polling.is_due(now) && self.sender.has_unacknowledged())
+    }
+
+    /// Whether the far end has all packets, handed over by now or not.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tally.queued.packets == self.departures.len() as u64
+    }
+
+    /// When a timer asks for something.
+    #[inline]
+    pub fn next_timer(&self, after: Instant) -> Option<Instant> {
+        let polling = if self.is_stopped { None } else { self.polling.next_timer(after) };
+        [polling, self.reporting.next_timer(after)].into_iter().flatten().min()
+    }
+
+    /// Takes up to `room` PDUs to be sent, of which those with data go into `pdus`. `receiving` is the opposite direction,
+    /// on which a report may tell; `dropped` gets packets that the queue drops instead of sending them.
+    pub fn fill(
+        &mut self,
+        now: Instant,
+        room: u32,
+        receiving: &Self,
+        pdus: &mut VecDeque<Pdu>,
+        dropped: &mut Vec<Packet>,
+    ) -> Carried {
+        let mut carried = Carried { control: self.control.take(), ..Carried::default() };
+        carried.pdus += u32::from(carried.control.is_some());
+        if carried.pdus < room && self.reporting.is_due(now) {
+            self.reporting.sent(now);
+            let mut status = self.spare.pop().unwrap_or_default();
+            receiving.receiver.report(&mut status);
+            // A report is one PDU (TS 25.322 §9.2.2.11): header, acknowledgement and the bitmap's own take six octets.
+            status.shorten(u64::from(self.pdu.saturating_sub(6).max(1)) * 8);
+            self.reports.push_back(Report { number: self.reported, status, judged: receiving.judged });
+            carried.report = Some(self.reported);
+            carried.pdus += 1;
+            self.reported += 1;
+        }
+        carried.polls = !self.is_stopped && self.fill_data(now, room, &mut carried, pdus, dropped);
+        carried
+    }
+
+    /// Takes packet data. Returns whether its last PDU polls.
+    fn fill_data(
+        &mut self,
+        now: Instant,
+        room: u32,
+        carried: &mut Carried,
+        pdus: &mut VecDeque<Pdu>,
+        dropped: &mut Vec<Packet>,
+    ) -> bool {
+        let before = carried.pdus;
+        while carried.pdus < room
+            && let Some(peeked) = self.sender.peek_repeat()
+        {
+            // TS 25.322 §9.6: the maximum number of transmissions is MaxDAT − 1.
+            if peeked.attempt >= self.max_dat {
+                carried.exhausted = true;
+                break;
+            }
+            let pdu = self.sender.next_repeat().expect("it was just seen");
+            pdus.push_back(pdu);
+            carried.pdus += 1;
+            carried.repeated += 1;
+        }
+        let last_repeat = carried.repeated > 0 && !self.sender.has_repeats();
+        let mut new = 0;
+        while carried.pdus < room
+            && let Some(pdu) = self.sender.next_new(now, self.pdu, 0, |packet| dropped.push(packet))
+        {
+            pdus.push_back(pdu);
+            carried.pdus += 1;
+            new += 1;
+        }
+        // What the window does not let go is not available for transmission, either.
+        let last = new > 0 && !(self.sender.has_new() && self.sender.is_open());
+        if carried.pdus == before && room > before && self.polling.is_due(now) && !carried.exhausted {
+            // Of the PDUs that may carry the poll, the last one that was sent tells most.
+            let last = self.sender.repeat_from(self.sender.next_sequence().saturating_sub(1));
+            let repeated = if last.is_some() { last } else { self.sender.repeat_from(0) };
+            carried.exhausted = repeated.is_some_and(|pdu| pdu.attempt >= self.max_dat);
+            if let Some(pdu) = repeated.filter(|_| !carried.exhausted) {
+                pdus.push_back(pdu);
+                carried.pdus += 1;
+                carried.repeated += 1;
+            }
+        }
+        carried.data = carried.pdus - before;
+        if carried.data == 0 {
+            return false;
+        }
+        let used = self.sender.next_sequence() - self.sender.first_unacknowledged();
+        self.polling.sent(
+            now,
+            Sent {
+                pdus: carried.data,
+                last,
+                last_repeat,
+                window_percent: used * 100 / self.window,
+                ended: self.sender.ended(),
+                next_sequence: self.sender.next_sequence(),
+                transmissions: self.sender.transmissions(),
+            },
+        )
+    }
+
+    /// A PDU will not come, and no PDU that was sent before it.
+    #[inline]
+    pub fn miss(&mut self, pdu: &Pdu) {
+        self.judged = pdu.transmission + 1;
+    }
+
+    /// Takes a PDU; no PDU that was sent before it will come after it. `asks` is set if a report is to tell that others are
+    /// missing. Returns whether it brought anything, so that [packets may be complete](Self::deliver).
+    #[inline]
+    pub fn receive(&mut self, pdu: &Pdu, asks: &mut bool) -> bool {
+        self.miss(pdu);
+        match self.receiver.receive(pdu) {
+            Reception::Gap => {
+                *asks |= self.status_missing;
+                true
+            }
+            Reception::New => true,
+            Reception::Useless => false,
+        }
+    }
+
+    /// Lets go the packets that are complete at `at`.
+    pub fn deliver(&mut self, at: Instant) {
+        let due = at + self.delay;
+        let due = self.departures.back().map_or(due, |last| due.max(last.due));
+        let Self { sender, receiver, departures, .. } = self;
+        sender.hand_over(receiver.complete(), |packet| departures.push_back(Departure { due, packet }));
+    }
+
+    /// Gives the sender of the opposite direction the report with this number. Those with lower numbers were lost.
+    pub fn hand_report_to(&mut self, number: u64, opposite: &mut Self) {
+        while let Some(report) = self.reports.pop_front() {
+            let Report { number: its, status, judged } = report;
+            if its == number {
+                opposite.sender.handle(&status, judged);
+                let told = status.next_expected.max(status.to);
+                opposite.polling.answered(told, judged, opposite.sender.has_unacknowledged());
+            }
+            self.spare.push(status);
+            if its == number {
+                break;
+            }
+        }
+    }
+
+    /// Begins anew with what was never sent; the rest is lost.
+    pub fn reset(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+        cx.direction = self.direction;
+        let tally = &mut self.tally;
+        self.sender.reset(|packet| {
+            tally.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+        });
+        self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
+        self.polling.reset();
+    }
+
+    /// Loses all that was not delivered, what was never sent included.
+    pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+        self.reset(now, cause, cx);
+        let tally = &mut self.tally;
+        self.sender.clear_queue(|packet| {
+            tally.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+        });
+        self.control = None;
+        self.is_stopped = false;
+    }
+
+    /// Counts packets that the queue dropped instead of sending them.
+    pub fn lose(&mut self, now: Instant, dropped: &mut Vec<Packet>, cx: &mut Cx<'_>) {
+        cx.direction = self.direction;
+        for packet in dropped.drain(..) {
+            self.tally.lose(&packet, DropCause::QueueManagement);
+            cx.drop_packet(now, packet, DropCause::QueueManagement);
+        }
+    }
+}

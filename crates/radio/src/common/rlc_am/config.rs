@@ -1,0 +1,80 @@
+//! What a scenario says of the acknowledged mode of RLC.
+
+use airpath_core::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::ConfigError;
+use crate::error::{above_zero, within_an_hour};
+
+/// The acknowledged mode of RLC (TS 25.322). What is left out is not configured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rlc {
+    /// Configured_Tx_Window_Size, at most 2047 (TS 25.331 §10.3.4.23).
+    pub window: u32,
+    /// MaxDAT: a PDU that would be sent for this time resets the RLC instead (TS 25.322 §9.6).
+    pub max_dat: u32,
+    /// Timer_RST: how long an answer to a RESET is waited for.
+    pub timer_rst: Span,
+    /// MaxRST: a RESET that would be sent for this time ends the connection instead.
+    pub max_rst: u32,
+    /// Whether the last PDU in the buffer polls.
+    pub poll_last: bool,
+    /// Whether the last PDU that is sent again polls.
+    pub poll_last_repeat: bool,
+    /// Poll_PDU: every so-many-eth PDU polls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll_pdus: Option<u32>,
+    /// Poll_SDU: the last PDU of every so-many-eth packet polls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll_packets: Option<u32>,
+    /// Poll_Window: what share of the window, in percent, must be used for a PDU to poll.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll_window: Option<u32>,
+    /// Timer_Poll: how long an answer to a poll is waited for, before the poll is repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_poll: Option<Span>,
+    /// Timer_Poll_Prohibit: the time between two polls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_poll_prohibit: Option<Span>,
+    /// Timer_Poll_Periodic: a poll at least this often while there is something to send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_poll_periodic: Option<Span>,
+    /// Whether the receiver reports as soon as it finds PDUs missing.
+    pub status_missing: bool,
+    /// Timer_Status_Prohibit: the time between two status reports of the receiver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_status_prohibit: Option<Span>,
+}
+
+/// The largest window: what fits into a status report at once (TS 25.331 §10.3.4.23).
+const LARGEST_WINDOW: u32 = 2047;
+
+impl Rlc {
+    pub(crate) fn check(&self, table: &str) -> Result<(), ConfigError> {
+        above_zero(self.window > 0, table, "window")?;
+        if self.window > LARGEST_WINDOW {
+            return Err(ConfigError::TooLarge { key: format!("{table}.window"), max: LARGEST_WINDOW.into() });
+        }
+        // One transmission, at least.
+        above_zero(self.max_dat > 1, table, "max_dat")?;
+        above_zero(self.max_rst > 1, table, "max_rst")?;
+        above_zero(!self.timer_rst.is_zero(), table, "timer_rst")?;
+        above_zero(self.poll_pdus != Some(0), table, "poll_pdus")?;
+        above_zero(self.poll_packets != Some(0), table, "poll_packets")?;
+        for (timer, key) in [
+            (self.timer_poll, "timer_poll"),
+            (self.timer_poll_prohibit, "timer_poll_prohibit"),
+            (self.timer_poll_periodic, "timer_poll_periodic"),
+            (self.timer_status_prohibit, "timer_status_prohibit"),
+        ] {
+            above_zero(timer.is_none_or(|span| !span.is_zero()), table, key)?;
+            within_an_hour(timer.unwrap_or_default(), table, key)?;
+        }
+        let asks_to_the_end = self.poll_last && self.poll_last_repeat && self.timer_poll.is_some();
+        if !asks_to_the_end && self.timer_poll_periodic.is_none() {
+            return Err(ConfigError::Polls { key: table.to_owned() });
+        }
+        within_an_hour(self.timer_rst, table, "timer_rst")
+    }
+}

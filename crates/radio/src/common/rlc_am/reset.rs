@@ -1,0 +1,78 @@
+//! The reset procedure: both ends of the RLC begin anew (TS 25.322 §11.4).
+
+use airpath_core::{Direction, Instant, Span};
+
+use super::{Control, Rlc, RlcAm, opposite_of};
+
+/// The resets of an RLC entity, one at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Resets {
+    running: Option<Running>,
+    timer: Span,
+    max: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    /// The direction whose sender began it.
+    direction: Direction,
+    /// How many RESETs were sent: VT(RST).
+    attempts: u32,
+    /// When the answer is late: Timer_RST.
+    expires: Instant,
+}
+
+/// What a late answer leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// Another RESET in this direction.
+    Again(Direction),
+    /// The end of the connection.
+    Failed,
+}
+
+impl Resets {
+    /// None yet.
+    pub const fn new(rlc: &Rlc) -> Self {
+        Self { running: None, timer: rlc.timer_rst, max: rlc.max_rst }
+    }
+
+    /// Whether one is under way.
+    #[inline]
+    pub const fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// When an answer is late.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.running.map(|running| running.expires)
+    }
+
+    /// The sender of a direction, whose `rlc` this is, begins one.
+    pub fn begin(&mut self, now: Instant, direction: Direction, rlc: &mut RlcAm) {
+        self.running = Some(Running { direction, attempts: 1, expires: now + self.timer });
+        rlc.is_stopped = true;
+        rlc.control = Some(Control::Reset);
+    }
+
+    /// Whether an answer is late by `now`, and what that leads to.
+    pub fn expire(&mut self, now: Instant) -> Option<Late> {
+        let running = self.running.as_mut().filter(|running| running.expires <= now)?;
+        running.attempts += 1;
+        running.expires = now + self.timer;
+        // TS 25.322 §9.6: the maximum number of transmissions is MaxRST − 1.
+        Some(if running.attempts >= self.max { Late::Failed } else { Late::Again(running.direction) })
+    }
+
+    /// An answer has come in a direction. Returns the direction that goes on with it.
+    pub fn acknowledged(&mut self, direction: Direction) -> Option<Direction> {
+        let running = self.running.take_if(|running| running.direction == opposite_of(direction))?;
+        Some(running.direction)
+    }
+
+    /// Forgets one that is under way in a direction, or in any.
+    pub fn forget(&mut self, direction: Option<Direction>) {
+        self.running = self.running.filter(|running| direction.is_some_and(|only| only != running.direction));
+    }
+}

@@ -1,0 +1,102 @@
+//! Hybrid ARQ at the base station: processes of a mobile, each of which sends a block and waits for its answer (TS 25.321
+//! §11.6.1).
+
+use airpath_core::{Instant, Span};
+
+use super::unit::Block;
+
+/// The processes of one mobile.
+#[derive(Debug)]
+pub struct Harq {
+    processes: Vec<Process>,
+    window: u64,
+    /// The number of the next new block.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Process {
+    /// When the answer to its last transmission is there.
+    free_at: Instant,
+    /// What it has to send again then.
+    sent: Option<Sent>,
+}
+
+/// A block that was sent, in vain so far.
+#[derive(Debug)]
+pub struct Sent {
+    pub block: Block,
+    pub cqi: u8,
+    /// The share of the cell's power that it is to have.
+    pub share: f64,
+    pub attempts: u32,
+    /// The sum of the C/I of its attempts, as ratios.
+    pub sum: f64,
+}
+
+impl Harq {
+    /// Processes that have nothing to send; no block is sent that is `window` beyond one that is not answered.
+    pub fn new(processes: u8, window: u64) -> Self {
+        let idle = || Process { free_at: Instant::ZERO, sent: None };
+        Self { processes: std::iter::repeat_with(idle).take(processes.into()).collect(), window, next: 0 }
+    }
+
+    /// The number of the next new block.
+    pub const fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether any block is to be sent again.
+    pub fn has_repeats(&self) -> bool {
+        self.processes.iter().any(|process| process.sent.is_some())
+    }
+
+    /// The process with the block that is to be sent again first, and since when that may be; `None` if it may not be at
+    /// `now`.
+    pub fn repeat_at(&self, now: Instant) -> Option<(Instant, usize)> {
+        let due = |(index, process): (usize, &Process)| {
+            (process.sent.is_some() && process.free_at <= now).then_some((process.free_at, index))
+        };
+        self.processes.iter().enumerate().filter_map(due).min()
+    }
+
+    /// What a process has to send again.
+    pub fn sent(&self, process: usize) -> Option<&Sent> {
+        self.processes[process].sent.as_ref()
+    }
+
+    /// A process for a new block, if there is one.
+    pub fn idle(&self, now: Instant) -> Option<usize> {
+        let oldest =
+            self.processes.iter().filter_map(|process| process.sent.as_ref()).map(|sent| sent.block.number).min();
+        if oldest.is_some_and(|oldest| self.next >= oldest + self.window) {
+            return None;
+        }
+        self.processes.iter().position(|process| process.sent.is_none() && process.free_at <= now)
+    }
+
+    /// Numbers a new block.
+    pub const fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Takes what a process is to send again.
+    pub fn take(&mut self, process: usize) -> Option<Sent> {
+        self.processes[process].sent.take()
+    }
+
+    /// A process has sent at `now`, and does not again for `round_trip`. What was in vain is kept.
+    pub fn transmitted(&mut self, process: usize, now: Instant, round_trip: Span, in_vain: Option<Sent>) {
+        self.processes[process] = Process { free_at: now + round_trip, sent: in_vain };
+    }
+
+    /// Gives up all that is to be sent again.
+    pub fn clear(&mut self, mut lost: impl FnMut(Block)) {
+        for process in &mut self.processes {
+            if let Some(sent) = process.sent.take() {
+                lost(sent.block);
+            }
+        }
+    }
+}
