@@ -8,6 +8,7 @@ pub mod uplink;
 
 pub(crate) mod arq;
 pub(crate) mod carrier;
+pub(crate) mod due;
 pub(crate) mod lanes;
 pub(crate) mod members;
 pub(crate) mod paths;

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use airpath_core::{Instant, Span};
 
 use super::unit::Unit;
+use crate::common::due::pop_due;
 
 /// The Iub of one mobile.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Iub {
 
     /// Does what is due at `now`.
     pub fn work(&mut self, now: Instant) {
-        while let Some((_, units)) = self.frames.pop_front_if(|(at, _)| *at <= now) {
+        while let Some(units) = pop_due(&mut self.frames, now) {
             self.buffer.extend(self.on_the_way.drain(..units as usize));
         }
         if self.allocates_at.take_if(|at| *at <= now).is_some() {

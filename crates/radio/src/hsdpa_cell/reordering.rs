@@ -72,7 +72,8 @@ impl Reordering {
             }
             self.next += 1;
         }
-        while let Some(block) = self.waiting.pop_front_if(|block| block.is_some()).flatten() {
+        while let Some(block) = self.waiting.front_mut().and_then(Option::take) {
+            self.waiting.pop_front();
             deliver(block);
             self.next += 1;
         }

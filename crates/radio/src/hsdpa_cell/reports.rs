@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
 
+use crate::common::due::pop_due;
+
 /// The reports of one mobile. They are taken at multiples of the cycle, and heard a delay later. Those that are too old to
 /// matter when somebody asks are never taken: an idle mobile costs nothing.
 #[derive(Clone, Debug)]
@@ -43,7 +45,7 @@ impl Reports {
 
     /// What was heard last at `now`.
     pub fn heard(&mut self, now: Instant) -> u8 {
-        while let Some((_, cqi)) = self.on_the_way.pop_front_if(|(heard, _)| *heard <= now) {
+        while let Some(cqi) = pop_due(&mut self.on_the_way, now) {
             self.heard = cqi;
         }
         self.heard

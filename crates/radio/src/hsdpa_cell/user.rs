@@ -23,6 +23,7 @@ use super::reports::Reports;
 use super::unit::{Block, Unit};
 use crate::ConfigError;
 use crate::common::acknowledged::Pdu;
+use crate::common::due::pop_due;
 use crate::common::lanes::Lanes;
 use crate::common::rlc_am::{Control, Late, Parameters, Resets, RlcAm, opposite_of};
 use crate::conditions::Conditions;
@@ -196,7 +197,7 @@ impl User {
     }
 
     fn receive_down(&mut self, now: Instant, cx: &mut Cx<'_>) {
-        while let Some((_, block)) = self.arrivals.pop_front_if(|(at, _)| *at <= now) {
+        while let Some(block) = pop_due(&mut self.arrivals, now) {
             let ready = &mut self.ready;
             if let Some(late) = self.reordering.take(now, block, |block| ready.push_back(block)) {
                 self.recycle(late);
