@@ -94,7 +94,8 @@ mod tests {
             let ci = DECIBELS_PER_CQI * (f64::from(cqi) - 16.62) + 1e-9;
             assert_eq!(reported(ci), cqi);
             let bler = bler(cqi, Combining::None, 1, ratio(ci), ratio(ci));
-            assert!((0.03..0.16).contains(&bler), "{cqi}: {bler}");
+            // The fits of CQI and of errors agree best in the middle of the scale, and are 0.35 dB apart at its ends.
+            assert!((0.03..0.18).contains(&bler), "{cqi}: {bler}");
         }
         assert_eq!((reported(-40.0), reported(60.0)), (0, 30));
     }
