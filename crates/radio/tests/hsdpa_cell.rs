@@ -135,18 +135,12 @@ fn combining_saves_attempts() {
 }
 
 #[test]
-fn a_tti_has_no_more_codes_and_mobiles_than_the_cell() {
+fn who_has_enough_waiting_takes_a_tti_whole() {
     let more = "cell = { codes = 10, users_per_tti = 3 }\nconditions.ci = \"3 dB\"";
     let radio = saturate(&mut cell(&config(more), 6), 6, Span::from_secs(5)).radio;
-    // CQI 19 has 5 codes and 5287 bits: two mobiles fill the codes, and power is shared.
+    // At 3 dB the CQI is 19, of 5 codes: there are codes for two, but the first takes all the power that its CQI needs.
     let down: Vec<_> = radio.iter().filter(|(_, event)| event.direction == Direction::Down).collect();
-    let mut together = 0;
-    for chunk in down.chunk_by(|a, b| a.0 == b.0) {
-        let users: std::collections::BTreeSet<_> = chunk.iter().map(|(_, event)| event.user).collect();
-        assert!(users.len() == chunk.len() && chunk.len() <= 3, "one block for a mobile, three mobiles");
-        together = together.max(chunk.len());
-    }
-    assert_eq!(together, 1, "one mobile that has enough waiting takes all the power that its CQI needs");
+    assert!(down.len() > 2000 && down.chunk_by(|a, b| a.0 == b.0).all(|tti| tti.len() == 1));
 }
 
 #[test]
