@@ -10,12 +10,14 @@ use airpath_link::Bearer;
 use airpath_radio::block_errors::{Curve, Profile};
 use airpath_radio::gprs::{self, Gprs};
 use airpath_radio::hsdpa::{self, Hsdpa};
+use airpath_radio::hsdpa_cell::{self, HsdpaCell};
 use airpath_radio::umts::{self, Umts};
 use airpath_radio::umts_dch::{self, UmtsDch};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const GPRS: &str = include_str!("../../../presets/gprs-3+1.toml");
 const HS_DSCH: &str = include_str!("../../../presets/hs-dsch-384.toml");
+const HSDPA: &str = include_str!("../../../presets/hsdpa-cat10.toml");
 const CELL: &str = include_str!("../../../presets/hsdpa-cell-abc.toml");
 const PACKET: &str = include_str!("../../../presets/umts-r99-384.toml");
 const DCH: &str = include_str!("../../../presets/umts-dch-384.toml");
@@ -54,6 +56,16 @@ fn bearers(criterion: &mut Criterion) {
             full_buffers(black_box(&mut bearer), 1, Span::from_secs(343))
         });
     });
+
+    let hsdpa: hsdpa_cell::Config = parameters(HSDPA, |_| ());
+    for users in [1, 50] {
+        criterion.bench_function(&format!("hsdpa-cat10, {users} users, 60 s"), |bencher| {
+            bencher.iter(|| {
+                let mut cell = HsdpaCell::new(&hsdpa, users, Seed::new(1), "cell").expect("sound parameters");
+                full_buffers(black_box(&mut cell), users as u16, Span::from_secs(60))
+            });
+        });
+    }
 
     for scheduler in ["round-robin", "maximum-ci", "proportional-fair"] {
         let config: hsdpa::Config = parameters(CELL, |downlink| {

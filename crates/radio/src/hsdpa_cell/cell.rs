@@ -158,7 +158,7 @@ impl Cell {
         self.grant_new(now, &mut left);
         let sum: f64 = self.grants.iter().map(|grant| grant.share).sum();
         let number = now.as_nanos() / TTI.as_nanos();
-        for grant in std::mem::take(&mut self.grants) {
+        for grant in self.grants.drain(..) {
             let user = &mut self.users[grant.user];
             user.waiting_since = number + 1;
             match grant.new {
