@@ -41,9 +41,9 @@ def test_a_browser_loads_a_page_of_70_objects(link: LinkCommand, slow: Path, web
     assert seen is not None, done
     timings = json.loads(seen[0])
     assert (timings["objects"], timings["bytes"]) == (written["objects"], written["bytes"])
-    # What the link implies: the first byte of the page takes the round trip of its request – that of the handshake, too, but
-    # for what the browser did of it before it calls the navigation begun. Then the page's objects are asked for, one more
-    # round trip, and pass at the rate of the link at best.
+    # What the link implies: the first byte of the page takes the round trip of its request – that of the handshake,
+    # too, but for what the browser did of it before it calls the navigation begun. Then the page's objects are asked
+    # for, one more round trip, and pass at the rate of the link at best.
     round_trip_s = 2 * DELAY_S
     transfer_s = 8 * written["bytes"] / RATE
     assert timings["first_byte_ms"] >= 1e3 * round_trip_s
