@@ -187,7 +187,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let mut rows = Rows {
         repetition: Repetition {
             repetition: 0,
-            simulated_s: clock.now().as_secs_f64(),
+            // Not now: what became due since has not left, and a replay is to end where the link did.
+            simulated_s: pump.carried_until.as_secs_f64(),
             ended: if ended.is_ok() { Ended::Finished } else { Ended::Interrupted },
             packets: pump.packets(),
             events: 0,

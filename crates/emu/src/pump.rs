@@ -31,6 +31,8 @@ pub struct Pump<'a> {
     pub refused: Refusals,
     /// Who looks at the packets.
     pub watch: Watch,
+    /// All that was due by then has been handed over.
+    pub carried_until: Instant,
     server: &'a Port,
     mobile: &'a Port,
     store: Store,
@@ -81,6 +83,7 @@ impl<'a> Pump<'a> {
             transit: [Span::ZERO; 2],
             refused: Refusals::default(),
             watch,
+            carried_until: Instant::ZERO,
             server,
             mobile,
             store: Store::default(),
@@ -163,6 +166,7 @@ impl<'a> Pump<'a> {
             let news = self.watch.leaves(due, now, direction, &packet, &whole.frame, &whole.bytes, segment);
             news.into_iter().for_each(|news| self.way.report(due, news));
         }
+        self.carried_until = now;
         self.send_leaving()?;
         self.forget_lost();
         Ok(any)
