@@ -17,6 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "radio": {"core", "link"},
     "linklevel": {"core"},
     "tcp": {"core", "wire"},
+    "trace": {"core", "wire"},
     "app": {"core", "tcp"},
     "result": {"core", "app", "eventlog"},
     "scenario": {"core", "link", "radio", "tcp", "app"},
@@ -37,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
         "sim",
         "emu",
         "measure",
+        "trace",
     },
 }
 

@@ -1,0 +1,18 @@
+//! Captures into flows: what each TCP connection did, and why it took as long as it did.
+//!
+//! A capture goes through four rooms, and each knows only the one before it:
+//!
+//! | module | takes | gives |
+//! | --- | --- | --- |
+//! | [`capture`] | a file or a stream | [`Record`](capture::Record)s: the bytes of a frame, and when they were captured |
+//! | [`decode`] | records | [`Segment`](decode::Segment)s of TCP, out of whatever they were wrapped in |
+//! | [`connection`] | the segments of one connection | [`Observation`](connection::Observation)s: what each segment meant |
+//! | everything else | observations | figures, causes, exchanges of HTTP |
+//!
+//! Nothing here reads a clock; times are those of the capture, in nanoseconds since 1 January 1970, UTC.
+
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod connection;
+pub mod decode;
