@@ -1,6 +1,30 @@
-//! Capture files: what is common to their formats.
+//! Capture files into records.
+//!
+//! ```
+//! use airpath_trace::capture::Reader;
+//! # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+//!
+//! let mut reader = Reader::new(&file[..])?;
+//! while let Some(record) = reader.next_record() {
+//!     println!("{}: {} bytes at {}", record.frame, record.original_length, record.time);
+//! }
+//! assert_eq!(reader.passed_over().total(), 0);
+//! # Ok::<(), airpath_trace::capture::OpenError>(())
+//! ```
+//!
+//! A file that is damaged or ends too early is read as far as it goes; [`Reader::ending`] and [`Reader::passed_over`]
+//! tell what was left out. Nothing is allocated or copied for a record: it lies in the block of the file that was read
+//! last, until the next one is asked for.
+
+mod input;
+mod pcap;
+
+use std::io::{self, Read};
 
 use airpath_core::Instant;
+
+use crate::passed_over::{Cause, Counts};
+use input::Input;
 
 /// A frame as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +39,160 @@ pub struct Record<'a> {
     pub interface: u32,
     /// Its first bytes, as many as were kept.
     pub bytes: &'a [u8],
-    /// Bytes that it had.
+    /// Bytes that it had, not less than were kept.
     pub original_length: u32,
 }
 
 /// What a frame begins with: a number of the registry of link types (the LINKTYPE values of tcpdump.org and of the pcapng draft).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkType(pub u16);
+
+impl LinkType {
+    /// Ethernet.
+    pub const ETHERNET: Self = Self(1);
+    /// IPv4 or IPv6, as the version field tells.
+    pub const RAW: Self = Self(101);
+    /// IPv4.
+    pub const IPV4: Self = Self(228);
+    /// IPv6.
+    pub const IPV6: Self = Self(229);
+}
+
+/// Reads the records of a capture.
+pub struct Reader<'a> {
+    input: Input<'a>,
+    format: Format,
+    progress: Progress,
+}
+
+enum Format {
+    Pcap(pcap::File),
+}
+
+/// What has been met so far.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Packets, whether or not they could be read.
+    frames: u64,
+    passed_over: Counts,
+}
+
+/// Why a capture could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is nothing in it.
+    #[error("the capture is empty: not even a file header is there")]
+    Empty,
+    /// It begins like no format that is known.
+    #[error("not a capture: it begins with the bytes {0:02x?}; known is pcap")]
+    UnknownFormat([u8; 4]),
+    /// The file header is cut off.
+    #[error("the file header is cut short: {needed} bytes are needed, {available} are there")]
+    CutShort {
+        /// Bytes that it needs.
+        needed: usize,
+        /// Bytes that there are.
+        available: usize,
+    },
+    /// A version of the format that is not known.
+    #[error("{format} of version {major}.{minor} is not known")]
+    UnknownVersion {
+        /// Which format.
+        format: &'static str,
+        /// Major version.
+        major: u32,
+        /// Minor version.
+        minor: u32,
+    },
+    /// The first bytes could not be read.
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+}
+
+/// How a capture ended.
+#[derive(Debug)]
+pub enum Ending<'a> {
+    /// Not yet, or after its last whole record.
+    Whole,
+    /// Within a record or a file header of a later part.
+    CutShort,
+    /// It could not be read further: the medium failed, or compressed data is damaged.
+    Unreadable(&'a io::Error),
+}
+
+impl<'a> Reader<'a> {
+    /// Begins to read a capture, whatever its format.
+    ///
+    /// Anything that implements [`Read`] serves, without a buffer of its own; it is asked for blocks of 1 MiB, and what
+    /// has come of one is used before more is waited for.
+    ///
+    /// # Errors
+    /// Where the first bytes cannot be read or are those of no format that is known.
+    pub fn new(source: impl Read + Send + 'a) -> Result<Self, OpenError> {
+        let mut input = Input::new(Box::new(source));
+        let Some(magic) = input.peek::<4>() else {
+            return Err(match input.take_error() {
+                Some(error) => error.into(),
+                None if input.available().is_empty() => OpenError::Empty,
+                None => OpenError::CutShort { needed: 4, available: input.available().len() },
+            });
+        };
+        let format = match pcap::Layout::of(magic) {
+            Some(layout) => Format::Pcap(pcap::File::open(layout, &mut input)?),
+            None => return Err(OpenError::UnknownFormat(magic)),
+        };
+        Ok(Self { input, format, progress: Progress::default() })
+    }
+
+    /// The next record; `None` at the end.
+    #[inline]
+    pub fn next_record(&mut self) -> Option<Record<'_>> {
+        match &mut self.format {
+            Format::Pcap(file) => file.next_record(&mut self.input, &mut self.progress),
+        }
+    }
+
+    /// What was passed over so far.
+    pub const fn passed_over(&self) -> &Counts {
+        &self.progress.passed_over
+    }
+
+    /// Packets that were met so far, whether or not they could be read.
+    pub const fn frames(&self) -> u64 {
+        self.progress.frames
+    }
+
+    /// How the capture ended, once there are no more records.
+    pub fn ending(&self) -> Ending<'_> {
+        match self.input.error() {
+            Some(error) => Ending::Unreadable(error),
+            None if self.passed_over().of(Cause::CutRecord) > 0 => Ending::CutShort,
+            None => Ending::Whole,
+        }
+    }
+}
+
+/// The order of the bytes of a number in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByteOrder {
+    Little,
+    Big,
+}
+
+impl ByteOrder {
+    #[inline]
+    const fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    #[inline]
+    const fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+}

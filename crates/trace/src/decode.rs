@@ -1,9 +1,42 @@
-//! Out of frames: the TCP segments in them.
+//! Out of frames: the TCP segments and UDP datagrams in them.
+//!
+//! A frame goes down through its layers, and each hands the next a [`Part`](part::Part): the bytes that were captured of
+//! it, and how many it had. Nothing is copied but fragments, and nothing allocated but for them.
+
+mod link;
+mod network;
+mod part;
+mod transport;
 
 use std::net::IpAddr;
 
 use airpath_core::{Ecn, Instant};
+use airpath_wire::ip::Protocol;
 use airpath_wire::tcp::{Flags, Options};
+
+use crate::capture::Record;
+use crate::passed_over::{Cause, Counts};
+use part::Part;
+
+/// IP packets in each other that are looked into.
+const DEPTH: usize = 4;
+
+/// Finds the segment or datagram in each frame.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    passed_over: Counts,
+}
+
+/// What a frame had in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoded<'a> {
+    /// A TCP segment.
+    Segment(Segment<'a>),
+    /// A UDP datagram, other than a tunnel's.
+    Datagram(Datagram<'a>),
+    /// Neither; the decoder counts these.
+    PassedOver(Cause),
+}
 
 /// A TCP segment as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +67,33 @@ pub struct Segment<'a> {
     pub options: Options,
     /// Whether options were cut off or malformed.
     pub options_cut: bool,
-    /// Bytes of payload that the segment had.
+    /// Bytes of payload that the segment had. More than a packet can carry where the capturing host offloads the cutting
+    /// into packets to its interface.
     pub length: u32,
     /// Those of them that were captured.
     pub payload: &'a [u8],
-    /// Whether the checksum holds; `None` where not all of the segment was captured.
+    /// Whether the checksum holds; `None` where not all of the segment was captured. A host that leaves checksums to its
+    /// interface captures what it sends before they are made.
     pub checksum: Option<bool>,
+}
+
+/// A UDP datagram as it was captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// The frame that it was in; of several fragments, the last that was missing.
+    pub frame: u64,
+    /// When it was captured.
+    pub time: Instant,
+    /// Who sent it to whom, and inside which tunnel.
+    pub route: Route,
+    /// Hops that it may still make.
+    pub time_to_live: u8,
+    /// The ECN field of the IP header.
+    pub ecn: Ecn,
+    /// Bytes of payload that the datagram had.
+    pub length: u32,
+    /// Those of them that were captured.
+    pub payload: &'a [u8],
 }
 
 /// Who sends to whom.
@@ -73,3 +127,52 @@ pub enum Tunnel {
     /// IPv6 in IPv4 (RFC 4213 §3), or any IP in IP.
     Ip,
 }
+
+impl Decoder {
+    /// What the frame has in it.
+    #[inline]
+    pub fn decode<'a>(&'a mut self, record: &Record<'a>) -> Decoded<'a> {
+        decode(record).unwrap_or_else(|cause| {
+            self.passed_over.add(cause);
+            Decoded::PassedOver(cause)
+        })
+    }
+
+    /// What was passed over so far.
+    pub const fn passed_over(&self) -> &Counts {
+        &self.passed_over
+    }
+}
+
+#[inline]
+fn decode<'a>(record: &Record<'a>) -> Result<Decoded<'a>, Cause> {
+    let frame = Part::new(record.bytes, record.original_length as usize);
+    let mut content = link::content(record.link_type, frame)?;
+    let mut tunnel = Tunnel::None;
+    for _ in 0..DEPTH {
+        let packet = network::packet(content)?;
+        match packet.protocol {
+            Protocol::TCP => return transport::segment(record, &packet, tunnel).map(Decoded::Segment),
+            Protocol::UDP => return transport::datagram(record, &packet, tunnel).map(Decoded::Datagram),
+            network::IPV4_IN_IP | network::IPV6_IN_IP => {
+                content = packet.payload;
+                tunnel = tunnel.around(Tunnel::Ip);
+            }
+            _ => return Err(Cause::OtherTransport),
+        }
+    }
+    Err(Cause::TooDeep)
+}
+
+impl Tunnel {
+    /// The tunnel of what is wrapped in `inner` within this one: a mobile's packet stays one.
+    const fn around(self, inner: Self) -> Self {
+        match self {
+            Self::None => inner,
+            outer => outer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

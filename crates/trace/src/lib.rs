@@ -16,3 +16,4 @@
 pub mod capture;
 pub mod connection;
 pub mod decode;
+pub mod passed_over;

@@ -132,7 +132,30 @@ impl Options {
     /// Reads the options of a header. Of an option that stands there twice the last counts, except that all blocks of
     /// selective acknowledgements are kept.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        match Self::parse_leading(bytes) {
+            (options, None) => Ok(options),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    /// Reads the options of a header as [`TcpHeader::parse`](super::TcpHeader::parse) does, but keeps those that stand
+    /// before a malformed one: a capture may have cut the header off.
+    #[inline]
+    pub fn parse_leading(bytes: &[u8]) -> (Self, Option<ParseError>) {
         let mut options = Self::default();
+        // What nearly every segment carries (RFC 7323 appendix A).
+        if let [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, value @ ..] = bytes
+            && let Ok(value) = value.try_into()
+        {
+            let (value, echo) = pair(value);
+            options.timestamps = Some(Timestamps { value, echo });
+            return (options, None);
+        }
+        let error = options.take_all(bytes).err();
+        (options, error)
+    }
+
+    fn take_all(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
         let mut at = 0;
         while let Some(&kind) = bytes.get(at) {
             match kind {
@@ -143,12 +166,12 @@ impl Options {
                     let malformed = ParseError::Option { kind, at, length };
                     // A length below two would not even cover itself, and `get` refuses it.
                     let value = bytes.get(at + 2..at + usize::from(length)).ok_or(malformed)?;
-                    options.take(kind, value).ok_or(malformed)?;
+                    self.take(kind, value).ok_or(malformed)?;
                     at += usize::from(length);
                 }
             }
         }
-        Ok(options)
+        Ok(())
     }
 
     /// Keeps the option if it is one of ours; `None` where its value has a length that it cannot have.

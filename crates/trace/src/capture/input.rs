@@ -1,0 +1,84 @@
+//! The bytes of a file, in blocks.
+
+use std::io::{self, Read};
+
+/// Bytes that are asked for at once.
+const BLOCK: usize = 1 << 20;
+
+/// A window on a stream of bytes that moves forward.
+pub(super) struct Input<'a> {
+    source: Box<dyn Read + Send + 'a>,
+    /// All of it is initialised; `start..end` has been read and not been used.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    error: Option<io::Error>,
+}
+
+impl<'a> Input<'a> {
+    pub fn new(source: Box<dyn Read + Send + 'a>) -> Self {
+        Self { source, buffer: vec![0; BLOCK], start: 0, end: 0, ended: false, error: None }
+    }
+
+    /// Reads on until there are `length` bytes in the window, and says whether there are.
+    #[inline]
+    pub fn fill(&mut self, length: usize) -> bool {
+        self.end - self.start >= length || self.read(length)
+    }
+
+    /// The bytes of the window.
+    #[inline]
+    pub fn available(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// The first `N` bytes of the window, which stay there; `None` where the stream ends before.
+    #[inline]
+    pub fn peek<const N: usize>(&mut self) -> Option<[u8; N]> {
+        if self.fill(N) { self.available().first_chunk().copied() } else { None }
+    }
+
+    /// Takes `length` bytes out of the window, where they are.
+    #[inline]
+    pub fn take(&mut self, length: usize) -> &[u8] {
+        let start = self.start;
+        self.start += length;
+        &self.buffer[start..self.start]
+    }
+
+    /// Why the stream could be read no further, unless it ended.
+    pub const fn error(&self) -> Option<&io::Error> {
+        self.error.as_ref()
+    }
+
+    /// The same, taken out.
+    pub const fn take_error(&mut self) -> Option<io::Error> {
+        self.error.take()
+    }
+
+    #[cold]
+    fn read(&mut self, length: usize) -> bool {
+        while self.end - self.start < length && !self.ended {
+            if self.start + length > self.buffer.len() {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            }
+            if self.end == self.buffer.len() {
+                // The window grows with what has been read, not with what a header claims.
+                self.buffer.resize(length.min(2 * self.buffer.len()), 0);
+            }
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.ended = true;
+                    self.error = Some(error);
+                }
+            }
+        }
+        self.end - self.start >= length
+    }
+}

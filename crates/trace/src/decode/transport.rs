@@ -1,0 +1,88 @@
+//! TCP (RFC 9293) and UDP (RFC 768).
+
+use std::net::IpAddr;
+
+use airpath_wire::checksum::Sum;
+use airpath_wire::ip::Protocol;
+use airpath_wire::tcp::{Flags, Options};
+
+use super::network::Packet;
+use super::{Datagram, Endpoint, Route, Segment, Tunnel};
+use crate::capture::Record;
+use crate::passed_over::Cause;
+
+const TCP_HEADER: usize = 20;
+const UDP_HEADER: usize = 8;
+
+#[inline]
+pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunnel) -> Result<Segment<'a>, Cause> {
+    let whole = packet.payload;
+    let header: &[u8; TCP_HEADER] = whole.leading()?;
+    let header_length = usize::from(header[12] >> 4) * 4;
+    if header_length < TCP_HEADER || header_length > whole.length {
+        return Err(Cause::Malformed);
+    }
+    let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let captured = whole.bytes.len().min(header_length);
+    let (options, malformed) = Options::parse_leading(&whole.bytes[TCP_HEADER..captured]);
+    let payload = whole.beyond(header_length);
+    Ok(Segment {
+        frame: record.frame,
+        time: record.time,
+        route: route(packet, short(0), short(2), tunnel),
+        identification: packet.identification,
+        time_to_live: packet.time_to_live,
+        ecn: packet.ecn,
+        sequence: word(4),
+        acknowledgment: word(8),
+        flags: Flags(header[13]),
+        window: short(14),
+        urgent: short(18),
+        options,
+        options_cut: malformed.is_some() || captured < header_length,
+        length: payload.length as u32,
+        payload: payload.bytes,
+        checksum: whole.is_whole().then(|| pseudo_header(packet, Protocol::TCP).and(whole.bytes).holds()),
+    })
+}
+
+#[inline]
+pub(super) fn datagram<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunnel) -> Result<Datagram<'a>, Cause> {
+    let header: &[u8; UDP_HEADER] = packet.payload.leading()?;
+    let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let whole = match usize::from(short(4)) {
+        // What an interface will cut into packets, or a jumbogram (RFC 2675 §4).
+        0 => packet.payload,
+        length if (UDP_HEADER..=packet.payload.length).contains(&length) => packet.payload.told(length),
+        _ => return Err(Cause::Malformed),
+    };
+    let payload = whole.after(UDP_HEADER)?;
+    Ok(Datagram {
+        frame: record.frame,
+        time: record.time,
+        route: route(packet, short(0), short(2), tunnel),
+        time_to_live: packet.time_to_live,
+        ecn: packet.ecn,
+        length: payload.length as u32,
+        payload: payload.bytes,
+    })
+}
+
+#[inline]
+const fn route(packet: &Packet<'_>, source: u16, destination: u16, tunnel: Tunnel) -> Route {
+    Route {
+        source: Endpoint { address: packet.source, port: source },
+        destination: Endpoint { address: packet.destination, port: destination },
+        tunnel,
+    }
+}
+
+fn pseudo_header(packet: &Packet<'_>, protocol: Protocol) -> Sum {
+    let length = packet.payload.length as u32;
+    match (packet.source, packet.destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => Sum::pseudo_v4(source, destination, protocol, length),
+        (IpAddr::V6(source), IpAddr::V6(destination)) => Sum::pseudo_v6(source, destination, protocol, length),
+        _ => unreachable!("one packet has addresses of one version"),
+    }
+}

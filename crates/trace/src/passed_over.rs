@@ -1,0 +1,114 @@
+//! What could not be used of a capture, counted by cause: nothing is left out in silence.
+
+use std::fmt;
+
+/// Why something of a capture was passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// A record whose lengths cannot be: bytes were passed over up to what looks like a record again.
+    CorruptRecord,
+    /// The file ends within a record.
+    CutRecord,
+    /// A link layer that is not understood.
+    UnknownLinkType,
+    /// Headers that the capture did not keep: the snap length is too short.
+    CutShort,
+    /// A header with a value that cannot be.
+    Malformed,
+    /// No IP packet: ARP, spanning tree, PPP negotiation.
+    NotIp,
+    /// An IP packet of neither TCP nor UDP.
+    OtherTransport,
+    /// A tunnel's own messages.
+    Signalling,
+    /// Tunnels within tunnels, deeper than any network has them.
+    TooDeep,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::CorruptRecord,
+        Self::CutRecord,
+        Self::UnknownLinkType,
+        Self::CutShort,
+        Self::Malformed,
+        Self::NotIp,
+        Self::OtherTransport,
+        Self::Signalling,
+        Self::TooDeep,
+    ];
+
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CorruptRecord => "corrupt_record",
+            Self::CutRecord => "cut_record",
+            Self::UnknownLinkType => "unknown_link_type",
+            Self::CutShort => "cut_short",
+            Self::Malformed => "malformed",
+            Self::NotIp => "not_ip",
+            Self::OtherTransport => "other_transport",
+            Self::Signalling => "signalling",
+            Self::TooDeep => "too_deep",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How often each cause was met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts([u64; Cause::ALL.len()]);
+
+impl Counts {
+    /// Counts one more.
+    #[inline]
+    pub const fn add(&mut self, cause: Cause) {
+        self.0[cause as usize] += 1;
+    }
+
+    /// How often `cause` was met.
+    pub const fn of(&self, cause: Cause) -> u64 {
+        self.0[cause as usize]
+    }
+
+    /// How often any was.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Those that were met, and how often.
+    pub fn iter(&self) -> impl Iterator<Item = (Cause, u64)> {
+        Cause::ALL.into_iter().map(|cause| (cause, self.of(cause))).filter(|(_, count)| *count > 0)
+    }
+
+    /// Adds those of another part of the same analysis.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_its_own_place_and_name() {
+        let mut counts = Counts::default();
+        for (place, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, place);
+            assert_eq!(Cause::ALL.iter().filter(|other| other.name() == cause.name()).count(), 1);
+            counts.add(cause);
+        }
+        counts.merge(&counts.clone());
+        assert_eq!(counts.total(), 2 * Cause::ALL.len() as u64);
+        assert!(counts.iter().map(|(cause, _)| cause).eq(Cause::ALL));
+    }
+}
