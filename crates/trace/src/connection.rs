@@ -44,12 +44,16 @@ pub struct Observation {
     pub flags: Flags,
     /// Stream offset of the other direction that is acknowledged.
     pub acknowledged: Option<i64>,
+    /// Bytes of the other direction that its sender has by now told to have, cumulatively (RFC 9293) and selectively (RFC 2018) together.
+    pub delivered: u64,
     /// Receive window in bytes, scaled.
     pub window: u64,
     /// What stands out.
     pub events: Events,
     /// How it came to be sent again; `None` for what is new.
     pub retransmission: Option<Retransmission>,
+    /// An earlier retransmission of the other end that this segment proves to have been needless.
+    pub needless: Option<Needless>,
     /// Bytes that its sender has sent and that are not acknowledged, this segment included, as seen where the capture was taken.
     pub outstanding: u64,
     /// The round trip that this acknowledgement measures, of a segment that was sent once (Karn's rule), and its frame.
@@ -78,6 +82,28 @@ pub enum Trigger {
     TailProbe,
     /// Nothing that can be seen from here.
     Unknown,
+}
+
+/// A retransmission of what had arrived already, or was about to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needless {
+    /// The frame that was sent in vain.
+    pub frame: u64,
+    /// What tells.
+    pub detector: Detector,
+}
+
+/// What tells that a retransmission was needless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detector {
+    /// The receiver reported the duplicate (RFC 2883, RFC 3708).
+    DuplicateReport,
+    /// The acknowledgement echoes the time of the original (Eifel, RFC 3522).
+    Timestamp,
+    /// After a time-out, acknowledgements came for what had not been sent again (F-RTO, RFC 5682).
+    ForwardAcknowledgement,
+    /// An earlier copy passed the other end's capture.
+    OtherEnd,
 }
 
 /// What stands out about a segment, as a set of bits. The names are those of Wireshark's `tcp.analysis.*` where they mean the same.
