@@ -1,7 +1,24 @@
 //! One connection: what each of its segments meant.
 
+mod direction;
+mod events;
+mod needless;
+mod numbering;
+mod outstanding;
+mod ranges;
+mod round_trip;
+mod trigger;
+
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
+
+use crate::decode::{Route, Segment};
+use direction::Direction;
+
+pub use events::Events;
+pub use needless::{Confidence, Detector, Needless};
+pub use round_trip::Spread;
+pub use trigger::Trigger;
 
 /// One of the two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,60 +69,107 @@ pub struct Observation {
     pub events: Events,
     /// How it came to be sent again; `None` for what is new.
     pub retransmission: Option<Retransmission>,
-    /// An earlier retransmission of the other end that this segment proves to have been needless.
-    pub needless: Option<Needless>,
     /// Bytes that its sender has sent and that are not acknowledged, this segment included, as seen where the capture was taken.
     pub outstanding: u64,
     /// The round trip that this acknowledgement measures, of a segment that was sent once (Karn's rule), and its frame.
     pub round_trip: Option<(Span, u64)>,
+    /// The round trip that the echo of a timestamp measures (RFC 7323 §4.3), of whichever copy arrived, and its frame. An outage
+    /// that held packets back is in it, which Karn's rule throws away.
+    pub echo_round_trip: Option<(Span, u64)>,
+    /// A retransmission that this segment shows to have been needless: an earlier one of the other end or, if it repeats what is
+    /// acknowledged already, itself.
+    pub needless: Option<Needless>,
 }
 
 /// A segment that carries bytes which had been seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
-    /// The frame that carried its first byte the time before.
-    pub of_frame: u64,
+    /// The frame that carried it the time before; `None` where it has been acknowledged since, and is no longer remembered.
+    pub of_frame: Option<u64>,
     /// When that was.
-    pub of_time: Instant,
+    pub of_time: Option<Instant>,
     /// What made the sender send it again.
     pub trigger: Trigger,
 }
 
-/// What made a sender send a segment again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trigger {
-    /// The retransmission timer (RFC 6298).
-    Timeout,
-    /// Duplicate or selective acknowledgements (RFC 5681 §3.2, RFC 6675), or what follows in the same recovery.
-    Fast,
-    /// A probe of the tail (RFC 8985 §7).
-    TailProbe,
-    /// Nothing that can be seen from here.
-    Unknown,
+/// A connection: both directions, as far as the capture goes.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    route: Route,
+    first: Instant,
+    last: Instant,
+    segments: u64,
+    /// An earlier connection had the same addresses and ports.
+    reused: bool,
+    /// What the client sends, and what the server sends.
+    directions: [Direction; 2],
 }
 
-/// A retransmission of what had arrived already, or was about to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needless {
-    /// The frame that was sent in vain.
-    pub frame: u64,
-    /// What tells.
-    pub detector: Detector,
+impl Connection {
+    /// A connection that begins with `segment`; `reused` where an earlier one had the same addresses and ports.
+    pub fn new(segment: &Segment<'_>, reused: bool) -> Self {
+        // Of a handshake whose SYN was not captured, the SYN-ACK still tells who opened.
+        let answers = segment.flags.contains(Flags::SYN | Flags::ACK);
+        let route = if answers { segment.route.reversed() } else { segment.route };
+        Self {
+            route,
+            first: segment.time,
+            last: segment.time,
+            segments: 0,
+            reused,
+            directions: [Direction::default(), Direction::default()],
+        }
+    }
+
+    /// From the client to the server.
+    pub const fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// When its first segment was captured.
+    pub const fn first(&self) -> Instant {
+        self.first
+    }
+
+    /// When its last was.
+    pub const fn last(&self) -> Instant {
+        self.last
+    }
+
+    /// Segments of both directions.
+    pub const fn segments(&self) -> u64 {
+        self.segments
+    }
+
+    /// Takes the next segment, which `from` sent, and says what it meant.
+    pub fn segment(&mut self, segment: &Segment<'_>, from: End) -> Observation {
+        self.last = self.last.max(segment.time);
+        self.segments += 1;
+        let [client, server] = &mut self.directions;
+        let (sent, answered) = match from {
+            End::Client => (client, server),
+            End::Server => (server, client),
+        };
+        let mut observation = direction::observe(segment, from, sent, answered);
+        observation.events.set(Events::REUSED_PORTS, self.reused && self.segments == 1);
+        observation
+    }
+
+    /// Whether both ends have closed and acknowledged it, or one has reset it.
+    pub fn closed(&self) -> bool {
+        self.directions.iter().any(Direction::reset) || self.directions.iter().all(Direction::finished)
+    }
+
+    /// Whether a SYN with this sequence number from `from` begins a new connection on the same addresses and ports.
+    pub(crate) fn superseded_by(&self, segment: &Segment<'_>, from: End) -> bool {
+        let [client, server] = &self.directions;
+        let (sent, answered) = match from {
+            End::Client => (client, server),
+            End::Server => (server, client),
+        };
+        segment.flags.contains(Flags::SYN) && sent.restarts_with(segment, answered)
+    }
 }
 
-/// What tells that a retransmission was needless.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Detector {
-    /// The receiver reported the duplicate (RFC 2883, RFC 3708).
-    DuplicateReport,
-    /// The acknowledgement echoes the time of the original (Eifel, RFC 3522).
-    Timestamp,
-    /// After a time-out, acknowledgements came for what had not been sent again (F-RTO, RFC 5682).
-    ForwardAcknowledgement,
-    /// An earlier copy passed the other end's capture.
-    OtherEnd,
-}
-
-/// What stands out about a segment, as a set of bits. The names are those of Wireshark's `tcp.analysis.*` where they mean the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events(pub u32);
+#[cfg(test)]
+pub(crate) mod tests;

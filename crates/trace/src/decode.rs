@@ -107,6 +107,13 @@ pub struct Route {
     pub tunnel: Tunnel,
 }
 
+impl Route {
+    /// The way back.
+    pub const fn reversed(&self) -> Self {
+        Self { source: self.destination, destination: self.source, tunnel: self.tunnel }
+    }
+}
+
 /// An address and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {

@@ -7,6 +7,7 @@
 //! | [`capture`] | a file or a stream | [`Record`](capture::Record)s: the bytes of a frame, and when they were captured |
 //! | [`decode`] | records | [`Segment`](decode::Segment)s of TCP, out of whatever they were wrapped in |
 //! | [`connection`] | the segments of one connection | [`Observation`](connection::Observation)s: what each segment meant |
+//! | [`flows`] | the segments of a capture | their connections, and who they are told to |
 //! | everything else | observations | figures, causes, exchanges of HTTP |
 //!
 //! Nothing here reads a clock; times are those of the capture, in nanoseconds since 1 January 1970, UTC.
@@ -16,4 +17,5 @@
 pub mod capture;
 pub mod connection;
 pub mod decode;
+pub mod flows;
 pub mod passed_over;

@@ -1,0 +1,119 @@
+//! Retransmissions that turned out to be needless: an earlier copy had arrived.
+
+use std::collections::VecDeque;
+
+use airpath_core::Instant;
+
+/// Retransmissions remembered for a verdict that may come later.
+const REMEMBERED: usize = 256;
+
+/// What showed a retransmission to be needless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detector {
+    /// It was acknowledged, cumulatively or selectively, before it was sent again.
+    Acknowledged,
+    /// The receiver reports bytes that it got twice (RFC 2883, RFC 3708).
+    DuplicateReport,
+    /// The acknowledgement echoes the timestamp of the first copy (Eifel, RFC 3522).
+    Timestamp,
+    /// After a timeout, acknowledgements arrive for what was not sent again (F-RTO, RFC 5682).
+    ForwardAcknowledgement,
+    /// The acknowledgement came sooner than any round trip to the second copy takes.
+    TooSoon,
+    /// An earlier copy came by at the receiver: in the other end's capture, or in this one if it was taken there.
+    OtherEnd,
+}
+
+impl Detector {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Acknowledged,
+        Self::DuplicateReport,
+        Self::Timestamp,
+        Self::ForwardAcknowledgement,
+        Self::TooSoon,
+        Self::OtherEnd,
+    ];
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Acknowledged => "acknowledged",
+            Self::DuplicateReport => "duplicate_report",
+            Self::Timestamp => "timestamp",
+            Self::ForwardAcknowledgement => "forward_acknowledgement",
+            Self::TooSoon => "too_soon",
+            Self::OtherEnd => "other_end",
+        }
+    }
+
+    /// How far the verdict can be trusted.
+    pub const fn confidence(self) -> Confidence {
+        match self {
+            Self::Acknowledged | Self::Timestamp | Self::OtherEnd => Confidence::Certain,
+            // A network that duplicates packets looks the same (RFC 3708 §3).
+            Self::DuplicateReport => Confidence::High,
+            // Both reason from the times and the order of acknowledgements.
+            Self::ForwardAcknowledgement | Self::TooSoon => Confidence::Likely,
+        }
+    }
+}
+
+/// How far a verdict can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// An inference that reordering or a changed route can defeat.
+    Likely,
+    /// Only a fault of the network (a duplicated packet) looks the same.
+    High,
+    /// Nothing else explains what was seen.
+    Certain,
+}
+
+/// The verdict that a retransmission was needless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needless {
+    /// The frame of the retransmission.
+    pub frame: u64,
+    /// What showed it.
+    pub detector: Detector,
+}
+
+/// A retransmission that awaits its verdict.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resent {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) frame: u64,
+    pub(crate) time: Instant,
+    pub(crate) verdict: Option<Detector>,
+}
+
+/// The latest retransmissions of one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Retransmissions(VecDeque<Resent>);
+
+impl Retransmissions {
+    /// Remembers one.
+    pub(crate) fn push(&mut self, resent: Resent) {
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(resent);
+    }
+
+    /// Gives the verdict to all of them that were sent since `since` and carried anything of `start` to before `end`; returns the last of them.
+    pub(crate) fn verdict(&mut self, start: i64, end: i64, since: Instant, detector: Detector) -> Option<Needless> {
+        let mut last = None;
+        for resent in self.undecided(start, end).filter(|resent| resent.time >= since) {
+            resent.verdict = Some(detector);
+            last = Some(Needless { frame: resent.frame, detector });
+        }
+        last
+    }
+
+    /// Those without a verdict that carried anything of `start` to before `end`, the oldest first.
+    pub(crate) fn undecided(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Resent> {
+        self.0.iter_mut().filter(move |sent| sent.verdict.is_none() && sent.start < end && start < sent.end)
+    }
+}

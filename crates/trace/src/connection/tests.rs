@@ -1,0 +1,305 @@
+//! Exchanges of segments, written down, and what they are found to mean.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use airpath_core::{Ecn, Instant, Span};
+use airpath_wire::tcp::{Flags, Options, Timestamps};
+
+use super::{Connection, Detector, End, Events, Observation, Trigger};
+use crate::decode::{Endpoint, Route, Segment, Tunnel};
+
+/// Sequence numbers of the two SYNs: the client's wraps after 1000 bytes.
+const INITIAL: [u32; 2] = [u32::MAX - 1000, 7_000_000];
+
+/// Plays an exchange, a segment a line: milliseconds, `>` from the client or `<` from the server, and what it has:
+/// `syn`, `fin`, `rst`, `data FROM..TO`, `ack N`, `win N`, `sack FROM..TO`, `ts VALUE,ECHO`, `id N`, `scale N`, `permitted`. Numbers of bytes are
+/// offsets of the stream.
+pub(crate) fn play(exchange: &str) -> (Connection, Vec<Observation>) {
+    let segments: Vec<(Segment<'static>, End)> = exchange
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .zip(1..)
+        .map(|(line, frame)| segment(line, frame))
+        .collect();
+    let mut connection = Connection::new(&segments[0].0, false);
+    let observations = segments.iter().map(|(segment, from)| connection.segment(segment, *from)).collect();
+    (connection, observations)
+}
+
+/// One line of an exchange.
+pub(crate) fn segment(line: &str, frame: u64) -> (Segment<'static>, End) {
+    let mut words = line.split_whitespace();
+    let millis: u64 = words.next().unwrap().parse().unwrap();
+    let from = if words.next().unwrap() == ">" { End::Client } else { End::Server };
+    let end = |last: u8, port: u16| Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port };
+    let route = Route { source: end(1, 4000), destination: end(2, 80), tunnel: Tunnel::None };
+    let mut made = Segment {
+        frame,
+        time: Instant::from_nanos(1_700_000_000_000_000_000) + Span::from_millis(millis),
+        route: if from == End::Client { route } else { route.reversed() },
+        identification: None,
+        time_to_live: 64,
+        ecn: Ecn::NotEct,
+        sequence: 0,
+        acknowledgment: 0,
+        flags: Flags::default(),
+        window: 60_000,
+        urgent: 0,
+        options: Options::default(),
+        options_cut: false,
+        length: 0,
+        payload: &[],
+        checksum: None,
+    };
+    let (own, other) = (INITIAL[from as usize], INITIAL[from.other() as usize]);
+    let number = |base: u32, offset: &str| base.wrapping_add(1).wrapping_add(offset.parse::<i64>().unwrap() as u32);
+    let mut offset = None;
+    while let Some(word) = words.next() {
+        match word {
+            "syn" => {
+                made.flags |= Flags::SYN;
+                offset = Some(own);
+            }
+            "fin" => made.flags |= Flags::FIN,
+            "rst" => made.flags |= Flags::RST,
+            "permitted" => made.options.sack_permitted = true,
+            _ => {
+                let value = words.next().unwrap();
+                let pair = |separator| value.split_once(separator).unwrap();
+                match word {
+                    "data" => {
+                        let (start, end) = pair("..");
+                        let start_number = number(own, start);
+                        offset = offset.or(Some(start_number));
+                        made.length = number(own, end).wrapping_sub(start_number);
+                    }
+                    "at" => offset = Some(number(own, value)),
+                    "ack" => {
+                        made.flags |= Flags::ACK;
+                        made.acknowledgment = number(other, value);
+                    }
+                    "win" => made.window = value.parse().unwrap(),
+                    "scale" => made.options.window_scale = Some(value.parse().unwrap()),
+                    "id" => made.identification = Some(value.parse().unwrap()),
+                    "sack" => {
+                        let (left, right) = pair("..");
+                        assert!(made.options.sack.push(number(other, left), number(other, right)));
+                    }
+                    "ts" => {
+                        let (value, echo) = pair(",");
+                        let (value, echo) = (value.parse().unwrap(), echo.parse().unwrap());
+                        made.options.timestamps = Some(Timestamps { value, echo });
+                    }
+                    other => panic!("an exchange has no {other:?}"),
+                }
+            }
+        }
+    }
+    made.sequence = offset.unwrap_or_else(|| number(own, "0"));
+    (made, from)
+}
+
+const OPENING: &str = "
+    0   > syn scale 7 permitted
+    100 < syn ack 0 scale 8 permitted
+    100 > ack 0 win 500
+";
+
+fn opened(rest: &str) -> (Connection, Vec<Observation>) {
+    let (connection, observations) = play(&format!("{OPENING}{rest}"));
+    (connection, observations.into_iter().skip(3).collect())
+}
+
+#[test]
+fn a_clean_exchange() {
+    let (_, seen) = play(&format!(
+        "{OPENING}
+        100 > data 0..1400 ack 0
+        101 > data 1400..2800 ack 0
+        201 < ack 2800 win 100
+        "
+    ));
+    assert_eq!(seen.iter().map(|seen| seen.offset).collect::<Vec<_>>(), [-1, -1, 0, 0, 1400, 0]);
+    assert_eq!(seen[1].round_trip, Some((Span::from_millis(100), 1)));
+    // A window in a SYN is never scaled; later ones are by the shift of their sender.
+    assert_eq!([seen[1].window, seen[2].window, seen[5].window], [60_000, 500 << 7, 100 << 8]);
+    assert_eq!([seen[3].outstanding, seen[4].outstanding], [1400, 2800]);
+    assert_eq!((seen[5].acknowledged, seen[5].delivered), (Some(2800), 2800));
+    assert_eq!(seen[5].round_trip, Some((Span::from_millis(100), 5)));
+    assert!(seen.iter().all(|seen| seen.events.is_empty()), "{seen:#?}");
+}
+
+#[test]
+fn a_fast_retransmission_is_no_out_of_order_segment() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        201 > data 1000..2000 ack 0
+        202 > data 2000..3000 ack 0
+        203 > data 3000..4000 ack 0
+        301 < ack 0 sack 1000..2000
+        302 < ack 0 sack 1000..3000
+        303 < ack 0 sack 1000..4000
+        303 > data 0..1000 ack 0
+        403 < ack 4000
+        ",
+    );
+    let again = &seen[7];
+    assert_eq!(again.events, Events::RETRANSMISSION | Events::FAST_RETRANSMISSION);
+    let retransmission = again.retransmission.unwrap();
+    assert_eq!((retransmission.of_frame, retransmission.trigger), (Some(4), Trigger::Fast));
+    assert_eq!(seen[6].delivered, 3000);
+    assert_eq!(seen[8].round_trip, None, "Karn's rule");
+    assert_eq!(seen[8].needless, None);
+}
+
+#[test]
+fn a_timeout_and_what_follows_it() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        201 > data 1000..2000 ack 0
+        700 > data 0..1000 ack 0
+        800 < ack 1000
+        800 > data 1000..2000 ack 0
+        900 < ack 2000
+        ",
+    );
+    let triggers: Vec<_> = seen.iter().filter_map(|seen| Some(seen.retransmission?.trigger)).collect();
+    assert_eq!(triggers, [Trigger::Timeout, Trigger::Timeout]);
+}
+
+#[test]
+fn a_tail_probe() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        201 > data 1000..2000 ack 0
+        300 < ack 1000
+        410 > data 1000..2000 ack 0
+        510 < ack 2000
+        ",
+    );
+    assert_eq!(seen[3].retransmission.unwrap().trigger, Trigger::TailProbe);
+}
+
+#[test]
+fn an_outage_stays_in_the_round_trip_by_timestamps() {
+    let (_, seen) = opened(
+        "
+        200  > data 0..1000 ack 0 ts 5200,1
+        201  > data 1000..2000 ack 0 ts 5201,1
+        700  > data 0..1000 ack 0 ts 5700,1
+        3200 < ack 1000 ts 9,5200
+        3201 < ack 2000 ts 9,5201
+        ",
+    );
+    assert_eq!(seen[3].echo_round_trip, Some((Span::from_millis(3000), 4)));
+    assert_eq!(seen[3].round_trip, None);
+    let needless = seen[3].needless.unwrap();
+    assert_eq!((needless.frame, needless.detector), (6, Detector::Timestamp));
+}
+
+#[test]
+fn a_needless_retransmission_without_timestamps() {
+    let (_, seen) = opened(
+        "
+        200  > data 0..1000 ack 0
+        201  > data 1000..2000 ack 0
+        202  > data 2000..3000 ack 0
+        700  > data 0..1000 ack 0
+        3200 < ack 1000
+        3201 < ack 2000
+        ",
+    );
+    let needless = seen[5].needless.unwrap();
+    assert_eq!((needless.frame, needless.detector), (7, Detector::ForwardAcknowledgement));
+}
+
+#[test]
+fn a_receiver_reports_what_came_twice() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        700 > data 0..1000 ack 0
+        850 < ack 1000
+        851 < ack 1000 sack 0..1000
+        ",
+    );
+    assert!(seen[3].events.contains(Events::DUPLICATE_SACK));
+    let needless = seen[3].needless.unwrap();
+    assert_eq!((needless.frame, needless.detector), (5, Detector::DuplicateReport));
+}
+
+#[test]
+fn an_acknowledgement_sooner_than_any_round_trip() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        700 > data 0..1000 ack 0
+        740 < ack 1000
+        ",
+    );
+    let needless = seen[2].needless.unwrap();
+    assert_eq!((needless.frame, needless.detector), (5, Detector::TooSoon));
+}
+
+#[test]
+fn a_closed_window_and_its_probes() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        300 < ack 1000 win 0
+        600 > data 1000..1001 ack 0
+        700 < ack 1000 win 0
+        800 < ack 1000 win 100
+        800 > data 1000..2000 ack 0
+        ",
+    );
+    let events: Vec<_> = seen.iter().map(|seen| seen.events).collect();
+    assert_eq!(events[1], Events::ZERO_WINDOW);
+    assert_eq!(events[2], Events::ZERO_WINDOW_PROBE);
+    assert_eq!(events[3], Events::ZERO_WINDOW | Events::ZERO_WINDOW_PROBE_ACK);
+    assert_eq!(events[4], Events::WINDOW_UPDATE);
+}
+
+#[test]
+fn a_keep_alive_is_no_retransmission() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        300 < ack 1000
+        9000 > at 999 ack 0
+        9100 < ack 1000
+        ",
+    );
+    assert_eq!(seen[2].events, Events::KEEP_ALIVE);
+    assert_eq!(seen[3].events, Events::KEEP_ALIVE_ACK);
+}
+
+#[test]
+fn acknowledged_but_never_captured() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        300 < ack 3000
+        301 > data 3000..4000 ack 0
+        302 > data 1000..2000 ack 0
+        ",
+    );
+    assert_eq!(seen[1].events, Events::ACK_LOST_SEGMENT);
+    assert!(seen[2].events.is_empty());
+    assert_eq!(seen[3].events, Events::OUT_OF_ORDER, "late, but never seen before");
+}
+
+#[test]
+fn the_capture_saw_the_same_packet_twice() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0 id 7
+        200 > data 0..1000 ack 0 id 7
+        ",
+    );
+    assert_eq!(seen[1].events, Events::HARDWARE_DUPLICATE);
+    assert_eq!(seen[1].retransmission, None);
+}
