@@ -222,7 +222,7 @@ impl Hsdpa {
 impl Bearer for Hsdpa {
     #[inline]
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
-        self.paths.push(Self::index(direction, packet.user), now, packet, cx)
+        self.paths.push(Self::index(direction, packet.user), now, direction, packet, cx)
     }
 
     #[inline]

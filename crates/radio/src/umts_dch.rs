@@ -192,7 +192,7 @@ impl UmtsDch {
 impl Bearer for UmtsDch {
     #[inline]
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
-        self.paths.push(self.index(direction, packet.user), now, packet, cx)
+        self.paths.push(self.index(direction, packet.user), now, direction, packet, cx)
     }
 
     #[inline]

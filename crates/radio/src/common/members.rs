@@ -1,5 +1,5 @@
-//! Mobiles that have nothing to do with each other, as one bearer: the earliest is always next, and the idle ones cost
-//! nothing.
+//! Parts of a bearer that have nothing to do with each other, mobiles or one-way paths: the earliest is always next,
+//! and the idle ones cost nothing.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use airpath_link::{Admission, Departure};
 
 use super::tournament::Tournament;
 
-/// One mobile, both ways. The contracts are those of a [`Bearer`](airpath_link::Bearer).
+/// One mobile, or one of its ways. The contracts are those of a [`Bearer`](airpath_link::Bearer).
 pub trait Member {
     /// Gives it a packet.
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission;
@@ -20,7 +20,7 @@ pub trait Member {
     fn tally(&self, direction: Direction) -> Tally;
 }
 
-/// The mobiles of a bearer, by the numbers of their users.
+/// The members of a bearer, by number.
 #[derive(Debug)]
 pub struct Members<M> {
     members: Vec<M>,
@@ -30,7 +30,7 @@ pub struct Members<M> {
 }
 
 impl<M: Member> Members<M> {
-    /// Idle mobiles.
+    /// Idle members.
     pub fn new(members: Vec<M>) -> Self {
         Self { wakeups: Tournament::new(members.len()), members, left: VecDeque::new() }
     }
@@ -40,12 +40,18 @@ impl<M: Member> Members<M> {
         self.members.len()
     }
 
+    /// All of them.
+    pub fn as_slice(&self) -> &[M] {
+        &self.members
+    }
+
     /// One of them.
     pub fn get(&self, index: usize) -> Option<&M> {
         self.members.get(index)
     }
 
-    /// Gives mobile number `index` a packet.
+    /// Gives member number `index` a packet.
+    #[inline]
     pub fn push(
         &mut self,
         index: usize,
@@ -57,7 +63,8 @@ impl<M: Member> Members<M> {
         self.change(index, now, cx, |member, cx| member.push(now, direction, packet, cx))
     }
 
-    /// Changes a mobile after all that happens up to `now`.
+    /// Changes a member after all that happens up to `now`.
+    #[inline]
     pub fn change<T>(
         &mut self,
         index: usize,
