@@ -16,8 +16,12 @@
 //! tell what was left out. Nothing is allocated or copied for a record: it lies in the block of the file that was read
 //! last, until the next one is asked for.
 
+mod compressed;
 mod input;
+mod interface;
 mod pcap;
+mod pcapng;
+mod snoop;
 
 use std::io::{self, Read};
 
@@ -25,6 +29,8 @@ use airpath_core::Instant;
 
 use crate::passed_over::{Cause, Counts};
 use input::Input;
+
+pub use interface::Interface;
 
 /// A frame as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +50,44 @@ pub struct Record<'a> {
 }
 
 /// What a frame begins with: a number of the registry of link types (the LINKTYPE values of tcpdump.org and of the pcapng draft).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkType(pub u16);
 
 impl LinkType {
+    /// BSD's loopback: the address family, in the byte order of the host.
+    pub const NULL: Self = Self(0);
     /// Ethernet.
     pub const ETHERNET: Self = Self(1);
+    /// PPP, with or without the address and control bytes of HDLC.
+    pub const PPP: Self = Self(9);
+    /// FDDI.
+    pub const FDDI: Self = Self(10);
+    /// IPv4 or IPv6, as the version field tells: the number that some BSDs use.
+    pub const RAW_BSD: Self = Self(12);
+    /// The same: the number that OpenBSD uses.
+    pub const RAW_OPENBSD: Self = Self(14);
+    /// PPP in frames of HDLC, or Cisco's HDLC.
+    pub const PPP_HDLC: Self = Self(50);
+    /// PPP over Ethernet, without the Ethernet header.
+    pub const PPP_ETHER: Self = Self(51);
     /// IPv4 or IPv6, as the version field tells.
     pub const RAW: Self = Self(101);
+    /// Cisco's HDLC.
+    pub const CISCO_HDLC: Self = Self(104);
+    /// OpenBSD's loopback: the address family, in network byte order.
+    pub const LOOP: Self = Self(108);
+    /// Linux cooked, version 1: what the interface "any" gives.
+    pub const LINUX_COOKED: Self = Self(113);
+    /// PPP behind a byte that tells the direction.
+    pub const PPP_WITH_DIRECTION: Self = Self(204);
     /// IPv4.
     pub const IPV4: Self = Self(228);
     /// IPv6.
     pub const IPV6: Self = Self(229);
+    /// Linux' netfilter log.
+    pub const NETFILTER_LOG: Self = Self(239);
+    /// Linux cooked, version 2.
+    pub const LINUX_COOKED_2: Self = Self(276);
 }
 
 /// Reads the records of a capture.
@@ -67,6 +99,8 @@ pub struct Reader<'a> {
 
 enum Format {
     Pcap(pcap::File),
+    Pcapng(pcapng::File),
+    Snoop(snoop::File),
 }
 
 /// What has been met so far.
@@ -75,6 +109,11 @@ struct Progress {
     /// Packets, whether or not they could be read.
     frames: u64,
     passed_over: Counts,
+    /// Bytes that were passed over in search of the next record.
+    lost_bytes: u64,
+    /// Packets that have no time of their own.
+    untimed: u64,
+    interfaces: Vec<Interface>,
 }
 
 /// Why a capture could not be opened.
@@ -84,7 +123,9 @@ pub enum OpenError {
     #[error("the capture is empty: not even a file header is there")]
     Empty,
     /// It begins like no format that is known.
-    #[error("not a capture: it begins with the bytes {0:02x?}; known is pcap")]
+    #[error(
+        "not a capture: it begins with the bytes {0:02x?}; known are pcap, pcapng and snoop, plain or compressed by gzip or zstd"
+    )]
     UnknownFormat([u8; 4]),
     /// The file header is cut off.
     #[error("the file header is cut short: {needed} bytes are needed, {available} are there")]
@@ -94,6 +135,9 @@ pub enum OpenError {
         /// Bytes that there are.
         available: usize,
     },
+    /// A data link of snoop's that is not understood.
+    #[error("the snoop file is of data link {0}, which is not understood; Ethernet (4) and FDDI (8) are")]
+    UnknownDataLink(u32),
     /// A version of the format that is not known.
     #[error("{format} of version {major}.{minor} is not known")]
     UnknownVersion {
@@ -112,9 +156,9 @@ pub enum OpenError {
 /// How a capture ended.
 #[derive(Debug)]
 pub enum Ending<'a> {
-    /// Not yet, or after its last whole record.
+    /// After its last whole record, or not yet.
     Whole,
-    /// Within a record or a file header of a later part.
+    /// Within a record.
     CutShort,
     /// It could not be read further: the medium failed, or compressed data is damaged.
     Unreadable(&'a io::Error),
@@ -129,7 +173,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the first bytes cannot be read or are those of no format that is known.
     pub fn new(source: impl Read + Send + 'a) -> Result<Self, OpenError> {
-        let mut input = Input::new(Box::new(source));
+        let mut input = compressed::unpacked(Input::new(Box::new(source)));
         let Some(magic) = input.peek::<4>() else {
             return Err(match input.take_error() {
                 Some(error) => error.into(),
@@ -137,11 +181,14 @@ impl<'a> Reader<'a> {
                 None => OpenError::CutShort { needed: 4, available: input.available().len() },
             });
         };
-        let format = match pcap::Layout::of(magic) {
-            Some(layout) => Format::Pcap(pcap::File::open(layout, &mut input)?),
-            None => return Err(OpenError::UnknownFormat(magic)),
+        let mut progress = Progress::default();
+        let format = match (magic, pcap::Layout::of(magic)) {
+            (_, Some(layout)) => Format::Pcap(pcap::File::open(layout, &mut input, &mut progress)?),
+            (pcapng::SECTION_HEADER, None) => Format::Pcapng(pcapng::File::open(&mut input)?),
+            (snoop::MAGIC, None) => Format::Snoop(snoop::File::open(&mut input, &mut progress)?),
+            _ => return Err(OpenError::UnknownFormat(magic)),
         };
-        Ok(Self { input, format, progress: Progress::default() })
+        Ok(Self { input, format, progress })
     }
 
     /// The next record; `None` at the end.
@@ -149,6 +196,8 @@ impl<'a> Reader<'a> {
     pub fn next_record(&mut self) -> Option<Record<'_>> {
         match &mut self.format {
             Format::Pcap(file) => file.next_record(&mut self.input, &mut self.progress),
+            Format::Pcapng(file) => file.next_record(&mut self.input, &mut self.progress),
+            Format::Snoop(file) => file.next_record(&mut self.input, &mut self.progress),
         }
     }
 
@@ -160,6 +209,22 @@ impl<'a> Reader<'a> {
     /// Packets that were met so far, whether or not they could be read.
     pub const fn frames(&self) -> u64 {
         self.progress.frames
+    }
+
+    /// Bytes that were passed over so far because no record could be made out in them.
+    pub const fn lost_bytes(&self) -> u64 {
+        self.progress.lost_bytes
+    }
+
+    /// Packets so far that have no time of their own (simple packet blocks of pcapng): each was given that of the one
+    /// before it.
+    pub const fn untimed(&self) -> u64 {
+        self.progress.untimed
+    }
+
+    /// The interfaces that were met so far; [`Record::interface`] is an index of them.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.progress.interfaces
     }
 
     /// How the capture ended, once there are no more records.
@@ -193,6 +258,13 @@ impl ByteOrder {
         match self {
             Self::Little => u32::from_le_bytes(bytes),
             Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    const fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! A frame goes down through its layers, and each hands the next a [`Part`](part::Part): the bytes that were captured of
 //! it, and how many it had. Nothing is copied but fragments, and nothing allocated but for them.
 
+mod fragments;
+mod gtp;
 mod link;
 mod network;
 mod part;
@@ -16,15 +18,29 @@ use airpath_wire::tcp::{Flags, Options};
 
 use crate::capture::Record;
 use crate::passed_over::{Cause, Counts};
+use fragments::Fragments;
 use part::Part;
+
+/// Payload of an IP packet that no network carries in one piece: the largest frames of common interfaces have 9,216 bytes.
+const UNCUT: usize = 9_216;
 
 /// IP packets in each other that are looked into.
 const DEPTH: usize = 4;
 
 /// Finds the segment or datagram in each frame.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
+    /// Those of each depth of wrapping.
+    fragments: [Fragments; DEPTH],
+    gtp_ports: Vec<u16>,
+    tally: Tally,
+}
+
+/// What has been met so far.
+#[derive(Debug, Default)]
+struct Tally {
     passed_over: Counts,
+    uncut: u64,
 }
 
 /// What a frame had in it.
@@ -129,56 +145,87 @@ pub enum Tunnel {
     /// Nothing.
     #[default]
     None,
-    /// A GTP-U tunnel of a mobile (TS 29.281). The two directions have tunnel end points of their own; a mobile is known by its inner address.
-    Gtp,
     /// IPv6 in IPv4 (RFC 4213 §3), or any IP in IP.
     Ip,
+    /// A GTP-U tunnel of a mobile (TS 29.281). The two directions have tunnel end points of their own; a mobile is known
+    /// by its inner address.
+    Gtp,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self { fragments: Default::default(), gtp_ports: vec![gtp::PORT], tally: Tally::default() }
+    }
 }
 
 impl Decoder {
+    /// Looks for the packets of mobiles in datagrams of this UDP port, too: GTP-U is looked for on its own port, 2152.
+    #[must_use]
+    pub fn with_gtp_port(mut self, port: u16) -> Self {
+        self.gtp_ports.push(port);
+        self
+    }
+
     /// What the frame has in it.
     #[inline]
     pub fn decode<'a>(&'a mut self, record: &Record<'a>) -> Decoded<'a> {
-        decode(record).unwrap_or_else(|cause| {
-            self.passed_over.add(cause);
+        let Self { fragments, gtp_ports, tally } = self;
+        decode(record, fragments, gtp_ports, tally).unwrap_or_else(|cause| {
+            tally.passed_over.add(cause);
             Decoded::PassedOver(cause)
         })
     }
 
     /// What was passed over so far.
     pub const fn passed_over(&self) -> &Counts {
-        &self.passed_over
+        &self.tally.passed_over
+    }
+
+    /// Segments so far that are too long for any network: the capturing host leaves it to its interface to cut them into
+    /// packets, or puts together what came in several. There may be shorter ones that were not cut, either.
+    pub const fn uncut(&self) -> u64 {
+        self.tally.uncut
+    }
+
+    /// Packets whose fragments are still waited for: at the end of a capture, packets that are incomplete.
+    pub fn incomplete(&self) -> usize {
+        self.fragments.iter().map(Fragments::waiting).sum()
     }
 }
 
 #[inline]
-fn decode<'a>(record: &Record<'a>) -> Result<Decoded<'a>, Cause> {
+fn decode<'a>(
+    record: &Record<'a>,
+    fragments: &'a mut [Fragments; DEPTH],
+    gtp_ports: &[u16],
+    tally: &mut Tally,
+) -> Result<Decoded<'a>, Cause> {
     let frame = Part::new(record.bytes, record.original_length as usize);
     let mut content = link::content(record.link_type, frame)?;
     let mut tunnel = Tunnel::None;
-    for _ in 0..DEPTH {
-        let packet = network::packet(content)?;
-        match packet.protocol {
-            Protocol::TCP => return transport::segment(record, &packet, tunnel).map(Decoded::Segment),
-            Protocol::UDP => return transport::datagram(record, &packet, tunnel).map(Decoded::Datagram),
-            network::IPV4_IN_IP | network::IPV6_IN_IP => {
-                content = packet.payload;
-                tunnel = tunnel.around(Tunnel::Ip);
+    for fragments in fragments {
+        let packet = network::packet(record.time, content, fragments, &mut tally.passed_over)?;
+        (content, tunnel) = match packet.protocol {
+            Protocol::TCP => {
+                let segment = transport::segment(record, &packet, tunnel)?;
+                tally.uncut += u64::from(packet.is_uncut || packet.payload.length > UNCUT);
+                return Ok(Decoded::Segment(segment));
             }
+            Protocol::UDP => {
+                let (datagram, whole) = transport::datagram(record, &packet, tunnel)?;
+                let ports = [datagram.route.source.port, datagram.route.destination.port];
+                let is_tunnel = ports.iter().any(|port| gtp_ports.contains(port));
+                match gtp::content(whole).filter(|_| is_tunnel) {
+                    Some(inner) => (inner?, Tunnel::Gtp),
+                    None => return Ok(Decoded::Datagram(datagram)),
+                }
+            }
+            // A mobile's packet stays one, whatever it is wrapped in besides.
+            network::IPV4_IN_IP | network::IPV6_IN_IP => (packet.payload, tunnel.max(Tunnel::Ip)),
             _ => return Err(Cause::OtherTransport),
-        }
+        };
     }
     Err(Cause::TooDeep)
-}
-
-impl Tunnel {
-    /// The tunnel of what is wrapped in `inner` within this one: a mobile's packet stays one.
-    const fn around(self, inner: Self) -> Self {
-        match self {
-            Self::None => inner,
-            outer => outer,
-        }
-    }
 }
 
 #[cfg(test)]

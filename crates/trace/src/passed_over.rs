@@ -9,6 +9,14 @@ pub enum Cause {
     CorruptRecord,
     /// The file ends within a record.
     CutRecord,
+    /// A block of pcapng whose fields cannot be.
+    MalformedBlock,
+    /// A block of pcapng that is none of packets, interfaces, statistics or names.
+    OtherBlock,
+    /// A packet of an interface that the file does not describe.
+    UnknownInterface,
+    /// A packet of before 1970 or after 2262.
+    TimeOutOfRange,
     /// A link layer that is not understood.
     UnknownLinkType,
     /// Headers that the capture did not keep: the snap length is too short.
@@ -17,6 +25,12 @@ pub enum Cause {
     Malformed,
     /// No IP packet: ARP, spanning tree, PPP negotiation.
     NotIp,
+    /// Headers that PPP compressed, in a way that is not undone here (RFC 1144, RFC 2507, RFC 3095).
+    CompressedHeaders,
+    /// A fragment of a packet that waits for others: counted as one for each fragment but the last that is missing.
+    Fragment,
+    /// A packet of which fragments are missing, or overlap.
+    Incomplete,
     /// An IP packet of neither TCP nor UDP.
     OtherTransport,
     /// A tunnel's own messages.
@@ -27,13 +41,20 @@ pub enum Cause {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 16] = [
         Self::CorruptRecord,
         Self::CutRecord,
+        Self::MalformedBlock,
+        Self::OtherBlock,
+        Self::UnknownInterface,
+        Self::TimeOutOfRange,
         Self::UnknownLinkType,
         Self::CutShort,
         Self::Malformed,
         Self::NotIp,
+        Self::CompressedHeaders,
+        Self::Fragment,
+        Self::Incomplete,
         Self::OtherTransport,
         Self::Signalling,
         Self::TooDeep,
@@ -44,10 +65,17 @@ impl Cause {
         match self {
             Self::CorruptRecord => "corrupt_record",
             Self::CutRecord => "cut_record",
+            Self::MalformedBlock => "malformed_block",
+            Self::OtherBlock => "other_block",
+            Self::UnknownInterface => "unknown_interface",
+            Self::TimeOutOfRange => "time_out_of_range",
             Self::UnknownLinkType => "unknown_link_type",
             Self::CutShort => "cut_short",
             Self::Malformed => "malformed",
             Self::NotIp => "not_ip",
+            Self::CompressedHeaders => "compressed_headers",
+            Self::Fragment => "fragment",
+            Self::Incomplete => "incomplete",
             Self::OtherTransport => "other_transport",
             Self::Signalling => "signalling",
             Self::TooDeep => "too_deep",

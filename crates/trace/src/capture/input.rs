@@ -1,6 +1,6 @@
 //! The bytes of a file, in blocks.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 /// Bytes that are asked for at once.
 const BLOCK: usize = 1 << 20;
@@ -80,5 +80,29 @@ impl<'a> Input<'a> {
             }
         }
         self.end - self.start >= length
+    }
+}
+
+/// What is in the window, and what follows: for a decoder that this is the input of.
+impl BufRead for Input<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if !self.fill(1)
+            && let Some(error) = self.take_error()
+        {
+            return Err(error);
+        }
+        Ok(self.available())
+    }
+
+    fn consume(&mut self, count: usize) {
+        let _ = self.take(count);
+    }
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
     }
 }

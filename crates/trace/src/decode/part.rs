@@ -45,6 +45,12 @@ impl<'a> Part<'a> {
         Self { bytes: &self.bytes[..self.bytes.len().min(length)], length }
     }
 
+    /// The same without what exceeds `length`: padding.
+    #[inline]
+    pub fn at_most(&self, length: usize) -> Self {
+        self.told(length.min(self.length))
+    }
+
     /// Whether all of it was captured.
     #[inline]
     pub const fn is_whole(&self) -> bool {

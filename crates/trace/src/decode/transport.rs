@@ -7,6 +7,7 @@ use airpath_wire::ip::Protocol;
 use airpath_wire::tcp::{Flags, Options};
 
 use super::network::Packet;
+use super::part::Part;
 use super::{Datagram, Endpoint, Route, Segment, Tunnel};
 use crate::capture::Record;
 use crate::passed_over::Cause;
@@ -47,8 +48,13 @@ pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunn
     })
 }
 
+/// The datagram, and its payload as a part of the frame.
 #[inline]
-pub(super) fn datagram<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunnel) -> Result<Datagram<'a>, Cause> {
+pub(super) fn datagram<'a>(
+    record: &Record<'_>,
+    packet: &Packet<'a>,
+    tunnel: Tunnel,
+) -> Result<(Datagram<'a>, Part<'a>), Cause> {
     let header: &[u8; UDP_HEADER] = packet.payload.leading()?;
     let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let whole = match usize::from(short(4)) {
@@ -58,7 +64,7 @@ pub(super) fn datagram<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tun
         _ => return Err(Cause::Malformed),
     };
     let payload = whole.after(UDP_HEADER)?;
-    Ok(Datagram {
+    let datagram = Datagram {
         frame: record.frame,
         time: record.time,
         route: route(packet, short(0), short(2), tunnel),
@@ -66,7 +72,8 @@ pub(super) fn datagram<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tun
         ecn: packet.ecn,
         length: payload.length as u32,
         payload: payload.bytes,
-    })
+    };
+    Ok((datagram, payload))
 }
 
 #[inline]

@@ -1,0 +1,84 @@
+//! Captures inside gzip (RFC 1952) and zstd (RFC 8878), of several members or frames, too.
+
+use std::io::{self, Read};
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use super::input::Input;
+
+const GZIP: [u8; 2] = [0x1F, 0x8B];
+const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+/// Decoded at once: as much as one block of zstd holds at most.
+const CHUNK: usize = 128 << 10;
+
+/// What is in `input`, if that begins with `magic` of a compressed file, or `input` itself.
+pub(super) fn unpacked(mut input: Input<'_>) -> Input<'_> {
+    match input.peek::<4>() {
+        Some([first, second, ..]) if [first, second] == GZIP => Input::new(Box::new(MultiGzDecoder::new(input))),
+        Some(ZSTD) => Input::new(Box::new(Zstd { input, decoder: FrameDecoder::new(), within: false })),
+        _ => input,
+    }
+}
+
+/// Frames of zstd, one after the other.
+struct Zstd<'a> {
+    input: Input<'a>,
+    decoder: FrameDecoder,
+    /// Whether a frame has begun of which not all was given out.
+    within: bool,
+}
+
+impl Read for Zstd<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if !self.within && !self.begin()? {
+                return Ok(0);
+            }
+            if self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                self.decoder
+                    .decode_blocks(&mut self.input, BlockDecodingStrategy::UptoBytes(CHUNK))
+                    .map_err(io::Error::other)?;
+            }
+            let count = self.decoder.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            if self.decoder.is_finished() {
+                self.end()?;
+            }
+        }
+    }
+}
+
+impl Zstd<'_> {
+    /// Begins the next frame, if there is one.
+    fn begin(&mut self) -> io::Result<bool> {
+        loop {
+            if !self.input.fill(1) {
+                return self.input.take_error().map_or(Ok(false), Err);
+            }
+            match self.decoder.reset(&mut self.input) {
+                Ok(()) => break,
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                    io::copy(&mut Read::take(&mut self.input, length.into()), &mut io::sink())?;
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        self.within = true;
+        Ok(true)
+    }
+
+    /// Ends the frame, all of which was given out.
+    fn end(&mut self) -> io::Result<()> {
+        self.within = false;
+        match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
+            (Some(told), Some(found)) if told != found => {
+                Err(io::Error::other("the checksum of a zstd frame does not hold"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The interfaces of a capture, and the clocks of their timestamps.
+
+use airpath_core::Instant;
+
+use super::LinkType;
+
+/// An interface that packets were captured on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    /// What its frames begin with.
+    pub link_type: LinkType,
+    /// Bytes that were kept of each frame at most; 0 where there was no limit or it is not known.
+    pub snap_length: u32,
+    /// Its short name; empty where the file has none.
+    pub name: String,
+    /// What is said of it; empty where the file has nothing.
+    pub description: String,
+    /// Packets that the capturing host dropped, as far as the file tells. They look like loss and were none.
+    pub dropped: u64,
+}
+
+/// What the number of a timestamp means.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    resolution: Resolution,
+    /// Seconds to be added.
+    offset: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resolution {
+    /// Nanoseconds in a unit.
+    Nanoseconds(u64),
+    /// Units in a nanosecond.
+    PerNanosecond(u64),
+    /// Two to this power are the units in a second.
+    Binary(u8),
+}
+
+/// Times later than this are refused, so that whoever adds a span to one stays within the range of [`Instant`]: the
+/// year 2262.
+const LATEST: i128 = i64::MAX as i128;
+
+impl Clock {
+    /// Microseconds, which is meant where nothing is said.
+    pub const MICROSECONDS: Self = Self { resolution: Resolution::Nanoseconds(1_000), offset: 0 };
+
+    /// The clock whose unit is 10⁻ⁿ s, or 2⁻ⁿ s where the upper bit of `resolution` is set: the option `if_tsresol`.
+    #[must_use]
+    pub fn with_resolution(self, resolution: u8) -> Self {
+        let power = resolution & 0x7F;
+        let resolution = if resolution & 0x80 != 0 {
+            Resolution::Binary(power)
+        } else if power <= 9 {
+            Resolution::Nanoseconds(10u64.pow(u32::from(9 - power)))
+        } else {
+            // Where a nanosecond has more units than a number can count, all times are zero.
+            Resolution::PerNanosecond(10u64.checked_pow(u32::from(power - 9)).unwrap_or(u64::MAX))
+        };
+        Self { resolution, ..self }
+    }
+
+    /// The clock that starts `offset` seconds after 1970: the option `if_tsoffset`.
+    #[must_use]
+    pub const fn with_offset(self, offset: i64) -> Self {
+        Self { offset, ..self }
+    }
+
+    /// The time that `units` stand for; `None` before 1970 and after 2262.
+    #[inline]
+    pub fn time(&self, units: u64) -> Option<Instant> {
+        let nanoseconds = match self.resolution {
+            Resolution::Nanoseconds(each) => i128::from(units) * i128::from(each),
+            Resolution::PerNanosecond(each) => i128::from(units / each),
+            // 2⁶⁴ units of 10⁹ ns each stay below 2⁹⁴.
+            Resolution::Binary(power) => (i128::from(units) * 1_000_000_000) >> power,
+        };
+        let nanoseconds = nanoseconds + i128::from(self.offset) * 1_000_000_000;
+        (0..=LATEST).contains(&nanoseconds).then(|| Instant::from_nanos(nanoseconds as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_every_size() {
+        let clock = Clock::MICROSECONDS;
+        let nanos = |resolution: u8, units: u64| clock.with_resolution(resolution).time(units).map(Instant::as_nanos);
+        assert_eq!(clock.time(7), Some(Instant::from_nanos(7_000)));
+        assert_eq!(nanos(0, 7), Some(7_000_000_000));
+        assert_eq!(nanos(9, 7), Some(7));
+        assert_eq!(nanos(12, 7_999), Some(7));
+        assert_eq!(nanos(127, u64::MAX), Some(1), "a unit is so small that none can be told from the next");
+        assert_eq!(nanos(0x80 | 10, 512), Some(500_000_000));
+        assert_eq!(nanos(0x80 | 127, u64::MAX), Some(0));
+        assert_eq!(nanos(0x80, 3), Some(3_000_000_000));
+        assert_eq!(nanos(0, u64::MAX), None);
+    }
+
+    #[test]
+    fn times_before_1970_and_after_2262_are_refused() {
+        let clock = Clock::MICROSECONDS.with_offset(-2);
+        assert_eq!(clock.time(2_000_001), Some(Instant::from_nanos(1_000)));
+        assert_eq!(clock.time(1_999_999), None);
+        assert_eq!(Clock::MICROSECONDS.with_offset(i64::MAX).time(0), None);
+        assert_eq!(Clock::MICROSECONDS.with_offset(i64::MIN).time(u64::MAX), None);
+    }
+}
