@@ -268,3 +268,6 @@ impl ByteOrder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

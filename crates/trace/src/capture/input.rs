@@ -57,10 +57,16 @@ impl<'a> Input<'a> {
         self.error.take()
     }
 
+    /// Bytes that the window has room for.
+    #[cfg(test)]
+    pub const fn window(&self) -> usize {
+        self.buffer.len()
+    }
+
     #[cold]
     fn read(&mut self, length: usize) -> bool {
         while self.end - self.start < length && !self.ended {
-            if self.start + length > self.buffer.len() {
+            if self.start > 0 && self.start + length > self.buffer.len() {
                 self.buffer.copy_within(self.start..self.end, 0);
                 self.end -= self.start;
                 self.start = 0;

@@ -13,6 +13,7 @@ use crate::capture::LinkType;
 
 mod fragments;
 mod links;
+mod properties;
 mod tunnels;
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
