@@ -1,0 +1,359 @@
+"""What each moment of a simulated flow went by with, derived from the event tables alone.
+
+Nothing here looks at a capture. The order in which the causes are asked for is that of docs/trace-causes.md: what stands first, holds.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+CAUSES = (
+    "set-up",
+    "application",
+    "slow-start",
+    "receive-window",
+    "congestion-window",
+    "path-rate",
+    "queueing",
+    "radio",
+    "timer",
+    "recovery",
+    "needless",
+    "closing",
+)
+"""All causes, as the analyser names them."""
+
+FULL = 0.9
+"""The share of a round trip in which something must wait at the bottleneck for the link to count as full."""
+
+SILENCE = 150_000_000
+"""A radio that has something to send, and sends nothing for longer than so many nanoseconds, is silent."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Causes of the time between `edges[i]` and `edges[i + 1]`, in nanoseconds of the run."""
+
+    edges: np.ndarray
+    causes: np.ndarray
+
+
+class Steps:
+    """A value that changes at given times and holds in between."""
+
+    def __init__(self, times: np.ndarray, values: np.ndarray, before: float):
+        order = np.argsort(times, kind="stable")
+        self.times = times[order]
+        self.values = np.concatenate([[before], values[order]])
+
+    def at(self, times: np.ndarray) -> np.ndarray:
+        """The value at each of the times."""
+        return self.values[np.searchsorted(self.times, times, side="right")]
+
+
+class Intervals:
+    """A set of times, as intervals that may overlap."""
+
+    def __init__(self, begins: np.ndarray, ends: np.ndarray):
+        keep = ends > begins
+        times = np.concatenate([begins[keep], ends[keep]])
+        changes = np.concatenate([np.ones(keep.sum()), -np.ones(keep.sum())])
+        order = np.lexsort((changes, times))
+        self.depth = Steps(times[order], np.cumsum(changes[order]), 0)
+        self.begins, self.ends = begins[keep], ends[keep]
+
+    def contain(self, times: np.ndarray) -> np.ndarray:
+        """Whether each of the times lies in one of them."""
+        return self.depth.at(times) > 0
+
+    def covered_until(self, times: np.ndarray) -> np.ndarray:
+        """How much of the time before each of the times they cover."""
+        edges = self.depth.times
+        if not len(edges):
+            return np.zeros(len(times))
+        inside = (self.depth.values[1:-1] > 0) * np.diff(edges)
+        total = np.concatenate([[0], np.cumsum(inside)])
+        place = np.searchsorted(edges, times, side="right") - 1
+        rest = (times - edges[np.maximum(place, 0)]) * (self.depth.values[place + 1] > 0)
+        return np.where(place < 0, 0, total[np.maximum(place, 0)] + rest)
+
+
+def truth(result: Path, end: str) -> Truth:
+    """The causes of flow 0 of a result folder, over the time that a capture at `end` (`server` or `mobile`) spans."""
+    return _Flow(result, end).classify()
+
+
+def _table(result: Path, name: str) -> pl.DataFrame:
+    parts = sorted((result / "events" / name).glob("*.parquet"))
+    return pl.concat([pl.read_parquet(part) for part in parts]) if parts else pl.DataFrame()
+
+
+def _lasting(frame: pl.DataFrame, begin: str, finish: str) -> Intervals:
+    return Intervals(frame[begin].to_numpy().astype(float), frame[finish].to_numpy().astype(float))
+
+
+class _Flow:
+    def __init__(self, result: Path, end: str):
+        self.result = result
+        packets = _table(result, "packets").filter(pl.col("flow") == 0)
+        self.radio = _table(result, "radio")
+        self.changes = _table(result, "changes")
+        flow: dict[str, Any] = __import__("json").loads((result / "summary.json").read_text())["flows"][0]
+        self.kind = flow["kind"]
+        self.down = self.kind != "upload"
+        self.forward, self.backward = ("down", "up") if self.down else ("up", "down")
+        self.tcp = _table(result, "tcp").filter((pl.col("flow") == 0) & (pl.col("direction") == self.forward))
+
+        sent = packets.filter(pl.col("step") == "sent").select(
+            "packet", "direction", "offset", "length", "ack", "window", "flags", "retransmission", "size",
+            sent="time",
+        )
+        over = packets.filter(pl.col("step").is_in(["received", "dropped"])).group_by("packet").agg(
+            gone=pl.col("time").max(),
+            received=pl.col("time").filter(pl.col("step") == "received").min(),
+        )
+        self.sent = sent.join(over, on="packet", how="left").with_columns(
+            gone=pl.col("gone").fill_null(int(packets["time"].max()))  # type: ignore[arg-type]
+        ).sort("sent", "packet")
+        self.data = self.sent.filter((pl.col("direction") == self.forward) & (pl.col("length") > 0))
+        self.acks = self.sent.filter((pl.col("direction") == self.backward) & pl.col("received").is_not_null())
+        hops = packets.filter(pl.col("step").is_in(["queued", "delivered", "dropped"]))
+        self.hops = hops.drop("length").join(self.sent.select("packet", "length"), on="packet")
+        self.mss = int(self.data["length"].max())  # type: ignore[arg-type]
+        here_forward = (end == "server") == self.down
+        seen = pl.concat([
+            self.sent.filter((pl.col("direction") == self.forward) == here_forward)["sent"],
+            self.sent.filter((pl.col("direction") == self.backward) == here_forward)["received"].drop_nulls(),
+        ])
+        self.span = (int(seen.min()), int(seen.max()))  # type: ignore[arg-type]
+
+    # What the sender knows and has.
+
+    def acknowledged(self) -> Steps:
+        acks = self.acks.filter(pl.col("ack").is_not_null()).sort("received")
+        return Steps(acks["received"].to_numpy(), np.maximum.accumulate(acks["ack"].to_numpy()), 0)
+
+    def right_edge(self) -> Steps:
+        acks = self.acks.filter(pl.col("ack").is_not_null()).sort("received")
+        edges = np.maximum.accumulate((acks["ack"] + acks["window"]).to_numpy())
+        return Steps(acks["received"].to_numpy(), edges, 0)
+
+    def highest_sent(self) -> Steps:
+        ends = np.maximum.accumulate((self.data["offset"] + self.data["length"]).to_numpy())
+        return Steps(self.data["sent"].to_numpy(), ends, 0)
+
+    def written(self) -> Steps:
+        total = int((self.data["offset"] + self.data["length"]).max())  # type: ignore[operator]
+        requests = self.acks.filter(pl.col("length") > 0).sort("received")
+        if self.kind == "upload" or requests.is_empty():
+            return Steps(np.array([self.established()]), np.array([total]), 0)
+        arrivals = requests["received"].to_numpy()
+        responses = total / len(arrivals) * np.arange(1, len(arrivals) + 1)
+        return Steps(arrivals, responses if self.kind == "transactions" else np.full(len(arrivals), total), 0)
+
+    def established(self) -> int:
+        return int(self.tcp.filter(pl.col("trigger") == "established")["time"].min())  # type: ignore[arg-type]
+
+    def closing(self) -> float:
+        fins = self.sent.filter(pl.col("flags") & 1 == 1)
+        if fins.is_empty():
+            return np.inf
+        done = self.acknowledged()
+        total = int((self.data["offset"] + self.data["length"]).max())  # type: ignore[operator]
+        reached = np.nonzero(done.values[1:] >= total)[0]
+        if not len(reached):
+            return np.inf
+        return float(max(int(fins["sent"].min()), done.times[reached[0]]))  # type: ignore[arg-type]
+
+    # What the path does.
+
+    def bottleneck(self) -> tuple[str, float, pl.DataFrame]:
+        """The hop of the data that is slowest, its service time of a full segment, and its packets' times there."""
+        best: tuple[str, float, pl.DataFrame] | None = None
+        for name in self.hops["component"].unique(maintain_order=True):
+            hop = self.hops.filter((pl.col("component") == name) & (pl.col("direction") == self.forward))
+            times = hop.group_by("packet").agg(
+                queued=pl.col("time").filter(pl.col("step") == "queued").min(),
+                left=pl.col("time").filter(pl.col("step") == "delivered").min(),
+                backlog=pl.col("backlog_packets").max(),
+                length=pl.col("length").first(),
+            ).drop_nulls(["queued", "left"]).sort("left", "packet")
+            full = times.filter(pl.col("length") == self.mss).with_columns(spacing=pl.col("left").diff())
+            behind = full.filter(pl.col("backlog") >= 3)["spacing"].drop_nulls()
+            service = float(behind.mean()) if len(behind) > 5 else 0.0  # type: ignore[arg-type]
+            if best is None or service > best[1]:
+                best = (name, service, times)
+        assert best is not None
+        return best
+
+    def waiting(self, service: float, times: pl.DataFrame) -> tuple[Intervals, pl.DataFrame]:
+        """When packets wait at the bottleneck or are being sent there, without the propagation that follows."""
+        full = times.filter(pl.col("length") == self.mss)
+        shortest = float((full["left"] - full["queued"]).min()) - service  # type: ignore[arg-type,operator]
+        propagation = max(0.0, shortest)
+        done = times.with_columns(done=pl.col("left") - propagation)
+        return _lasting(done, "queued", "done"), done
+
+    def silences(self, direction: str, component: str) -> Intervals:
+        """When the radio, or link, sends nothing in a direction though it has something to send, or may not."""
+        begins, ends = [], []
+        if not self.changes.is_empty():
+            breaks = self.changes.filter(
+                pl.col("duration").is_not_null() & (pl.col("direction").is_null() | (pl.col("direction") == direction))
+            )
+            begins += breaks["time"].to_list()
+            ends += (breaks["time"] + breaks["duration"]).to_list()
+        if not self.radio.is_empty():
+            ttis = self.radio.filter(pl.col("direction") == direction).sort("time")
+            starts = ttis["time"].to_numpy()
+            stops = (ttis["time"] + ttis["duration"]).to_numpy()
+            hop = self.hops.filter((pl.col("component") == component) & (pl.col("direction") == direction))
+            inside = hop.group_by("packet").agg(
+                queued=pl.col("time").filter(pl.col("step") == "queued").min(),
+                left=pl.col("time").filter(pl.col("step") != "queued").max(),
+            ).drop_nulls().sort("queued")
+            queued, left = inside["queued"].to_numpy(), inside["left"].to_numpy()
+            stop, start = np.concatenate([[0], stops]), np.concatenate([starts, [self.span[1]]])
+            for begin, end in zip(stop, start, strict=True):
+                # What leaves only after the next TTI has waited for it.
+                waiting = queued[(queued < end) & (left > end)]
+                if end - begin > SILENCE and len(waiting) and end - max(begin, waiting.min()) > SILENCE:
+                    begins.append(max(begin, waiting.min()))
+                    ends.append(end)
+        return Intervals(np.array(begins, dtype=float), np.array(ends, dtype=float))
+
+    def base_round_trip(self) -> float:
+        samples = self.tcp["round_trip"].drop_nulls()
+        return float(samples.min()) if len(samples) else 1e8  # type: ignore[arg-type]
+
+    def needless(self, served: pl.DataFrame) -> Intervals:
+        """The time that the bottleneck spends on data of which an earlier copy arrives."""
+        arrives: dict[int, bool] = {}
+        useless = []
+        for packet, offset, length, received in self.data.select("packet", "offset", "length", "received").iter_rows():
+            chunks = range(offset // self.mss, (offset + length + self.mss - 1) // self.mss)
+            if all(arrives.get(chunk, False) for chunk in chunks):
+                useless.append(packet)
+            if received is not None:
+                for chunk in chunks:
+                    arrives[chunk] = True
+        ordered = served.sort("done").with_columns(begin=pl.max_horizontal("queued", pl.col("done").shift(1)))
+        mine = ordered.filter(pl.col("packet").is_in(useless))
+        begin = mine["begin"].fill_null(mine["queued"])
+        return Intervals(begin.to_numpy().astype(float), mine["done"].to_numpy().astype(float))
+
+    # What the sender is in.
+
+    def recovery(self) -> Intervals:
+        begins, ends = [], []
+        highest, done = self.highest_sent(), self.acknowledged()
+        undone = self.tcp.filter(pl.col("trigger") == "undo")["time"].to_numpy()
+        for time, trigger in self.tcp.select("time", "trigger").iter_rows():
+            if trigger not in {"timeout", "fast-retransmit"}:
+                continue
+            target = highest.at(np.array([time]))[0]
+            reached = np.nonzero(done.values[1:] >= target)[0]
+            end = done.times[reached[0]] if len(reached) else self.span[1]
+            taken_back = undone[undone >= time]
+            begins.append(time)
+            ends.append(min(end, taken_back[0]) if len(taken_back) else end)
+        return Intervals(np.array(begins, dtype=float), np.array(ends, dtype=float))
+
+    def timer(self, silent: Intervals) -> Intervals:
+        """From when nothing of the flow is under way, and the radio could send, until the timer goes off."""
+        begins, ends = [], []
+        gone, came = np.sort(self.sent["gone"].to_numpy()), np.sort(self.sent["sent"].to_numpy())
+        for time in self.tcp.filter(pl.col("trigger").is_in(["timeout", "tail-probe"]))["time"]:
+            # Packets sent at that very moment are those of the timer.
+            before = gone[gone <= time]
+            started = came[came < time]
+            if not len(before) or len(started) > len(before):
+                continue
+            begin = before[-1]
+            inside = silent.ends[(silent.begins < time) & (silent.ends > begin)]
+            begins.append(max([begin, *inside]))
+            ends.append(time)
+        return Intervals(np.array(begins, dtype=float), np.array(ends, dtype=float))
+
+    # All of it.
+
+    def classify(self) -> Truth:
+        component, service, times = self.bottleneck()
+        waits, served = self.waiting(service, times)
+        base = self.base_round_trip()
+        window = max(base, 4 * service)
+        forward, backward = self.silences(self.forward, component), self.silences(self.backward, component)
+        needless, recovery = self.needless(served), self.recovery()
+        timer = self.timer(Intervals(
+            np.concatenate([forward.begins, backward.begins]), np.concatenate([forward.ends, backward.ends])
+        ))
+        acknowledged, edge, highest, written = (
+            self.acknowledged(), self.right_edge(), self.highest_sent(), self.written(),
+        )
+        congestion = Steps(self.tcp["time"].to_numpy(), self.tcp["congestion_window"].to_numpy(), 0)
+        threshold = Steps(
+            self.tcp["time"].to_numpy(), self.tcp["slow_start_threshold"].fill_null(2**60).to_numpy().astype(float), 2.0**60
+        )
+        queued = served.filter(pl.col("length") > 0)
+        backlog = Steps(
+            np.concatenate([queued["queued"].to_numpy(), queued["done"].to_numpy()]).astype(float),
+            np.concatenate([queued["length"].to_numpy(), -queued["length"].to_numpy()]).astype(float),
+            0,
+        )
+        backlog.values = np.cumsum(backlog.values)
+        product = self.mss / max(service, 1.0) * base
+
+        moments = [
+            self.sent["sent"].to_numpy(), self.sent["gone"].to_numpy(), self.tcp["time"].to_numpy(),
+            served["done"].to_numpy(), served["queued"].to_numpy(),
+            np.array([self.established(), *self.span]),
+        ]
+        for intervals in (forward, backward, needless, recovery, timer):
+            moments += [intervals.begins, intervals.ends]
+        edges = np.unique(np.concatenate([np.asarray(each, dtype=float) for each in moments]))
+        edges = edges[(edges >= self.span[0]) & (edges <= self.span[1])]
+        # Long intervals are looked at more than once, as the share of time in which something waits slides.
+        fine = np.arange(self.span[0], self.span[1], 20_000_000, dtype=float)
+        edges = np.unique(np.concatenate([edges, fine]))
+        middle = (edges[:-1] + edges[1:]) / 2
+
+        covered = waits.covered_until(middle + window / 2) - waits.covered_until(middle - window / 2)
+        full = covered / window >= FULL
+        outstanding = highest.at(middle) - np.maximum(acknowledged.at(middle), 0)
+        unsent = written.at(middle) - highest.at(middle)
+        data_inside = _lasting(self.data, "sent", "gone").contain(middle)
+        any_inside = _lasting(self.sent, "sent", "gone").contain(middle)
+        wanting = (outstanding > 0) | (unsent > 0) | any_inside
+        silent = wanting & (forward.contain(middle) | (backward.contain(middle) & ~(data_inside & full)))
+        clamp = self.window_limit()
+        effective = np.minimum(congestion.at(middle), clamp)
+        room = edge.at(middle) - highest.at(middle)
+        receiver = (room < self.mss) & (edge.at(middle) - acknowledged.at(middle) <= effective + self.mss)
+
+        causes = np.full(len(middle), "congestion-window", dtype=object)
+        slow = (congestion.at(middle) < threshold.at(middle)) & (congestion.at(middle) < clamp)
+        causes[slow] = "slow-start"
+        causes[receiver] = "receive-window"
+        causes[unsent <= 0] = "application"
+        causes[recovery.contain(middle)] = "recovery"
+        causes[full] = "path-rate"
+        causes[full & (backlog.at(middle) > product)] = "queueing"
+        causes[needless.contain(middle)] = "needless"
+        causes[timer.contain(middle)] = "timer"
+        causes[silent] = "radio"
+        causes[middle > self.closing()] = "closing"
+        causes[middle < self.established()] = "set-up"
+        return Truth(edges, causes)
+
+    def window_limit(self) -> float:
+        limit = self.limit
+        return np.inf if limit is None else float(limit * self.mss)
+
+    @property
+    def limit(self) -> int | None:
+        flow = __import__("json").loads((self.result / "summary.json").read_text())["flows"][0]
+        limit = flow["tcp"].get("window_limit")
+        return limit if isinstance(limit, int) else None
