@@ -3,6 +3,7 @@
 Nothing here looks at a capture. The order in which the causes are asked for is that of docs/trace-causes.md: what stands first, holds.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ CAUSES = (
 )
 """All causes, as the analyser names them."""
 
-FULL = 0.9
-"""The share of a round trip in which something must wait at the bottleneck for the link to count as full."""
+PAUSE = 0.1
+"""A link that is idle for no more than this share of a round trip counts as busy throughout; busy for a round trip or longer, it is full."""
 
 SILENCE = 150_000_000
 """A radio that has something to send, and sends nothing for longer than so many nanoseconds, is silent."""
@@ -69,16 +70,16 @@ class Intervals:
         """Whether each of the times lies in one of them."""
         return self.depth.at(times) > 0
 
-    def covered_until(self, times: np.ndarray) -> np.ndarray:
-        """How much of the time before each of the times they cover."""
-        edges = self.depth.times
-        if not len(edges):
-            return np.zeros(len(times))
-        inside = (self.depth.values[1:-1] > 0) * np.diff(edges)
-        total = np.concatenate([[0], np.cumsum(inside)])
-        place = np.searchsorted(edges, times, side="right") - 1
-        rest = (times - edges[np.maximum(place, 0)]) * (self.depth.values[place + 1] > 0)
-        return np.where(place < 0, 0, total[np.maximum(place, 0)] + rest)
+    def lasting(self, least: float, pause: float) -> "Intervals":
+        """The stretches of at least `least` that they cover but for gaps of up to `pause`."""
+        order = np.argsort(self.begins)
+        begins, ends = self.begins[order], np.maximum.accumulate(self.ends[order])
+        if not len(begins):
+            return self
+        apart = np.nonzero(begins[1:] - ends[:-1] > pause)[0]
+        first, last = begins[np.concatenate([[0], apart + 1])], ends[np.concatenate([apart, [len(ends) - 1]])]
+        long = last - first >= least
+        return Intervals(first[long], last[long])
 
 
 def truth(result: Path, end: str) -> Truth:
@@ -97,12 +98,11 @@ def _lasting(frame: pl.DataFrame, begin: str, finish: str) -> Intervals:
 
 class _Flow:
     def __init__(self, result: Path, end: str):
-        self.result = result
         packets = _table(result, "packets").filter(pl.col("flow") == 0)
         self.radio = _table(result, "radio")
         self.changes = _table(result, "changes")
-        flow: dict[str, Any] = __import__("json").loads((result / "summary.json").read_text())["flows"][0]
-        self.kind = flow["kind"]
+        self.flow: dict[str, Any] = json.loads((result / "summary.json").read_text())["flows"][0]
+        self.kind = self.flow["kind"]
         self.down = self.kind != "upload"
         self.forward, self.backward = ("down", "up") if self.down else ("up", "down")
         self.tcp = _table(result, "tcp").filter((pl.col("flow") == 0) & (pl.col("direction") == self.forward))
@@ -151,8 +151,10 @@ class _Flow:
         if self.kind == "upload" or requests.is_empty():
             return Steps(np.array([self.established()]), np.array([total]), 0)
         arrivals = requests["received"].to_numpy()
-        responses = total / len(arrivals) * np.arange(1, len(arrivals) + 1)
-        return Steps(arrivals, responses if self.kind == "transactions" else np.full(len(arrivals), total), 0)
+        if self.kind != "transactions":
+            return Steps(arrivals, np.full(len(arrivals), total), 0)
+        arrived = np.maximum.accumulate((requests["offset"] + requests["length"]).to_numpy())
+        return Steps(arrivals, arrived // self.flow["request_bytes"] * self.flow["response_bytes"], 0)
 
     def established(self) -> int:
         return int(self.tcp.filter(pl.col("trigger") == "established")["time"].min())  # type: ignore[arg-type]
@@ -183,7 +185,7 @@ class _Flow:
             ).drop_nulls(["queued", "left"]).sort("left", "packet")
             full = times.filter(pl.col("length") == self.mss).with_columns(spacing=pl.col("left").diff())
             behind = full.filter(pl.col("backlog") >= 3)["spacing"].drop_nulls()
-            service = float(behind.mean()) if len(behind) > 5 else 0.0  # type: ignore[arg-type]
+            service = float(behind.median()) if len(behind) > 5 else 0.0  # type: ignore[arg-type]
             if best is None or service > best[1]:
                 best = (name, service, times)
         assert best is not None
@@ -226,8 +228,12 @@ class _Flow:
         return Intervals(np.array(begins, dtype=float), np.array(ends, dtype=float))
 
     def base_round_trip(self) -> float:
-        samples = self.tcp["round_trip"].drop_nulls()
-        return float(samples.min()) if len(samples) else 1e8  # type: ignore[arg-type]
+        """The shortest round trip, that of the handshake included."""
+        samples = self.tcp["round_trip"].drop_nulls().to_list()
+        opening = self.sent.filter(pl.col("flags") & 2 == 2)
+        answer = opening.filter(pl.col("direction") == self.forward)
+        samples.append(self.established() - int(answer["sent"].max()))  # type: ignore[arg-type]
+        return float(min(samples))
 
     def needless(self, served: pl.DataFrame) -> Intervals:
         """The time that the bottleneck spends on data of which an earlier copy arrives."""
@@ -284,7 +290,7 @@ class _Flow:
         component, service, times = self.bottleneck()
         waits, served = self.waiting(service, times)
         base = self.base_round_trip()
-        window = max(base, 4 * service)
+        window = max(base, 2 * service)
         forward, backward = self.silences(self.forward, component), self.silences(self.backward, component)
         needless, recovery = self.needless(served), self.recovery()
         timer = self.timer(Intervals(
@@ -320,8 +326,7 @@ class _Flow:
         edges = np.unique(np.concatenate([edges, fine]))
         middle = (edges[:-1] + edges[1:]) / 2
 
-        covered = waits.covered_until(middle + window / 2) - waits.covered_until(middle - window / 2)
-        full = covered / window >= FULL
+        full = waits.lasting(window, PAUSE * window).contain(middle)
         outstanding = highest.at(middle) - np.maximum(acknowledged.at(middle), 0)
         unsent = written.at(middle) - highest.at(middle)
         data_inside = _lasting(self.data, "sent", "gone").contain(middle)
@@ -349,11 +354,5 @@ class _Flow:
         return Truth(edges, causes)
 
     def window_limit(self) -> float:
-        limit = self.limit
-        return np.inf if limit is None else float(limit * self.mss)
-
-    @property
-    def limit(self) -> int | None:
-        flow = __import__("json").loads((self.result / "summary.json").read_text())["flows"][0]
-        limit = flow["tcp"].get("window_limit")
-        return limit if isinstance(limit, int) else None
+        limit = self.flow["tcp"].get("window_limit")
+        return float(limit * self.mss) if isinstance(limit, int) else np.inf

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod causes;
 pub mod connection;
 pub mod decode;
 pub mod flows;

@@ -1,0 +1,62 @@
+//! Where the time of each connection of a capture went, a line of JSON for each piece: `causes FILE`.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::File;
+use std::io::{self, Write};
+
+use airpath_trace::capture::Reader;
+use airpath_trace::causes::{Causes, Piece};
+use airpath_trace::connection::{Connection, Observation};
+use airpath_trace::decode::{Decoded, Decoder, Segment};
+use airpath_trace::flows::{Ending, FlowNumber, Flows, Listener};
+
+struct Print {
+    open: BTreeMap<FlowNumber, Causes>,
+}
+
+fn piece(flow: FlowNumber, piece: &Piece) {
+    let line = format!(
+        r#"{{"flow": {}, "cause": "{}", "confidence": "{}", "begin": {}, "end": {}, "first_frame": {}, "last_frame": {}}}"#,
+        flow.0,
+        piece.cause.name(),
+        piece.confidence.name(),
+        piece.begin.as_nanos(),
+        piece.end.as_nanos(),
+        piece.first_frame,
+        piece.last_frame
+    );
+    // A reader that has gone wants no more.
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+impl Listener for Print {
+    fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, _: &Connection) {
+        let causes = self.open.entry(flow).or_insert_with(|| Causes::new(None));
+        causes.observe(observation, &mut |settled| piece(flow, settled));
+    }
+
+    fn ended(&mut self, flow: FlowNumber, _: &Connection, _: Ending) {
+        let Some(causes) = self.open.remove(&flow) else { return };
+        let account = causes.finish(&mut |settled| piece(flow, settled));
+        let _ = writeln!(io::stderr(), "{}: {account}", flow.0);
+        for stall in &account.stalls {
+            let _ = writeln!(io::stderr(), "  {stall}");
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = env::args().nth(1).ok_or("usage: causes FILE")?;
+    let mut reader = Reader::new(File::open(path)?)?;
+    let mut decoder = Decoder::default();
+    let mut flows = Flows::default();
+    let mut print = Print { open: BTreeMap::new() };
+    while let Some(record) = reader.next_record() {
+        if let Decoded::Segment(segment) = decoder.decode(&record) {
+            flows.segment(&segment, &mut print);
+        }
+    }
+    flows.finish(&mut print);
+    Ok(())
+}

@@ -1,0 +1,333 @@
+//! Why a connection took as long as it did: every nanosecond of it is put down to one [`Cause`].
+//!
+//! [`Causes`] listens to the observations of one connection. The time between two of them gets a label from what is then known; whether
+//! the link was full, or a silence was the radio's or a timer's, comes out up to two round trips later, and until then
+//! the time is pending. What is settled is given out as [`Piece`]s, in order and without gaps. Memory does not grow with the connection.
+//!
+//! The definitions, and how well they are met, stand in `docs/trace-causes.md`.
+
+mod path;
+mod sender;
+mod sends;
+mod stall;
+mod timeline;
+
+use core::fmt;
+
+use airpath_core::{Instant, Span};
+use airpath_wire::tcp::Flags;
+
+use crate::connection::{End, Observation};
+use sender::Sender;
+use timeline::{Label, Timeline};
+
+pub use stall::Stall;
+
+/// What a moment of a connection goes by with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The handshake.
+    SetUp,
+    /// The applications have nothing to send: the gap between request and reply, think time, and the end of a reply on its way.
+    Application,
+    /// The sender probes for the rate of the path, and has not found it.
+    SlowStart,
+    /// The receiver's window stops the sender.
+    ReceiveWindow,
+    /// The congestion window, or a window that the sender clamps, is smaller than the path.
+    CongestionWindow,
+    /// The link is full: as fast as it gets.
+    PathRate,
+    /// The link is full, and more than a round trip of data waits in front of it.
+    Queueing,
+    /// The radio carries nothing.
+    Radio,
+    /// The path would carry, but the sender waits for its retransmission timer.
+    Timer,
+    /// What was lost is sent again, and the link is not full meanwhile.
+    Recovery,
+    /// The path carries what had arrived already.
+    Needless,
+    /// All data has arrived; the connection is taken down.
+    Closing,
+}
+
+impl Cause {
+    /// How many there are.
+    pub const COUNT: usize = 12;
+
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::SetUp,
+        Self::Application,
+        Self::SlowStart,
+        Self::ReceiveWindow,
+        Self::CongestionWindow,
+        Self::PathRate,
+        Self::Queueing,
+        Self::Radio,
+        Self::Timer,
+        Self::Recovery,
+        Self::Needless,
+        Self::Closing,
+    ];
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SetUp => "set-up",
+            Self::Application => "application",
+            Self::SlowStart => "slow-start",
+            Self::ReceiveWindow => "receive-window",
+            Self::CongestionWindow => "congestion-window",
+            Self::PathRate => "path-rate",
+            Self::Queueing => "queueing",
+            Self::Radio => "radio",
+            Self::Timer => "timer",
+            Self::Recovery => "recovery",
+            Self::Needless => "needless",
+            Self::Closing => "closing",
+        }
+    }
+}
+
+/// How sure a cause is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// One of several explanations, which cannot be told apart from here.
+    Low,
+    /// Inferred from times and rates.
+    Medium,
+    /// Seen in the packets themselves, or told by the radio's log.
+    High,
+}
+
+impl Confidence {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// A stretch of time with one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Why.
+    pub cause: Cause,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// From when.
+    pub begin: Instant,
+    /// Until when.
+    pub end: Instant,
+    /// The frame at which it begins, or before.
+    pub first_frame: u64,
+    /// The frame at which it ends, or after.
+    pub last_frame: u64,
+}
+
+/// The sum of a connection's pieces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Time by cause, in the order of [`Cause::ALL`]. They add up to the connection's elapsed time.
+    pub times: [Span; Cause::COUNT],
+    /// Its longest stalls, the longest first.
+    pub stalls: Vec<Stall>,
+}
+
+impl Account {
+    /// Stalls that are remembered.
+    pub const STALLS: usize = 8;
+
+    /// The elapsed time: the sum of all causes.
+    pub fn total(&self) -> Span {
+        self.times.iter().fold(Span::ZERO, |sum, &time| sum + time)
+    }
+
+    /// Time put down to one cause.
+    pub const fn of(&self, cause: Cause) -> Span {
+        self.times[cause as usize]
+    }
+
+    fn stalled(&mut self, stall: Stall) {
+        let place = self.stalls.partition_point(|other| other.length() >= stall.length());
+        if place < Self::STALLS {
+            self.stalls.truncate(Self::STALLS - 1);
+            self.stalls.insert(place, stall);
+        }
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut first = true;
+        for cause in Cause::ALL.into_iter().filter(|cause| !self.of(*cause).is_zero()) {
+            let separator = if core::mem::take(&mut first) { "" } else { ", " };
+            write!(f, "{separator}{} {}", cause.name(), self.of(cause))?;
+        }
+        Ok(())
+    }
+}
+
+/// When the radio carried nothing, and why, as its log tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// From when, on the capture's clock.
+    pub begin: Instant,
+    /// Until when.
+    pub end: Instant,
+    /// Whether data towards the mobile is concerned; else that from it.
+    pub down: bool,
+    /// What it was: `outage`, `handover`, `reselection` …
+    pub name: String,
+}
+
+/// How far a connection has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    SetUp,
+    Open,
+    Closing,
+}
+
+/// The causes of one connection.
+#[derive(Clone, Debug)]
+pub struct Causes {
+    phase: Phase,
+    /// The end at which the capture was taken.
+    near: Option<End>,
+    /// The last observation.
+    last: Option<(Instant, u64)>,
+    syn: Option<Instant>,
+    answer: Option<Instant>,
+    fin: bool,
+    /// What each end sends, the client first.
+    senders: [Sender; 2],
+    timeline: Timeline,
+    account: Account,
+}
+
+impl Causes {
+    /// Of a capture taken at `near`, which the handshake tells if it is not given.
+    pub fn new(near: Option<End>) -> Self {
+        Self {
+            phase: Phase::SetUp,
+            near,
+            last: None,
+            syn: None,
+            answer: None,
+            fin: false,
+            senders: [Sender::default(), Sender::default()],
+            timeline: Timeline::default(),
+            account: Account::default(),
+        }
+    }
+
+    /// The end at which the capture was taken, as far as that is known.
+    pub const fn near(&self) -> Option<End> {
+        self.near
+    }
+
+    /// Takes the next observation; `settled` gets the pieces that no later one can change.
+    pub fn observe(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
+        let now = (observation.time, observation.frame);
+        if let Some(before) = self.last
+            && now.0 > before.0
+        {
+            let label = self.label();
+            self.timeline.push(before, now, label);
+        }
+        self.last = Some(now);
+        match self.phase {
+            Phase::SetUp => self.set_up(observation),
+            Phase::Open | Phase::Closing => self.open(observation),
+        }
+        let account = &mut self.account;
+        self.timeline.settle(&mut |piece| {
+            account.times[piece.cause as usize] = account.times[piece.cause as usize] + (piece.end.since(piece.begin));
+            settled(piece);
+        });
+    }
+
+    /// Nothing more comes: settles what is pending, and gives the sum.
+    pub fn finish(mut self, settled: &mut impl FnMut(&Piece)) -> Account {
+        let mut stalls = Vec::new();
+        for sender in &mut self.senders {
+            sender.end(&mut self.timeline, &mut stalls);
+        }
+        for stall in stalls {
+            self.account.stalled(stall);
+        }
+        let account = &mut self.account;
+        self.timeline.finish(&mut |piece| {
+            account.times[piece.cause as usize] = account.times[piece.cause as usize] + (piece.end.since(piece.begin));
+            settled(piece);
+        });
+        self.account
+    }
+
+    fn set_up(&mut self, observation: &Observation) {
+        let (syn, ack) = (observation.flags.contains(Flags::SYN), observation.flags.contains(Flags::ACK));
+        match (syn, ack) {
+            (true, false) => self.syn = self.syn.or(Some(observation.time)),
+            (true, true) => {
+                self.answer = Some(observation.time);
+                // At the client the connection is open with the answer. That the capture is the client's shows in how long the answer took.
+                if self.near == Some(End::Client) {
+                    self.phase = Phase::Open;
+                }
+            }
+            _ => {
+                self.near = self.near.or_else(|| self.infer_near(observation));
+                self.phase = Phase::Open;
+                if let (Some(syn), Some(answer)) = (self.syn, self.answer) {
+                    let round_trip = answer.since(syn).max(observation.time.since(answer));
+                    for sender in &mut self.senders {
+                        sender.first_round_trip(round_trip);
+                    }
+                }
+                self.open(observation);
+            }
+        }
+    }
+
+    /// Of the two halves of the handshake, that on the capture's own side takes next to no time.
+    fn infer_near(&self, third: &Observation) -> Option<End> {
+        let (syn, answer) = (self.syn?, self.answer?);
+        let near_server = answer.since(syn) < third.time.since(answer);
+        Some(if near_server { End::Server } else { End::Client })
+    }
+
+    fn open(&mut self, observation: &Observation) {
+        let mut stalls = Vec::new();
+        let from = observation.from as usize;
+        self.senders[from].sent(observation, &mut self.timeline);
+        self.senders[1 - from].answered(observation, &mut self.timeline, &mut stalls);
+        for stall in stalls {
+            self.account.stalled(stall);
+        }
+        self.fin |= observation.flags.contains(Flags::FIN) || observation.flags.contains(Flags::RST);
+        let done = self.fin && self.senders.iter().all(Sender::idle);
+        self.phase = if done { Phase::Closing } else { Phase::Open };
+    }
+
+    /// What the time from now on goes by with, as far as that is known now.
+    fn label(&self) -> Label {
+        match self.phase {
+            Phase::SetUp => Label::Known(Cause::SetUp, Confidence::High),
+            Phase::Closing => Label::Known(Cause::Closing, Confidence::High),
+            Phase::Open => {
+                let near = self.near.unwrap_or(End::Server);
+                let active = [near, near.other()].map(|end| &self.senders[end as usize]);
+                active
+                    .into_iter()
+                    .find(|sender| !sender.idle())
+                    .map_or(Label::Known(Cause::Application, Confidence::High), Sender::label)
+            }
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! One end's data, seen where it is sent: what holds the sender, and in which round trips the link was full.
+//!
+//! A round begins when the last byte that was outstanding at the beginning of the one before is acknowledged. The round trips that are
+//! measured in a round are those of what was sent in the one before; a round is therefore decided when the next is over.
+
+use airpath_core::{Instant, Span};
+
+use super::path::Path;
+use super::sends::Sends;
+use super::stall::{Fate, Stall};
+use super::timeline::{Label, Limit, Timeline};
+use super::{Cause, Confidence};
+use crate::connection::{Observation, Trigger};
+
+/// The link is full if acknowledgements come with at least this share of the path's rate.
+const FULL: f64 = 0.85;
+
+/// The window grows as in slow start if a round sends this many times what it had acknowledged.
+const GROWTH: f64 = 1.25;
+
+/// An acknowledgement that is overdue by less than this says nothing of the radio.
+const PATIENCE: Span = Span::from_millis(150);
+
+/// With one segment outstanding the receiver may delay its acknowledgement: RFC 9293 §3.8.6.3 allows 500 ms, and 200 ms are usual.
+const DELAYED: Span = Span::from_millis(200);
+
+/// A gap is silence only if it is so many times longer than those that follow it.
+const OUTSTANDING_GAP: u64 = 3;
+
+/// A round trip of data.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    number: u32,
+    begin: Instant,
+    end: Instant,
+    /// It ends when this is acknowledged.
+    marker: i64,
+    sent_before: i64,
+    sent: i64,
+    delivered_before: u64,
+    delivered: u64,
+    /// News that came in it, and what part of its time was silence.
+    news: u32,
+    silence: Span,
+    /// Round trips measured in it: the shortest, their sum, how many.
+    shortest: Option<Span>,
+    sum: Span,
+    samples: u32,
+    /// Whether the sender ran out of data.
+    starved: bool,
+}
+
+/// Time-outs without an answer.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// When the timer went off first, the last time but one, and last.
+    first: Instant,
+    before: Option<Instant>,
+    last: Instant,
+    count: u32,
+    /// The last news before.
+    since: (Instant, u64),
+    outstanding: u64,
+    highest: i64,
+    delivered: u64,
+    resent: u64,
+    needless: bool,
+}
+
+/// What one end sends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sender {
+    highest: i64,
+    acknowledged: i64,
+    delivered: u64,
+    /// One past the last byte that the receiver's window allows.
+    edge: Option<i64>,
+    segment: u32,
+    sends: Sends,
+    path: Path,
+    round: Round,
+    /// The round before, which waits for this one's evidence.
+    previous: Option<Round>,
+    /// When news last came, or data was sent with nothing outstanding; and the frame.
+    news: (Instant, u64),
+    last_send: Instant,
+    /// Acknowledged since data was last sent.
+    credit: u64,
+    starved: bool,
+    /// All up to here was sent when a loss was noticed, and is being repaired.
+    recovering: Option<i64>,
+    waiting: Option<Waiting>,
+    /// Whether the window was last seen to grow as in slow start; before it was seen to grow at all, it is.
+    steady: bool,
+    /// After a time-out, slow start goes on to this flight.
+    threshold: Option<u64>,
+}
+
+impl Sender {
+    /// The round trip of the handshake.
+    pub(super) fn first_round_trip(&mut self, sample: Span) {
+        self.path.round_trip(sample, false);
+    }
+
+    /// Whether all that was sent is acknowledged.
+    pub(super) fn idle(&self) -> bool {
+        self.highest <= self.acknowledged
+    }
+
+    /// What the time from now on goes by with.
+    pub(super) fn label(&self) -> Label {
+        let room = self.edge.map(|edge| edge - self.highest);
+        let limit = match () {
+            () if self.recovering.is_some() || self.waiting.is_some() => Limit::Recovery,
+            () if self.starved => Limit::Application,
+            () if room.is_some_and(|room| room < i64::from(self.segment)) => Limit::Receiver,
+            () => Limit::Window,
+        };
+        Label::Limited(limit, self.round.number)
+    }
+
+    /// This end sent a segment.
+    pub(super) fn sent(&mut self, observation: &Observation, timeline: &mut Timeline) {
+        if observation.length == 0 {
+            return;
+        }
+        let now = observation.time;
+        let end = observation.offset + i64::from(observation.length);
+        let new = end > self.highest;
+        if new {
+            if self.idle() {
+                self.start(observation);
+            }
+            self.segment = self.segment.max(observation.length);
+            self.sends.sent(end, now);
+            self.highest = end;
+            self.last_send = now;
+            self.credit = 0;
+            // A segment that is not full is the end of what the application gave.
+            self.starved = observation.length < self.segment;
+            self.round.starved |= self.starved;
+        }
+        if let Some(again) = observation.retransmission {
+            self.sent_again(observation, again.trigger, timeline);
+        }
+    }
+
+    /// The other end acknowledged.
+    pub(super) fn answered(&mut self, observation: &Observation, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
+        let Some(acknowledged) = observation.acknowledged else { return };
+        let now = observation.time;
+        self.edge = self.edge.max(Some(acknowledged.saturating_add_unsigned(observation.window)));
+        if self.idle() {
+            return;
+        }
+        let news = observation.delivered.saturating_sub(self.delivered);
+        let sample = observation.echo_round_trip.or(observation.round_trip).map(|(sample, _)| sample);
+        let needless = observation.needless.is_some_and(|needless| needless.frame != observation.frame);
+        if needless {
+            self.needless(now, timeline);
+        }
+        if news == 0 && acknowledged <= self.acknowledged {
+            return;
+        }
+        if let Some(waiting) = self.waiting.take() {
+            self.answered_at_last(&waiting, observation, timeline, stalls);
+        } else {
+            self.overdue(observation, timeline, stalls);
+        }
+        self.delivered = self.delivered.max(observation.delivered);
+        self.acknowledged = self.acknowledged.max(acknowledged);
+        self.sends.acknowledged(self.acknowledged);
+        self.path.delivered(now, self.delivered);
+        if let Some(sample) = sample {
+            self.path.round_trip(sample, news >= u64::from(self.segment));
+            let round = &mut self.round;
+            round.shortest = Some(round.shortest.map_or(sample, |shortest| shortest.min(sample)));
+            round.sum = round.sum + sample;
+            round.samples += 1;
+        }
+        self.news = (now, observation.frame);
+        self.round.news += 1;
+        if self.recovering.is_some_and(|until| self.acknowledged >= until) {
+            self.recovering = None;
+        }
+        self.starve(news, timeline);
+        if self.idle() {
+            self.rest(now, timeline);
+        } else if self.acknowledged >= self.round.marker {
+            self.turn(now, timeline);
+        }
+    }
+
+    /// The connection ended.
+    pub(super) fn end(&mut self, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
+        if let Some(waiting) = self.waiting.take() {
+            stalls.push(Stall {
+                begin: waiting.since.0,
+                end: waiting.last,
+                first_frame: waiting.since.1,
+                last_frame: waiting.since.1,
+                outstanding: waiting.outstanding,
+                timeouts: waiting.count,
+                fate: Fate::Unknown,
+                silent: waiting.last.since(waiting.since.0),
+            });
+        }
+        let now = self.news.0.max(self.last_send);
+        self.rest(now, timeline);
+    }
+
+    /// Data goes out after nothing was outstanding.
+    fn start(&mut self, observation: &Observation) {
+        let end = observation.offset + i64::from(observation.length);
+        self.acknowledged = self.acknowledged.max(observation.offset.min(self.highest));
+        self.news = (observation.time, observation.frame);
+        self.path.pause();
+        self.round = Round {
+            number: self.round.number + 1,
+            begin: observation.time,
+            marker: end,
+            sent_before: self.highest,
+            delivered_before: self.delivered,
+            ..Round::default()
+        };
+    }
+
+    /// A round is over, and the next begins.
+    fn turn(&mut self, now: Instant, timeline: &mut Timeline) {
+        self.close(now);
+        let closed = self.round;
+        if let Some(previous) = self.previous.replace(closed) {
+            self.decide(&previous, Some(&closed), timeline);
+        }
+        self.path.next_round();
+        self.round = Round {
+            number: closed.number + 1,
+            begin: now,
+            marker: self.highest,
+            sent_before: self.highest,
+            delivered_before: self.delivered,
+            starved: self.starved,
+            ..Round::default()
+        };
+    }
+
+    /// Nothing is outstanding any more.
+    fn rest(&mut self, now: Instant, timeline: &mut Timeline) {
+        self.close(now);
+        let closed = self.round;
+        if let Some(previous) = self.previous.take() {
+            self.decide(&previous, Some(&closed), timeline);
+        }
+        self.decide(&closed, None, timeline);
+        self.round.number += 1;
+        self.waiting = None;
+        self.recovering = None;
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.round.end = now;
+        self.round.sent = self.highest;
+        self.round.delivered = self.delivered;
+    }
+
+    /// The sender has room and sends nothing: it has run out of data.
+    fn starve(&mut self, news: u64, timeline: &mut Timeline) {
+        self.credit += news;
+        let room = self.edge.is_none_or(|edge| edge - self.highest >= i64::from(self.segment));
+        if self.starved || self.recovering.is_some() || !room || self.credit < 3 * u64::from(self.segment) {
+            return;
+        }
+        self.starved = true;
+        self.round.starved = true;
+        let (since, rounds) = (self.last_send, [self.round.number, self.round.number.wrapping_sub(1)]);
+        for round in rounds {
+            let window = Label::Limited(Limit::Window, round);
+            timeline.paint(since, Instant::FAR_FUTURE, Label::Limited(Limit::Application, round), |label| {
+                label == window
+            });
+        }
+    }
+
+    /// Decides what the time of a round went by with; the round trips of what was sent in it were measured in the `next`.
+    fn decide(&mut self, round: &Round, next: Option<&Round>, timeline: &mut Timeline) {
+        let evidence = next.filter(|next| next.samples > 0).unwrap_or(round);
+        let delivered = round.delivered.saturating_sub(round.delivered_before);
+        let time = round.end.since(round.begin).saturating_sub(round.silence);
+        let rate = self.path.rate();
+        let serving = rate.map_or(Span::ZERO, |rate| Span::from_secs_f64(f64::from(self.segment) / rate));
+        let busy = rate.is_some_and(|rate| {
+            !time.is_zero() && delivered > 0 && delivered as f64 >= FULL * rate * time.as_secs_f64()
+        });
+        let base = self.path.base().unwrap_or(Span::ZERO);
+        let base_full = self.path.base_full().unwrap_or(Span::ZERO);
+        // The queue did not run empty if even the luckiest packet had to wait behind others.
+        let margin = (serving * 2).max(base_full / 10);
+        let queue = evidence.shortest.is_some_and(|shortest| shortest > base_full + margin);
+        let mean = if evidence.samples > 0 { evidence.sum / u64::from(evidence.samples) } else { Span::ZERO };
+        let full = busy || queue;
+        let long_queue = mean > base * 2;
+        self.judge_growth(round, delivered);
+        let window = if self.steady { Cause::CongestionWindow } else { Cause::SlowStart };
+        // Where every acknowledgement takes as long as this one did, it was no silence.
+        let news = u64::from(round.news + next.map_or(0, |next| next.news)).max(1);
+        let span = time + next.map_or(Span::ZERO, |next| next.end.since(next.begin).saturating_sub(next.silence));
+        let usual = span / news * OUTSTANDING_GAP;
+        let silent = round.silence > usual;
+        timeline.resolve(round.number, |label| {
+            let link = if long_queue { Cause::Queueing } else { Cause::PathRate };
+            let sure = if busy && queue { Confidence::High } else { Confidence::Medium };
+            match label {
+                Label::Silence(_) if silent => (Cause::Radio, Confidence::Medium),
+                _ if full => (link, sure),
+                Label::Known(cause, confidence) => (cause, confidence),
+                Label::Silence(_) | Label::Limited(Limit::Window, _) => (window, Confidence::Medium),
+                Label::Limited(Limit::Application, _) => (Cause::Application, Confidence::Medium),
+                Label::Limited(Limit::Receiver, _) => (Cause::ReceiveWindow, Confidence::High),
+                Label::Limited(Limit::Recovery, _) => (Cause::Recovery, Confidence::High),
+            }
+        });
+    }
+
+    /// Whether the window grows as in slow start.
+    fn judge_growth(&mut self, round: &Round, delivered: u64) {
+        let sent = u64::try_from(round.sent - round.sent_before).unwrap_or(0);
+        if round.starved || delivered == 0 || sent < u64::from(self.segment) || self.recovering.is_some() {
+            return;
+        }
+        let grows = sent as f64 >= GROWTH * delivered as f64;
+        if let Some(threshold) = self.threshold
+            && sent >= threshold
+        {
+            self.threshold = None;
+            self.steady = true;
+        }
+        self.steady = !grows;
+    }
+
+    fn sent_again(&mut self, observation: &Observation, trigger: Trigger, timeline: &mut Timeline) {
+        let _ = timeline;
+        let now = observation.time;
+        let front = observation.offset <= self.acknowledged;
+        let timer = match trigger {
+            Trigger::Timeout => front && now.since(self.news.0) >= self.path.latest.unwrap_or(Span::ZERO),
+            Trigger::TailProbe => true,
+            Trigger::Fast | Trigger::Unknown => false,
+        };
+        if !timer {
+            if self.waiting.is_none() {
+                self.recovering = self.recovering.or(Some(self.highest));
+                self.steady = true;
+            }
+            if let Some(waiting) = &mut self.waiting {
+                waiting.resent += u64::from(observation.length);
+            }
+            return;
+        }
+        let outstanding = u64::try_from(self.highest - self.acknowledged).unwrap_or(0);
+        let waiting = self.waiting.get_or_insert(Waiting {
+            first: now,
+            before: None,
+            last: now,
+            count: 0,
+            since: self.news,
+            outstanding,
+            highest: self.highest,
+            delivered: self.delivered,
+            resent: 0,
+            needless: false,
+        });
+        if waiting.count > 0 {
+            waiting.before = Some(waiting.last);
+        }
+        waiting.last = now;
+        waiting.count += 1;
+        waiting.resent += u64::from(observation.length);
+    }
+
+    /// When the next news is due: news come one gap after the other, and a round trip after data was sent.
+    fn due(&self) -> Instant {
+        let latest = self.path.latest.unwrap_or(Span::ZERO);
+        self.sends.oldest().map_or(self.news.0, |sent| sent + latest).max(self.news.0 + self.path.gap())
+    }
+
+    /// The way back from the radio, about: news tell what was so long ago.
+    fn back(&self) -> Span {
+        self.path.base().unwrap_or(Span::ZERO) / 2
+    }
+
+    /// When the radio fell silent and when it was back, if news that were due only came `now`.
+    fn silence(&self, now: Instant) -> (Instant, Instant) {
+        let half = self.path.gap() / 2;
+        let earlier = |time: Instant, span: Span| time - span.min(time.since(Instant::ZERO));
+        let begin = earlier(self.due(), half + self.back());
+        (begin, earlier(now, half + self.back()).max(begin))
+    }
+
+    /// News came that were late, without any time-out.
+    fn overdue(&mut self, observation: &Observation, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
+        let now = observation.time;
+        if self.path.latest.is_none() {
+            return;
+        }
+        let outstanding = u64::try_from(self.highest - self.acknowledged).unwrap_or(0);
+        let alone = outstanding <= u64::from(self.segment);
+        let patience = PATIENCE.max(self.path.gap()) + if alone { DELAYED } else { Span::ZERO };
+        if now <= self.due() + patience {
+            return;
+        }
+        let (begin, end) = self.silence(now);
+        let round = self.round.number;
+        timeline.paint(begin, end, Label::Silence(round), |label| matches!(label, Label::Limited(..)));
+        self.round.silence = self.round.silence + end.since(begin);
+        stalls.push(Stall {
+            begin: self.news.0,
+            end: now,
+            first_frame: self.news.1,
+            last_frame: observation.frame,
+            outstanding,
+            timeouts: 0,
+            fate: Fate::Held,
+            silent: end.since(begin),
+        });
+    }
+
+    /// The first news after time-outs: was what was outstanding held back, or lost?
+    fn answered_at_last(
+        &mut self,
+        waiting: &Waiting,
+        observation: &Observation,
+        timeline: &mut Timeline,
+        stalls: &mut Vec<Stall>,
+    ) {
+        let now = observation.time;
+        let base = self.path.base().unwrap_or(Span::ZERO);
+        let told = observation.delivered.saturating_sub(waiting.delivered);
+        let original = observation.echo_round_trip.map(|(sample, _)| sample > now.since(waiting.first));
+        let held = waiting.needless
+            || now.since(waiting.last) < base * 4 / 5
+            || original.unwrap_or(told > waiting.resent);
+        let (begin, end) = self.silence(now);
+        let known = |label: Label| matches!(label, Label::Limited(..));
+        let silent;
+        if held {
+            timeline.paint(begin, end, Label::Known(Cause::Radio, Confidence::Medium), known);
+            silent = end.since(begin);
+        } else if let Some(before) = waiting.before {
+            // The last but one was lost, too: the path came back somewhere between.
+            let back = before + waiting.last.since(before) / 2;
+            timeline.paint(begin, back, Label::Known(Cause::Radio, Confidence::Low), known);
+            timeline.paint(back, waiting.last, Label::Known(Cause::Timer, Confidence::Low), known);
+            silent = back.since(begin);
+        } else {
+            timeline.paint(begin, waiting.first, Label::Known(Cause::Timer, Confidence::Medium), known);
+            silent = Span::ZERO;
+        }
+        let painted = now.since(begin).min(now.since(self.round.begin));
+        self.round.silence = self.round.silence + painted;
+        if !held {
+            self.recovering = Some(waiting.highest);
+            self.steady = false;
+            self.threshold = Some(waiting.outstanding / 2);
+        }
+        stalls.push(Stall {
+            begin: waiting.since.0,
+            end: now,
+            first_frame: waiting.since.1,
+            last_frame: observation.frame,
+            outstanding: waiting.outstanding,
+            timeouts: waiting.count,
+            fate: if held { Fate::Held } else { Fate::Lost },
+            silent,
+        });
+    }
+
+    /// A copy arrived in vain: the path was busy with it for as long as it takes to carry a segment.
+    fn needless(&mut self, now: Instant, timeline: &mut Timeline) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.needless = true;
+        }
+        let Some(rate) = self.path.rate() else { return };
+        let carrying = Span::from_secs_f64(f64::from(self.segment) / rate);
+        let begin = now - carrying.min(now.since(self.news.0));
+        timeline.paint(begin, now, Label::Known(Cause::Needless, Confidence::Medium), |label| {
+            matches!(label, Label::Limited(..))
+        });
+    }
+}

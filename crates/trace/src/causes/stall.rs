@@ -1,0 +1,76 @@
+//! Stalls: times in which nothing got on, and their stories.
+
+use core::fmt;
+
+use airpath_core::{Instant, Span};
+
+/// A time in which nothing was delivered though data was outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// When the last news had come.
+    pub begin: Instant,
+    /// When news came again.
+    pub end: Instant,
+    /// The frame that brought the last news before.
+    pub first_frame: u64,
+    /// The frame that brought the first news after.
+    pub last_frame: u64,
+    /// Bytes that were outstanding.
+    pub outstanding: u64,
+    /// Times that the retransmission timer went off meanwhile.
+    pub timeouts: u32,
+    /// What had become of what was outstanding.
+    pub fate: Fate,
+    /// Of its length, for how long nothing could have got through, as far as that is known.
+    pub silent: Span,
+}
+
+/// What became of the data that was outstanding in a stall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was held back, and arrived.
+    Held,
+    /// It was lost, and had to be sent again.
+    Lost,
+    /// The connection ended before that was known.
+    Unknown,
+}
+
+impl Stall {
+    /// From the last news to the next.
+    pub fn length(&self) -> Span {
+        self.end.since(self.begin)
+    }
+}
+
+impl fmt::Display for Stall {
+    /// Its story, in one sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = self.length();
+        write!(f, "nothing got through for {length} (frames {} to {})", self.first_frame, self.last_frame)?;
+        write!(f, " with {} bytes outstanding: ", self.outstanding)?;
+        let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        match (self.fate, self.timeouts) {
+            (Fate::Held, 0) => write!(f, "the path held them back and then delivered them"),
+            (Fate::Held, timeouts) => {
+                write!(
+                    f,
+                    "the path held them back, and the retransmission timer went off {} needlessly",
+                    times(timeouts)
+                )
+            }
+            (Fate::Lost, 1) => {
+                write!(f, "they were lost, and only the retransmission timer noticed, after {}", length.saturating_sub(self.silent))
+            }
+            (Fate::Lost, timeouts) => write!(
+                f,
+                "they were lost, and so was what the timer sent; it went off {}, and after about {} the path was back",
+                times(timeouts),
+                self.silent
+            ),
+            (Fate::Unknown, timeouts) => {
+                write!(f, "the timer went off {}, and nothing more was heard", times(timeouts))
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+"""Comparing causes found with the truth, moment by moment."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from truth import CAUSES, Truth
+
+ORIGIN = 1_000_000_000 * 10**9
+"""Captures have the beginning of the run there."""
+
+
+@dataclass
+class Confusion:
+    """Seconds by true cause (rows) and by cause found (columns)."""
+
+    seconds: np.ndarray = field(default_factory=lambda: np.zeros((len(CAUSES), len(CAUSES))))
+
+    def add(self, other: "Confusion", weight: float = 1.0) -> None:
+        """Adds another's seconds."""
+        self.seconds += weight * other.seconds
+
+    def agreement(self) -> float:
+        """The share of time with the same cause."""
+        return float(np.trace(self.seconds) / self.seconds.sum())
+
+    def total(self) -> float:
+        """All seconds."""
+        return float(self.seconds.sum())
+
+    def table(self) -> str:
+        """As Markdown, without the causes that never were and were never found."""
+        used = [i for i in range(len(CAUSES)) if self.seconds[i].sum() > 0 or self.seconds[:, i].sum() > 0]
+        lines = ["| true \\ found | " + " | ".join(CAUSES[i] for i in used) + " | found right |"]
+        lines.append("| --- |" + " ---: |" * (len(used) + 1))
+        for i in used:
+            row = self.seconds[i]
+            cells = " | ".join(f"{row[j]:.1f}" if row[j] >= 0.05 else "" for j in used)
+            right = f"{100 * row[i] / row.sum():.0f} %" if row.sum() > 0 else ""
+            lines.append(f"| {CAUSES[i]} | {cells} | {right} |")
+        return "\n".join(lines)
+
+
+def compare(true: Truth, pieces: list[dict[str, int | str]]) -> Confusion:
+    """The confusion of one flow; time that only one of the two covers counts as not agreeing nowhere and is left out."""
+    confusion = Confusion()
+    begins = np.array([int(piece["begin"]) - ORIGIN for piece in pieces], dtype=float)
+    ends = np.array([int(piece["end"]) - ORIGIN for piece in pieces], dtype=float)
+    names = [CAUSES.index(str(piece["cause"])) for piece in pieces]
+    edges = np.unique(np.concatenate([true.edges, begins, ends]))
+    middle = (edges[:-1] + edges[1:]) / 2
+    mine = np.searchsorted(begins, middle, side="right") - 1
+    place = np.searchsorted(true.edges, middle, side="right") - 1
+    codes = np.array([CAUSES.index(cause) for cause in true.causes])
+    for moment, length, piece, stretch in zip(middle, np.diff(edges), mine, place, strict=True):
+        if piece < 0 or moment > ends[piece] or not 0 <= stretch < len(codes):
+            continue
+        confusion.seconds[codes[stretch], names[piece]] += length / 1e9
+    return confusion
