@@ -55,6 +55,18 @@ class Steps:
         return self.values[np.searchsorted(self.times, times, side="right")]
 
 
+    def mean(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The mean of the value from each of `begins` to the end beside it."""
+        total = np.concatenate([[0], np.cumsum(self.values[1:-1] * np.diff(self.times))])
+
+        def until(times: np.ndarray) -> np.ndarray:
+            place = np.searchsorted(self.times, times, side="right") - 1
+            begun = np.maximum(place, 0)
+            return np.where(place < 0, 0, total[begun] + (times - self.times[begun]) * self.values[place + 1])
+
+        return (until(ends) - until(begins)) / (ends - begins)
+
+
 class Intervals:
     """A set of times, as intervals that may overlap."""
 
@@ -309,7 +321,7 @@ class _Flow:
             np.concatenate([queued["length"].to_numpy(), -queued["length"].to_numpy()]).astype(float),
             0,
         )
-        backlog.values = np.cumsum(backlog.values)
+        backlog.values = np.cumsum(backlog.values)  # The steps were changes.
         product = self.mss / max(service, 1.0) * base
 
         moments = [
@@ -345,7 +357,7 @@ class _Flow:
         causes[unsent <= 0] = "application"
         causes[recovery.contain(middle)] = "recovery"
         causes[full] = "path-rate"
-        causes[full & (backlog.at(middle) > product)] = "queueing"
+        causes[full & (backlog.mean(middle - window / 2, middle + window / 2) > product)] = "queueing"
         causes[needless.contain(middle)] = "needless"
         causes[timer.contain(middle)] = "timer"
         causes[silent] = "radio"

@@ -173,19 +173,6 @@ impl fmt::Display for Account {
     }
 }
 
-/// When the radio carried nothing, and why, as its log tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Silence {
-    /// From when, on the capture's clock.
-    pub begin: Instant,
-    /// Until when.
-    pub end: Instant,
-    /// Whether data towards the mobile is concerned; else that from it.
-    pub down: bool,
-    /// What it was: `outage`, `handover`, `reselection` …
-    pub name: String,
-}
-
 /// How far a connection has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -248,7 +235,7 @@ impl Causes {
         }
         let account = &mut self.account;
         self.timeline.settle(&mut |piece| {
-            account.times[piece.cause as usize] = account.times[piece.cause as usize] + (piece.end.since(piece.begin));
+            account.times[piece.cause as usize] += piece.end.since(piece.begin);
             settled(piece);
         });
     }
@@ -264,7 +251,7 @@ impl Causes {
         }
         let account = &mut self.account;
         self.timeline.finish(&mut |piece| {
-            account.times[piece.cause as usize] = account.times[piece.cause as usize] + (piece.end.since(piece.begin));
+            account.times[piece.cause as usize] += piece.end.since(piece.begin);
             settled(piece);
         });
         self.account
@@ -305,7 +292,7 @@ impl Causes {
     fn open(&mut self, observation: &Observation) {
         let mut stalls = Vec::new();
         let from = observation.from as usize;
-        self.senders[from].sent(observation, &mut self.timeline);
+        self.senders[from].sent(observation);
         self.senders[1 - from].answered(observation, &mut self.timeline, &mut stalls);
         for stall in stalls {
             self.account.stalled(stall);

@@ -25,7 +25,7 @@ const PATIENCE: Span = Span::from_millis(150);
 const DELAYED: Span = Span::from_millis(200);
 
 /// A gap is silence only if it is so many times longer than those that follow it.
-const OUTSTANDING_GAP: u64 = 3;
+const USUAL: u64 = 3;
 
 /// A round trip of data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,7 +120,7 @@ impl Sender {
     }
 
     /// This end sent a segment.
-    pub(super) fn sent(&mut self, observation: &Observation, timeline: &mut Timeline) {
+    pub(super) fn sent(&mut self, observation: &Observation) {
         if observation.length == 0 {
             return;
         }
@@ -141,7 +141,7 @@ impl Sender {
             self.round.starved |= self.starved;
         }
         if let Some(again) = observation.retransmission {
-            self.sent_again(observation, again.trigger, timeline);
+            self.sent_again(observation, again.trigger);
         }
     }
 
@@ -175,7 +175,7 @@ impl Sender {
             self.path.round_trip(sample, news >= u64::from(self.segment));
             let round = &mut self.round;
             round.shortest = Some(round.shortest.map_or(sample, |shortest| shortest.min(sample)));
-            round.sum = round.sum + sample;
+            round.sum += sample;
             round.samples += 1;
         }
         self.news = (now, observation.frame);
@@ -275,9 +275,8 @@ impl Sender {
         let (since, rounds) = (self.last_send, [self.round.number, self.round.number.wrapping_sub(1)]);
         for round in rounds {
             let window = Label::Limited(Limit::Window, round);
-            timeline.paint(since, Instant::FAR_FUTURE, Label::Limited(Limit::Application, round), |label| {
-                label == window
-            });
+            timeline
+                .paint(since, Instant::FAR_FUTURE, Label::Limited(Limit::Application, round), |label| label == window);
         }
     }
 
@@ -304,7 +303,7 @@ impl Sender {
         // Where every acknowledgement takes as long as this one did, it was no silence.
         let news = u64::from(round.news + next.map_or(0, |next| next.news)).max(1);
         let span = time + next.map_or(Span::ZERO, |next| next.end.since(next.begin).saturating_sub(next.silence));
-        let usual = span / news * OUTSTANDING_GAP;
+        let usual = span / news * USUAL;
         let silent = round.silence > usual;
         timeline.resolve(round.number, |label| {
             let link = if long_queue { Cause::Queueing } else { Cause::PathRate };
@@ -337,8 +336,7 @@ impl Sender {
         self.steady = !grows;
     }
 
-    fn sent_again(&mut self, observation: &Observation, trigger: Trigger, timeline: &mut Timeline) {
-        let _ = timeline;
+    fn sent_again(&mut self, observation: &Observation, trigger: Trigger) {
         let now = observation.time;
         let front = observation.offset <= self.acknowledged;
         let timer = match trigger {
@@ -411,7 +409,7 @@ impl Sender {
         let (begin, end) = self.silence(now);
         let round = self.round.number;
         timeline.paint(begin, end, Label::Silence(round), |label| matches!(label, Label::Limited(..)));
-        self.round.silence = self.round.silence + end.since(begin);
+        self.round.silence += end.since(begin);
         stalls.push(Stall {
             begin: self.news.0,
             end: now,
@@ -436,9 +434,8 @@ impl Sender {
         let base = self.path.base().unwrap_or(Span::ZERO);
         let told = observation.delivered.saturating_sub(waiting.delivered);
         let original = observation.echo_round_trip.map(|(sample, _)| sample > now.since(waiting.first));
-        let held = waiting.needless
-            || now.since(waiting.last) < base * 4 / 5
-            || original.unwrap_or(told > waiting.resent);
+        let held =
+            waiting.needless || now.since(waiting.last) < base * 4 / 5 || original.unwrap_or(told > waiting.resent);
         let (begin, end) = self.silence(now);
         let known = |label: Label| matches!(label, Label::Limited(..));
         let silent;
@@ -456,7 +453,7 @@ impl Sender {
             silent = Span::ZERO;
         }
         let painted = now.since(begin).min(now.since(self.round.begin));
-        self.round.silence = self.round.silence + painted;
+        self.round.silence += painted;
         if !held {
             self.recovering = Some(waiting.highest);
             self.steady = false;

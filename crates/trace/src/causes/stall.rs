@@ -60,7 +60,11 @@ impl fmt::Display for Stall {
                 )
             }
             (Fate::Lost, 1) => {
-                write!(f, "they were lost, and only the retransmission timer noticed, after {}", length.saturating_sub(self.silent))
+                write!(
+                    f,
+                    "they were lost, and only the retransmission timer noticed, after {}",
+                    length.saturating_sub(self.silent)
+                )
             }
             (Fate::Lost, timeouts) => write!(
                 f,
