@@ -4,6 +4,7 @@
 mod link;
 mod measure;
 mod replay;
+mod trace;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use serde_json::json;
 create_exception!(_native, ScenarioError, PyException, "A scenario, preset or setting is wrong.");
 create_exception!(_native, LinkError, PyException, "A link could not be made or kept.");
 create_exception!(_native, MeasureError, PyException, "A measurement could not be made.");
+create_exception!(_native, TraceError, PyException, "A capture could not be analysed.");
 create_exception!(_native, ResultError, PyOSError, "A result could not be written.");
 
 /// How often Python is asked whether a signal came in while a run is under way.
@@ -32,6 +34,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ResultError", py.get_type::<ResultError>())?;
     module.add("LinkError", py.get_type::<LinkError>())?;
     module.add("MeasureError", py.get_type::<MeasureError>())?;
+    module.add("TraceError", py.get_type::<TraceError>())?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(link::link, module)?)?;
     module.add_function(wrap_pyfunction!(link::doctor, module)?)?;
@@ -40,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files, module)?)?;
     module.add_function(wrap_pyfunction!(measure::measure, module)?)?;
     module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
     module.add_function(wrap_pyfunction!(preset, module)?)
 }

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod capture;
 pub mod causes;
 pub mod connection;

@@ -1,0 +1,102 @@
+//! Captures: analysed in a thread of their own, their tables handed over as arrays.
+
+use std::path::PathBuf;
+
+use airpath_trace::analysis::table::{Column, Table, Values};
+use airpath_trace::analysis::{Options, Reading, Report, SelectorError, analyse};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use serde_json::{Value, json};
+
+use crate::{TraceError, interruptible};
+
+/// Analyses captures, and returns how they were read, as JSON, and the tables, as a dictionary of columns by name. With `line`, that
+/// is called with the line of JSON of each connection when it ends, and there are no tables.
+#[pyfunction]
+#[pyo3(signature = (files, *, flow, observations, line))]
+pub fn trace<'py>(
+    py: Python<'py>,
+    files: Vec<PathBuf>,
+    flow: Option<&str>,
+    observations: bool,
+    line: Option<Py<PyAny>>,
+) -> PyResult<(String, Bound<'py, PyDict>)> {
+    let select = flow.map(str::parse).transpose();
+    let select = select.map_err(|error: SelectorError| TraceError::new_err(error.to_string()))?;
+    let options = Options { files, select, observations, stream: line.is_some() };
+    let mut refused = None;
+    let mut tell = |text: &str| {
+        let Some(line) = &line else { return true };
+        Python::attach(|py| line.call1(py, (text,))).map_err(|error| refused = Some(error)).is_ok()
+    };
+    let report = interruptible(py, |stop| analyse(&options, stop, &mut tell), None, || (0, 0))?;
+    if let Some(error) = refused {
+        return Err(error);
+    }
+    let Report { reading, stopped, tables } = report.map_err(|error| TraceError::new_err(error.to_string()))?;
+    let frames = PyDict::new(py);
+    for (name, table) in tables {
+        frames.set_item(name, columns(py, &table)?)?;
+    }
+    Ok((describe(&reading, stopped).to_string(), frames))
+}
+
+/// How captures were read.
+fn describe(reading: &Reading, interrupted: bool) -> Value {
+    let files = reading.files.iter().map(|file| {
+        json!({
+            "name": file.name,
+            "frames": file.frames,
+            "link_type": file.link_type.map(|link_type| link_type.0),
+            "first": file.times.map(|(first, _)| first.as_nanos()),
+            "last": file.times.map(|(_, last)| last.as_nanos()),
+            "ending": file.ending,
+        })
+    });
+    let passed_over = reading.passed_over.iter().map(|(cause, count)| (cause.name().to_owned(), count.into()));
+    json!({
+        "files": files.collect::<Vec<_>>(),
+        "interrupted": interrupted,
+        "segments": reading.segments,
+        "datagrams": reading.datagrams,
+        "passed_over": Value::Object(passed_over.collect()),
+    })
+}
+
+/// The columns of a table: name, kind, values, and which of them are there, where some are not.
+fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyList>> {
+    let columns = PyList::empty(py);
+    for Column { name, values } in table.columns() {
+        let (kind, values, there): (_, Bound<'_, PyAny>, _) = match values {
+            Values::Whole(values) => ("whole", array(py, values, |value| value.to_ne_bytes())?, there(py, values)),
+            Values::Real(values) => ("real", array(py, values, |value| value.to_ne_bytes())?, there(py, values)),
+            Values::Flag(values) => ("flag", array(py, values, |value| [u8::from(value)])?, there(py, values)),
+            Values::Text(values) => ("text", PyList::new(py, values)?.into_any(), None),
+        };
+        columns.append((*name, kind, values, there))?;
+    }
+    Ok(columns)
+}
+
+/// Values one after the other, those that are not there as zeros.
+fn array<'py, T: Copy + Default, const N: usize>(
+    py: Python<'py>,
+    values: &[Option<T>],
+    bytes: impl Fn(T) -> [u8; N],
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = PyBytes::new_with(py, values.len() * N, |room| {
+        for (room, value) in room.chunks_exact_mut(N).zip(values) {
+            room.copy_from_slice(&bytes(value.unwrap_or_default()));
+        }
+        Ok(())
+    })?;
+    Ok(array.into_any())
+}
+
+/// A byte for each value: whether it is there; nothing if all are.
+fn there<'py, T>(py: Python<'py>, values: &[Option<T>]) -> Option<Bound<'py, PyBytes>> {
+    values.iter().any(Option::is_none).then(|| {
+        let there: Vec<u8> = values.iter().map(|value| u8::from(value.is_some())).collect();
+        PyBytes::new(py, &there)
+    })
+}

@@ -1,0 +1,111 @@
+//! The one call: captures in, a report of their connections out.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `pipeline` | reading in one thread, all else in another |
+//! | [`selector`](Selector) | which connections are meant |
+//! | `collect` | what is kept of each connection, and its line of JSON when it ends |
+//! | `records` | the rows of the tables |
+//! | [`table`] | records as columns, and as JSON |
+
+mod collect;
+mod pipeline;
+mod records;
+mod selector;
+pub mod table;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::capture::OpenError;
+use crate::flows::Flows;
+use collect::Collector;
+use pipeline::{Packet, packets};
+use table::Table;
+
+pub use pipeline::{FileReading, Reading, STANDARD_INPUT};
+pub use selector::{Selector, SelectorError};
+
+/// What is to be analysed, and what is wanted of it.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Captures, in the order of their times; [`STANDARD_INPUT`] stands for standard input.
+    pub files: Vec<PathBuf>,
+    /// Which connections; all if none is given.
+    pub select: Option<Selector>,
+    /// Whether every segment of them is kept.
+    pub observations: bool,
+    /// Whether connections are told of as they end, and then forgotten: there are no tables then.
+    pub stream: bool,
+}
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How the captures were read.
+    pub reading: Reading,
+    /// Whether the analysis was ended early.
+    pub stopped: bool,
+    /// The tables, by name.
+    pub tables: Vec<(&'static str, Table)>,
+}
+
+/// Why captures cannot be analysed.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// No such file, or it cannot be read.
+    #[error("{file}: {error}; name a capture file (pcap or pcapng), or - for standard input")]
+    Unreadable {
+        /// Its name.
+        file: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is no capture.
+    #[error("{file}: {error}")]
+    NotACapture {
+        /// Its name.
+        file: String,
+        /// Why.
+        error: OpenError,
+    },
+    /// There is no TCP in it.
+    #[error("{0}")]
+    NoTcp(String),
+    /// There are connections, but not those.
+    #[error("no connection matches '{selector}': there are {begun}, numbered from 1; without --flow they are listed")]
+    NoSuchFlow {
+        /// What was asked for.
+        selector: Selector,
+        /// The connections that there are.
+        begun: u64,
+    },
+}
+
+/// Analyses captures.
+///
+/// `line` is given the line of JSON of each connection when it ends, if [`Options::stream`] says so; when it returns `false`, or `stop` is
+/// set, the analysis ends early, with what there is until then.
+///
+/// # Errors
+/// Where a file cannot be read or is no capture, or there is no such connection in it.
+pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) -> bool) -> Result<Report, TraceError> {
+    let mut flows = Flows::default();
+    let mut collector = Collector::new(options, line);
+    let reading = packets(&options.files, |packet| {
+        if let Packet::Segment(segment) = packet {
+            flows.segment(segment, &mut collector);
+        }
+        collector.goes_on() && !stop.load(Ordering::Relaxed)
+    })?;
+    let stopped = stop.load(Ordering::Relaxed);
+    flows.finish(&mut collector);
+    if flows.begun() == 0 {
+        return Err(TraceError::NoTcp(reading.without_tcp()));
+    }
+    if let (Some(selector), 0) = (options.select, collector.selected()) {
+        return Err(TraceError::NoSuchFlow { selector, begun: flows.begun() });
+    }
+    Ok(Report { reading, stopped, tables: collector.tables() })
+}

@@ -1,0 +1,201 @@
+//! Reading and decoding in one thread, what follows in another: batches of segments travel from the one to the other and come
+//! back empty.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+
+use airpath_core::Instant;
+
+use super::TraceError;
+use crate::capture::{Ending, LinkType, Reader};
+use crate::decode::{Datagram, Decoded, Decoder, Segment};
+use crate::passed_over::Counts;
+
+/// Packets of a batch: together with their headers about as much as the second cache of a processor core takes.
+const PACKETS: usize = 1 << 10;
+
+/// Bytes of payload after which a batch is handed over, even if it has fewer packets.
+const PAYLOAD: usize = 1 << 20;
+
+/// Full batches that wait to be used, at most.
+const BATCHES_AHEAD: usize = 4;
+
+/// The name of standard input as a file.
+pub const STANDARD_INPUT: &str = "-";
+
+/// How captures were read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Each file.
+    pub files: Vec<FileReading>,
+    /// What was passed over in all of them.
+    pub passed_over: Counts,
+    /// TCP segments.
+    pub segments: u64,
+    /// UDP datagrams.
+    pub datagrams: u64,
+}
+
+impl Reading {
+    /// In words, what there was in captures without TCP.
+    pub(super) fn without_tcp(&self) -> String {
+        let frames: u64 = self.files.iter().map(|file| file.frames).sum();
+        let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
+        let mut others: Vec<_> = self.passed_over.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+        if self.datagrams > 0 {
+            others.insert(0, format!("{} UDP", self.datagrams));
+        }
+        let what = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+        format!("{}: no TCP in its {frames} frames{what}; name a capture with TCP connections", names.join(", "))
+    }
+}
+
+/// How a capture was read.
+#[derive(Clone, Debug)]
+pub struct FileReading {
+    /// Its name, as it was given.
+    pub name: String,
+    /// Its packets, whether or not they could be used.
+    pub frames: u64,
+    /// What its first frame begins with.
+    pub link_type: Option<LinkType>,
+    /// When its first packet was captured, and its last.
+    pub times: Option<(Instant, Instant)>,
+    /// What is wrong with its end, in words.
+    pub ending: Option<String>,
+}
+
+/// What a capture has in it, as far as it is of use.
+pub enum Packet<'a> {
+    /// A TCP segment.
+    Segment(Segment<'a>),
+    /// A UDP datagram.
+    Datagram(Datagram<'a>),
+}
+
+/// Packets on their way from one thread to the other: their payloads lie one after the other.
+#[derive(Default)]
+struct Batch {
+    packets: Vec<(Packet<'static>, Range<usize>)>,
+    payload: Vec<u8>,
+}
+
+impl Batch {
+    fn add(&mut self, packet: Packet<'static>, payload: &[u8]) {
+        let start = self.payload.len();
+        self.payload.extend_from_slice(payload);
+        self.packets.push((packet, start..self.payload.len()));
+    }
+
+    fn is_full(&self) -> bool {
+        self.packets.len() >= PACKETS || self.payload.len() >= PAYLOAD
+    }
+
+    fn clear(&mut self) {
+        self.packets.clear();
+        self.payload.clear();
+    }
+}
+
+/// Reads captures one after the other, and gives `consume` what they have in it, in that order. When that says `false`, nothing more is
+/// read. Frames are counted through all files.
+///
+/// # Errors
+/// Where a file cannot be opened or is no capture. What is damaged or cut short further on is no error: [`Reading`] tells of it.
+pub fn packets(files: &[PathBuf], mut consume: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
+    let (full, batches) = sync_channel(BATCHES_AHEAD);
+    let (back, empty) = channel();
+    thread::scope(|scope| {
+        let reader = scope.spawn(move || read(files, &full, &empty));
+        'batches: for mut batch in batches.iter() {
+            for (packet, payload) in &batch.packets {
+                if !consume(&packet.with(&batch.payload[payload.clone()])) {
+                    break 'batches;
+                }
+            }
+            batch.clear();
+            // The reader may be done: then nobody needs it.
+            let _ = back.send(batch);
+        }
+        // A reader that waits to hand over a batch learns by this that nobody takes it.
+        drop(batches);
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+impl<'a> Packet<'a> {
+    /// The same packet with a payload.
+    fn with(&self, payload: &'a [u8]) -> Packet<'a> {
+        match *self {
+            Self::Segment(segment) => Packet::Segment(Segment { payload, ..segment }),
+            Self::Datagram(datagram) => Packet::Datagram(Datagram { payload, ..datagram }),
+        }
+    }
+}
+
+/// Reads and decodes until the end, or until nobody takes the batches.
+fn read(files: &[PathBuf], full: &SyncSender<Batch>, empty: &Receiver<Batch>) -> Result<Reading, TraceError> {
+    let mut reading = Reading::default();
+    let mut decoder = Decoder::default();
+    let mut batch = Batch::default();
+    let mut base = 0;
+    'files: for file in files {
+        let name = file.display().to_string();
+        let mut reader =
+            Reader::new(open(file)?).map_err(|error| TraceError::NotACapture { file: name.clone(), error })?;
+        let mut of_file = FileReading { name, frames: 0, link_type: None, times: None, ending: None };
+        while let Some(record) = reader.next_record() {
+            let first = of_file.times.map_or(record.time, |(first, _)| first);
+            of_file.times = Some((first, record.time));
+            of_file.link_type = of_file.link_type.or(Some(record.link_type));
+            match decoder.decode(&record) {
+                Decoded::Segment(segment) => {
+                    reading.segments += 1;
+                    let frame = base + segment.frame;
+                    batch.add(Packet::Segment(Segment { payload: &[], frame, ..segment }), segment.payload);
+                }
+                Decoded::Datagram(datagram) => {
+                    reading.datagrams += 1;
+                    let frame = base + datagram.frame;
+                    batch.add(Packet::Datagram(Datagram { payload: &[], frame, ..datagram }), datagram.payload);
+                }
+                Decoded::PassedOver(_) => continue,
+            }
+            if batch.is_full() {
+                let next = empty.try_recv().unwrap_or_default();
+                if full.send(std::mem::replace(&mut batch, next)).is_err() {
+                    break 'files;
+                }
+            }
+        }
+        of_file.frames = reader.frames();
+        of_file.ending = match reader.ending() {
+            Ending::Whole => None,
+            Ending::CutShort => Some("it ends within a record".into()),
+            Ending::Unreadable(error) => Some(format!("it could not be read to its end: {error}")),
+        };
+        base += of_file.frames;
+        reading.passed_over.merge(reader.passed_over());
+        reading.files.push(of_file);
+    }
+    reading.passed_over.merge(decoder.passed_over());
+    // When nobody takes the last batch, nobody wants it.
+    let _ = full.send(batch);
+    Ok(reading)
+}
+
+fn open(file: &Path) -> Result<Box<dyn Read + Send>, TraceError> {
+    if file.as_os_str() == STANDARD_INPUT {
+        return Ok(Box::new(io::stdin()));
+    }
+    let failed = |error| TraceError::Unreadable { file: file.display().to_string(), error };
+    let opened = File::open(file).map_err(failed)?;
+    if opened.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(Box::new(opened))
+}

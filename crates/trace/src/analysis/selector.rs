@@ -1,0 +1,103 @@
+//! Which flows are meant: by number, address, port, or address and port.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use crate::decode::{Endpoint, Route};
+
+/// What flows are chosen by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// The number of the flow, counted from 1 in the order of their first segments.
+    Number(u64),
+    /// The address of either end; a mobile behind a GTP-U tunnel has its inner address.
+    Address(IpAddr),
+    /// The port of either end.
+    Port(u16),
+    /// Both of the same end.
+    Endpoint(Endpoint),
+}
+
+/// A text that selects nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' selects no flow; give a number (3), an address (192.0.2.1), a port (:443), or both (192.0.2.1:443)")]
+pub struct SelectorError(String);
+
+impl Selector {
+    /// Whether a flow of that number and route (in either direction) is meant.
+    pub fn matches(&self, number: u64, route: &Route) -> bool {
+        let ends = [route.source, route.destination];
+        match *self {
+            Self::Number(wanted) => wanted == number,
+            Self::Address(address) => ends.iter().any(|end| end.address == address),
+            Self::Port(port) => ends.iter().any(|end| end.port == port),
+            Self::Endpoint(endpoint) => ends.contains(&endpoint),
+        }
+    }
+}
+
+impl FromStr for Selector {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
+        let wrong = || SelectorError(text.to_owned());
+        if let Ok(number) = text.parse() {
+            return Ok(Self::Number(number));
+        }
+        let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        if let Ok(address) = bare.parse() {
+            return Ok(Self::Address(address));
+        }
+        let (address, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let port = port.parse().map_err(|_| wrong())?;
+        if address.is_empty() {
+            return Ok(Self::Port(port));
+        }
+        let address = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
+        Ok(Self::Endpoint(Endpoint { address: address.parse().map_err(|_| wrong())?, port }))
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(formatter, "{number}"),
+            Self::Address(address) => write!(formatter, "{address}"),
+            Self::Port(port) => write!(formatter, ":{port}"),
+            Self::Endpoint(Endpoint { address: IpAddr::V6(address), port }) => write!(formatter, "[{address}]:{port}"),
+            Self::Endpoint(Endpoint { address, port }) => write!(formatter, "{address}:{port}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Tunnel;
+
+    #[test]
+    fn each_form_is_read_and_printed() {
+        for text in ["3", ":443", "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]:80"] {
+            let selector: Selector = text.parse().expect(text);
+            assert_eq!(selector.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_selects_nothing_says_what_would() {
+        for text in ["", "client", "192.0.2.1:http", ":99999", "-1"] {
+            let error = text.parse::<Selector>().expect_err(text);
+            assert!(error.to_string().contains("give a number"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_flow_is_met_from_both_ends() {
+        let end = |text: &str, port| Endpoint { address: text.parse().expect("an address"), port };
+        let route = Route { source: end("10.0.0.1", 5000), destination: end("10.0.0.2", 80), tunnel: Tunnel::None };
+        let meets = |text: &str| text.parse::<Selector>().expect("a selector").matches(7, &route);
+        assert!(meets("7") && meets(":80") && meets(":5000") && meets("10.0.0.2") && meets("10.0.0.2:80"));
+        assert!(!meets("8") && !meets(":443") && !meets("10.0.0.3") && !meets("10.0.0.1:80"));
+    }
+}

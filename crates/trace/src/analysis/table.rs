@@ -1,0 +1,293 @@
+//! Records as rows: one definition of a record's fields gives its columns, and its line of JSON.
+
+use std::fmt::Write;
+
+/// A record whose fields can be told one after the other, always the same ones in the same order.
+pub trait Record {
+    /// Tells each field.
+    fn tell(&self, fields: &mut impl Fields);
+}
+
+/// What takes the fields of a record. `None` is a value that is not there.
+pub trait Fields {
+    /// A whole number.
+    fn whole(&mut self, name: &'static str, value: Option<i64>);
+    /// A number.
+    fn real(&mut self, name: &'static str, value: Option<f64>);
+    /// Yes or no.
+    fn flag(&mut self, name: &'static str, value: Option<bool>);
+    /// A word.
+    fn text(&mut self, name: &'static str, value: Option<&str>);
+}
+
+/// Records as columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: usize,
+    next: usize,
+}
+
+/// Makes a column of each field.
+#[derive(Default)]
+struct Columns(Vec<Column>);
+
+/// A column of a [`Table`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Its values, one a row.
+    pub values: Values,
+}
+
+/// The values of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Whole numbers.
+    Whole(Vec<Option<i64>>),
+    /// Numbers.
+    Real(Vec<Option<f64>>),
+    /// Yes or no.
+    Flag(Vec<Option<bool>>),
+    /// Words.
+    Text(Vec<Option<String>>),
+}
+
+impl Table {
+    /// A table without rows for records that have the fields of `example`.
+    pub fn of(example: &impl Record) -> Self {
+        let mut columns = Columns::default();
+        example.tell(&mut columns);
+        Self { columns: columns.0, rows: 0, next: 0 }
+    }
+
+    /// Adds a record.
+    ///
+    /// # Panics
+    /// If it has other fields than those before it.
+    pub fn push(&mut self, record: &impl Record) {
+        self.next = 0;
+        record.tell(self);
+        assert_eq!(self.next, self.columns.len(), "every record of a table has the same fields");
+        self.rows += 1;
+    }
+
+    /// Its columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The number of its rows.
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The next column of a record.
+    fn column(&mut self, name: &'static str) -> &mut Values {
+        let column = self.columns.get_mut(self.next).expect("every record of a table has the same fields");
+        debug_assert_eq!(column.name, name, "every record of a table has the same fields");
+        self.next += 1;
+        &mut column.values
+    }
+}
+
+impl Fields for Columns {
+    fn whole(&mut self, name: &'static str, _: Option<i64>) {
+        self.0.push(Column { name, values: Values::Whole(Vec::new()) });
+    }
+
+    fn real(&mut self, name: &'static str, _: Option<f64>) {
+        self.0.push(Column { name, values: Values::Real(Vec::new()) });
+    }
+
+    fn flag(&mut self, name: &'static str, _: Option<bool>) {
+        self.0.push(Column { name, values: Values::Flag(Vec::new()) });
+    }
+
+    fn text(&mut self, name: &'static str, _: Option<&str>) {
+        self.0.push(Column { name, values: Values::Text(Vec::new()) });
+    }
+}
+
+impl Fields for Table {
+    fn whole(&mut self, name: &'static str, value: Option<i64>) {
+        if let Values::Whole(values) = self.column(name) {
+            values.push(value);
+        }
+    }
+
+    fn real(&mut self, name: &'static str, value: Option<f64>) {
+        if let Values::Real(values) = self.column(name) {
+            values.push(value);
+        }
+    }
+
+    fn flag(&mut self, name: &'static str, value: Option<bool>) {
+        if let Values::Flag(values) = self.column(name) {
+            values.push(value);
+        }
+    }
+
+    fn text(&mut self, name: &'static str, value: Option<&str>) {
+        if let Values::Text(values) = self.column(name) {
+            values.push(value.map(str::to_owned));
+        }
+    }
+}
+
+/// An object of JSON (RFC 8259) out of records.
+#[derive(Debug)]
+pub struct Object {
+    text: String,
+}
+
+impl Object {
+    /// An object without members that says what it is, as its member `type`.
+    pub fn of_type(kind: &str) -> Self {
+        let mut object = Self { text: String::from("{") };
+        object.text("type", Some(kind));
+        object
+    }
+
+    /// Adds the fields of a record.
+    pub fn with(mut self, record: &impl Record) -> Self {
+        record.tell(&mut self);
+        self
+    }
+
+    /// Adds a record as an object in this one.
+    pub fn nested(mut self, name: &str, record: &impl Record) -> Self {
+        self.name(name);
+        let mut inner = Self { text: String::from("{") };
+        record.tell(&mut inner);
+        self.text.push_str(&inner.end());
+        self
+    }
+
+    /// Adds a list of records.
+    pub fn list<'a, R: Record + 'a>(mut self, name: &str, records: impl Iterator<Item = &'a R>) -> Self {
+        self.name(name);
+        self.text.push('[');
+        for (index, record) in records.enumerate() {
+            let mut inner = Self { text: String::from("{") };
+            record.tell(&mut inner);
+            if index > 0 {
+                self.text.push(',');
+            }
+            self.text.push_str(&inner.end());
+        }
+        self.text.push(']');
+        self
+    }
+
+    /// The object as text.
+    pub fn end(mut self) -> String {
+        self.text.push('}');
+        self.text
+    }
+
+    fn name(&mut self, name: &str) {
+        if self.text.len() > 1 {
+            self.text.push(',');
+        }
+        self.quote(name);
+        self.text.push(':');
+    }
+
+    fn quote(&mut self, text: &str) {
+        self.text.push('"');
+        for each in text.chars() {
+            match each {
+                '"' | '\\' => self.text.extend(['\\', each]),
+                control if control < ' ' => self.put(format_args!("\\u{:04x}", u32::from(control))),
+                other => self.text.push(other),
+            }
+        }
+        self.text.push('"');
+    }
+
+    fn put(&mut self, value: std::fmt::Arguments<'_>) {
+        self.text.write_fmt(value).expect("a text takes all that is written to it");
+    }
+
+    fn value(&mut self, name: &'static str, value: Option<std::fmt::Arguments<'_>>) {
+        self.name(name);
+        self.put(value.unwrap_or(format_args!("null")));
+    }
+}
+
+impl Fields for Object {
+    fn whole(&mut self, name: &'static str, value: Option<i64>) {
+        match value {
+            Some(value) => self.value(name, Some(format_args!("{value}"))),
+            None => self.value(name, None),
+        }
+    }
+
+    fn real(&mut self, name: &'static str, value: Option<f64>) {
+        // JSON has no number that is infinite or none (RFC 8259 §6).
+        match value.filter(|value| value.is_finite()) {
+            Some(value) => self.value(name, Some(format_args!("{value}"))),
+            None => self.value(name, None),
+        }
+    }
+
+    fn flag(&mut self, name: &'static str, value: Option<bool>) {
+        match value {
+            Some(value) => self.value(name, Some(format_args!("{value}"))),
+            None => self.value(name, None),
+        }
+    }
+
+    fn text(&mut self, name: &'static str, value: Option<&str>) {
+        self.name(name);
+        match value {
+            Some(text) => self.quote(text),
+            None => self.text.push_str("null"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Pair(Option<i64>, &'static str);
+
+    impl Record for Pair {
+        fn tell(&self, fields: &mut impl Fields) {
+            fields.whole("number", self.0);
+            fields.text("word", Some(self.1));
+            fields.real("half", self.0.map(|number| number as f64 / 2.0));
+            fields.flag("odd", self.0.map(|number| number % 2 == 1));
+        }
+    }
+
+    #[test]
+    fn records_become_columns() {
+        let mut table = Table::of(&Pair(None, ""));
+        assert_eq!((table.columns().len(), table.rows()), (4, 0));
+        table.push(&Pair(Some(3), "three"));
+        table.push(&Pair(None, "none"));
+        assert_eq!(table.rows(), 2);
+        assert_eq!(table.columns()[0], Column { name: "number", values: Values::Whole(vec![Some(3), None]) });
+        assert_eq!(table.columns()[2].values, Values::Real(vec![Some(1.5), None]));
+        assert_eq!(table.columns()[3].values, Values::Flag(vec![Some(true), None]));
+    }
+
+    #[test]
+    fn a_record_becomes_an_object() {
+        let pair = Pair(Some(1), "a \"quote\"\n");
+        let line = Object::of_type("pair").with(&pair).nested("none", &Pair(None, "")).end();
+        assert_eq!(
+            line,
+            concat!(
+                r#"{"type":"pair","number":1,"word":"a \"quote\"\u000a","half":0.5,"odd":true,"#,
+                r#""none":{"number":null,"word":"","half":null,"odd":null}}"#
+            )
+        );
+        let list = Object::of_type("list").list("pairs", [pair].iter()).end();
+        assert!(list.ends_with(r#""half":0.5,"odd":true}]}"#), "{list}");
+    }
+}
