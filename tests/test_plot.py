@@ -264,7 +264,8 @@ def test_colours_are_told_apart_by_every_eye(dark: bool) -> None:
     def of(colour: theme.Colour) -> str:
         return colour.dark if dark else colour.light
 
-    for group, least in (((theme.DOWN, theme.UP, theme.ALERT), 0.1), (theme.SERIES, 0.1), (theme.HOPS, 0.1)):
+    told_apart = ((theme.DOWN, theme.UP, theme.ALERT), theme.SERIES, theme.HOPS, theme.CAUSES)
+    for group, least in ((each, 0.1) for each in told_apart):
         for one, other in combinations(group, 2):
             for eye in _EYES:
                 assert math.dist(_oklab(of(one), eye), _oklab(of(other), eye)) >= least, (of(one), of(other), eye)

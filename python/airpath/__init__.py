@@ -17,9 +17,10 @@ from airpath.preset import Parameter, Preset, preset, presets
 from airpath.replay import replay
 from airpath.result import NotLoggedError, Result, UnreadableResultError, load
 from airpath.run import resolve, run
+from airpath.trace import Trace, trace
 
 if TYPE_CHECKING:
-    from airpath._native import LinkError, MeasureError, ResultError, ScenarioError, __version__
+    from airpath._native import LinkError, MeasureError, ResultError, ScenarioError, TraceError, __version__
 
 __all__ = [
     "LinkError",
@@ -31,6 +32,8 @@ __all__ = [
     "Result",
     "ResultError",
     "ScenarioError",
+    "Trace",
+    "TraceError",
     "UnreadableResultError",
     "__version__",
     "link",
@@ -40,9 +43,10 @@ __all__ = [
     "replay",
     "resolve",
     "run",
+    "trace",
 ]
 
-_FROM_NATIVE = frozenset({"LinkError", "MeasureError", "ResultError", "ScenarioError", "__version__"})
+_FROM_NATIVE = frozenset({"LinkError", "MeasureError", "ResultError", "ScenarioError", "TraceError", "__version__"})
 _LATE_MODULES = frozenset({"plot", "report", "study"})
 
 

@@ -30,6 +30,9 @@ class LinkError(Exception):
 class MeasureError(Exception):
     """A measurement that could not be made. The message says with whom, why, and what to do next."""
 
+class TraceError(Exception):
+    """A capture that could not be analysed. The message names the file, says why, and what to do next."""
+
 class ResultError(OSError):
     """A result that could not be written: the disk is full, the folder not writable. The message says what was kept."""
 
@@ -177,6 +180,27 @@ def replay(
         ScenarioError: The scenario cannot be used; nothing was written.
         ResultError: The result could not be written in full.
         ValueError: The recordings do not fit the scenario.
+    """
+
+def trace(
+    files: list[Path],
+    *,
+    flow: str | None,
+    observations: bool,
+    line: Callable[[str], object] | None,
+) -> tuple[str, dict[str, list[tuple[str, str, Any, bytes | None]]]]:
+    """Analyse captures; return how they were read, as JSON, and the tables by name, for `airpath.trace.columns`.
+
+    Args:
+        files: Captures, in the order of their times; `-` is standard input.
+        flow: Which connections, `None` for all.
+        observations: Whether there are tables of their segments.
+        line: Called with the line of JSON of each connection when it ends; there are no tables then.
+
+    Raises:
+        TraceError: A file cannot be read, is no capture or has no TCP in it, or there is no such connection.
+
+    Ctrl-C ends it early, with what there is until then.
     """
 
 def resolve(text: str, name: str, sets: list[tuple[str, str]]) -> str:

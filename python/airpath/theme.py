@@ -66,6 +66,17 @@ STATES = (
 )
 """Colours of named states: pale, so that a name can stand on them."""
 
+CAUSES = (
+    Colour("#5b616e", "#a5a9b2"),
+    Colour("#c1bb34", "#efcf28"),
+    Colour("#3c167c", "#6c35a7"),
+    Colour("#229940", "#b4edce"),
+    Colour("#6f112a", "#911634"),
+    Colour("#eb78ac", "#ad6173"),
+)
+"""Colours of what a flow's time is put down to, by family: waiting for the ends, starting, windows, the path at work,
+silence, repair. Within a family a hatching tells one from the other."""
+
 NAMED = {
     "page": PAGE,
     "surface": SURFACE,
@@ -110,7 +121,7 @@ def dash(index: int) -> str:
 def every_colour() -> list[Colour]:
     """Return all colours of the theme."""
     ramps = (AIRTIME_RAMP, AIRTIME_UP_RAMP, REPAIR_RAMP, LEVEL_RAMP)
-    return [*NAMED.values(), *SERIES, *HOPS, *STATES, *(colour for ramp in ramps for colour in ramp)]
+    return [*NAMED.values(), *SERIES, *HOPS, *STATES, *CAUSES, *(colour for ramp in ramps for colour in ramp)]
 
 
 def dark_of() -> dict[str, str]:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import ctl, doctor, export, link, measure, presets, replay, report, run, study
+from airpath.cli import ctl, doctor, export, link, measure, presets, replay, report, run, study, trace
 from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -18,6 +18,7 @@ Examples:
   airpath replay runs/lossy --set fixed.queue.packets=20
   airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
   airpath measure bulk server.example --bytes "10 MB"
+  airpath trace capture.pcapng -o report.html
   airpath presets list
   airpath study run hsdpa-sim
 
@@ -25,7 +26,7 @@ Examples:
 Exit codes:
   0    done; flows that were aborted or did not finish are a result, not a failure
   1    the run stopped on an error, or a finding of a study does not hold
-  2    bad usage, or a scenario, preset or result folder that cannot be used
+  2    bad usage, or a scenario, preset, result folder or capture that cannot be used
   3    the result could not be written in full; what was written is kept
   130  interrupted by Ctrl-C; what had happened until then is kept
 """
@@ -44,6 +45,7 @@ app.command("ctl")(ctl.ctl)
 app.command("doctor")(doctor.doctor)
 app.add_typer(measure.app, name="measure")
 app.command("replay")(replay.replay)
+app.command("trace")(trace.trace)
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)

@@ -73,7 +73,7 @@ def help_without_command(context: typer.Context) -> None:
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn what airpath's functions raise over bad input or an unwritable result into a `Problem`."""
-    from airpath import LinkError, MeasureError, ResultError, ScenarioError, UnreadableResultError
+    from airpath import LinkError, MeasureError, ResultError, ScenarioError, TraceError, UnreadableResultError
 
     try:
         yield
@@ -81,6 +81,9 @@ def explained() -> Iterator[None]:
         raise Problem(error.message, where=_place(error), next_step=error.help) from None
     except (LinkError, MeasureError) as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
+    except TraceError as error:
+        message, _, next_step = str(error).partition("; ")
+        raise Problem(message, next_step=next_step or None) from None
     except UnreadableResultError as error:
         raise Problem(str(error)) from None
     except ResultError as error:

@@ -1,12 +1,12 @@
 """What arrives per second, by direction, run or flow."""
 
 from collections.abc import Sequence
-from math import ceil, floor, log10
 
 import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
+from airpath.plot.rates import nice_step, rates_of
 from airpath.plot.selection import Drawn, Line, NothingToDrawError, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
@@ -38,7 +38,7 @@ def throughput(
     packets = max(frame.height for frame in received)
     if packets == 0:
         raise NothingToDrawError("no packet arrived")
-    step = _nice(max(span / _STEPS, 12 * span / packets))
+    step = nice_step(max(span / _STEPS, 12 * span / packets))
     if by_flow and len(runs) == 1:
         chosen, notes = lines(runs, None)
         rows = [(line.label, line.colour, line.dash, span, _of_flow(received[0], line)) for line in chosen]
@@ -59,7 +59,7 @@ def throughput(
         ]
         title = "Throughput"
     rates = [
-        (name, colour, dash, end, _rates(frame, step, end)) for name, colour, dash, end, frame in rows if frame.height
+        (name, colour, dash, end, rates_of(frame, step, end)) for name, colour, dash, end, frame in rows if frame.height
     ]
     scale, unit = rate_unit(max(largest(rate["rate"]) for *_, rate in rates))
     figure = blank(280, y_title=f"rate ({unit})", span=span)
@@ -91,20 +91,3 @@ def _of_flow(received: pl.DataFrame, line: Line) -> pl.DataFrame:
 def _main_direction(received: Sequence[pl.DataFrame]) -> str:
     sums = pl.concat(received).group_by("direction").agg(pl.col("size").sum()).sort("size", "direction")
     return sums["direction"][-1]
-
-
-def _rates(received: pl.DataFrame, step: float, span: float) -> pl.DataFrame:
-    """Return the mean rate in bit/s of each step of time, from `t` on; steps without packets are 0."""
-    steps = max(ceil(span / step - 1e-9), 1)
-    number = (pl.col("t") / step).floor().cast(pl.Int64).clip(upper_bound=steps - 1)
-    sums = received.group_by(bin=number).agg(bits=pl.col("size").sum() * 8)
-    every = pl.DataFrame({"bin": pl.Series(range(steps), dtype=pl.Int64)}).join(sums, on="bin", how="left")
-    # The last step is cut short by the end of the run.
-    lengths = pl.min_horizontal(pl.lit(step), span - pl.col("bin") * step)
-    return every.sort("bin").select(t=pl.col("bin") * step, rate=pl.col("bits").fill_null(0) / lengths)
-
-
-def _nice(step: float) -> float:
-    """Return the next longer step of 1, 2 or 5 by a power of ten."""
-    power = 10.0 ** floor(log10(step))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step)

@@ -77,9 +77,9 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
     return made
 
 
-def figure(make: Callable[[], go.Figure], name: str) -> Figure | Missing:
-    """Return a figure that has nothing to do with the time of a run."""
-    return _draw(name, make, time=False)
+def figure(make: Callable[[], go.Figure], name: str, *, time: bool = False) -> Figure | Missing:
+    """Return a figure; `time` says whether it shares the axis of time with others of its page."""
+    return _draw(name, make, time=time)
 
 
 def _one_or_several(runs: Sequence[Drawn]) -> Result | list[Result]:

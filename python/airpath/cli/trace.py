@@ -1,0 +1,115 @@
+"""`airpath trace`: what the TCP connections of a capture did, and where their time went."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from airpath.cli.words import ExitCode, Problem, explained, note
+
+if TYPE_CHECKING:
+    from airpath.trace import Trace
+
+Format = Literal["text", "json", "jsonl", "csv", "parquet"]
+
+
+def trace(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Captures in the order of their times (pcap or pcapng), - for standard input, or a result folder.",
+        ),
+    ],
+    flow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Which connections: a number (3), an address, a port (:443), or both (192.0.2.1:443).",
+        ),
+    ] = None,
+    format: Annotated[
+        Format,
+        typer.Option(
+            help="On standard output: words, everything as JSON, a JSON line a connection as soon as it ends, or the "
+            "connections as CSV or Parquet."
+        ),
+    ] = "text",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a report: one HTML file.")
+    ] = None,
+) -> None:
+    """Say what each TCP connection of a capture did.
+
+    One connection is told of on a page, several in a table, the longest first.
+
+    \b
+    Examples:
+      airpath trace capture.pcapng
+      airpath trace capture.pcapng --flow 3 -o report.html
+      airpath trace runs/one
+      tcpdump -w - tcp | airpath trace - --format jsonl
+
+    \b
+    Exit codes:
+      0    done
+      2    bad usage, or a file that is not there, no capture, or without TCP; or there is no such connection
+      3    the output could not be written in full
+      130  interrupted by Ctrl-C; what was read until then is told of
+    """
+    with explained():
+        if format == "jsonl":
+            raise typer.Exit(_stream(files, flow))
+        from airpath.trace import trace as analyse
+
+        traced = analyse(files, flow=flow)
+        _print(traced, format)
+        if out is not None:
+            _write_report(traced, out)
+    raise typer.Exit(_remark(traced.reading))
+
+
+def _stream(files: list[Path], flow: str | None) -> ExitCode:
+    """Print each connection when it ends."""
+    import sys
+
+    from airpath.trace.analysis import stream
+
+    def line(text: str) -> None:
+        sys.stdout.write(text + "\n")
+
+    return _remark(stream(files, line, flow=flow))
+
+
+def _print(traced: "Trace", format: Format) -> None:
+    match format:
+        case "text":
+            from airpath.cli.output import console
+            from airpath.trace.text import render
+
+            render(traced, console())
+        case _:
+            from airpath.trace.output import write
+
+            write(traced, format)
+
+
+def _write_report(traced: "Trace", out: Path) -> None:
+    try:
+        traced.report(out)
+    except OSError as error:
+        raise Problem(
+            f"{out} cannot be written: {error.strerror or error}",
+            next_step="free some space or name another file with -o",
+            exit_code=ExitCode.NOT_WRITTEN,
+        ) from None
+    note(f"the report is in {out}")
+
+
+def _remark(reading: dict[str, Any]) -> ExitCode:
+    """Say what was passed over, and return the exit code."""
+    from airpath.trace.words import remarks
+
+    for remark in remarks(reading):
+        note(remark)
+    return ExitCode.INTERRUPTED if reading["interrupted"] else ExitCode.OK

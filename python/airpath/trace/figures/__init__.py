@@ -1,0 +1,17 @@
+"""What is drawn of a captured connection. Each function takes a `FlowView`; all share its axis of time.
+
+| function | what it draws |
+| --- | --- |
+| `time_sequence` | stream offset over time: segments, acknowledgements, the window, SACK, what was sent again and why |
+| `outstanding` | the data on the way, and the receiver's window |
+| `round_trip` | what acknowledgements measure |
+| `throughput` | payload per second |
+"""
+
+from airpath.trace.figures.outstanding import outstanding
+from airpath.trace.figures.round_trip import round_trip
+from airpath.trace.figures.throughput import throughput
+from airpath.trace.figures.time_sequence import time_sequence
+from airpath.trace.figures.view import FlowView
+
+__all__ = ["FlowView", "outstanding", "round_trip", "throughput", "time_sequence"]

@@ -1,0 +1,59 @@
+"""The data on the way, and the receiver's window that bounds it."""
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.selection import NothingToDrawError
+from airpath.plot.template import Caption, blank, captioned
+from airpath.plot.thin import BINS, Thinner
+from airpath.plot.traces import steps
+from airpath.plot.units import bytes_unit
+from airpath.plot.values import largest
+from airpath.trace.figures.view import FlowView, direction, other
+
+_READ = (
+    "What the sender had sent and not yet seen acknowledged, as the capture saw it: it grows as the congestion window "
+    "opens, and stops at the receiver's window (dotted) where that is the limit."
+)
+
+
+def outstanding(view: FlowView, *, bins: int = BINS) -> go.Figure:
+    """Draw the outstanding data of each end that sent any.
+
+    Raises:
+        NothingToDrawError: No data was sent.
+    """
+    if not view.senders:
+        raise NothingToDrawError("no data was sent")
+    thinner = Thinner(bins)
+    most = max(largest(view.data(sender)["outstanding"]) for sender in view.senders)
+    scale, unit = bytes_unit(most)
+    figure = blank(260, y_title=f"outstanding ({unit})", span=view.span)
+    figure.update_yaxes(range=[0, most * 1.15 * scale])
+    words = []
+    for sender in view.senders:
+        way = direction(sender)
+        known = _known(view, sender)
+        dash = "dash" if way == "up" and len(view.senders) > 1 else "solid"
+        style = {"color": theme.direction(way).light, "width": 1.4, "dash": dash}
+        steps(figure, known, "outstanding", scale, f"outstanding, {way}", style, thinner)
+        window = view.sent.filter(pl.col("from") == other(sender)).filter(pl.col("window") <= 1.15 * most)
+        if window.height:
+            style = {"color": theme.MUTED.light, "width": 1.2, "dash": "dot"}
+            steps(figure, window, "window", scale, f"receiver's window, {way}", style, thinner)
+        words.append(f"{way} up to {largest(known['outstanding']):,.0f} bytes")
+    figure.update_layout(showlegend=True)
+    alt = f"Outstanding data over time of flow {view.name}: {'; '.join(words)}."
+    return captioned(figure, Caption("Outstanding data", _READ, alt, thinner.notes(), log_axis=False))
+
+
+def _known(view: FlowView, sender: str) -> pl.DataFrame:
+    """Return the outstanding data of an end at each of its segments, and less at each acknowledgement."""
+    sent = view.sent.filter(pl.col("from") == sender).select("t", "frame", "outstanding", "end")
+    heard = view.sent.filter((pl.col("from") == other(sender)) & pl.col("acknowledged").is_not_null())
+    steps_down = heard.select("t", "frame", outstanding=None, end=None, acknowledged=pl.col("acknowledged"))
+    both = pl.concat([sent.with_columns(acknowledged=None), steps_down], how="vertical_relaxed").sort("frame")
+    highest = pl.col("end").cum_max().forward_fill()
+    after = (highest - pl.col("acknowledged")).clip(lower_bound=0)
+    return both.with_columns(outstanding=pl.coalesce("outstanding", after)).drop_nulls("outstanding")

@@ -1,0 +1,51 @@
+"""What passes the capture per second."""
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.rates import nice_step, rates_of
+from airpath.plot.selection import NothingToDrawError
+from airpath.plot.template import Caption, blank, captioned
+from airpath.plot.traces import scatter
+from airpath.plot.units import rate_unit
+from airpath.plot.values import largest, numbers
+from airpath.trace.figures.view import FlowView, direction
+
+_STEPS = 120
+"""About how many steps the time is cut into."""
+
+
+def throughput(view: FlowView) -> go.Figure:
+    """Draw the rate of payload in each direction, what was sent again included.
+
+    Raises:
+        NothingToDrawError: No data was sent.
+    """
+    if not view.senders:
+        raise NothingToDrawError("no data was sent")
+    packets = max(view.data(sender).height for sender in view.senders)
+    step = nice_step(max(view.span / _STEPS, 12 * view.span / packets, 1e-6))
+    rates = {sender: rates_of(_sizes(view, sender), step, view.span) for sender in view.senders}
+    scale, unit = rate_unit(max(largest(rate["rate"]) for rate in rates.values()))
+    figure = blank(240, y_title=f"rate ({unit})", span=view.span)
+    figure.update_yaxes(rangemode="tozero")
+    words = []
+    for sender, rate in rates.items():
+        way = direction(sender)
+        x, y = [*numbers(rate["t"]), view.span], numbers(rate["rate"][[*range(rate.height), -1]], scale)
+        dash = "dash" if way == "up" and len(view.senders) > 1 else "solid"
+        style = {"color": theme.direction(way).light, "width": 1.6, "dash": dash, "shape": "hv"}
+        figure.add_trace(scatter(x, y, mode="lines", name=way, line=style, hovertemplate="%{x} s: %{y}"))
+        words.append(f"{way} up to {largest(rate['rate']) * scale:.4g} {unit}")
+    figure.update_layout(showlegend=True)
+    read = (
+        f"Payload that passed the capture, retransmissions included: the mean of each {step:g} s. "
+        "A gap is a standstill; a plateau is a bottleneck in use."
+    )
+    alt = f"Rate of payload over time of flow {view.name}: {'; '.join(words)}."
+    return captioned(figure, Caption("Throughput", read, alt))
+
+
+def _sizes(view: FlowView, sender: str) -> pl.DataFrame:
+    return view.data(sender).select("t", size=pl.col("length"))

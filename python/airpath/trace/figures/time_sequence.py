@@ -1,0 +1,106 @@
+"""The time–sequence plot of a captured flow, with everything that tcptrace's has."""
+
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.selection import NothingToDrawError
+from airpath.plot.template import Caption, blank, captioned
+from airpath.plot.thin import BINS, Thinner
+from airpath.plot.traces import scatter, steps
+from airpath.plot.units import bytes_unit
+from airpath.plot.values import largest, numbers
+from airpath.trace.figures.view import FlowView, direction, other
+
+_READ = (
+    "Each dot is a segment as it passed the capture, the line below what was acknowledged by then, the dotted line "
+    "above where the receiver's window ended. The vertical distance of dots and line is the data on the way, the "
+    "horizontal one the round trip. Short bars are selectively acknowledged, crosses were sent again, by cause."
+)
+_AGAIN = {
+    "timeout": ("sent again by the timer", "x-thin"),
+    "fast": ("sent again in fast recovery", "cross-thin"),
+    "tail_probe": ("tail probe", "y-up-thin"),
+    "unknown": ("sent again", "asterisk-thin"),
+}
+"""How a retransmission is told of and drawn, by what triggered it."""
+_WINDOW_SHOWN = 1.6
+"""How far above the data the edge of the window is drawn, in parts of the data's height."""
+
+
+def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure:
+    """Draw stream offset over time, of what one end sent.
+
+    Args:
+        view: The flow.
+        sender: `server` or `client`.
+        bins: How finely the time is cut where there are too many points; what was sent again is all kept.
+
+    Raises:
+        NothingToDrawError: That end sent no data.
+    """
+    data = view.data(sender)
+    if data.height == 0:
+        raise NothingToDrawError(f"the {sender} sent no data")
+    way = direction(sender)
+    hue, back = theme.direction(way), theme.direction("up" if way == "down" else "down")
+    thinner = Thinner(bins)
+    highest = largest(data["end"])
+    scale, unit = bytes_unit(highest)
+    figure = blank(420, y_title=f"stream offset ({unit})", span=view.span)
+    figure.update_yaxes(range=[-0.03 * highest * scale, 1.06 * highest * scale])
+    heard = view.sent.filter((pl.col("from") == other(sender)) & pl.col("acknowledged").is_not_null())
+    edges = heard.with_columns(edge=pl.col("acknowledged") + pl.col("window")).filter(
+        pl.col("edge") <= _WINDOW_SHOWN * highest
+    )
+    if edges.height:
+        style = {"color": theme.MUTED.light, "width": 1.2, "dash": "dot"}
+        steps(figure, edges, "edge", scale, "receiver's window", style, thinner)
+    steps(figure, heard, "acknowledged", scale, "acknowledged", {"color": back.light, "width": 1.6}, thinner)
+    _blocks(figure, view, sender, scale)
+    new = thinner(data.filter(pl.col("retransmission").is_null()), "end", "sent")
+    _marks(figure, new, scale, "sent", {"symbol": "circle", "size": 4, "color": hue.light})
+    again = data.filter(pl.col("retransmission").is_not_null())
+    for trigger, (words, symbol) in _AGAIN.items():
+        rows = again.filter(retransmission=trigger)
+        if rows.height:
+            style = {"symbol": symbol, "size": 8, "line": {"width": 1.8, "color": theme.ALERT.light}}
+            _marks(figure, rows, scale, f"{words} ({rows.height:,})", style)
+    _zero_windows(figure, heard, scale)
+    alt = (
+        f"Stream offset over time of flow {view.name}: {data.height:,} segments with {highest:,.0f} bytes from the "
+        f"{sender} in {view.span:.4g} s; {again.height:,} were sent again."
+    )
+    return captioned(figure, Caption(f"Time–sequence, {way}", _READ, alt, thinner.notes()))
+
+
+def _blocks(figure: go.Figure, view: FlowView, sender: str, scale: float) -> None:
+    """Draw the selectively acknowledged blocks as upright bars, duplicates (RFC 2883) apart."""
+    blocks = view.blocks.filter(pl.col("from") == other(sender))
+    for duplicate, name, colour in ((False, "SACK", theme.GOOD), (True, "DSACK", theme.SERIES[1])):
+        rows = blocks.filter(duplicate=duplicate)
+        if rows.height == 0:
+            continue
+        x = [each for t in numbers(rows["t"]) for each in (t, t, None)]
+        ends = zip(numbers(rows["left"], scale), numbers(rows["right"], scale), strict=True)
+        y = [each for left, right in ends for each in (left, right, None)]
+        line = {"color": colour.light, "width": 1.2}
+        figure.add_trace(scatter(x, y, mode="lines", name=f"{name} ({rows.height:,})", line=line, hoverinfo="skip"))
+
+
+def _zero_windows(figure: go.Figure, heard: pl.DataFrame, scale: float) -> None:
+    closed = heard.filter(pl.col("window") == 0)
+    if closed.height:
+        x, y = numbers(closed["t"]), numbers(closed["acknowledged"], scale)
+        style = {"symbol": "square-open", "size": 8, "color": theme.INK.light}
+        name = f"window closed ({closed.height:,})"
+        figure.add_trace(scatter(x, y, mode="markers", name=name, marker=style, hovertemplate="%{x} s: %{y}"))
+
+
+def _marks(figure: go.Figure, rows: pl.DataFrame, scale: float, name: str, style: dict[str, Any]) -> None:
+    x, y = numbers(rows["t"]), numbers(rows["end"], scale)
+    frames = rows["frame"].to_list()
+    hover = "%{x} s: %{y}<br>frame %{customdata}"
+    figure.add_trace(scatter(x, y, mode="markers", name=name, marker=style, customdata=frames, hovertemplate=hover))

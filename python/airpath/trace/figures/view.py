@@ -1,0 +1,70 @@
+"""A flow as the figures show it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+SENDERS = ("server", "client")
+"""Who sends, the direction towards the client first."""
+
+
+@dataclass(frozen=True)
+class FlowView:
+    """One connection with all its segments, on a time axis that begins where its flow does.
+
+    What the client gets is drawn as down and what it sends as up, whichever of the two is the mobile.
+    """
+
+    flow: Mapping[str, Any]
+    """Its row of `Trace.connections`."""
+    segments: pl.DataFrame
+    """Its rows of `Trace.observations`."""
+    reports: pl.DataFrame
+    """Its rows of `Trace.selective`: the blocks of selective acknowledgements."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: its number and its ends."""
+        return f"{self.flow['connection']}: {self.flow['client']} to {self.flow['server']}"
+
+    @cached_property
+    def span(self) -> float:
+        """Its seconds from the first segment to the last."""
+        return max(float(self.flow["duration_s"]), 1e-6)
+
+    @cached_property
+    def sent(self) -> pl.DataFrame:
+        """Its segments, with `t` in seconds from its start and `end`, where their payload ends."""
+        return self.since_start(self.segments).with_columns(end=pl.col("offset") + pl.col("length"))
+
+    @cached_property
+    def blocks(self) -> pl.DataFrame:
+        """Its selectively acknowledged blocks, with `t` in seconds from its start."""
+        return self.since_start(self.reports)
+
+    def since_start(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return rows with `t`, the seconds from the start of the flow to their `time`."""
+        return frame.with_columns(t=(pl.col("time") - self.flow["start"]) / 1e9)
+
+    def data(self, sender: str) -> pl.DataFrame:
+        """Return the segments with payload that an end sent."""
+        return self.sent.filter((pl.col("from") == sender) & (pl.col("length") > 0))
+
+    @cached_property
+    def senders(self) -> list[str]:
+        """The ends that sent data, who sent more first."""
+        bytes_of = {sender: int(self.data(sender)["length"].sum()) for sender in SENDERS}
+        return sorted((sender for sender in SENDERS if bytes_of[sender]), key=lambda sender: -bytes_of[sender])
+
+
+def direction(sender: str) -> str:
+    """Return the direction in which an end sends: `down` from the server, `up` from the client."""
+    return "down" if sender == "server" else "up"
+
+
+def other(sender: str) -> str:
+    """Return the other end."""
+    return "client" if sender == "server" else "server"
