@@ -20,4 +20,5 @@ pub mod causes;
 pub mod connection;
 pub mod decode;
 pub mod flows;
+pub mod http;
 pub mod passed_over;

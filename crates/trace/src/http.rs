@@ -1,0 +1,31 @@
+//! What was said on the connections: requests and responses of HTTP, the handshakes of TLS, the flows of QUIC.
+//!
+//! ```text
+//! segments ─► stream (in order) ─► messages (where each begins and ends) ─► conversation (pairs) ─► time-lines ─► page, HAR
+//! ```
+//!
+//! All times are those at which something passed the place of the capture. Taken at the client, they are what the user waited for.
+
+mod chunked;
+mod conversation;
+mod exchange;
+mod har;
+mod head;
+mod messages;
+mod page;
+mod quic;
+mod stream;
+mod timeline;
+mod tls;
+mod watch;
+
+pub use conversation::Conversation;
+pub use exchange::{Exchange, Field, KEPT_FIELDS, Request, Response, Size};
+pub use har::Har;
+pub use head::Version;
+pub use page::{Downlink, IdleDownlink, Page, RATE_SEGMENTS, pages};
+pub use quic::{Quic, QuicFlows, Spin, SpinSample};
+pub use stream::{Content, Mark, Piece, Reader, Run, Stream};
+pub use timeline::{Application, Pipelining, Timeline, efficiency};
+pub use tls::{Burst, PAUSE, Session, Tls};
+pub use watch::Watch;

@@ -1,0 +1,110 @@
+//! The hellos of a TLS handshake (RFC 8446 §4.1), as far as they say who talks to whom and how.
+
+/// Bytes that a hello may have.
+pub(super) const MAX_LENGTH: usize = 32 << 10;
+
+/// A message of the handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Hello {
+    Client { server_name: Option<Box<str>>, protocols: Vec<Box<str>> },
+    Server { version: u16 },
+    Other,
+}
+
+/// Types of extensions.
+const SERVER_NAME: u16 = 0;
+const APPLICATION_LAYER_PROTOCOL_NEGOTIATION: u16 = 16;
+const SUPPORTED_VERSIONS: u16 = 43;
+
+/// Reads the message that `bytes` begin with; `None` while it is not all there.
+pub(super) fn parse(bytes: &[u8]) -> Option<Hello> {
+    let (kind, rest) = (bytes.first()?, bytes.get(4..)?);
+    let length = usize::from(bytes[1]) << 16 | usize::from(bytes[2]) << 8 | usize::from(bytes[3]);
+    let body = rest.get(..length)?;
+    Some(match kind {
+        1 => client(body).unwrap_or(Hello::Client { server_name: None, protocols: Vec::new() }),
+        2 => server(body).unwrap_or(Hello::Other),
+        _ => Hello::Other,
+    })
+}
+
+/// Version, random, session, cipher suites, compression, extensions.
+fn client(body: &[u8]) -> Option<Hello> {
+    let mut reader = Fields(body);
+    reader.take(34)?;
+    reader.vector8()?;
+    reader.vector16()?;
+    reader.vector8()?;
+    let (mut server_name, mut protocols) = (None, Vec::new());
+    each_extension(reader, |kind, mut value| {
+        match kind {
+            SERVER_NAME => {
+                // A list of names, of which there is one kind, the host's (RFC 6066 §3).
+                let mut list = Fields(value.vector16()?);
+                if list.take(1)? == [0] {
+                    server_name = Some(String::from_utf8_lossy(list.vector16()?).into());
+                }
+            }
+            APPLICATION_LAYER_PROTOCOL_NEGOTIATION => {
+                let mut list = Fields(value.vector16()?);
+                while let Some(protocol) = list.vector8() {
+                    protocols.push(String::from_utf8_lossy(protocol).into());
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    });
+    Some(Hello::Client { server_name, protocols })
+}
+
+/// Version, random, session, cipher suite, compression, extensions.
+fn server(body: &[u8]) -> Option<Hello> {
+    let mut reader = Fields(body);
+    let mut version = reader.number16()?;
+    reader.take(32)?;
+    reader.vector8()?;
+    reader.take(3)?;
+    each_extension(reader, |kind, mut value| {
+        if kind == SUPPORTED_VERSIONS {
+            version = value.number16()?;
+        }
+        Some(())
+    });
+    Some(Hello::Server { version })
+}
+
+/// Calls `take` with each extension's type and value, as far as they are well formed.
+fn each_extension<'a>(mut reader: Fields<'a>, mut take: impl FnMut(u16, Fields<'a>) -> Option<()>) {
+    let mut extensions = Fields(reader.vector16().unwrap_or_default());
+    while let (Some(kind), Some(value)) = (extensions.number16(), extensions.vector16()) {
+        // One that is malformed says nothing, and does not end the others.
+        let _ = take(kind, Fields(value));
+    }
+}
+
+/// Bytes that are read field by field.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number16(&mut self) -> Option<u16> {
+        let bytes = self.take(2)?;
+        Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    fn vector8(&mut self) -> Option<&'a [u8]> {
+        let length = self.take(1)?[0];
+        self.take(length.into())
+    }
+
+    fn vector16(&mut self) -> Option<&'a [u8]> {
+        let length = self.number16()?;
+        self.take(length.into())
+    }
+}
