@@ -19,6 +19,9 @@ mod timeline;
 mod tls;
 mod watch;
 
+#[cfg(test)]
+mod tests;
+
 pub use conversation::Conversation;
 pub use exchange::{Exchange, Field, KEPT_FIELDS, Request, Response, Size};
 pub use har::Har;

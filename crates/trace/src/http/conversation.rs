@@ -209,7 +209,8 @@ impl Side for Requests<'_> {
 
     fn head(&mut self, head: &Head<'_>) -> Framing {
         let line = head::request_line(head.bytes);
-        let (method, target) = line.map_or_else(|| head::cut_request_line(head.bytes), |line| (line.method, line.target));
+        let (method, target) =
+            line.map_or_else(|| head::cut_request_line(head.bytes), |line| (line.method, line.target));
         let request = Request {
             first: head.first,
             last: head.last,

@@ -100,8 +100,7 @@ pub(super) fn surely_request(bytes: &[u8]) -> bool {
         Some(line) => line.version != Version::Http09,
         None => {
             // Cut off within the line: a method that all know, and a target that can be one.
-            const KNOWN: [&[u8]; 7] =
-                [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH "];
+            const KNOWN: [&[u8]; 7] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH "];
             line.len() == bytes.len()
                 && KNOWN.iter().any(|method| {
                     bytes.strip_prefix(*method).is_some_and(|target| matches!(target.first(), Some(b'/' | b'h' | b'*')))
@@ -250,7 +249,9 @@ mod tests {
 
     #[test]
     fn heads_end_behind_an_empty_line_however_they_came() {
-        for head in [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\nHost: a\n\n", b"HTTP/1.1 200\r\nA: b\n\r\n"] {
+        for head in
+            [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\nHost: a\n\n", b"HTTP/1.1 200\r\nA: b\n\r\n"]
+        {
             let with_more = [head, b"body"].concat();
             assert_eq!(end_of_head(&with_more, 0), Some(head.len()));
             for split in 0..head.len() {

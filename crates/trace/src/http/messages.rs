@@ -183,7 +183,8 @@ impl Messages {
                 let empty = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
                 if empty == 0 {
                     let Run { mark, acknowledged, .. } = *run;
-                    self.open = Some(Open { first: mark, last: mark, offset, acknowledged, head: 0, body: 0, content: 0 });
+                    self.open =
+                        Some(Open { first: mark, last: mark, offset, acknowledged, head: 0, body: 0, content: 0 });
                     self.head.clear();
                     self.state = State::Head;
                     return self.take(bytes, offset, run, side);

@@ -56,7 +56,10 @@ pub fn pages(timelines: &[Timeline], downlinks: &BTreeMap<IpAddr, Downlink>) -> 
     for timeline in timelines.iter().filter(|timeline| timeline.pipelining().is_some()) {
         by_client.entry(timeline.client.address).or_default().push(timeline);
     }
-    by_client.into_iter().filter_map(|(client, connections)| page(client, &connections, downlinks.get(&client))).collect()
+    by_client
+        .into_iter()
+        .filter_map(|(client, connections)| page(client, &connections, downlinks.get(&client)))
+        .collect()
 }
 
 fn page(client: IpAddr, connections: &[&Timeline], downlink: Option<&Downlink>) -> Option<Page> {

@@ -84,7 +84,8 @@ impl Pipelining {
     pub fn of(exchanges: &[Exchange]) -> Option<Self> {
         let mut made: Vec<Mark> = Vec::new();
         let mut received: Vec<Mark> = Vec::new();
-        let asked = exchanges.iter().filter_map(|exchange| exchange.request.as_ref().map(|request| (exchange, request.first)));
+        let asked =
+            exchanges.iter().filter_map(|exchange| exchange.request.as_ref().map(|request| (exchange, request.first)));
         let mut asked = asked.peekable();
         while let Some((exchange, first)) = asked.next() {
             made.push(first);

@@ -101,7 +101,6 @@ struct Record {
 
 impl Record {
     const CHANGE_CIPHER_SPEC: u8 = 20;
-    const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;
     const APPLICATION_DATA: u8 = 23;
     const HEADER: usize = 5;
@@ -162,7 +161,8 @@ impl Reader for Reading<'_> {
     }
 
     fn wants_from(&self) -> i64 {
-        let hello = !self.records.hello_done && self.records.record.is_none_or(|record| record.kind == Record::HANDSHAKE);
+        let hello =
+            !self.records.hello_done && self.records.record.is_none_or(|record| record.kind == Record::HANDSHAKE);
         let known = if hello { 0 } else { self.records.left };
         self.records.read_up_to.saturating_add_unsigned(known)
     }
