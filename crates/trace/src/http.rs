@@ -18,6 +18,7 @@ mod stream;
 mod timeline;
 mod tls;
 mod watch;
+mod web;
 
 #[cfg(test)]
 mod tests;
@@ -32,3 +33,4 @@ pub use stream::{Content, Mark, Piece, Reader, Run, Stream};
 pub use timeline::{Application, Pipelining, Timeline, efficiency};
 pub use tls::{Burst, PAUSE, Session, Tls};
 pub use watch::Watch;
+pub use web::{Exchanges, Web};

@@ -65,14 +65,10 @@ impl Conversation {
         direction.closed_at.get_or_insert(offset);
     }
 
-    /// Whether there is no HTTP, or no more: what comes need not be pushed.
-    pub fn is_foreign(&self) -> bool {
-        let nothing_yet = self.client.messages.count() == 0 && self.server.messages.count() == 0;
-        match (self.client.messages.is_foreign(), self.server.messages.is_foreign()) {
-            (true, true) => true,
-            (false, false) => false,
-            (true, false) | (false, true) => nothing_yet,
-        }
+    /// Whether what both ends said is not HTTP, or no more: what comes need not be pushed. One end alone does not tell: a server may
+    /// answer to what is no proper request.
+    pub const fn is_foreign(&self) -> bool {
+        self.client.messages.is_foreign() && self.server.messages.is_foreign()
     }
 
     /// Whether messages of HTTP were recognised.

@@ -9,6 +9,8 @@ use serde::Serialize;
 use super::exchange::{Exchange, Field, Request, Response};
 use super::page::Page;
 use super::timeline::Timeline;
+use super::web::Exchanges;
+use crate::flows::FlowNumber;
 
 /// A HAR document, for `serde_json`.
 ///
@@ -20,17 +22,18 @@ pub struct Har {
 }
 
 impl Har {
-    /// Of time-lines and the pages that were made of them.
-    pub fn new(timelines: &[Timeline], pages: &[Page]) -> Self {
+    /// Of a capture's exchanges. A connection bears the number of its flow.
+    pub fn new(exchanges: &Exchanges) -> Self {
+        let Exchanges { timelines, pages, .. } = exchanges;
         let page_of = |client: IpAddr| pages.iter().find(|page| page.client == client);
         let mut entries: Vec<(Instant, Entry)> = Vec::new();
-        for (number, timeline) in timelines.iter().enumerate() {
+        for (number, timeline) in timelines {
             let page = page_of(timeline.client.address).map(page_id);
             let mut first = true;
             for exchange in timeline.exchanges() {
                 if let Some(request) = &exchange.request {
                     let opening = std::mem::take(&mut first).then_some(timeline);
-                    entries.push(entry(exchange, request, timeline, opening, number, page.clone()));
+                    entries.push(entry(exchange, request, timeline, opening, *number, page.clone()));
                 }
             }
         }
@@ -185,7 +188,7 @@ fn entry(
     request: &Request,
     timeline: &Timeline,
     opening: Option<&Timeline>,
-    number: usize,
+    number: FlowNumber,
     pageref: Option<String>,
 ) -> (Instant, Entry) {
     let (asked, sent) = (request.first.time, request.last.time);
@@ -214,7 +217,7 @@ fn entry(
         cache: Cache {},
         timings,
         server_ip_address: timeline.server.address.to_string(),
-        connection: number.to_string(),
+        connection: number.0.to_string(),
         comment: match &exchange.response {
             Some(response) if response.size.exact => "",
             Some(_) => "the capture does not have all of the response: its end is an estimate",

@@ -27,11 +27,10 @@ impl Version {
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        match text {
-            b"HTTP/1.0" => Some(Self::Http10),
-            // RFC 9110 §2.5: a minor version that is not known is treated as the highest that is.
-            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'] => Some(Self::Http11),
-            _ => None,
+        match text.strip_prefix(b"HTTP/1.")? {
+            b"0" => Some(Self::Http10),
+            // RFC 9110 §2.5: a minor version that is not known is treated as the highest that is. Servers take it left out, too.
+            minor => minor.iter().all(u8::is_ascii_digit).then_some(Self::Http11),
         }
     }
 }

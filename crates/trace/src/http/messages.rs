@@ -83,7 +83,7 @@ enum State {
     UntilClose,
     /// Out of step; no message begins before this offset.
     Lost(i64),
-    /// No messages, or no more.
+    /// No more messages.
     Foreign,
 }
 
@@ -118,14 +118,9 @@ impl Messages {
         Self { state: State::Between, head: Vec::new(), open: None, after_loss: !from_its_beginning, count: 0 }
     }
 
-    /// Whether this direction bears no messages of HTTP, or bears no more.
+    /// Whether what came so far is no message of HTTP, or no message will come any more.
     pub(super) const fn is_foreign(&self) -> bool {
-        matches!(self.state, State::Foreign)
-    }
-
-    /// Messages that were recognised.
-    pub(super) const fn count(&self) -> u64 {
-        self.count
+        matches!(self.state, State::Foreign) || self.count == 0 && matches!(self.state, State::Lost(_))
     }
 
     /// From here on the stream belongs to another protocol.
@@ -263,11 +258,7 @@ impl Messages {
             Beginning::Foreign => {
                 self.open = None;
                 self.head.clear();
-                if self.count == 0 && !self.after_loss {
-                    self.become_foreign();
-                } else {
-                    self.lose(run.offset);
-                }
+                self.lose(run.offset);
                 return bytes.len();
             }
         };

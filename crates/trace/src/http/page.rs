@@ -51,9 +51,12 @@ impl Page {
 }
 
 /// The pages of all clients that made requests of HTTP, in the order of their addresses. `downlinks` are the meters by client.
-pub fn pages(timelines: &[Timeline], downlinks: &BTreeMap<IpAddr, Downlink>) -> Vec<Page> {
+pub fn pages<'a>(
+    timelines: impl IntoIterator<Item = &'a Timeline>,
+    downlinks: &BTreeMap<IpAddr, Downlink>,
+) -> Vec<Page> {
     let mut by_client: BTreeMap<IpAddr, Vec<&Timeline>> = BTreeMap::new();
-    for timeline in timelines.iter().filter(|timeline| timeline.pipelining().is_some()) {
+    for timeline in timelines.into_iter().filter(|timeline| timeline.pipelining().is_some()) {
         by_client.entry(timeline.client.address).or_default().push(timeline);
     }
     by_client

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::connection::End::{self, Client, Server};
 use crate::decode::Endpoint;
+use crate::flows::FlowNumber;
 
 /// A conversation that is written down line by line, a millisecond a segment.
 #[derive(Clone, Debug, Default)]
@@ -119,6 +120,33 @@ fn in_words(exchanges: &[Exchange]) -> Vec<String> {
             format!("{asked}: {answered}")
         })
         .collect()
+}
+
+#[test]
+fn an_archive_has_an_entry_for_each_request_and_its_times_add_up() {
+    let script = Script::default()
+        .says(Client, get("/a?x=1&y"))
+        .says(Server, ok("first"))
+        .says(Client, get("/b"))
+        .says(Client, get("/c"))
+        .says(Server, ok("second"));
+    let timeline = script.watch();
+    let pages = super::page::pages([&timeline], &std::collections::BTreeMap::new());
+    let exchanges = Exchanges { timelines: vec![(FlowNumber(7), timeline)], pages, quic: Vec::new() };
+    let har = serde_json::to_value(Har::new(&exchanges)).unwrap();
+    let entries = har["log"]["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 3);
+    for entry in entries {
+        let timings = entry["timings"].as_object().unwrap();
+        let sum: f64 = timings.values().map(|part| part.as_f64().unwrap().max(0.0)).sum();
+        assert!((entry["time"].as_f64().unwrap() - sum).abs() < 1e-9, "{entry}");
+        assert_eq!((&entry["connection"], &entry["pageref"]), (&"7".into(), &har["log"]["pages"][0]["id"]));
+    }
+    assert_eq!(entries[0]["request"]["url"], "http://example.org/a?x=1&y");
+    assert_eq!(entries[0]["request"]["queryString"][1]["name"], "y");
+    assert_eq!(entries[1]["timings"]["wait"], 2.0);
+    assert_eq!(entries[2]["response"]["status"], 0, "it was not answered");
+    assert_eq!(har["log"]["pages"][0]["pageTimings"]["onLoad"], 5.0);
 }
 
 fn get(target: &str) -> String {
@@ -357,15 +385,24 @@ fn requests_that_were_captured_after_their_responses_are_found() {
 
 #[test]
 fn other_protocols_are_told_apart() {
-    for (from, text) in [
-        (Server, &b"220 mail.example.org ESMTP\r\n"[..]),
-        (Client, b"SSH-2.0-OpenSSH\r\n"),
-        (Client, b"USER anonymous\r\n"),
-        (Client, b"\x00\x01\x02\x03"),
-    ] {
-        assert_eq!(Script::default().says(from, text).watch().application, Application::Other, "{text:?}");
+    let mail = Script::default().says(Server, "220 mail.example.org ESMTP\r\n").says(Client, "EHLO a\r\n");
+    let files = Script::default().says(Server, "220 ready\r\n").says(Client, "USER anonymous\r\n");
+    let shell = Script::default().says(Client, "SSH-2.0-OpenSSH\r\n").says(Server, "SSH-2.0-OpenSSH\r\n");
+    let bulk = Script::default().says(Client, [0; 1000]).says(Client, [1; 1000]);
+    for script in [mail, files, shell, bulk] {
+        assert_eq!(script.watch().application, Application::Other);
     }
     assert_eq!(Script::default().watch().application, Application::Silent);
+}
+
+#[test]
+fn a_response_to_what_is_no_proper_request_is_seen() {
+    let script = Script::default()
+        .says(Client, "GET/HTTP/1.1\nHost: example.org\n\n")
+        .says(Server, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        .says(Client, get("/b"))
+        .says(Server, ok("b"));
+    assert_eq!(in_words(&script.exchanges()), ["?: 400 0", "GET /b: 200 1"]);
 }
 
 fn record(kind: u8, body: &[u8]) -> Vec<u8> {

@@ -56,6 +56,11 @@ impl Watch {
         }
     }
 
+    /// Whether it bears HTTP, as far as can be said by now.
+    pub const fn is_http(&self) -> bool {
+        matches!(self.protocol, Protocol::Http(_))
+    }
+
     /// Nothing more will come.
     pub fn finish(self) -> Timeline {
         let application = match self.protocol {
