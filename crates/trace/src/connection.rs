@@ -1,5 +1,6 @@
 //! One connection: what each of its segments meant.
 
+mod acknowledgement;
 mod direction;
 mod events;
 mod needless;
@@ -13,6 +14,7 @@ use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use crate::decode::{Route, Segment};
+use crate::statistics::Figures;
 use direction::Direction;
 
 pub use events::Events;
@@ -141,6 +143,32 @@ impl Connection {
         self.segments
     }
 
+    /// Time from the first segment to the last.
+    pub const fn elapsed(&self) -> Span {
+        self.last.since(self.first)
+    }
+
+    /// What `end` sent.
+    pub const fn figures(&self, end: End) -> &Figures {
+        &self.directions[end as usize].figures
+    }
+
+    /// Whether both ends asked for window scaling, so that it applies (RFC 7323 §2.2).
+    pub fn scaled(&self) -> bool {
+        End::BOTH.iter().all(|end| self.figures(*end).window_scale.is_some())
+    }
+
+    /// Whether the SYNs and the FINs of both ends were seen.
+    pub fn complete(&self) -> bool {
+        End::BOTH.iter().all(|end| self.figures(*end).syns > 0 && self.figures(*end).fins > 0)
+    }
+
+    /// Bytes a second: what `figures` has of the stream, over the elapsed time.
+    pub(crate) fn throughput(&self, figures: &Figures) -> Option<f64> {
+        let seconds = self.elapsed().as_secs_f64();
+        (seconds > 0.0).then(|| figures.unique_bytes as f64 / seconds)
+    }
+
     /// Takes the next segment, which `from` sent, and says what it meant.
     pub fn segment(&mut self, segment: &Segment<'_>, from: End) -> Observation {
         self.last = self.last.max(segment.time);
@@ -152,6 +180,7 @@ impl Connection {
         };
         let mut observation = direction::observe(segment, from, sent, answered);
         observation.events.set(Events::REUSED_PORTS, self.reused && self.segments == 1);
+        self.directions[from as usize].figures.events(observation.events);
         observation
     }
 

@@ -8,6 +8,7 @@
 //! | [`decode`] | records | [`Segment`](decode::Segment)s of TCP, out of whatever they were wrapped in |
 //! | [`connection`] | the segments of one connection | [`Observation`](connection::Observation)s: what each segment meant |
 //! | [`flows`] | the segments of a capture | their connections, and who they are told to |
+//! | [`statistics`] | what a connection found | figures, and their names |
 //! | everything else | observations | figures, causes, exchanges of HTTP |
 //!
 //! Nothing here reads a clock; times are those of the capture, in nanoseconds since 1 January 1970, UTC.
@@ -22,3 +23,4 @@ pub mod decode;
 pub mod flows;
 pub mod http;
 pub mod passed_over;
+pub mod statistics;

@@ -3,13 +3,15 @@
 use airpath_core::Ecn;
 use airpath_wire::tcp::Flags;
 
+use super::acknowledgement::acknowledge;
 use super::needless::{Resent, Retransmissions};
 use super::numbering::{Anchor, Numbering};
-use super::outstanding::{Covered, Outstanding, Placed, Transmission};
+use super::outstanding::{Outstanding, Placed, Transmission};
 use super::round_trip::Estimate;
 use super::trigger::{Recovery, Trigger};
 use super::{Detector, End, Events, Needless, Observation, Retransmission};
 use crate::decode::Segment;
+use crate::statistics::Figures;
 
 /// The largest shift of a window (RFC 7323 §2.3).
 const MAXIMUM_SHIFT: u8 = 14;
@@ -20,33 +22,38 @@ const DUPLICATES_WITHIN: usize = 8;
 /// What one end sends, and how the other acknowledges it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Direction {
-    numbering: Numbering,
-    outstanding: Outstanding,
+    pub(super) numbering: Numbering,
+    pub(super) outstanding: Outstanding,
     /// What the other end has acknowledged, cumulatively.
-    acknowledged: Option<i64>,
-    recovery: Recovery,
-    estimate: Estimate,
-    retransmissions: Retransmissions,
+    pub(super) acknowledged: Option<i64>,
+    pub(super) recovery: Recovery,
+    pub(super) estimate: Estimate,
+    pub(super) retransmissions: Retransmissions,
     /// The window that this end offers, as scaled in its last segment.
-    window: Option<u64>,
+    pub(super) window: Option<u64>,
     /// One past the last byte of the other end that this one's window ever allowed.
-    allowed: Option<i64>,
+    pub(super) allowed: Option<i64>,
     /// The shift that its SYN asked for.
     shift: Option<u8>,
     selective_permitted: bool,
-    syns: u32,
+    pub(super) syns: u32,
     reset: bool,
     /// Offset of its FIN.
     fin: Option<i64>,
     /// Sequence number and identification of its last packets; 0 where there is none.
     packets: [u64; DUPLICATES_WITHIN],
     next_packet: u8,
-    previous: Previous,
+    pub(super) previous: Previous,
+    /// Whether any of its data was acknowledged.
+    pub(super) data_acknowledged: bool,
+    /// Duplicate acknowledgements for it, one after the other.
+    pub(super) duplicates_in_row: u32,
+    pub(super) figures: Figures,
 }
 
 /// What the other end's next segment may answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Previous {
+pub(super) enum Previous {
     #[default]
     Other,
     KeepAlive,
@@ -76,13 +83,13 @@ impl Direction {
     }
 
     /// Highest offset less what is acknowledged.
-    fn unacknowledged(&self) -> u64 {
+    pub(super) fn unacknowledged(&self) -> u64 {
         let from = self.acknowledged.unwrap_or(self.outstanding.floor());
         u64::try_from(self.outstanding.highest() - from).unwrap_or(0)
     }
 
     /// Bytes of it that the other end has told to have.
-    fn delivered(&self) -> u64 {
+    pub(super) fn delivered(&self) -> u64 {
         let selective = self.outstanding.selective().total();
         u64::try_from(self.acknowledged.unwrap_or(0) + selective).unwrap_or(0)
     }
@@ -140,35 +147,34 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     let expected = sent.outstanding.highest();
     let closed = answered.window == Some(0) && !syn;
     let probing = closed && length > 0 && !rst;
-    let keeping = !probing
-        && !syn
-        && !fin
-        && !rst
-        && segment.length <= 1
-        && offset == expected - 1
-        && sent.syns < 2 + u32::from(expected > 0);
-    let keeping = keeping && (expected > 0 || segment.length == 1);
+    // RFC 9293 §3.8.4: one below what is expected, while nothing is outstanding; so it cannot be a retransmission that is needed.
+    let idle = sent.acknowledged >= Some(expected);
+    let keeping = idle && !probing && !syn && !fin && !rst && segment.length <= 1 && offset == expected - 1;
     events.set(Events::ZERO_WINDOW_PROBE, probing);
     events.set(Events::KEEP_ALIVE, keeping);
 
+    sent.figures.segment(segment);
     let mut retransmission = None;
     let mut needless = None;
+    let mut again = false;
     if length > 0 && !rst && !duplicate {
-        if probing || keeping {
+        let now = Transmission { time: segment.time, frame: segment.frame, stamp: stamp(segment) };
+        let placed = sent.outstanding.insert(offset, end, now);
+        let fresh_fin = fin && sent.fin.replace(end - 1) != Some(end - 1);
+        // What is new, less the SYN and the FIN.
+        let unique = placed.new - i64::from(syn && placed.again == 0) - i64::from(fresh_fin);
+        sent.figures.unique_bytes += u64::try_from(unique).unwrap_or(0);
+        if probing {
             // A probe is no retransmission; but the byte that it carries may be accepted.
-            sent.outstanding.insert(
-                offset,
-                end,
-                Transmission { time: segment.time, frame: segment.frame, stamp: stamp(segment) },
-            );
-        } else {
-            let now = Transmission { time: segment.time, frame: segment.frame, stamp: stamp(segment) };
-            let placed = sent.outstanding.insert(offset, end, now);
+            sent.figures.window_probes += 1;
+            sent.figures.window_probe_bytes += u64::from(segment.length);
+        } else if !keeping {
             (retransmission, needless) = judge(segment, offset, end, &placed, sent, answered, &mut events);
+            again = placed.again > 0;
         }
         sent.numbering.advance(end);
-        if fin {
-            sent.fin = Some(end - 1);
+        if sent.numbering.anchor() == Anchor::Syn {
+            sent.figures.stream_length = sent.fin.and_then(|fin| u64::try_from(fin).ok());
         }
     }
     events.set(Events::WINDOW_FULL, segment.length > 0 && answered.allowed == Some(end) && !syn && !fin && !rst);
@@ -202,6 +208,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     }
     if !rst {
         sent.window = Some(window);
+        count_windows(segment, &observation, again, sent, answered);
     }
     sent.previous = match () {
         () if fast_open => Previous::FastOpen,
@@ -210,6 +217,33 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         () => Previous::Other,
     };
     observation
+}
+
+/// Counts the window that a segment offers, and what it leaves outstanding.
+fn count_windows(
+    segment: &Segment<'_>,
+    observation: &Observation,
+    again: bool,
+    sent: &mut Direction,
+    answered: &Direction,
+) {
+    let syn = segment.flags.contains(Flags::SYN);
+    let acknowledges = segment.flags.contains(Flags::ACK);
+    if acknowledges || syn {
+        let scaled = !syn && sent.shift.is_some() && answered.shift.is_some();
+        sent.figures.window.offered(observation.window, scaled);
+        sent.figures.window.closed += u64::from(acknowledges && observation.window == 0);
+    }
+    if segment.length > 0 && !sent.data_acknowledged && !again {
+        sent.figures.initial_bytes += u64::from(segment.length);
+        sent.figures.initial_segments += 1;
+    }
+    if !syn && !again && !observation.events.contains(Events::OUT_OF_ORDER) {
+        let end = observation.offset + i64::from(segment.length);
+        let from = sent.acknowledged.unwrap_or(sent.outstanding.floor());
+        sent.figures.outstanding.sent(u64::try_from(end - from).unwrap_or(0));
+    }
+    sent.figures.outstanding.changed(sent.unacknowledged(), segment.time);
 }
 
 fn stamp(segment: &Segment<'_>) -> u32 {
@@ -256,10 +290,18 @@ fn judge(
         None => sent.recovery.episode().map_or(Trigger::Unknown, |episode| episode.trigger),
     };
     events.set(Events::FAST_RETRANSMISSION, trigger == Trigger::Fast);
+    sent.figures.retransmissions += 1;
+    sent.figures.retransmitted_bytes += placed.again as u64;
+    sent.figures.triggers[trigger as usize] += 1;
+    if let Some(before) = placed.before {
+        sent.figures.most_retransmissions = sent.figures.most_retransmissions.max(before.transmissions);
+        sent.figures.retransmission_time.sample(segment.time.since(before.last.time));
+    }
     let known = sent.acknowledged.is_some_and(|acknowledged| end <= acknowledged)
         || placed.before.is_some_and(|before| before.selectively && sent.outstanding.selective().contains(offset, end));
     events.set(Events::SPURIOUS_RETRANSMISSION, known);
     let verdict = known.then_some(Detector::Acknowledged);
+    sent.figures.needless[Detector::Acknowledged as usize] += u64::from(known);
     sent.retransmissions.push(Resent { start: offset, end, frame: segment.frame, time: segment.time, verdict });
     let retransmission = Retransmission {
         of_frame: placed.before.map(|before| before.last.frame),
@@ -267,135 +309,4 @@ fn judge(
         trigger,
     };
     (Some(retransmission), verdict.map(|detector| Needless { frame: segment.frame, detector }))
-}
-
-/// What the acknowledgement in a segment says about the other direction.
-fn acknowledge(
-    segment: &Segment<'_>,
-    in_place: bool,
-    sent: &mut Direction,
-    answered: &mut Direction,
-    observation: &mut Observation,
-) {
-    let flags = segment.flags;
-    let bare = segment.length == 0
-        && !flags.contains(Flags::SYN)
-        && !flags.contains(Flags::FIN)
-        && !flags.contains(Flags::RST);
-    answered.numbering.anchor_in_middle(segment.acknowledgment);
-    answered.outstanding.start(0, true);
-    let acknowledged = answered.numbering.offset(segment.acknowledgment);
-    observation.acknowledged = Some(acknowledged);
-    let events = &mut observation.events;
-    events.set(Events::ACK_LOST_SEGMENT, acknowledged > answered.outstanding.highest());
-    if answered.previous == Previous::FastOpen && flags.contains(Flags::SYN) {
-        events.set(Events::TFO_ACK, acknowledged > 0);
-        events.set(Events::TFO_IGNORED, acknowledged == 0);
-    }
-    if flags.contains(Flags::RST) {
-        // What a reset acknowledges was not necessarily received (RFC 9293 §3.10.7.1).
-        return;
-    }
-    let before = answered.acknowledged;
-    let outstanding = answered.outstanding.highest() > before.unwrap_or(0);
-    let shortest = sent.estimate.both_sides(&answered.estimate).minimum();
-    let retransmissions = &mut answered.retransmissions;
-    let covered = answered.outstanding.acknowledge(acknowledged, |run| {
-        if segment.time.since(run.last.time) < shortest / 2 {
-            observation.needless = retransmissions.verdict(run.start, run.end, run.last.time, Detector::TooSoon);
-        }
-    });
-    let events = &mut observation.events;
-    answered.numbering.advance(acknowledged);
-    answered.acknowledged = before.max(Some(acknowledged));
-    let blocks = segment.options.sack.as_slice();
-    let mut news = 0;
-    for (index, &(left, right)) in blocks.iter().enumerate() {
-        let (left, right) = (answered.numbering.offset(left), answered.numbering.offset(right));
-        if index == 0 && duplicate_block(left, right, acknowledged, blocks, answered) {
-            events.set(Events::DUPLICATE_SACK, true);
-            observation.needless = answered.retransmissions.undecided(left, right).next().map(|resent| {
-                resent.verdict = Some(Detector::DuplicateReport);
-                Needless { frame: resent.frame, detector: Detector::DuplicateReport }
-            });
-        } else if right <= answered.outstanding.highest() {
-            news += answered.outstanding.acknowledge_selectively(left, right);
-        }
-    }
-    observation.delivered = answered.delivered();
-
-    let repeated = before == Some(acknowledged);
-    let same_window = sent.window == Some(observation.window);
-    if covered.advance > 0 {
-        forward(&covered, answered, observation);
-        answered.recovery.advanced(acknowledged, segment.time);
-        measure(segment, &covered, answered, observation);
-    } else if repeated && bare && outstanding && (same_window && observation.window > 0 || news > 0) {
-        answered.recovery.duplicate(segment.time);
-    }
-    let events = &mut observation.events;
-    if repeated && bare && in_place {
-        match answered.previous {
-            Previous::KeepAlive if same_window && observation.window > 0 => *events |= Events::KEEP_ALIVE_ACK,
-            Previous::ZeroWindowProbe if observation.window == 0 => *events |= Events::ZERO_WINDOW_PROBE_ACK,
-            _ if observation.window > 0 && !same_window => *events |= Events::WINDOW_UPDATE,
-            _ => events.set(
-                Events::DUPLICATE_ACK,
-                outstanding && observation.window > 0 && !events.contains(Events::KEEP_ALIVE),
-            ),
-        }
-    }
-    events.set(
-        Events::ZERO_WINDOW,
-        observation.window == 0 && !flags.contains(Flags::SYN) && !flags.contains(Flags::FIN),
-    );
-    let allowed = acknowledged.saturating_add_unsigned(observation.window);
-    sent.allowed = sent.allowed.max(Some(allowed));
-}
-
-/// Whether the first block reports bytes that arrived twice (RFC 2883 §4): below what is acknowledged, or inside the second block.
-fn duplicate_block(left: i64, right: i64, acknowledged: i64, blocks: &[(u32, u32)], answered: &Direction) -> bool {
-    let inside = blocks.get(1).is_some_and(|&(outer_left, outer_right)| {
-        answered.numbering.offset(outer_left) <= left && right <= answered.numbering.offset(outer_right)
-    });
-    left < right && (right <= acknowledged || inside)
-}
-
-/// The round trips that an acknowledgement measures, and whether it shows a retransmission to have been needless.
-fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, observation: &mut Observation) {
-    let now = segment.time;
-    if let Some(exact) = covered.exact.filter(|exact| exact.transmissions == 1 && !covered.overtaken) {
-        let sample = now.since(exact.first.time);
-        observation.round_trip = Some((sample, exact.first.frame));
-        answered.estimate.sample(sample);
-    }
-    let (Some(front), Some(timestamps)) = (covered.front, segment.options.timestamps) else { return };
-    let echo = timestamps.echo;
-    let told_apart = front.transmissions == 1 || front.first.stamp != front.last.stamp;
-    let copy = match echo {
-        0 => None,
-        _ if !told_apart || front.partly => None,
-        _ if echo == front.first.stamp => Some(front.first),
-        _ if echo == front.last.stamp => Some(front.last),
-        _ => None,
-    };
-    observation.echo_round_trip = copy.map(|copy| (now.since(copy.time), copy.frame));
-    if copy == Some(front.first) && front.transmissions > 1 {
-        // RFC 3522 §3.2: the echo is that of the first copy, so the first copy arrived.
-        let verdict = answered.retransmissions.verdict(front.start, front.end, front.first.time, Detector::Timestamp);
-        observation.needless = verdict.or(observation.needless);
-    }
-}
-
-/// F-RTO (RFC 5682 §2.1): two acknowledgements in a row after a timeout get on, and the second is for what was sent once, before the
-/// timeout. Then what was sent again had only been late.
-fn forward(covered: &Covered, answered: &mut Direction, observation: &mut Observation) {
-    let Some(episode) = answered.recovery.episode() else { return };
-    let Some(front) = covered.front else { return };
-    let late = front.transmissions == 1 && front.first.time < episode.begun;
-    if episode.trigger == Trigger::Timeout && episode.advances == 1 && late {
-        let verdict =
-            answered.retransmissions.verdict(i64::MIN, front.start, episode.begun, Detector::ForwardAcknowledgement);
-        observation.needless = verdict.or(observation.needless);
-    }
 }

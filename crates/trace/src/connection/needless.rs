@@ -103,10 +103,19 @@ impl Retransmissions {
     }
 
     /// Gives the verdict to all of them that were sent since `since` and carried anything of `start` to before `end`; returns the last of them.
-    pub(crate) fn verdict(&mut self, start: i64, end: i64, since: Instant, detector: Detector) -> Option<Needless> {
+    /// Counts them in `counts`.
+    pub(crate) fn verdict(
+        &mut self,
+        start: i64,
+        end: i64,
+        since: Instant,
+        detector: Detector,
+        counts: &mut [u64; Detector::ALL.len()],
+    ) -> Option<Needless> {
         let mut last = None;
         for resent in self.undecided(start, end).filter(|resent| resent.time >= since) {
             resent.verdict = Some(detector);
+            counts[detector as usize] += 1;
             last = Some(Needless { frame: resent.frame, detector });
         }
         last

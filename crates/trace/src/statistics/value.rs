@@ -1,0 +1,102 @@
+//! A figure in a table.
+
+use core::fmt;
+
+use airpath_core::{Instant, Span};
+
+/// A figure in a table, with its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// It cannot be known, or there is none.
+    None,
+    /// A number of things.
+    Count(u64),
+    /// A difference, which may be negative.
+    Difference(i64),
+    /// A mean or a rate.
+    Number(f64),
+    /// Yes or no.
+    Truth(bool),
+    /// A length of time, in seconds.
+    Seconds(f64),
+    /// A point in time.
+    Time(Instant),
+    /// A word.
+    Text(String),
+}
+
+impl Value {
+    /// The value as a number; of what is none, nothing.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Count(count) => Some(*count as f64),
+            Self::Difference(difference) => Some(*difference as f64),
+            Self::Number(number) | Self::Seconds(number) => Some(*number),
+            Self::Truth(truth) => Some(f64::from(u8::from(*truth))),
+            Self::Time(time) => Some(time.as_secs_f64()),
+            Self::None | Self::Text(_) => None,
+        }
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Self {
+        Self::Count(count)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(count: u32) -> Self {
+        Self::Count(count.into())
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Self::Truth(truth)
+    }
+}
+
+impl From<Span> for Value {
+    fn from(span: Span) -> Self {
+        Self::Seconds(span.as_secs_f64())
+    }
+}
+
+impl From<Instant> for Value {
+    fn from(time: Instant) -> Self {
+        Self::Time(time)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(difference: i64) -> Self {
+        Self::Difference(difference)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::None, Into::into)
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::Count(count) => count.fmt(f),
+            Self::Difference(difference) => difference.fmt(f),
+            Self::Number(number) | Self::Seconds(number) => number.fmt(f),
+            Self::Truth(truth) => truth.fmt(f),
+            Self::Time(time) => write!(f, "{}.{:09}", time.as_nanos() / 1_000_000_000, time.as_nanos() % 1_000_000_000),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
