@@ -29,8 +29,8 @@ pub struct Column {
     pub unit: &'static str,
     /// What it is, of the direction from one end to the other.
     pub meaning: &'static str,
-    /// The column of tcptrace's `--csv -l -r -W` that says the same, without the direction; a number after `#` says which part
-    /// of a column with several. Empty where there is none.
+    /// The column of tcptrace's `--csv -l -r -W` that says the same, without the direction; a number after a colon says which part
+    /// of a column with several. Two where it says the same twice, empty where there is none.
     pub tcptrace: &'static str,
     /// Its value.
     pub value: fn(&Connection, End) -> Value,
@@ -87,7 +87,7 @@ pub const COLUMNS: &[Column] = columns! {
     "acknowledgements", "", "ack_pkts_sent", "segments with an acknowledgement", |figures, _| figures.acknowledgements.into();
     "pure_acknowledgements", "", "pure_acks_sent", "segments with an acknowledgement and nothing else",
         |figures, _| figures.pure_acknowledgements.into();
-    "selective_acknowledgements", "", "sack_pkts_sent", "segments with selective acknowledgements",
+    "selective_acknowledgements", "", "sack_pkts_sent sacks_sent", "segments with selective acknowledgements",
         |figures, _| figures.selective_acknowledgements.into();
     "duplicate_reports", "", "dsack_pkts_sent", "segments whose first selective block reports bytes that came twice (RFC 2883)",
         |figures, _| figures.duplicate_reports.into();
@@ -106,11 +106,11 @@ pub const COLUMNS: &[Column] = columns! {
     "out_of_order", "", "outoforder_pkts", "segments that fill a hole below what was seen",
         |figures, _| figures.event(Events::OUT_OF_ORDER).into();
     "pushed_segments", "", "pushed_data_pkts", "segments with data and PSH", |figures, _| figures.pushed_segments.into();
-    "syns", "", "SYN/FIN_pkts_sent#1", "segments with SYN", |figures, _| figures.syns.into();
-    "fins", "", "SYN/FIN_pkts_sent#2", "segments with FIN", |figures, _| figures.fins.into();
-    "asks_window_scale", "", "req_1323_ws/ts#1", "whether it asked for window scaling (RFC 7323)",
+    "syns", "", "SYN/FIN_pkts_sent:1", "segments with SYN", |figures, _| figures.syns.into();
+    "fins", "", "SYN/FIN_pkts_sent:2", "segments with FIN", |figures, _| figures.fins.into();
+    "asks_window_scale", "", "req_1323_ws/ts:1", "whether it asked for window scaling (RFC 7323)",
         |figures, _| figures.window_scale.is_some().into();
-    "timestamps", "", "req_1323_ws/ts#2", "whether it sent timestamps (RFC 7323)", |figures, _| figures.timestamps.into();
+    "timestamps", "", "req_1323_ws/ts:2", "whether it sent timestamps (RFC 7323)", |figures, _| figures.timestamps.into();
     "window_scale", "", "adv_wind_scale", "the shift of its window, where both ends asked for one",
         |figures, connection| connection.scaled().then_some(figures.window_scale.map(u64::from)).flatten().into();
     "selective_permitted", "", "req_sack", "whether it permits selective acknowledgements (RFC 2018)",
