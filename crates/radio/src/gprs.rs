@@ -23,6 +23,7 @@
 //! | `downlink`, `uplink` | a flow's life, polls and bitmaps |
 //! | `radio_block` | what is sent in a block: new, repeated, halved |
 //! | `adaptation` | which scheme is used |
+//! | `goodput` | what a scheme carries at a C/I |
 //! | `voice` | calls that take timeslots away |
 //! | `air` | whether a block gets through |
 //!
@@ -59,6 +60,7 @@ pub mod coding_scheme;
 pub mod config;
 mod downlink;
 mod ends;
+mod goodput;
 mod lanes;
 mod llc;
 mod mobile;
@@ -73,7 +75,9 @@ use airpath_link::command::{Buffer, Change};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use adaptation::{Adaptation, ByErrors, ByRatio};
+pub use coding_scheme::CodingScheme;
 pub use config::Config;
+pub use goodput::{crossing, goodput};
 pub use voice::Voice;
 
 use crate::ConfigError;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use airpath_core::{Bitrate, Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Arrival, Polling, Traffic, drive};
+use airpath_radio::block_errors::Profile;
 use airpath_radio::{gprs, gsm_csd, hsdpa, hsdpa_cell, umts, umts_dch};
 use toml::{Table, Value};
 
@@ -38,6 +39,20 @@ fn leaves(value: &Value, at: &str, found: &mut BTreeSet<String>) {
         }
         _ => {
             found.insert(at.to_owned());
+        }
+    }
+}
+
+#[test]
+fn thresholds_of_egprs_are_where_the_goodputs_of_neighbours_cross() {
+    let (_, mut preset) = presets().into_iter().find(|(name, _)| name == "egprs-4+1").expect("the preset");
+    for direction in ["downlink", "uplink"] {
+        let table = preset["bearer"][direction].as_table_mut().expect("a table").remove("adaptation");
+        let adaptation: gprs::Adaptation = table.expect("an adaptation").try_into().expect("sound");
+        let thresholds = adaptation.ci.expect("by C/I").thresholds;
+        for (pair, threshold) in adaptation.schemes.windows(2).zip(thresholds) {
+            let crossing = gprs::crossing(pair[0], pair[1], Profile::Tu50);
+            assert!((threshold.get() - crossing).abs() <= 0.25, "{direction}: {} at {crossing} dB", pair[1]);
         }
     }
 }
