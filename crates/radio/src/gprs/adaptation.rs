@@ -50,6 +50,9 @@ pub struct ByErrors {
     pub below: Probability,
     /// Over so many blocks.
     pub blocks: u32,
+    /// A faster scheme is taken only so long after the last share that was not below, and after the last change.
+    #[serde(default)]
+    pub hold: Span,
 }
 
 impl Adaptation {
@@ -98,6 +101,10 @@ pub struct Adapter {
     by_errors: usize,
     sent: u32,
     errored: u32,
+    /// Blocks of time since the share of errors was not low, or the scheme was changed for it.
+    low_for: u64,
+    /// How many it takes.
+    hold: u64,
 }
 
 impl Adapter {
@@ -113,13 +120,16 @@ impl Adapter {
             by_errors: if config.errors.is_some() { first } else { last },
             sent: 0,
             errored: 0,
+            low_for: 0,
+            hold: config.errors.as_ref().map_or(0, |errors| (errors.hold.as_secs_f64() * BLOCKS_PER_SECOND) as u64),
             config: config.clone(),
         }
     }
 
-    /// C/I was measured.
+    /// C/I was measured, once a block of time.
     #[inline]
     pub fn measure(&mut self, ratio: f64) {
+        self.low_for += 1;
         let average = self.average.get_or_insert(ratio);
         *average += self.weight * (ratio - *average);
     }
@@ -147,13 +157,17 @@ impl Adapter {
         {
             let share = f64::from(self.errored) / f64::from(self.sent);
             let now = self.by_errors.min(self.by_ratio);
+            let is_low = share < errors.below.get();
             self.by_errors = if share > errors.above.get() {
                 now.saturating_sub(1)
-            } else if share < errors.below.get() {
+            } else if is_low && self.low_for >= self.hold {
                 (now + 1).min(self.config.schemes.len() - 1)
             } else {
                 now
             };
+            if !is_low || self.by_errors > now {
+                self.low_for = 0;
+            }
             (self.sent, self.errored) = (0, 0);
         }
         self.config.schemes[self.by_ratio.min(self.by_errors)]
@@ -195,6 +209,24 @@ mod tests {
             adapter.decide().number()
         };
         assert_eq!([after(1), after(0), after(0), after(3), after(9), after(9), after(0)], [2, 3, 3, 2, 1, 1, 2]);
+    }
+
+    #[test]
+    fn errors_that_are_few_again_are_waited_for() {
+        let mut adapter = adapter(
+            "schemes = [\"cs-1\", \"cs-2\", \"cs-3\"]\n\
+             errors = { above = 0.33, below = 0.1, blocks = 10, hold = \"1 s\" }",
+        );
+        let mut after = |errored, times: u32| {
+            (0..times).for_each(|_| adapter.measure(20.0));
+            (0..10).for_each(|block| adapter.count(block >= errored));
+            adapter.decide().number()
+        };
+        // 50 blocks of time: two in ten are not few, and begin the wait anew; so does each change upwards.
+        assert_eq!(
+            [after(0, 40), after(2, 40), after(0, 49), after(0, 1), after(0, 49), after(4, 1)],
+            [2, 2, 2, 3, 3, 2]
+        );
     }
 
     #[test]
