@@ -241,7 +241,11 @@ def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callab
         ('bearer = ["dch", "hs"]', 'bearer = ["dch", "hsd"]', "experiment 'trip'|did you mean 'hs'"),
         ('bearer = ["dch", "hs"]', 'beaver = ["dch", "hs"]', "no 'beaver'; did you mean 'bearer'?"),
         ("round-trip = [[100, 200], ", "round-trip = [[100], ", "nested as the axes are: 2 here"),
-        ("round-trip = [[100, 200], ", 'round-trip = [[100, "x"], ', "neither a number nor 'predict'"),
+        (
+            "round-trip = [[100, 200], ",
+            'round-trip = [[100, "x"], ',
+            "neither a number, a range as '26 to 33', nor 'predict'",
+        ),
         ("round-trip = [[100, 200], ", "utilisation = [[100, 200], ", "none of its metrics"),
         ('scenario = "scenario.toml"', 'scenario = "other.toml"', "no scenario other.toml"),
         ('check = "rises"', 'check = "rise"', "did you mean 'rises'?"),

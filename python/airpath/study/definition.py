@@ -5,22 +5,23 @@ right one.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from airpath.study.aggregate import Aggregate, read_aggregate
+from airpath.study.air_interface import AIR_METRICS
 from airpath.study.checks import CHECKS, FindingDefinition, Selector
 from airpath.study.errors import StudyError, UnknownNameError
+from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import METRICS, Metric
 from airpath.study.table import Table
-from airpath.study.tolerance import Tolerance
+from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
 
 FORMAT = 1
-PREDICT = "predict"
-"""In the place of a published value: the study printed none, ours is a prediction."""
 
 _STUDIES = Path(__file__).parent / "data"
 
@@ -39,7 +40,7 @@ class Case:
     """What formulas need beyond the run."""
     repeat: int
     metrics: tuple[Metric, ...]
-    published: dict[str, float | None]
+    published: dict[str, Published | None]
     """By metric."""
     may_fail: bool = False
     """Whether flows that do not come to their end are a result, not an error."""
@@ -55,7 +56,7 @@ class Difference:
     axis: str
     minuend: str
     subtrahend: str
-    published: dict[tuple[str, ...], float | None]
+    published: dict[tuple[str, ...], Published | None]
     """By the values of the other axes, in their order."""
 
 
@@ -65,8 +66,10 @@ class Experiment:
 
     name: str
     text: str
+    axes: dict[str, list[str]]
     cases: tuple[Case, ...]
     differences: tuple[Difference, ...]
+    aggregates: tuple[Aggregate, ...]
 
     def under(self, overrides: Mapping[str, Any]) -> "Experiment":
         """Return the same with further overrides of its scenario."""
@@ -189,8 +192,12 @@ def _experiment(table: Table, folder: Path, axes: Table, repeat: int) -> Experim
     for key in published:
         if key not in {metric.name for metric in metrics}:
             raise table.error(f"a value is published for '{key}', which is none of its metrics")
-    grids = {key: list(_flattened(table, key, value, shape)) for key, value in published.items()}
+    grids = {key: list(flattened(table, key, value, shape)) for key, value in published.items()}
     differences = tuple(_difference(each, name, values) for each in table.tables("difference"))
+    aggregates = tuple(
+        read_aggregate(each, name, values, _metric(each, each.take("metric", str)))
+        for each in table.tables("aggregate")
+    )
     table.finish()
     cases = []
     for index, combination in enumerate(product(*values.values())):
@@ -219,7 +226,7 @@ def _experiment(table: Table, folder: Path, axes: Table, repeat: int) -> Experim
                 may_fail=may_fail,
             )
         )
-    return Experiment(name, text, tuple(cases), differences)
+    return Experiment(name, text, values, tuple(cases), differences, aggregates)
 
 
 def _difference(table: Table, experiment: str, values: Mapping[str, list[str]]) -> Difference:
@@ -229,7 +236,7 @@ def _difference(table: Table, experiment: str, values: Mapping[str, list[str]]) 
         raise table.error(f"there is no axis '{axis}' to take a difference along{did_you_mean(axis, values)}")
     others = {name: each for name, each in values.items() if name != axis}
     grid = table.take("published", object, PREDICT)
-    flat = _flattened(table, "published", grid, tuple(len(each) for each in others.values()))
+    flat = flattened(table, "published", grid, tuple(len(each) for each in others.values()))
     difference = Difference(
         experiment=experiment,
         name=table.take("name", str),
@@ -290,24 +297,7 @@ def _tolerance(table: Table) -> Tolerance:
 
 
 def _metric(table: Table, name: str) -> Metric:
-    if name not in METRICS:
-        raise table.error(f"no metric '{name}'{did_you_mean(name, METRICS)}")
-    return METRICS[name]
-
-
-def _flattened(table: Table, key: str, value: Any, shape: tuple[int, ...]) -> Iterator[float | None]:
-    """Yield published values in the order of the cases: nested as the axes are, `predict` for all below it."""
-    if value == PREDICT:
-        count = 1
-        for size in shape:
-            count *= size
-        yield from [None] * count
-    elif not shape:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise table.error(f"a published value of '{key}' is neither a number nor '{PREDICT}': {value!r}")
-        yield float(value)
-    elif not isinstance(value, list) or len(value) != shape[0]:
-        raise table.error(f"the published values of '{key}' must be lists nested as the axes are: {shape[0]} here")
-    else:
-        for each in value:
-            yield from _flattened(table, key, each, shape[1:])
+    known = METRICS | AIR_METRICS
+    if name not in known:
+        raise table.error(f"no metric '{name}'{did_you_mean(name, known)}")
+    return known[name]

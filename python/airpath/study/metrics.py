@@ -29,6 +29,8 @@ class Metric:
     """From the flows of one repetition, and what the study gives."""
     needs: tuple[str, ...] = ()
     """What it must be given."""
+    observed: bool = False
+    """Whether it is told by the event log, from which `air_interface.observe` adds to the flows."""
 
 
 def transfer_time(flow: Flow) -> float:
@@ -120,6 +122,11 @@ def _half_throughput(flows: Sequence[Flow], given: Given) -> float:
     return _throughput(flows, given) / 2
 
 
+def _multiplied_throughput(flows: Sequence[Flow], given: Given) -> float:
+    """Return the throughput times a factor, for findings that say that something is less than so many times that."""
+    return _throughput(flows, given) * given["factor"]
+
+
 def _retransmitted(flows: Sequence[Flow], _: Given) -> float:
     return 100 * sum(flow["retransmitted_packets"] for flow in flows) / sum(flow["data_packets"] for flow in flows)
 
@@ -167,6 +174,7 @@ METRICS = {
         Metric("longest-delay-period", "s", 2, _longest("delay_period_max_s")),
         Metric("longest-inter-arrival", "s", 2, _longest("inter_arrival_max_s")),
         Metric("half-throughput", "kbit/s", 1, _half_throughput),
+        Metric("multiplied-throughput", "kbit/s", 2, _multiplied_throughput, ("factor",)),
         Metric("retransmitted", "%", 2, _retransmitted),
         Metric("ftp-throughput", "kbyte/s", 3, _ftp_throughput),
         Metric("share-of-header-arithmetic", "%", 1, _share_of_header_arithmetic, ("header_limit_bps",)),

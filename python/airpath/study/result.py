@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airpath.study.definition import Study
 from airpath.study.interval import mean_interval
 from airpath.study.rows import Row
+from airpath.study.tolerance import Range, middle_of
 from airpath.theme import ALERT, GOOD
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class StudyResult:
                 "case": dict(row.case),
                 "metric": row.metric,
                 "unit": row.kind.unit,
-                "published": row.published,
+                **_published(row),
                 "ours": row.interval.mean,
                 "low": row.interval.low,
                 "high": row.interval.high,
@@ -177,7 +178,13 @@ def _figures(row: Row) -> list[str]:
     def number(value: float) -> str:
         return f"{value:.{row.kind.decimals}f}"
 
-    published = "predict" if row.published is None else f"{row.published:g}"
+    match row.published:
+        case None:
+            published = "predict"
+        case Range():
+            published = str(row.published)
+        case _:
+            published = f"{row.published:g}"
     shown = row.interval if row.real is None else row.real.interval
     interval = f"{number(shown.low)} to {number(shown.high)}"
     if row.difference is None:
@@ -185,6 +192,14 @@ def _figures(row: Row) -> list[str]:
     simulated = [number(row.interval.mean), number(mean_interval(row.alike).mean)]
     difference = f"{100 * row.difference:+.1f} %".replace("-", "−")
     return [published, *simulated, number(shown.mean), interval, str(shown.n), difference]
+
+
+def _published(row: Row) -> dict[str, Any]:
+    """Return what was printed; of a range its middle, and the range beside it."""
+    if row.published is None:
+        return {"published": None}
+    bounds = {"published_range": [row.published.low, row.published.high]} if isinstance(row.published, Range) else {}
+    return {"published": middle_of(row.published)} | bounds
 
 
 def _real(row: Row) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from airpath.study.interval import Interval, mean_interval
 from airpath.study.metrics import Metric
-from airpath.study.tolerance import Tolerance
+from airpath.study.tolerance import Published, Tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Row:
     """What the figure is called."""
     kind: Metric
     """What it is: its unit and formula."""
-    published: float | None
+    published: Published | None
     """What the study printed; `None` where it printed nothing."""
     tolerance: Tolerance
     """How far from print it may lie."""

@@ -3,10 +3,14 @@
 Under the real clock each case is run in virtual time as well: what counts is the two side by side.
 """
 
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
+from airpath.result import Result
+from airpath.study.air_interface import KEY, observe
 from airpath.study.checks import CHECKS
 from airpath.study.definition import Case, Difference, Experiment, Study, load_study
 from airpath.study.errors import StudyError, UnknownNameError
@@ -100,6 +104,7 @@ def _rows_of(experiment: Experiment, study: Study, seed: int, repeat: int | None
             published = case.published[kind.name]
             rows.append(Row(experiment.name, case.values, kind.name, kind, published, tolerance, samples))
     table = Rows(rows)
+    rows = rows + [row for each in experiment.aggregates for row in each.rows(table, experiment.axes)]
     return rows + [row for difference in experiment.differences for row in _difference_rows(difference, table)]
 
 
@@ -121,30 +126,34 @@ def _run_case(case: Case, seed: int, repeat: int, counter: "_Counter") -> list[l
     """Run a case and return the flows of each repetition."""
     from airpath.run import execute
 
-    summary = execute(
-        case.scenario,
-        set=case.set,
-        seed=seed,
-        repeat=repeat,
-        out=None,
-        capture=False,
-        log=False,
-        threads=None,
-        progress=counter.of_a_case,
-    )
+    observed = any(metric.observed for metric in case.metrics)
+    with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
+        summary = execute(
+            case.scenario,
+            set=case.set,
+            seed=seed,
+            repeat=repeat,
+            out=Path(folder) if observed else None,
+            capture=False,
+            log=observed,
+            threads=None,
+            progress=counter.of_a_case,
+        )
+        result = Result(folder) if observed and summary["stopped"] is None else None
+        observations = [None] * len(summary["flows"]) if result is None else observe(result)
     if summary["stopped"] == "interrupted":
         raise KeyboardInterrupt
     where = f"{case.experiment}, {', '.join(case.values.values())}"
     if summary["stopped"] is not None:
         raise StudyError(f"{where}: {summary['stopped']}")
     runs: list[list[dict[str, Any]]] = [[] for _ in range(repeat)]
-    for flow in summary["flows"]:
+    for flow, observation in zip(summary["flows"], observations, strict=True):
         if flow["outcome"] != "finished" and not case.may_fail:
             raise StudyError(
                 f"{where}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}; "
                 f"give {case.scenario.name} a longer duration"
             )
-        runs[flow["repetition"]].append(flow)
+        runs[flow["repetition"]].append(flow if observation is None else flow | {KEY: observation})
     counter.next_case(repeat)
     return runs
 

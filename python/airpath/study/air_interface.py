@@ -1,0 +1,243 @@
+"""Figures that need the air interface beside TCP: shares of schemes and slots, gaps, and what a gap costs a transfer.
+
+They are read from the event log of a run (`docs/result-folder.md`): what the radio connection was like, from `states`,
+on one time axis with what TCP did, from `tcp` and `packets`.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from airpath.result import Result
+from airpath.study.metrics import Flow, Given, Metric
+
+KEY = "air"
+"""Where in a flow the observations stand."""
+
+_SECOND = 1e9
+_SUSPENDED = {"reselection", "no-coverage"}
+"""Modes in which the mobile gets nothing."""
+_LOST_WITH_THE_FLOW = {"handover", "attempts-exhausted"}
+"""Causes of a loss by which a flow of blocks ends."""
+_AVERAGED = 10
+"""Segments over which tcptrace averages throughput if it is told nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time in which the network sends a mobile nothing although there is something; seconds."""
+
+    start: float
+    end: float
+    """When data flows again."""
+    lost: int
+    """Packets that the network dropped with it."""
+    back: float
+    """When ten segments come again as fast as outside of gaps on average: the first of them."""
+    slow_start: float
+    """For how long TCP is in slow start after the time-outs of the gap, until its window is that of the threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the log tells of one download."""
+
+    schemes: Mapping[str, float]
+    """Share of the time with a downlink flow, by coding scheme."""
+    changes: int
+    """Changes of the scheme."""
+    slots: Mapping[int, float]
+    """The same share by timeslots."""
+    rate_a_slot: float
+    """New RLC data over timeslots and time, bits per second."""
+    gaps: Sequence[Gap]
+    timeouts: int
+    timeouts_elsewhere: int
+    """Of these, those that no gap explains."""
+
+
+def observe(result: Result) -> list[Observation]:
+    """Return what the log of a run tells of each flow, in the order of its summary; each must be a download."""
+    log = _read(result)
+    return [_observe(log[flow["repetition"]], flow) for flow in result.summary["flows"]]
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A value over time."""
+
+    times: list[float] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+
+    def spans(self, start: float, end: float) -> Iterator[tuple[float, float, Any]]:
+        """Yield from when until when there is which value, between two times."""
+        at = max(bisect_right(self.times, start) - 1, 0)
+        for place in range(at, len(self.times)):
+            until = self.times[place + 1] if place + 1 < len(self.times) else end
+            low, high = max(self.times[place], start), min(until, end)
+            if low < high:
+                yield low, high, self.values[place]
+
+    def first(self, value: Any, since: float, end: float) -> float:
+        """Return when it has a value first, or `end`."""
+        return next((low for low, _, each in self.spans(since, end) if each == value), end)
+
+
+@dataclass(slots=True)
+class _Repetition:
+    """The log of a repetition, by time; seconds."""
+
+    lanes: defaultdict[str, _Lane] = field(default_factory=lambda: defaultdict(_Lane))
+    drops: list[float] = field(default_factory=list)
+    arrivals: list[tuple[float, int]] = field(default_factory=list)
+    """Of segments at the mobile, with their size."""
+    timeouts: list[float] = field(default_factory=list)
+    past_threshold: list[float] = field(default_factory=list)
+    """When the congestion window was at the slow-start threshold or above."""
+    blocks: tuple[float, ...] = (0.0, 0.0, 0.0)
+    """Blocks, those of them that were repeated, and bytes of all."""
+
+
+def _read(result: Result) -> Mapping[int, _Repetition]:
+    import polars as pl
+
+    log: defaultdict[int, _Repetition] = defaultdict(_Repetition)
+
+    def rows(table: str, condition: pl.Expr, *columns: str) -> list[tuple[Any, ...]]:
+        found = result.scan(table).filter(condition).sort("repetition", "time", maintain_order=True)
+        return found.select("repetition", pl.col("time") / _SECOND, *columns).collect().rows()
+
+    down = pl.col("direction") == "down"
+    lanes = down & pl.col("aspect").is_in(["tbf", "scheme", "slots"]) | (pl.col("aspect") == "mode")
+    for repetition, time, aspect, name, number in rows("states", lanes, "aspect", "name", "number"):
+        lane = log[repetition].lanes[aspect]
+        lane.times.append(time)
+        lane.values.append(number if name is None else name)
+    lost = down & (pl.col("step") == "dropped") & pl.col("cause").is_in(sorted(_LOST_WITH_THE_FLOW))
+    for repetition, time in rows("packets", lost):
+        log[repetition].drops.append(time)
+    arrived = down & (pl.col("step") == "received")
+    for repetition, time, size in rows("packets", arrived, "size"):
+        log[repetition].arrivals.append((time, size))
+    for repetition, time in rows("tcp", down & (pl.col("trigger") == "timeout")):
+        log[repetition].timeouts.append(time)
+    past = down & (pl.col("congestion_window") >= pl.col("slow_start_threshold"))
+    for repetition, time in rows("tcp", past):
+        log[repetition].past_threshold.append(time)
+    sums = result.scan("radio").filter(down).group_by("repetition").agg(pl.col("pdus", "repeated", "bytes").sum())
+    for repetition, *blocks in sums.collect().rows():
+        log[repetition].blocks = tuple(map(float, blocks))
+    return log
+
+
+def _observe(log: _Repetition, flow: Flow) -> Observation:
+    start = flow["start_s"]
+    last = log.arrivals[-1][0] if log.arrivals else start
+    end = last if flow["duration_s"] is None else start + flow["duration_s"]
+    tbf = log.lanes["tbf"]
+    sending = [(low, high) for low, high, phase in tbf.spans(start, end) if phase == "transfer"]
+    slots = _times(log.lanes["slots"], sending)
+    slot_time = sum(number * time for number, time in slots.items())
+    blocks, repeated, size = log.blocks
+    gaps = _gaps(log, start, end)
+    explained = sum(any(gap.start <= time <= gap.back for gap in gaps) for time in log.timeouts)
+    return Observation(
+        schemes=_shares(_times(log.lanes["scheme"], sending)),
+        changes=sum(1 for _ in log.lanes["scheme"].spans(start, end)) - 1,
+        slots=_shares(slots),
+        rate_a_slot=8 * size * (1 - repeated / blocks) / slot_time if slot_time else 0.0,
+        gaps=gaps,
+        timeouts=len(log.timeouts),
+        timeouts_elsewhere=len(log.timeouts) - explained,
+    )
+
+
+def _times(lane: _Lane, within: Sequence[tuple[float, float]]) -> dict[Any, float]:
+    """Return for how long there was which value."""
+    times: defaultdict[Any, float] = defaultdict(float)
+    for start, end in within:
+        for low, high, value in lane.spans(start, end):
+            times[value] += high - low
+    return dict(times)
+
+
+def _shares(times: Mapping[Any, float]) -> dict[Any, float]:
+    total = sum(times.values()) or 1.0
+    return {value: time / total for value, time in times.items()}
+
+
+def _gaps(log: _Repetition, start: float, end: float) -> list[Gap]:
+    """Return the gaps: from when the mobile cannot be reached, or its flow is given up, until data flows again."""
+    modes = log.lanes["mode"].spans(start, end)
+    begun = [(low, high) for low, high, mode in modes if mode in _SUSPENDED]
+    begun += [(time, time) for time in log.drops if start <= time < end]
+    spans: list[tuple[float, float]] = []
+    for low, high in sorted(begun):
+        until = log.lanes["tbf"].first("transfer", high, end)
+        if spans and low <= spans[-1][1]:
+            # What happens before data flows again belongs to the same gap.
+            begin, so_far = spans.pop()
+            spans.append((begin, max(so_far, until)))
+        else:
+            spans.append((low, until))
+    between = end - start - sum(until - low for low, until in spans)
+    rate = sum(size for _, size in log.arrivals) / between if between else 0.0
+    return [_gap(log, low, until, end, rate) for low, until in spans]
+
+
+def _gap(log: _Repetition, start: float, until: float, end: float, rate: float) -> Gap:
+    back = _back_at_rate(log.arrivals, until, end, rate)
+    timeouts = [time for time in log.timeouts if start <= time <= back]
+    lost = bisect_right(log.drops, until) - bisect_left(log.drops, start)
+    slow_start = 0.0
+    if timeouts:
+        restart = max(until, timeouts[-1])
+        place = bisect_right(log.past_threshold, restart)
+        slow_start = (log.past_threshold[place] if place < len(log.past_threshold) else end) - restart
+    return Gap(start, until, lost, back, slow_start)
+
+
+def _back_at_rate(arrivals: Sequence[tuple[float, int]], since: float, end: float, rate: float) -> float:
+    """Return when segments come at a rate again, on average over ten: the first of them. `end` if they never do."""
+    for place in range(bisect_right(arrivals, (since, 0)), len(arrivals) - _AVERAGED):
+        span = arrivals[place + _AVERAGED][0] - arrivals[place][0]
+        if sum(size for _, size in arrivals[place + 1 : place + 1 + _AVERAGED]) >= rate * span:
+            return arrivals[place][0]
+    return end
+
+
+def _mean(figure: Callable[[Observation], float]) -> Callable[[Sequence[Flow], Given], float]:
+    """Return the formula of a figure's mean over the flows."""
+    return lambda flows, _: fmean(figure(flow[KEY]) for flow in flows)
+
+
+def _by_gap(figure: Callable[[Gap], float]) -> Callable[[Sequence[Flow], Given], float]:
+    """Return the formula of a figure's mean over the gaps, 0 where there is none."""
+    return _mean(lambda air: fmean(map(figure, air.gaps)) if air.gaps else 0.0)
+
+
+def _scheme_share(scheme: str) -> Callable[[Sequence[Flow], Given], float]:
+    return _mean(lambda air: 100 * air.schemes.get(scheme, 0.0))
+
+
+AIR_METRICS = {
+    name: Metric(name, unit, decimals, formula, observed=True)
+    for name, unit, decimals, formula in (
+        *((f"share-of-cs-{number}", "%", 1, _scheme_share(f"cs-{number}")) for number in range(1, 5)),
+        ("share-of-four-slots", "%", 1, _mean(lambda air: 100 * air.slots.get(4, 0.0))),
+        ("share-of-fewer-slots", "%", 1, _mean(lambda air: 100 * (1 - air.slots.get(4, 0.0)))),
+        ("rate-a-slot", "kbit/s", 2, _mean(lambda air: air.rate_a_slot / 1e3)),
+        ("scheme-changes", "1", 1, _mean(lambda air: air.changes)),
+        ("gaps", "1", 2, _mean(lambda air: len(air.gaps))),
+        ("time-in-gaps", "s", 2, _mean(lambda air: sum(gap.end - gap.start for gap in air.gaps))),
+        ("lost-in-a-gap", "packets", 2, _by_gap(lambda gap: gap.lost)),
+        ("back-at-rate", "s", 2, _by_gap(lambda gap: gap.back - gap.end)),
+        ("slow-start", "s", 2, _by_gap(lambda gap: gap.slow_start)),
+        ("timeouts", "1", 2, _mean(lambda air: air.timeouts)),
+        ("timeouts-elsewhere", "1", 2, _mean(lambda air: air.timeouts_elsewhere)),
+    )
+}
+"""By name. Counts are those of one transfer; what a gap costs is a mean over the gaps of a transfer."""

@@ -1,0 +1,129 @@
+"""What a study reads from the air interface, and its rows over many repetitions."""
+
+from pathlib import Path
+
+import pytest
+
+from airpath import run, study
+from airpath.study import aggregate, definition
+from airpath.study.air_interface import _Lane, _Repetition, observe
+from airpath.study.grid import flattened
+from airpath.study.metrics import METRICS
+from airpath.study.rows import Row, Rows
+from airpath.study.table import Table
+from airpath.study.tolerance import Range, Tolerance
+from support import ROOT
+
+GAP = ROOT / "studies" / "gprs-la" / "gap.toml"
+
+
+def test_lanes_are_cut_where_they_are_looked_at() -> None:
+    lane = _Lane([0.0, 2.0, 5.0], ["cs-1", "cs-2", "cs-1"])
+    assert list(lane.spans(1.0, 6.0)) == [(1.0, 2.0, "cs-1"), (2.0, 5.0, "cs-2"), (5.0, 6.0, "cs-1")]
+    assert lane.first("cs-2", 0.5, 9.0) == 2.0
+    assert lane.first("cs-2", 3.0, 9.0) == 3.0
+    assert lane.first("cs-2", 5.0, 9.0) == 9.0
+
+
+def test_what_happens_before_data_flows_again_is_one_gap() -> None:
+    from airpath.study.air_interface import _gaps
+
+    log = _Repetition(drops=[10.0, 10.0, 12.5])
+    log.lanes["mode"] = _Lane([0.0, 10.0, 12.0], ["transfer", "reselection", "access"])
+    log.lanes["tbf"] = _Lane([0.0, 10.0, 12.25, 12.5, 14.0], ["transfer", "none", "transfer", "none", "transfer"])
+    # A segment a second, and from 20 s on two; the second gap begins right after the first has ended.
+    log.arrivals = [(float(second), 1000) for second in range(1, 10)]
+    log.arrivals += [(20.0 + half / 2, 1000) for half in range(40)]
+    log.timeouts = [13.0]
+    log.past_threshold = [5.0, 25.0]
+    first, second = _gaps(log, 0.0, 40.0)
+    assert [(gap.start, gap.end, gap.lost) for gap in (first, second)] == [(10.0, 12.25, 2), (12.5, 14.0, 1)]
+    # 49 segments in what is left of 40 s: the first after the gap come as fast, two a second.
+    assert first.back == second.back == 20.0
+    assert first.slow_start == 12.0
+
+
+def test_a_change_of_cell_is_seen_as_the_gap_that_it_is(tmp_path: Path) -> None:
+    gap = 5.0
+    result = run(GAP, set={"bearer.conditions.network.gap": f"{gap} s"}, repeat=2, out=tmp_path / "out")
+    for seen in observe(result):
+        (only,) = seen.gaps
+        assert gap < only.end - only.start < gap + 1
+        # What the base station has is 4 kB at most: whole packets, and one that was begun.
+        assert 1 <= only.lost <= 4
+        assert seen.schemes == {"cs-2": 1.0}
+        assert seen.slots[4] > 0.99
+        # What CS-2 carries: 30 octets in a block, 50 of them a second, less control blocks.
+        assert 10e3 < seen.rate_a_slot < 12e3
+        assert seen.changes == 0
+
+
+@pytest.mark.parametrize(
+    ("take", "of", "over", "expected"),
+    [
+        ("highest", 2, None, {"a": (2.0, 4.0), "b": (20.0, 40.0)}),
+        ("lowest", 2, "case", {"all": (1.0, 3.0)}),
+        ("mean", 1, "case", {"all": (5.5, 11.0, 16.5, 22.0, 27.5)}),
+        ("highest", 100, None, {"a": (2.0, 4.0), "b": (20.0, 40.0)}),
+    ],
+)
+def test_aggregates_take_repetitions_in_batches(
+    take: str, of: int, over: str | None, expected: dict[str, tuple[float, ...]]
+) -> None:
+    kind = METRICS["throughput"]
+    samples = {"a": (1.0, 2.0, 3.0, 4.0, 5.0), "b": (10.0, 20.0, 30.0, 40.0, 50.0)}
+    rows = Rows(
+        [
+            Row("e", {"case": case}, kind.name, kind, None, Tolerance(relative=0.1), each)
+            for case, each in samples.items()
+        ]
+    )
+    words = {"name": "row", "take": take, "of": of} | ({} if over is None else {"over": over})
+    made = aggregate.read_aggregate(Table(words, "here"), "e", {"case": ["a", "b"]}, kind)
+    assert {row.case["case"]: row.samples for row in made.rows(rows, {"case": ["a", "b"]})} == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"take": "hihgest"}, "'take' is not 'hihgest'; did you mean 'highest'"),
+        ({"take": "mean", "of": 0}, "'of' is less than one repetition"),
+        ({"take": "mean", "over": "cases"}, "there is no axis 'cases' to take rows over"),
+        ({"take": "mean", "published": "3 to"}, "neither a number, a range as '26 to 33'"),
+        ({"take": "mean", "published": "3 to 1"}, "neither a number, a range as '26 to 33'"),
+    ],
+)
+def test_aggregates_that_make_no_sense_are_refused(words: dict[str, object], message: str) -> None:
+    table = Table({"name": "row"} | words, "here")
+    with pytest.raises(study.StudyError, match=message):
+        aggregate.read_aggregate(table, "e", {}, METRICS["throughput"])
+
+
+def test_a_printed_range_admits_what_lies_in_it() -> None:
+    (printed,) = flattened(Table({}, "here"), "key", "26 to 33", ())
+    assert printed == Range(26, 33)
+    narrow = Tolerance(absolute=1)
+    assert [narrow.admits(ours, Range(26, 33)) for ours in (25.9, 26, 33, 33.1)] == [False, True, True, False]
+    assert Tolerance(relative=0.5).admits(40, Range(26, 33))
+
+
+def test_gprs_la_has_what_its_page_prints() -> None:
+    la = definition.load_study("gprs-la")
+    downloads = next(each for each in la.tables if each.name == "downloads")
+    assert len(downloads.cases) == 8
+    assert all(case.repeat >= 64 for case in downloads.cases)
+    published = {each.name: list(each.published.values()) for each in downloads.aggregates}
+    assert published["throughput-in-all"] == [31, None]
+    assert published["highest-in-all"] == [36, None]
+    assert published["lowest-in-all"] == [Range(15, 16)] * 2
+
+
+@pytest.mark.slow
+def test_gprs_la_holds_what_it_found_and_its_table_is_up_to_date() -> None:
+    result = study.run("gprs-la")
+    # The README says why this one does not.
+    assert [each.id for each in result.findings if not each.holds] == ["half-of-the-time-in-cs-1"]
+    table = (ROOT / "studies" / "gprs-la" / "agreement.md").read_text(encoding="utf-8")
+    assert result.render_markdown() == table, (
+        "bless it: airpath study run gprs-la --format markdown > studies/gprs-la/agreement.md"
+    )
