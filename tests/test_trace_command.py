@@ -3,14 +3,19 @@
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import airpath
 from airpath.trace import stream
+from airpath.trace.causes import CAUSES, seconds_of, shares
 from airpath.trace.tables import TABLES
+from airpath.trace.words import sentence
 from support import DOWNLOAD, ROOT, Command
 
 _SHARED = Path(os.environ.get("AIRPATH_SHARED", ROOT.parent / "shared")) / "data" / "captures"
@@ -52,6 +57,8 @@ def shared(name: str) -> Path:
 def test_the_frames_have_the_columns_that_are_documented(traced: airpath.Trace) -> None:
     frames = {
         "connections": traced.connections,
+        "directions": traced.directions,
+        "causes": traced.causes,
         "observations": traced.observations(1),
         "selective": traced.selective(1),
     }
@@ -92,10 +99,15 @@ def test_both_ends_of_a_connection_select_it(server: Path, traced: airpath.Trace
 
 def test_a_stream_tells_of_the_same_connections(server: Path, traced: airpath.Trace) -> None:
     lines: list[str] = []
-    reading = stream(server, lines.append)
+    reading = stream(server, lines.append, causes=True)
     told = [json.loads(line) for line in lines]
     assert {each.pop("type") for each in told} == {"connection"}
-    assert sorted(told, key=lambda each: each["connection"]) == traced.connections.to_dicts()
+    told.sort(key=lambda each: each["connection"])
+    ends = [each.pop(f"from_{sender}") for each in told for sender in ("client", "server")]
+    assert ends == traced.directions.to_dicts()
+    stalls = [stall for each in told for stall in each.pop("stalls")]
+    assert stalls == traced.stalls.to_dicts()
+    assert told == traced.connections.to_dicts()
     assert reading == traced.reading
 
 
@@ -108,19 +120,64 @@ def test_a_result_folder_is_its_capture_at_the_server(
     assert told.json["reading"]["files"][0]["name"] == str(server)
 
 
-def test_text_lists_the_longest_first(server: Path, command: Command, traced: airpath.Trace) -> None:
+def test_text_lists_who_lost_most_first(server: Path, command: Command, traced: airpath.Trace) -> None:
     told = command("trace", server)
     assert told.code == 0
     frames = traced.reading["files"][0]["frames"]
     assert f"{frames:,} frames" in told.out
     numbers = [line.split()[0] for line in told.out.splitlines() if " → " in line]
-    by_time = traced.connections.sort("duration_s", descending=True)["connection"].cast(pl.String).to_list()
-    assert numbers == by_time
+    lost = pl.col("duration_s") - pl.col("path_rate_s") - pl.col("application_s") - pl.col("closing_s")
+    assert numbers == traced.connections.sort(lost, descending=True)["connection"].cast(pl.String).to_list()
+
+
+def test_the_causes_add_up_to_the_time(traced: airpath.Trace) -> None:
+    pieces = traced.causes.with_columns(length=pl.col("end") - pl.col("start"))
+    for flow in traced.connections.iter_rows(named=True):
+        own = pieces.filter(connection=flow["connection"])
+        assert sum(own["length"].to_list()) / 1e9 == pytest.approx(flow["duration_s"], abs=1e-9)
+        assert own["start"][0] == flow["start"]
+        assert own["start"][1:].equals(own["end"][:-1]), "without gaps, in order"
+        by_cause = dict(own.group_by("cause").agg(pl.col("length").sum() / 1e9).rows())
+        assert by_cause == pytest.approx(seconds_of(flow))
+
+
+@given(st.dictionaries(st.text(max_size=3), st.floats(0, 1e6), max_size=12), st.integers(0, 2))
+def test_shares_add_up_to_a_hundred(parts: dict[str, float], digits: int) -> None:
+    given = shares(parts, digits)
+    whole = sum(parts.values())
+    if whole == 0:
+        assert not any(given.values())
+        return
+    assert sum(given.values()) == pytest.approx(100)
+    for name, part in parts.items():
+        assert abs(given[name] - 100 * part / whole) <= 10**-digits + 1e-9
+
+
+def test_a_page_says_where_the_time_went_in_a_sentence(server: Path, command: Command, traced: airpath.Trace) -> None:
+    told = command("trace", server, "--flow", "1", "--why").out
+    said = next(line for line in told.splitlines() if line.endswith(").") and "\u00a0%" in line)
+    assert said == sentence(traced.connections.row(0, named=True))
+    assert sum(int(share) for share in re.findall(r"\((\d+)\u00a0%\)", said)) == 100
+    pieces = [line for line in told.splitlines() if re.search(r"\d+–\d+", line)]
+    assert len(pieces) == traced.causes.filter(connection=1).height
+
+
+def test_two_traces_are_compared_in_sums(run: airpath.Result, command: Command, traced: airpath.Trace) -> None:
+    told = command("trace", "compare", run.path, run.path, "--format", "json")
+    assert told.code == 0
+    figures = {row["figure"]: (row["trace 1"], row["trace 2"]) for row in told.json}
+    assert all(one == other for one, other in figures.values())
+    assert figures["connections"][0] == traced.connections.height
+    assert figures["bytes down"][0] == run.flows.filter(kind="download")["bytes"].item()
+    assert figures["seconds"][0] == pytest.approx(sum(figures[each.name][0] for each in CAUSES))
+    assert "difference" in command("trace", "compare", run.path, run.path, "--flow", "1").out
 
 
 def test_other_formats_have_all_connections(server: Path, command: Command, traced: airpath.Trace) -> None:
-    told = command("trace", server, "--format", "csv")
-    assert pl.read_csv(io.StringIO(told.out)).height == traced.connections.height
+    table = pl.read_csv(io.StringIO(command("trace", server, "--format", "csv").out))
+    assert table.select(traced.connections.columns).height == traced.connections.height
+    sent = traced.directions.filter(pl.col("from") == "server")["unique_bytes"]
+    assert table["server_unique_bytes"].to_list() == sent.to_list()
     lines = command("trace", server, "--format", "jsonl").out.splitlines()
     assert len(lines) == traced.connections.height
 
@@ -130,10 +187,37 @@ def test_the_report_is_one_file_with_every_figure(server: Path, command: Command
     assert told.code == 0
     assert "the report is in report.html" in told.err
     page = (command.folder / "report.html").read_text(encoding="utf-8")
-    for title in ("Time–sequence, down", "Outstanding data", "Round trip", "Throughput"):
+    for title in ("Where the time went", "Time–sequence, down", "Outstanding data", "Round trip", "Throughput"):
         assert f"<h3>{title}</h3>" in page
     assert f"airpath trace {server} --flow 1 -o report.html" in page
     assert "http://" not in page.replace("http://www.w3.org", "").split("<script>")[0]
+
+
+def test_exports_for_xplot_and_perfetto(traced: airpath.Trace, tmp_path: Path) -> None:
+    plots = traced.xplot(tmp_path / "plots")
+    assert {path.name for path in plots} >= {"1-server.xpl", "2-client.xpl"}
+    lines = (tmp_path / "plots" / "1-server.xpl").read_text(encoding="ascii").splitlines()
+    assert (lines[0], lines[-1]) == ("timeval unsigned", "go")
+    first = traced.directions.row(1, named=True)
+    assert lines.count("R") == first["retransmissions"]
+    events = json.loads(traced.perfetto(tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    slices = [each for each in events if each["ph"] == "X"]
+    assert len(slices) == traced.causes.height
+    whole = traced.connections["duration_s"].sum()
+    assert sum(each["dur"] for each in slices) / 1e6 == pytest.approx(whole, abs=1e-6 * len(slices))
+    assert sum(each["ph"] == "i" for each in events) == traced.directions["retransmissions"].sum()
+
+
+def test_pages_of_http_are_told_of_and_drawn(command: Command) -> None:
+    """The truth is that of INDEX.md."""
+    capture = shared("own/http_pipe.pcap")
+    trace = airpath.trace(capture)
+    assert (trace.exchanges.height, trace.pages["connections"].item()) == (12, 1)
+    assert trace.timelines["pipeline_factor"].item() == pytest.approx(5.583, abs=1e-3)
+    assert trace.pages["efficiency"].item() == pytest.approx(0.859, abs=1e-3)
+    assert len(trace.archive["log"]["entries"]) == 12
+    assert command("trace", capture, "-o", "report.html").code == 0
+    assert "<h3>Page of " in (command.folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

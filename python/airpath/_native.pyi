@@ -186,14 +186,21 @@ def trace(
     files: list[Path],
     *,
     flow: str | None,
+    causes: bool,
+    exchanges: bool,
     observations: bool,
     line: Callable[[str], object] | None,
-) -> tuple[str, dict[str, list[tuple[str, str, Any, bytes | None]]]]:
-    """Analyse captures; return how they were read, as JSON, and the tables by name, for `airpath.trace.columns`.
+) -> tuple[str, dict[str, list[tuple[str, str, Any, bytes | None]]], str | None]:
+    """Analyse captures.
+
+    Returns how they were read, as JSON; the tables by name, for `airpath.trace.columns`; and an HTTP Archive, if
+    exchanges were asked for.
 
     Args:
         files: Captures, in the order of their times; `-` is standard input.
         flow: Which connections, `None` for all.
+        causes: Whether their time is put down to causes.
+        exchanges: Whether what was said on them is read: HTTP, TLS, QUIC.
         observations: Whether there are tables of their segments.
         line: Called with the line of JSON of each connection when it ends; there are no tables then.
 

@@ -4,26 +4,30 @@ use std::path::PathBuf;
 
 use airpath_trace::analysis::table::{Column, Table, Values};
 use airpath_trace::analysis::{Options, Reading, Report, SelectorError, analyse};
+use airpath_trace::http::Har;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::{Value, json};
 
 use crate::{TraceError, interruptible};
 
-/// Analyses captures, and returns how they were read, as JSON, and the tables, as a dictionary of columns by name. With `line`, that
+/// Analyses captures, and returns how they were read, as JSON, the tables, as a dictionary of columns by name, and what was said on the
+/// connections as an HTTP Archive. With `line`, that
 /// is called with the line of JSON of each connection when it ends, and there are no tables.
 #[pyfunction]
-#[pyo3(signature = (files, *, flow, observations, line))]
+#[pyo3(signature = (files, *, flow, causes, exchanges, observations, line))]
 pub fn trace<'py>(
     py: Python<'py>,
     files: Vec<PathBuf>,
     flow: Option<&str>,
+    causes: bool,
+    exchanges: bool,
     observations: bool,
     line: Option<Py<PyAny>>,
-) -> PyResult<(String, Bound<'py, PyDict>)> {
+) -> PyResult<(String, Bound<'py, PyDict>, Option<String>)> {
     let select = flow.map(str::parse).transpose();
     let select = select.map_err(|error: SelectorError| TraceError::new_err(error.to_string()))?;
-    let options = Options { files, select, observations, stream: line.is_some() };
+    let options = Options { files, select, causes, exchanges, observations, stream: line.is_some() };
     let mut refused = None;
     let mut tell = |text: &str| {
         let Some(line) = &line else { return true };
@@ -33,12 +37,14 @@ pub fn trace<'py>(
     if let Some(error) = refused {
         return Err(error);
     }
-    let Report { reading, stopped, tables } = report.map_err(|error| TraceError::new_err(error.to_string()))?;
+    let Report { reading, stopped, tables, exchanges } =
+        report.map_err(|error| TraceError::new_err(error.to_string()))?;
     let frames = PyDict::new(py);
     for (name, table) in tables {
         frames.set_item(name, columns(py, &table)?)?;
     }
-    Ok((describe(&reading, stopped).to_string(), frames))
+    let archive = exchanges.as_ref().map(|exchanges| json!(Har::new(exchanges)).to_string());
+    Ok((describe(&reading, stopped).to_string(), frames, archive))
 }
 
 /// How captures were read.

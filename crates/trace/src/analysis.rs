@@ -5,12 +5,15 @@
 //! | `pipeline` | reading in one thread, all else in another |
 //! | [`selector`](Selector) | which connections are meant |
 //! | `collect` | what is kept of each connection, and its line of JSON when it ends |
-//! | `records` | the rows of the tables |
+//! | `records`, `said` | the rows of the tables: of connections and segments, and of what was said on them |
 //! | [`table`] | records as columns, and as JSON |
+//! | `numbered` | values by the numbers of flows |
 
 mod collect;
+mod numbered;
 mod pipeline;
 mod records;
+mod said;
 mod selector;
 pub mod table;
 
@@ -20,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::capture::OpenError;
 use crate::flows::Flows;
+use crate::http::Exchanges;
 use collect::Collector;
 use pipeline::{Packet, packets};
 use table::Table;
@@ -34,6 +38,10 @@ pub struct Options {
     pub files: Vec<PathBuf>,
     /// Which connections; all if none is given.
     pub select: Option<Selector>,
+    /// Whether their time is put down to causes.
+    pub causes: bool,
+    /// Whether what was said on them is read: HTTP, TLS, QUIC.
+    pub exchanges: bool,
     /// Whether every segment of them is kept.
     pub observations: bool,
     /// Whether connections are told of as they end, and then forgotten: there are no tables then.
@@ -49,6 +57,8 @@ pub struct Report {
     pub stopped: bool,
     /// The tables, by name.
     pub tables: Vec<(&'static str, Table)>,
+    /// What was said, if that was asked for.
+    pub exchanges: Option<Exchanges>,
 }
 
 /// Why captures cannot be analysed.
@@ -94,8 +104,9 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
     let mut flows = Flows::default();
     let mut collector = Collector::new(options, line);
     let reading = packets(&options.files, |packet| {
-        if let Packet::Segment(segment) = packet {
-            flows.segment(segment, &mut collector);
+        match packet {
+            Packet::Segment(segment) => flows.segment(segment, &mut collector),
+            Packet::Datagram(datagram) => collector.datagram(datagram),
         }
         collector.goes_on() && !stop.load(Ordering::Relaxed)
     })?;
@@ -107,5 +118,6 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
     if let (Some(selector), 0) = (options.select, collector.selected()) {
         return Err(TraceError::NoSuchFlow { selector, begun: flows.begun() });
     }
-    Ok(Report { reading, stopped, tables: collector.tables() })
+    let (tables, exchanges) = collector.finish();
+    Ok(Report { reading, stopped, tables, exchanges })
 }

@@ -21,7 +21,7 @@ use crate::connection::{End, Observation};
 use sender::Sender;
 use timeline::{Label, Timeline};
 
-pub use stall::Stall;
+pub use stall::{Fate, Stall};
 
 /// What a moment of a connection goes by with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

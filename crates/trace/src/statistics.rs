@@ -10,7 +10,7 @@ use crate::connection::{Detector, Events, Spread, Trigger};
 use crate::decode::Segment;
 
 pub use columns::{COLUMNS, CONNECTION_COLUMNS, Column, ConnectionColumn};
-pub use value::Value;
+pub use value::{Figure, Kind, Value};
 
 /// What one end sent, and how the other acknowledged it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import ctl, doctor, export, link, measure, presets, replay, report, run, study, trace
+from airpath.cli import ctl, doctor, export, link, measure, presets, replay, report, run, study, trace, trace_compare
 from airpath.cli.words import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -45,7 +45,7 @@ app.command("ctl")(ctl.ctl)
 app.command("doctor")(doctor.doctor)
 app.add_typer(measure.app, name="measure")
 app.command("replay")(replay.replay)
-app.command("trace")(trace.trace)
+app.command("trace", cls=trace_compare.WithCompare)(trace.trace)
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)

@@ -28,6 +28,10 @@ def trace(
             help="Which connections: a number (3), an address, a port (:443), or both (192.0.2.1:443).",
         ),
     ] = None,
+    why: Annotated[
+        bool,
+        typer.Option("--why", help="List what each stretch of time is put down to; with jsonl, tell of the causes."),
+    ] = False,
     format: Annotated[
         Format,
         typer.Option(
@@ -39,15 +43,18 @@ def trace(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a report: one HTML file.")
     ] = None,
 ) -> None:
-    """Say what each TCP connection of a capture did.
+    """Say where the time of each TCP connection of a capture went.
 
-    One connection is told of on a page, several in a table, the longest first.
+    One connection is told of on a page, several in a table: those first that lost most time, which is the time for
+    which neither the path at its rate nor the applications account.
 
     \b
     Examples:
       airpath trace capture.pcapng
+      airpath trace capture.pcapng --flow 3 --why
       airpath trace capture.pcapng --flow 3 -o report.html
       airpath trace runs/one
+      airpath trace compare before.pcap after.pcap
       tcpdump -w - tcp | airpath trace - --format jsonl
 
     \b
@@ -59,17 +66,17 @@ def trace(
     """
     with explained():
         if format == "jsonl":
-            raise typer.Exit(_stream(files, flow))
+            raise typer.Exit(_stream(files, flow, why))
         from airpath.trace import trace as analyse
 
         traced = analyse(files, flow=flow)
-        _print(traced, format)
+        _print(traced, format, why)
         if out is not None:
             _write_report(traced, out)
     raise typer.Exit(_remark(traced.reading))
 
 
-def _stream(files: list[Path], flow: str | None) -> ExitCode:
+def _stream(files: list[Path], flow: str | None, why: bool) -> ExitCode:
     """Print each connection when it ends."""
     import sys
 
@@ -78,16 +85,16 @@ def _stream(files: list[Path], flow: str | None) -> ExitCode:
     def line(text: str) -> None:
         sys.stdout.write(text + "\n")
 
-    return _remark(stream(files, line, flow=flow))
+    return _remark(stream(files, line, flow=flow, causes=why))
 
 
-def _print(traced: "Trace", format: Format) -> None:
+def _print(traced: "Trace", format: Format, why: bool) -> None:
     match format:
         case "text":
             from airpath.cli.output import console
             from airpath.trace.text import render
 
-            render(traced, console())
+            render(traced, console(), why=why)
         case _:
             from airpath.trace.output import write
 

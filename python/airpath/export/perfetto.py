@@ -3,21 +3,16 @@
 Each mobile is a process. Its named states are slices on tracks, one for each aspect and direction of the radio log;
 its numbers, such as C/I, are counters. Each hop is a process with counters of the bytes that are inside, and with its
 losses as instants; each flow one with counters of its windows. Times are microseconds from the run's origin.
-
-Format: "Trace Event Format" (Google, 2016), the phases `X` (slice), `C` (counter), `i` (instant) and `M` (names).
 """
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
+from airpath.export.trace_events import Event, counter, micros, named, write
 from airpath.plot.selection import Drawn, median_repetition
 from airpath.result import NotLoggedError, Result
-
-_Event = dict[str, Any]
 
 _HOPS = 10_000
 """Numbers of processes: mobiles count from 1, hops from here."""
@@ -42,15 +37,10 @@ def perfetto(result: Result, out: Path, *, repetition: int | None = None) -> Pat
     """
     number = median_repetition(result) if repetition is None else repetition
     run = Drawn(result, str(result.summary["scenario"]), 0, number)
-    with out.open("w", encoding="utf-8") as file:
-        file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
-        for index, event in enumerate(_events(run)):
-            file.write((",\n" if index else "") + json.dumps(event, separators=(",", ":")))
-        file.write("\n]}\n")
-    return out
+    return write(_events(run), out)
 
 
-def _events(run: Drawn) -> Iterator[_Event]:
+def _events(run: Drawn) -> Iterator[Event]:
     for part in (_states, _hops, _flows):
         try:
             yield from part(run)
@@ -58,37 +48,37 @@ def _events(run: Drawn) -> Iterator[_Event]:
             continue
 
 
-def _states(run: Drawn) -> Iterator[_Event]:
+def _states(run: Drawn) -> Iterator[Event]:
     """Yield the radio log of each mobile."""
     rows = run.events("states").select("t", "user", "direction", "aspect", "name", "number").collect()
     for (user,), own in sorted(rows.group_by("user"), key=lambda group: group[0]):
         process = int(str(user)) + 1
-        yield _named("process_name", process, 0, run.user(process - 1))
+        yield named("process_name", process, 0, run.user(process - 1))
         lanes = own.sort("t", maintain_order=True).partition_by("aspect", "direction", maintain_order=True)
         for track, lane in enumerate(sorted(lanes, key=lambda lane: [lane[key][0] or "" for key in _LANE]), 1):
             aspect, direction = (lane[key][0] for key in _LANE)
             title = aspect if direction is None else f"{aspect} {direction}"
             if lane["name"].null_count() == lane.height and aspect != "cell":
-                yield from _counter(process, title, lane["t"], lane["number"], aspect)
+                yield from counter(process, title, lane["t"], lane["number"], aspect)
                 continue
-            yield _named("thread_name", process, track, title)
+            yield named("thread_name", process, track, title)
             bands = lane.with_columns(length=pl.col("t").shift(-1).fill_null(run.span) - pl.col("t"))
             for begin, name, value, length in bands.select("t", "name", "number", "length").rows():
                 band = {"name": name or f"{value:g}", "cat": "radio", "ph": "X", "pid": process, "tid": track}
-                yield band | {"ts": _micros(begin), "dur": _micros(max(length, 0.0))}
+                yield band | {"ts": micros(begin), "dur": micros(max(length, 0.0))}
 
 
 _LANE = ("aspect", "direction")
 
 
-def _hops(run: Drawn) -> Iterator[_Event]:
+def _hops(run: Drawn) -> Iterator[Event]:
     """Yield what is inside each hop, and what is lost there."""
     steps = run.events("packets").filter(pl.col("step").is_in(["queued", "delivered", "dropped"]))
     columns = ("t", "component", "direction", "step", "size", "cause", "packet")
     rows = steps.select(*columns).sort("t", maintain_order=True).collect()
     names = rows["component"].unique().sort().to_list()
     for process, hop in enumerate(names, _HOPS):
-        yield _named("process_name", process, 0, hop)
+        yield named("process_name", process, 0, hop)
         for direction in ("down", "up"):
             own = rows.filter(component=hop, direction=direction)
             if own.height == 0:
@@ -97,37 +87,19 @@ def _hops(run: Drawn) -> Iterator[_Event]:
             taken = own.filter(step="queued")["packet"].implode()
             sign = pl.when(pl.col("step") == "queued").then(1).when(pl.col("packet").is_in(taken)).then(-1).otherwise(0)
             inside = own.with_columns(bytes=(sign * pl.col("size")).cum_sum())
-            yield from _counter(process, f"inside {direction}", inside["t"], inside["bytes"], "bytes")
+            yield from counter(process, f"inside {direction}", inside["t"], inside["bytes"], "bytes")
             for begin, cause, packet in own.filter(step="dropped").select("t", "cause", "packet").rows():
                 lost = {"name": f"lost {direction}: {cause}", "cat": "loss", "ph": "i", "s": "p", "pid": process}
-                yield lost | {"tid": 0, "ts": _micros(begin), "args": {"packet": packet}}
+                yield lost | {"tid": 0, "ts": micros(begin), "args": {"packet": packet}}
 
 
-def _flows(run: Drawn) -> Iterator[_Event]:
+def _flows(run: Drawn) -> Iterator[Event]:
     """Yield the windows of each TCP sender."""
     rows = run.events("tcp").select("t", "flow", "direction", *_WINDOWS).collect()
     names = {flow["flow"]: flow["name"] for flow in run.flows}
     for (flow, direction), own in sorted(rows.group_by("flow", "direction"), key=lambda group: str(group[0])):
         process = _FLOWS + int(str(flow))
-        yield _named("process_name", process, 0, f"flow {names.get(flow, flow)}")
+        yield named("process_name", process, 0, f"flow {names.get(flow, flow)}")
         for window in _WINDOWS:
             title = f"{window.replace('_', ' ')} {direction}"
-            yield from _counter(process, title, own["t"], own[window], "bytes")
-
-
-def _counter(process: int, name: str, times: pl.Series, values: pl.Series, unit: str) -> Iterator[_Event]:
-    """Yield the values of a counter where it changes."""
-    pairs: Iterable[tuple[float, float | None]] = zip(times, values, strict=True)
-    before = None
-    for time, value in pairs:
-        if value is not None and value != before:
-            yield {"name": name, "ph": "C", "pid": process, "ts": _micros(time), "args": {unit: value}}
-            before = value
-
-
-def _named(kind: str, process: int, track: int, name: str) -> _Event:
-    return {"name": kind, "ph": "M", "pid": process, "tid": track, "args": {"name": name}}
-
-
-def _micros(seconds: float) -> float:
-    return round(seconds * 1e6, 3)
+            yield from counter(process, title, own["t"], own[window], "bytes")

@@ -39,12 +39,13 @@ class Trace:
         self.files = tuple(files)
         self.flow = flow
         self._analysed = _analysed(self._request())
-        self._observed: dict[str, Trace._Observed] = {}
+        self._observed: dict[str | None, Trace._Observed] = {}
 
     _Observed = tuple["pl.DataFrame", "pl.DataFrame"]
 
     def _request(self, **more: Any) -> dict[str, Any]:
-        return {"files": self.files, "flow": self.flow, "observations": False} | more
+        wanted = {"causes": True, "exchanges": True, "observations": False}
+        return {"files": self.files, "flow": self.flow} | wanted | more
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -53,16 +54,82 @@ class Trace:
 
     @cached_property
     def connections(self) -> "pl.DataFrame":
-        """One row a connection: its ends, when, how long, how it ended."""
+        """One row a connection: its ends, when, how long, how it ended, and the seconds of each cause."""
         return self._frame("connections")
 
-    def observations(self, flow: str | int) -> "pl.DataFrame":
-        """Return one row a segment of the connections that `flow` selects; the files are read again for it."""
-        return self._observe(str(flow))[0]
+    @cached_property
+    def directions(self) -> "pl.DataFrame":
+        """Two rows a connection, `from` the client and `from` the server: all that was counted and measured of each."""
+        return self._frame("directions")
 
-    def selective(self, flow: str | int) -> "pl.DataFrame":
-        """Return one row a block of a selective acknowledgement of the connections that `flow` selects."""
-        return self._observe(str(flow))[1]
+    @cached_property
+    def causes(self) -> "pl.DataFrame":
+        """One row a stretch of a connection's time with one cause, from when to when, between which frames."""
+        return self._frame("causes")
+
+    @cached_property
+    def stalls(self) -> "pl.DataFrame":
+        """One row a stall, of each connection the longest: when, what became of the data, and its story."""
+        return self._frame("stalls")
+
+    @cached_property
+    def exchanges(self) -> "pl.DataFrame":
+        """One row a request of HTTP and its response: what was asked for, when each passed, and its bytes."""
+        return self._frame("exchanges")
+
+    @cached_property
+    def timelines(self) -> "pl.DataFrame":
+        """One row a connection with HTTP or TLS, or nothing on it: its handshakes, and how far it was pipelined."""
+        return self._frame("timelines")
+
+    @cached_property
+    def pages(self) -> "pl.DataFrame":
+        """One row a client of HTTP: what it fetched over all its connections, and how well these were used."""
+        return self._frame("pages")
+
+    @cached_property
+    def quic(self) -> "pl.DataFrame":
+        """One row a flow of QUIC."""
+        return self._frame("quic")
+
+    @property
+    def archive(self) -> dict[str, Any]:
+        """The exchanges of HTTP as an HTTP Archive (HAR 1.2), which browsers' developer tools read."""
+        return json.loads(self._analysed["archive"])
+
+    def observations(self, flow: str | int | None = None) -> "pl.DataFrame":
+        """Return one row a segment, of all connections or of those that `flow` selects; the files are read again."""
+        return self._observe(flow)[0]
+
+    def selective(self, flow: str | int | None = None) -> "pl.DataFrame":
+        """Return one row a block of a selective acknowledgement, of the same connections."""
+        return self._observe(flow)[1]
+
+    def xplot(self, folder: str | Path) -> list[Path]:
+        """Write time–sequence plots for xplot, as `tcptrace -S` does, and return the files.
+
+        Args:
+            folder: Where they go.
+
+        Raises:
+            OSError: A file cannot be written.
+        """
+        from airpath.trace.xplot import xplot
+
+        return xplot(self, Path(folder))
+
+    def perfetto(self, out: str | Path) -> Path:
+        """Write a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
+
+        Args:
+            out: The file, JSON.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        from airpath.trace.perfetto import perfetto
+
+        return perfetto(self, Path(out))
 
     def report(self, out: str | Path, *, command: str | None = None) -> Path:
         """Write the report as one HTML file that works offline.
@@ -78,18 +145,21 @@ class Trace:
 
         return write(self, Path(out), command=command)
 
-    def _observe(self, flow: str) -> "Trace._Observed":
-        if flow not in self._observed:
+    def _observe(self, flow: str | int | None) -> "Trace._Observed":
+        selector = self.flow if flow is None else str(flow)
+        if selector not in self._observed:
             from airpath.trace.columns import table
 
-            tables = _analysed(self._request(flow=flow, observations=True))["tables"]
-            self._observed[flow] = (table("observations", tables), table("selective", tables))
-        return self._observed[flow]
+            request = self._request(flow=selector, causes=False, exchanges=False, observations=True)
+            tables = _analysed(request)["tables"]
+            self._observed[selector] = (table("observations", tables), table("selective", tables))
+        return self._observed[selector]
 
     def _frame(self, name: str) -> "pl.DataFrame":
         from airpath.trace.columns import table
 
-        return table(name, self._analysed["tables"]).sort("connection", maintain_order=True)
+        rows = table(name, self._analysed["tables"])
+        return rows.sort("connection", maintain_order=True) if "connection" in rows.columns else rows
 
     def __repr__(self) -> str:
         named = ", ".join(str(file) for file in self.files)
@@ -97,7 +167,11 @@ class Trace:
 
 
 def stream(
-    path: Source | Sequence[Source], line: Callable[[str], object], *, flow: str | int | None = None
+    path: Source | Sequence[Source],
+    line: Callable[[str], object],
+    *,
+    flow: str | int | None = None,
+    causes: bool = False,
 ) -> dict[str, Any]:
     """Analyse captures of any length, and tell of each connection when it ends; memory grows with the open ones only.
 
@@ -105,6 +179,7 @@ def stream(
         path: As of `trace`.
         line: Called with an object of JSON, as text without a line's end, for each connection.
         flow: As of `trace`.
+        causes: Whether to tell where the time went, too.
 
     Returns:
         How the files were read, as of `Trace.reading`.
@@ -114,7 +189,8 @@ def stream(
         UnreadableResultError: A result folder has no captures.
     """
     selector = None if flow is None else str(flow)
-    return _analysed({"files": _files(path), "flow": selector, "observations": False}, line)["reading"]
+    request = {"files": _files(path), "flow": selector, "causes": causes, "exchanges": False, "observations": False}
+    return _analysed(request, line)["reading"]
 
 
 def _analysed(request: dict[str, Any], line: Callable[[str], object] | None = None) -> dict[str, Any]:
@@ -122,8 +198,8 @@ def _analysed(request: dict[str, Any], line: Callable[[str], object] | None = No
     from airpath import _native
 
     files = [Path(file) for file in request.pop("files")]
-    reading, tables = _native.trace(files, **request, line=line)
-    return {"reading": json.loads(reading), "tables": tables}
+    reading, tables, archive = _native.trace(files, **request, line=line)
+    return {"reading": json.loads(reading), "tables": tables, "archive": archive}
 
 
 def _files(path: Source | Sequence[Source]) -> list[Path]:

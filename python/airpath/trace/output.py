@@ -4,18 +4,33 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 if TYPE_CHECKING:
     from airpath.trace.analysis import Trace
 
+_TABLES = ("connections", "directions", "causes", "stalls", "exchanges", "timelines", "pages", "quic")
+
 
 def write(trace: "Trace", form: str) -> None:
-    """Write the connections as `csv` or `parquet`, or everything as `json`."""
+    """Write the connections with all their figures as `csv` or `parquet`, or all tables as `json`."""
     match form:
         case "csv":
-            sys.stdout.write(trace.connections.write_csv())
+            sys.stdout.write(wide(trace).write_csv())
         case "parquet":
-            trace.connections.write_parquet(sys.stdout.buffer)
+            wide(trace).write_parquet(sys.stdout.buffer)
         case _:
-            whole = {"reading": trace.reading, "connections": trace.connections.to_dicts()}
-            json.dump(whole, sys.stdout, indent=2, ensure_ascii=False)
+            tables = {name: getattr(trace, name).to_dicts() for name in _TABLES}
+            json.dump({"reading": trace.reading} | tables, sys.stdout, indent=2, ensure_ascii=False)
             sys.stdout.write("\n")
+
+
+def wide(trace: "Trace") -> pl.DataFrame:
+    """Return one row a connection with the figures of both directions: `client_…` for what it sent, and `server_…`."""
+    table = trace.connections
+    for sender in ("client", "server"):
+        own = trace.directions.filter(pl.col("from") == sender).drop("from")
+        table = table.join(
+            own.rename(lambda name, of=sender: name if name == "connection" else f"{of}_{name}"), on="connection"
+        )
+    return table

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airpath.quantities import count, seconds
+from airpath.trace.causes import of_name, seconds_of, shares
 
 Row = Mapping[str, Any]
 
@@ -18,14 +19,60 @@ _PASSED_OVER = {
 """What is worth a remark of what was passed over. That there is other traffic than IP in a capture is not."""
 
 
+_NOT_LOST = {"path-rate", "application", "closing"}
+"""Causes that are nobody's fault: a full link, applications with nothing to send, a transfer that is over."""
+
+
+_SMALL = 0.01
+"""Causes with less of the time than this share are summed up in a sentence, where there are several."""
+
+
 def ends(flow: Row) -> str:
     """Return the two ends of a connection, the one that opened it first."""
     return f"{flow['client']} → {flow['server']}"
 
 
-def longest_first(connections: Iterable[Row]) -> list[Row]:
-    """Return connections in the order in which they are worth a look: those that took longest first."""
-    return sorted(connections, key=lambda flow: (-flow["duration_s"], flow["connection"]))
+def ended(flow: Row) -> str:
+    """Return how a connection ended."""
+    return "reset" if flow["reset"] else str(flow["ending"])
+
+
+def sentence(flow: Row) -> str:
+    """Return where the time of a connection went, the longest part first, with shares that add up to 100 %."""
+    totals = seconds_of(flow)
+    whole = sum(totals.values())
+    small = {name: total for name, total in totals.items() if total < _SMALL * whole}
+    parts = {of_name(name).words: total for name, total in totals.items() if len(small) < 2 or name not in small}
+    if len(small) > 1:
+        parts["of other causes"] = sum(small.values())
+    share = shares(parts)
+    ordered = sorted(parts.items(), key=lambda part: (part[0] == "of other causes", -part[1]))
+    said = [f"{seconds(total)} {words} ({percent(share[words])})" for words, total in ordered]
+    return f"{seconds(flow['duration_s'])}: {', '.join(said)}." if said else f"{seconds(flow['duration_s'])}."
+
+
+def main_cause(flow: Row) -> str:
+    """Return the cause that took longest, with its share of the time."""
+    totals = seconds_of(flow)
+    if not totals:
+        return "–"
+    longest = max(totals, key=lambda name: totals[name])
+    return f"{of_name(longest).words}, {percent(shares(totals)[longest])}"
+
+
+def percent(share: float) -> str:
+    """Return a share that may have been rounded away."""
+    return f"{share:.0f}\u00a0%" if share else "<\u00a01\u00a0%"
+
+
+def lost(flow: Row) -> float:
+    """Return the seconds for which neither the path at its rate nor the applications account."""
+    return sum(total for name, total in seconds_of(flow).items() if name not in _NOT_LOST)
+
+
+def worst_first(connections: Iterable[Row]) -> list[Row]:
+    """Return connections in the order in which they are worth a look: those that lost most time first."""
+    return sorted(connections, key=lambda flow: (-lost(flow), -flow["duration_s"], flow["connection"]))
 
 
 def summary(reading: Row, connections: int) -> str:

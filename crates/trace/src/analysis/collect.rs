@@ -1,11 +1,14 @@
 //! What is kept of each connection while its segments pass, and its line of JSON when it ends.
 
-use super::records::{BlockRow, ConnectionRow, ObservationRow};
-use super::table::{Object, Table};
-use super::{Options, Selector};
-use crate::connection::{Connection, Events, Observation};
-use crate::decode::Segment;
+use super::numbered::Numbered;
+use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, StallRow};
+use super::table::{Object, Record, Table};
+use super::{Options, Selector, said};
+use crate::causes::Causes;
+use crate::connection::{Connection, End, Events, Observation};
+use crate::decode::{Datagram, Segment};
 use crate::flows::{Ending, FlowNumber, Listener};
+use crate::http::{Exchanges, Web};
 
 /// Collects what is to be told of connections.
 pub struct Collector<'a> {
@@ -15,7 +18,14 @@ pub struct Collector<'a> {
     line: &'a mut dyn FnMut(&str) -> bool,
     goes_on: bool,
     selected: u64,
+    /// The causes of the connections that are open, where they are wanted.
+    open: Option<Numbered<Causes>>,
+    /// What is said on them, where that is wanted.
+    web: Option<Web>,
     connections: Option<Table>,
+    directions: Option<Table>,
+    pieces: Option<Table>,
+    stalls: Option<Table>,
     observed: Option<Table>,
     blocks: Option<Table>,
 }
@@ -29,7 +39,12 @@ impl<'a> Collector<'a> {
             line,
             goes_on: true,
             selected: 0,
+            open: options.causes.then(Numbered::default),
+            web: options.exchanges.then(Web::with_all_fields),
             connections: None,
+            directions: None,
+            pieces: None,
+            stalls: None,
             observed: None,
             blocks: None,
         }
@@ -45,10 +60,28 @@ impl<'a> Collector<'a> {
         self.selected
     }
 
-    /// The tables, in the order of the numbers of connections; of what there was nothing of, there is none.
-    pub fn tables(self) -> Vec<(&'static str, Table)> {
-        let tables = [("connections", self.connections), ("observations", self.observed), ("selective", self.blocks)];
-        tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table))).collect()
+    /// Takes a datagram of UDP.
+    pub fn datagram(&mut self, datagram: &Datagram<'_>) {
+        if let Some(web) = &mut self.web
+            && self.select.is_none_or(|select| select.matches_route(&datagram.route))
+        {
+            web.datagram(datagram);
+        }
+    }
+
+    /// The tables, and what was said. Of what there was nothing of, there is no table.
+    pub fn finish(self) -> (Vec<(&'static str, Table)>, Option<Exchanges>) {
+        let tables = [
+            ("connections", self.connections),
+            ("directions", self.directions),
+            ("causes", self.pieces),
+            ("stalls", self.stalls),
+            ("observations", self.observed),
+            ("selective", self.blocks),
+        ];
+        let exchanges = self.web.map(Web::finish);
+        let tables = tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)));
+        (tables.chain(exchanges.iter().flat_map(said::tables)).collect(), exchanges)
     }
 
     fn matches(&self, flow: FlowNumber, connection: &Connection) -> bool {
@@ -56,15 +89,14 @@ impl<'a> Collector<'a> {
     }
 
     fn observe(&mut self, flow: FlowNumber, observation: &Observation, segment: &Segment<'_>) {
-        let row = ObservationRow { flow, observation };
-        self.observed.get_or_insert_with(|| Table::of(&row)).push(&row);
+        keep(&mut self.observed, false, &ObservationRow { flow, observation });
         let Some(acknowledged) = observation.acknowledged else { return };
         for (index, &(left, right)) in segment.options.sack.as_slice().iter().enumerate() {
             // Blocks are relative to the same acknowledgement as the segment's own (RFC 2018 §3).
             let offset = |edge: u32| acknowledged + i64::from(edge.wrapping_sub(segment.acknowledgment) as i32);
             let duplicate = index == 0 && observation.events.contains(Events::DUPLICATE_SACK);
-            let row = BlockRow { flow, observation, block: (offset(left), offset(right)), duplicate };
-            self.blocks.get_or_insert_with(|| Table::of(&row)).push(&row);
+            let block = (offset(left), offset(right));
+            keep(&mut self.blocks, false, &BlockRow { flow, observation, block, duplicate });
         }
     }
 }
@@ -78,6 +110,21 @@ impl Listener for Collector<'_> {
         segment: &Segment<'_>,
         connection: &Connection,
     ) {
+        if let Some(open) = &mut self.open {
+            if connection.segments() == 1 && self.select.is_none_or(|select| select.matches(flow.0, connection.route()))
+            {
+                open.insert(flow, Causes::new(None));
+            }
+            if let Some(causes) = open.get_mut(flow) {
+                let (pieces, stream) = (&mut self.pieces, self.stream);
+                causes.observe(observation, &mut |piece| keep(pieces, stream, &PieceRow { flow, piece }));
+            }
+        }
+        if let Some(web) = &mut self.web
+            && self.select.is_none_or(|select| select.matches(flow.0, connection.route()))
+        {
+            web.observed(flow, observation, segment, connection);
+        }
         if self.observations && self.matches(flow, connection) {
             self.observe(flow, observation, segment);
         }
@@ -88,12 +135,33 @@ impl Listener for Collector<'_> {
             return;
         }
         self.selected += 1;
-        let row = ConnectionRow { flow, connection, ending };
-        if self.stream {
-            let text = Object::of_type("connection").with(&row).end();
-            self.goes_on &= (self.line)(&text);
-        } else {
-            self.connections.get_or_insert_with(|| Table::of(&row)).push(&row);
+        if let Some(web) = &mut self.web {
+            web.ended(flow, connection, ending);
         }
+        let causes = self.open.as_mut().and_then(|open| open.remove(flow));
+        let (pieces, stream) = (&mut self.pieces, self.stream);
+        let account = causes.map(|causes| causes.finish(&mut |piece| keep(pieces, stream, &PieceRow { flow, piece })));
+        let row = ConnectionRow { flow, connection, ending, account: account.as_ref() };
+        let [client, server] = End::BOTH.map(|from| DirectionRow { flow, connection, from });
+        let stalls: Vec<_> =
+            account.iter().flat_map(|account| &account.stalls).map(|stall| StallRow { flow, stall }).collect();
+        if self.stream {
+            let line = Object::of_type("connection").with(&row);
+            let line = line.nested("from_client", &client).nested("from_server", &server);
+            let line = if account.is_some() { line.list("stalls", stalls.iter()) } else { line };
+            self.goes_on &= (self.line)(&line.end());
+        } else {
+            keep(&mut self.connections, false, &row);
+            keep(&mut self.directions, false, &client);
+            keep(&mut self.directions, false, &server);
+            stalls.iter().for_each(|stall| keep(&mut self.stalls, false, stall));
+        }
+    }
+}
+
+/// Adds a row to a table, which the first row makes; when connections are forgotten as they end, nothing is kept.
+fn keep(table: &mut Option<Table>, forgotten: bool, row: &impl Record) {
+    if !forgotten {
+        table.get_or_insert_with(|| Table::of(row)).push(row);
     }
 }

@@ -4,20 +4,24 @@ use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use super::table::{Fields, Record};
+use crate::causes::{Account, Cause, Fate, Piece, Stall};
 use crate::connection::{Connection, End, Observation};
 use crate::decode::{Endpoint, Tunnel};
 use crate::flows::{Ending, FlowNumber};
+use crate::statistics::{COLUMNS, Kind, Value};
 
 /// A row of `connections`.
 pub struct ConnectionRow<'a> {
     pub flow: FlowNumber,
     pub connection: &'a Connection,
     pub ending: Ending,
+    /// Where its time went, if that was asked for.
+    pub account: Option<&'a Account>,
 }
 
 impl Record for ConnectionRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
-        let Self { flow, connection, ending } = self;
+        let Self { flow, connection, ending, account } = self;
         let route = connection.route();
         number(fields, "connection", flow.0);
         fields.text("client", Some(&end(route.source)));
@@ -30,7 +34,98 @@ impl Record for ConnectionRow<'_> {
         time(fields, "start", Some(connection.first()));
         fields.real("duration_s", Some(connection.last().since(connection.first()).as_secs_f64()));
         number(fields, "segments", connection.segments());
-        fields.text("outcome", Some(ending.name()));
+        fields.flag("complete", Some(connection.complete()));
+        fields.flag("reset", Some(End::BOTH.iter().any(|end| connection.figures(*end).resets > 0)));
+        fields.text("ending", Some(ending.name()));
+        let Some(account) = account else { return };
+        for (cause, name) in Cause::ALL.into_iter().zip(CAUSE_SECONDS) {
+            fields.real(name, Some(account.of(cause).as_secs_f64()));
+        }
+    }
+}
+
+/// The columns of `connections` with the time of each cause, in the order of [`Cause::ALL`].
+const CAUSE_SECONDS: [&str; Cause::COUNT] = [
+    "set_up_s",
+    "application_s",
+    "slow_start_s",
+    "receive_window_s",
+    "congestion_window_s",
+    "path_rate_s",
+    "queueing_s",
+    "radio_s",
+    "timer_s",
+    "recovery_s",
+    "needless_s",
+    "closing_s",
+];
+
+/// A row of `causes`: a stretch of time with one cause.
+pub struct PieceRow<'a> {
+    pub flow: FlowNumber,
+    pub piece: &'a Piece,
+}
+
+impl Record for PieceRow<'_> {
+    fn tell(&self, fields: &mut impl Fields) {
+        let Self { flow, piece } = self;
+        number(fields, "connection", flow.0);
+        fields.text("cause", Some(piece.cause.name()));
+        fields.text("confidence", Some(piece.confidence.name()));
+        time(fields, "start", Some(piece.begin));
+        time(fields, "end", Some(piece.end));
+        number(fields, "first_frame", piece.first_frame);
+        number(fields, "last_frame", piece.last_frame);
+    }
+}
+
+/// A row of `stalls`.
+pub struct StallRow<'a> {
+    pub flow: FlowNumber,
+    pub stall: &'a Stall,
+}
+
+impl Record for StallRow<'_> {
+    fn tell(&self, fields: &mut impl Fields) {
+        let Self { flow, stall } = self;
+        number(fields, "connection", flow.0);
+        time(fields, "start", Some(stall.begin));
+        time(fields, "end", Some(stall.end));
+        number(fields, "first_frame", stall.first_frame);
+        number(fields, "last_frame", stall.last_frame);
+        number(fields, "outstanding", stall.outstanding);
+        number(fields, "timeouts", stall.timeouts.into());
+        fields.text("fate", Some(stall.fate.name()));
+        fields.text("story", Some(&stall.to_string()));
+    }
+}
+
+/// A row of `directions`: the figures of what one end sent.
+pub struct DirectionRow<'a> {
+    pub flow: FlowNumber,
+    pub connection: &'a Connection,
+    pub from: End,
+}
+
+impl Record for DirectionRow<'_> {
+    fn tell(&self, fields: &mut impl Fields) {
+        number(fields, "connection", self.flow.0);
+        fields.text("from", Some(self.from.name()));
+        for column in COLUMNS {
+            let name = column.name;
+            match (column.value)(self.connection, self.from) {
+                Value::Count(count) => number(fields, name, count),
+                Value::Difference(difference) => fields.whole(name, Some(difference)),
+                Value::Time(instant) => time(fields, name, Some(instant)),
+                Value::Number(real) | Value::Seconds(real) => fields.real(name, Some(real)),
+                Value::Truth(truth) => fields.flag(name, Some(truth)),
+                Value::Text(text) => fields.text(name, Some(&text)),
+                Value::None(Kind::Whole) => fields.whole(name, None),
+                Value::None(Kind::Real) => fields.real(name, None),
+                Value::None(Kind::Truth) => fields.flag(name, None),
+                Value::None(Kind::Text) => fields.text(name, None),
+            }
+        }
     }
 }
 
@@ -98,6 +193,17 @@ impl Tunnel {
     }
 }
 
+impl Fate {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 impl End {
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
@@ -120,7 +226,7 @@ impl Ending {
     }
 }
 
-fn end(Endpoint { address, port }: Endpoint) -> String {
+pub(super) fn end(Endpoint { address, port }: Endpoint) -> String {
     std::net::SocketAddr::new(address, port).to_string()
 }
 
@@ -140,11 +246,11 @@ fn flags(flags: Flags) -> String {
 }
 
 /// Counts and sizes stay far below 2⁶³.
-fn number(fields: &mut impl Fields, name: &'static str, value: u64) {
+pub(super) fn number(fields: &mut impl Fields, name: &'static str, value: u64) {
     fields.whole(name, i64::try_from(value).ok());
 }
 
-fn time(fields: &mut impl Fields, name: &'static str, value: Option<Instant>) {
+pub(super) fn time(fields: &mut impl Fields, name: &'static str, value: Option<Instant>) {
     fields.whole(name, value.and_then(|value| i64::try_from(value.as_nanos()).ok()));
 }
 

@@ -27,9 +27,14 @@ pub struct SelectorError(String);
 impl Selector {
     /// Whether a flow of that number and route (in either direction) is meant.
     pub fn matches(&self, number: u64, route: &Route) -> bool {
+        *self == Self::Number(number) || self.matches_route(route)
+    }
+
+    /// Whether a packet on that route is meant, whatever the number of its flow.
+    pub fn matches_route(&self, route: &Route) -> bool {
         let ends = [route.source, route.destination];
         match *self {
-            Self::Number(wanted) => wanted == number,
+            Self::Number(_) => false,
             Self::Address(address) => ends.iter().any(|end| end.address == address),
             Self::Port(port) => ends.iter().any(|end| end.port == port),
             Self::Endpoint(endpoint) => ends.contains(&endpoint),

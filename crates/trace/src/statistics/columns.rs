@@ -2,7 +2,7 @@
 
 use airpath_core::Span;
 
-use super::{Figures, Value};
+use super::{Figures, Kind, Value};
 use crate::connection::{Connection, Detector, End, Events, Trigger};
 
 /// A figure of a connection.
@@ -58,7 +58,7 @@ macro_rules! connection_columns {
 }
 
 fn seconds(number: Option<f64>) -> Value {
-    number.map_or(Value::None, Value::Seconds)
+    number.map_or(Value::None(Kind::Real), Value::Seconds)
 }
 
 /// Figures of a connection.

@@ -7,8 +7,8 @@ use airpath_core::{Instant, Span};
 /// A figure in a table, with its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// It cannot be known, or there is none.
-    None,
+    /// It cannot be known, or there is none; it would be of that kind.
+    None(Kind),
     /// A number of things.
     Count(u64),
     /// A difference, which may be negative.
@@ -25,6 +25,53 @@ pub enum Value {
     Text(String),
 }
 
+/// What the values of a figure are: always the same, so that a table's columns have a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whole numbers: counts, differences, times in nanoseconds.
+    Whole,
+    /// Other numbers: means, rates, seconds.
+    Real,
+    /// Yes or no.
+    Truth,
+    /// Words.
+    Text,
+}
+
+/// What becomes a value of a known kind.
+pub trait Figure: Into<Value> {
+    /// Its kind.
+    const KIND: Kind;
+}
+
+impl Figure for u64 {
+    const KIND: Kind = Kind::Whole;
+}
+
+impl Figure for u32 {
+    const KIND: Kind = Kind::Whole;
+}
+
+impl Figure for i64 {
+    const KIND: Kind = Kind::Whole;
+}
+
+impl Figure for Instant {
+    const KIND: Kind = Kind::Whole;
+}
+
+impl Figure for f64 {
+    const KIND: Kind = Kind::Real;
+}
+
+impl Figure for Span {
+    const KIND: Kind = Kind::Real;
+}
+
+impl Figure for bool {
+    const KIND: Kind = Kind::Truth;
+}
+
 impl Value {
     /// The value as a number; of what is none, nothing.
     pub fn number(&self) -> Option<f64> {
@@ -34,7 +81,7 @@ impl Value {
             Self::Number(number) | Self::Seconds(number) => Some(*number),
             Self::Truth(truth) => Some(f64::from(u8::from(*truth))),
             Self::Time(time) => Some(time.as_secs_f64()),
-            Self::None | Self::Text(_) => None,
+            Self::None(_) | Self::Text(_) => None,
         }
     }
 }
@@ -81,16 +128,16 @@ impl From<i64> for Value {
     }
 }
 
-impl<T: Into<Value>> From<Option<T>> for Value {
+impl<T: Figure> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Self {
-        value.map_or(Self::None, Into::into)
+        value.map_or(Self::None(T::KIND), Into::into)
     }
 }
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::None => Ok(()),
+            Self::None(_) => Ok(()),
             Self::Count(count) => count.fmt(f),
             Self::Difference(difference) => difference.fmt(f),
             Self::Number(number) | Self::Seconds(number) => number.fmt(f),

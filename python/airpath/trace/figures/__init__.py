@@ -2,16 +2,29 @@
 
 | function | what it draws |
 | --- | --- |
+| `cause_bar` | where the time went, and when |
 | `time_sequence` | stream offset over time: segments, acknowledgements, the window, SACK, what was sent again and why |
 | `outstanding` | the data on the way, and the receiver's window |
 | `round_trip` | what acknowledgements measure |
 | `throughput` | payload per second |
+| `page_timeline` | connections and objects of a page, of a `PageView`, on an axis of its own |
 """
 
+from airpath.trace.figures.causes import cause_bar
 from airpath.trace.figures.outstanding import outstanding
+from airpath.trace.figures.page import PageView, page_timeline
 from airpath.trace.figures.round_trip import round_trip
 from airpath.trace.figures.throughput import throughput
 from airpath.trace.figures.time_sequence import time_sequence
 from airpath.trace.figures.view import FlowView
 
-__all__ = ["FlowView", "outstanding", "round_trip", "throughput", "time_sequence"]
+__all__ = [
+    "FlowView",
+    "PageView",
+    "cause_bar",
+    "outstanding",
+    "page_timeline",
+    "round_trip",
+    "throughput",
+    "time_sequence",
+]

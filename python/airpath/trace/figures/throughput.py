@@ -25,7 +25,7 @@ def throughput(view: FlowView) -> go.Figure:
     if not view.senders:
         raise NothingToDrawError("no data was sent")
     packets = max(view.data(sender).height for sender in view.senders)
-    step = nice_step(max(view.span / _STEPS, 12 * view.span / packets, 1e-6))
+    step = nice_step(max(view.span / _STEPS, min(12 / packets, 0.1) * view.span, 1e-6))
     rates = {sender: rates_of(_sizes(view, sender), step, view.span) for sender in view.senders}
     scale, unit = rate_unit(max(largest(rate["rate"]) for rate in rates.values()))
     figure = blank(240, y_title=f"rate ({unit})", span=view.span)

@@ -24,6 +24,8 @@ class FlowView:
     """Its rows of `Trace.observations`."""
     reports: pl.DataFrame
     """Its rows of `Trace.selective`: the blocks of selective acknowledgements."""
+    causes: pl.DataFrame
+    """Its rows of `Trace.causes`: what its time is put down to."""
 
     @property
     def name(self) -> str:
@@ -44,6 +46,13 @@ class FlowView:
     def blocks(self) -> pl.DataFrame:
         """Its selectively acknowledged blocks, with `t` in seconds from its start."""
         return self.since_start(self.reports)
+
+    @cached_property
+    def pieces(self) -> pl.DataFrame:
+        """Its causes, with `t`, in seconds from its start, and `length`."""
+        return self.causes.with_columns(
+            t=(pl.col("start") - self.flow["start"]) / 1e9, length=(pl.col("end") - pl.col("start")) / 1e9
+        )
 
     def since_start(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return rows with `t`, the seconds from the start of the flow to their `time`."""

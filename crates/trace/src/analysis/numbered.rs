@@ -1,0 +1,77 @@
+//! A value for each open flow, found by its number without hashing.
+
+use std::collections::VecDeque;
+
+use crate::flows::FlowNumber;
+
+/// Values by the numbers of flows. Its memory grows with the numbers from the oldest flow that has a value to the newest: a word each.
+#[derive(Debug)]
+pub struct Numbered<T> {
+    first: u64,
+    slots: VecDeque<Option<Box<T>>>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self { first: 0, slots: VecDeque::new() }
+    }
+}
+
+impl<T> Numbered<T> {
+    /// The value of a flow.
+    #[inline]
+    pub fn get_mut(&mut self, flow: FlowNumber) -> Option<&mut T> {
+        let index = self.index(flow)?;
+        self.slots.get_mut(index)?.as_deref_mut()
+    }
+
+    /// Gives a flow a value. Those before the oldest that has one can get none any more.
+    pub fn insert(&mut self, flow: FlowNumber, value: T) {
+        if self.slots.is_empty() {
+            self.first = flow.0;
+        }
+        let Some(index) = self.index(flow) else { return };
+        while self.slots.len() <= index {
+            self.slots.push_back(None);
+        }
+        self.slots[index] = Some(Box::new(value));
+    }
+
+    /// Takes the value of a flow.
+    pub fn remove(&mut self, flow: FlowNumber) -> Option<T> {
+        let index = self.index(flow)?;
+        let value = self.slots.get_mut(index)?.take();
+        while let Some(None) = self.slots.front() {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        value.map(|value| *value)
+    }
+
+    fn index(&self, flow: FlowNumber) -> Option<usize> {
+        flow.0.checked_sub(self.first).and_then(|index| usize::try_from(index).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_and_go_by_number() {
+        let mut values = Numbered::default();
+        for number in [3, 4, 7] {
+            values.insert(FlowNumber(number), number * 10);
+        }
+        assert_eq!(values.get_mut(FlowNumber(4)).copied(), Some(40));
+        assert_eq!(values.get_mut(FlowNumber(5)), None);
+        assert_eq!(values.remove(FlowNumber(3)), Some(30));
+        assert_eq!(values.slots.len(), 4, "what is before the oldest is let go");
+        assert_eq!(values.remove(FlowNumber(3)), None);
+        assert_eq!(values.remove(FlowNumber(7)), Some(70));
+        assert_eq!(values.remove(FlowNumber(4)), Some(40));
+        assert!(values.slots.is_empty());
+        values.insert(FlowNumber(9), 90);
+        assert_eq!(values.get_mut(FlowNumber(9)).copied(), Some(90));
+    }
+}

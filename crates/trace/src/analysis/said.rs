@@ -1,0 +1,149 @@
+//! The rows of the tables of what was said: exchanges of HTTP, the connections' time-lines, pages, flows of QUIC.
+
+use airpath_core::Instant;
+
+use super::records::{end, number, time};
+use super::table::{Fields, Record, Table};
+use crate::flows::FlowNumber;
+use crate::http::{Application, Exchange, Exchanges, Mark, Page, Quic, Timeline};
+
+/// The tables of what was said. Of what there was nothing of, there is none.
+pub fn tables(said: &Exchanges) -> impl Iterator<Item = (&'static str, Table)> {
+    let timelines = said.timelines.iter().map(|(flow, timeline)| TimelineRow { flow: *flow, timeline });
+    let exchanges = said.timelines.iter().flat_map(|(flow, timeline)| {
+        let exchanges = timeline.exchanges().iter().zip(1..);
+        exchanges.map(|(exchange, place)| ExchangeRow { flow: *flow, place, exchange })
+    });
+    let tables = [
+        ("exchanges", table(exchanges)),
+        ("timelines", table(timelines)),
+        ("pages", table(said.pages.iter().map(PageRow))),
+        ("quic", table(said.quic.iter().map(QuicRow))),
+    ];
+    tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)))
+}
+
+fn table<R: Record>(rows: impl Iterator<Item = R>) -> Option<Table> {
+    rows.fold(None, |table, row| {
+        let mut table = table.unwrap_or_else(|| Table::of(&row));
+        table.push(&row);
+        Some(table)
+    })
+}
+
+/// A row of `exchanges`.
+struct ExchangeRow<'a> {
+    flow: FlowNumber,
+    /// Its place among those of its connection, from 1.
+    place: i64,
+    exchange: &'a Exchange,
+}
+
+impl Record for ExchangeRow<'_> {
+    fn tell(&self, fields: &mut impl Fields) {
+        let (request, response) = (self.exchange.request.as_ref(), self.exchange.response.as_ref());
+        number(fields, "connection", self.flow.0);
+        fields.whole("exchange", Some(self.place));
+        fields.text("method", request.map(|request| &*request.method));
+        fields.text("url", request.map(|request| request.url()).as_deref());
+        fields.whole("status", response.and_then(|response| response.status).map(i64::from));
+        fields.text("content_type", response.and_then(|response| response.content_type()));
+        mark(fields, ["request_first", "request_first_frame"], request.map(|request| request.first));
+        mark(fields, ["request_last", "request_last_frame"], request.map(|request| request.last));
+        mark(fields, ["response_first", "response_first_frame"], response.map(|response| response.first));
+        mark(fields, ["response_last", "response_last_frame"], response.map(|response| response.last));
+        let bytes = |size: crate::http::Size| (size.head + size.body) as i64;
+        fields.whole("request_bytes", request.map(|request| bytes(request.size)));
+        fields.whole("response_bytes", response.map(|response| bytes(response.size)));
+        fields.whole("content_bytes", response.map(|response| response.size.content as i64));
+        fields.flag("complete", response.map(|response| response.size.complete));
+    }
+}
+
+/// A row of `timelines`.
+struct TimelineRow<'a> {
+    flow: FlowNumber,
+    timeline: &'a Timeline,
+}
+
+impl Record for TimelineRow<'_> {
+    fn tell(&self, fields: &mut impl Fields) {
+        let Self { flow, timeline } = self;
+        let (application, tls) = match &timeline.application {
+            Application::Silent => ("none", None),
+            Application::Http(_) => ("http", None),
+            Application::Tls(tls) => ("tls", Some(tls)),
+            Application::Other => ("other", None),
+        };
+        let pipelining = timeline.pipelining();
+        let when = |mark: Option<Mark>| mark.map(|mark| mark.time);
+        number(fields, "connection", flow.0);
+        fields.text("application", Some(application));
+        time(fields, "first", Some(timeline.first.time));
+        time(fields, "opened", when(timeline.opened));
+        time(fields, "accepted", when(timeline.accepted));
+        time(fields, "established", when(timeline.established));
+        time(fields, "closed", when(timeline.closed));
+        fields.flag("reset", Some(timeline.reset));
+        fields.whole("requests", pipelining.map(|pipelining| pipelining.requests as i64));
+        fields.real("pipeline_factor", pipelining.map(|pipelining| pipelining.factor()));
+        fields.real("most_pipeline_factor", pipelining.map(|pipelining| pipelining.maximum()));
+        fields.text("server_name", tls.and_then(|tls| tls.server_name.as_deref()));
+        fields.whole("tls_version", tls.and_then(|tls| tls.version).map(i64::from));
+        time(fields, "client_hello", tls.and_then(|tls| when(tls.client_hello)));
+        time(fields, "server_hello", tls.and_then(|tls| when(tls.server_hello)));
+        time(fields, "tls_established", tls.and_then(|tls| when(tls.established)));
+        fields.whole("bursts", tls.map(|tls| tls.bursts.len() as i64));
+    }
+}
+
+/// A row of `pages`.
+struct PageRow<'a>(&'a Page);
+
+impl Record for PageRow<'_> {
+    fn tell(&self, fields: &mut impl Fields) {
+        let Self(page) = self;
+        fields.text("client_address", Some(&page.client.to_string()));
+        time(fields, "start", Some(page.begin));
+        time(fields, "end", Some(page.end));
+        number(fields, "connections", page.connections);
+        number(fields, "requests", page.requests);
+        number(fields, "responses", page.responses);
+        number(fields, "bytes", page.bytes);
+        fields.real("efficiency", page.efficiency);
+        fields.real("efficiency_of_reused", page.efficiency_of_reused);
+        fields.real("without_response_s", Some(page.without_response.as_secs_f64()));
+        fields.real("idle_downlink_s", page.idle_downlink.map(|idle| idle.time.as_secs_f64()));
+        fields.real("downlink_bps", page.idle_downlink.map(|idle| idle.bits_per_second));
+    }
+}
+
+/// A row of `quic`.
+struct QuicRow<'a>(&'a Quic);
+
+impl Record for QuicRow<'_> {
+    fn tell(&self, fields: &mut impl Fields) {
+        let Self(quic) = self;
+        let when = |mark: Option<Mark>| mark.map(|mark| mark.time);
+        fields.text("client", Some(&end(quic.client)));
+        fields.text("server", Some(&end(quic.server)));
+        fields.whole("version", Some(quic.version.into()));
+        time(fields, "first", Some(quic.first.time));
+        time(fields, "last", Some(quic.last.time));
+        time(fields, "answered", when(quic.answered));
+        time(fields, "established", when(quic.established));
+        fields.flag("retried", Some(quic.retried));
+        let [from_client, from_server] = quic.datagrams;
+        number(fields, "client_datagrams", from_client);
+        number(fields, "server_datagrams", from_server);
+        let [from_client, from_server] = quic.bytes;
+        number(fields, "client_bytes", from_client);
+        number(fields, "server_bytes", from_server);
+    }
+}
+
+/// When something had passed, and in which frame.
+fn mark(fields: &mut impl Fields, [when, which]: [&'static str; 2], mark: Option<Mark>) {
+    time(fields, when, mark.map(|mark: Mark| -> Instant { mark.time }));
+    fields.whole(which, mark.map(|mark| mark.frame as i64));
+}

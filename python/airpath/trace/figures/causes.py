@@ -1,0 +1,61 @@
+"""Where the time went: one bar with the shares, and below it when."""
+
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.selection import NothingToDrawError
+from airpath.plot.template import Caption, blank, captioned
+from airpath.quantities import seconds
+from airpath.trace.causes import Cause, of_name, seconds_of, shares
+from airpath.trace.figures.view import FlowView
+from airpath.trace.words import percent
+
+_READ = (
+    "The flow's time from left to right: each band is put down to the cause of its colour and hatching. The legend has "
+    "each cause with its time and its share of the whole; the shares add up to 100 %."
+)
+
+
+def cause_bar(view: FlowView) -> go.Figure:
+    """Draw what each part of a flow's time is put down to.
+
+    Raises:
+        NothingToDrawError: The flow has no time to put down.
+    """
+    totals = seconds_of(view.flow)
+    present = [(of_name(name), total) for name, total in totals.items()]
+    if not present:
+        raise NothingToDrawError("the flow took no time")
+    parts = shares(totals)
+    figure = blank(96 + 20 * ((len(present) + 2) // 3), span=view.span, top=20 + 20 * ((len(present) + 2) // 3))
+    for each, total in present:
+        pieces = view.pieces.filter(cause=each.name)
+        name = f"{each.words}: {seconds(total)}, {percent(parts[each.name])}"
+        figure.add_trace(go.Bar(**_band(pieces, each, name)))
+    figure.update_layout(showlegend=True, barmode="overlay", bargap=0)
+    figure.update_yaxes(
+        range=[-0.5, 0.5], showticklabels=False, ticks="", showgrid=False, zeroline=False, fixedrange=True
+    )
+    words = ", ".join(f"{each.words} {seconds(total)} ({percent(parts[each.name])})" for each, total in present)
+    alt = f"Where the time of flow {view.name} went: {words}."
+    return captioned(figure, Caption("Where the time went", _READ, alt))
+
+
+def _band(pieces: pl.DataFrame, cause: Cause, name: str) -> dict[str, Any]:
+    frames = pieces.select(pl.format("frames {} to {}", "first_frame", "last_frame")).to_series().to_list()
+    lengths = [seconds(length) for length in pieces["length"]]
+    pattern = {"shape": cause.pattern, "fgcolor": theme.PAGE.light, "size": 6, "solidity": 0.35, "fillmode": "overlay"}
+    return {
+        "orientation": "h",
+        "base": pieces["t"].round(6).to_list(),
+        "x": pieces["length"].round(6).to_list(),
+        "y": [0] * pieces.height,
+        "width": 1,
+        "name": name,
+        "marker": {"color": cause.colour.light, "line": {"width": 0}, "pattern": pattern if cause.pattern else {}},
+        "customdata": list(zip(lengths, frames, strict=True)),
+        "hovertemplate": f"{cause.words}: %{{customdata[0]}} from %{{base:.3f}} s<br>%{{customdata[1]}}<extra></extra>",
+    }

@@ -1,0 +1,160 @@
+"""What a client fetched: its connections as lines, the objects on them as bars, as page time-lines are drawn."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.selection import NothingToDrawError
+from airpath.plot.template import Caption, blank, captioned
+from airpath.quantities import seconds, size
+
+_READ = (
+    "Each row is a connection: a thin line from its SYN to its end, or to the page's, with a dot when it was open. On it "
+    "each object is a bar: pale from its request to the first byte of its response, full from there to the last."
+)
+_ROW = 17
+"""Pixels of a connection, of which there may be several rows where exchanges overlap."""
+_MOST_ROWS = 60
+
+
+@dataclass(frozen=True)
+class PageView:
+    """What one client fetched, on a time axis that begins where the page does."""
+
+    page: dict[str, Any]
+    """Its row of `Trace.pages`."""
+    exchanges: pl.DataFrame
+    """Its rows of `Trace.exchanges`."""
+    timelines: pl.DataFrame
+    """Its rows of `Trace.timelines`."""
+
+    @property
+    def span(self) -> float:
+        """The page's seconds. Connections that merely stay open do not stretch it."""
+        return max((self.page["end"] - self.page["start"]) / 1e9, 1e-6)
+
+
+def page_timeline(view: PageView) -> go.Figure:
+    """Draw a page: connections and objects over time.
+
+    Raises:
+        NothingToDrawError: Nothing was fetched.
+    """
+    rows = view.exchanges.filter(pl.col("request_first").is_not_null()).sort("request_first")
+    if rows.height == 0:
+        raise NothingToDrawError("no request of HTTP was seen")
+    placed, connections = _placed(rows, view)
+    height = _ROW * max((row for _, row in placed), default=0) + _ROW
+    figure = blank(height + 70, span=view.span, top=30)
+    for name, begin, end, opacity in (
+        ("waiting for the first byte", "request_first", "response_first", 0.35),
+        ("receiving", "response_first", "response_last", 1.0),
+    ):
+        figure.add_trace(_bars(view, placed, name, begin, end, opacity))
+    for number, (row, last) in connections.items():
+        _line(figure, view, number, row, last)
+    ticks = {
+        "tickmode": "array",
+        "tickvals": [row for row, _ in connections.values()],
+        "ticktext": list(map(str, connections)),
+    }
+    figure.update_yaxes(
+        autorange=False,
+        range=[height / _ROW - 0.5, -0.7],
+        showgrid=False,
+        zeroline=False,
+        title_text="connection",
+        **ticks,
+    )
+    figure.update_layout(barmode="overlay", bargap=0.2, showlegend=True)
+    notes = []
+    if rows.height > len(placed):
+        notes.append(f"{len(placed)} of {rows.height:,} objects are drawn: the first.")
+    alt = (
+        f"Page of {view.page['client_address']}: {view.page['requests']} requests on {view.page['connections']} "
+        f"connections in {seconds(view.span)}."
+    )
+    return captioned(figure, Caption(f"Page of {view.page['client_address']}", _READ, alt, notes))
+
+
+Placed = list[tuple[dict[str, Any], int]]
+
+
+def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, tuple[int, int]]]:
+    """Give each exchange a row: its connection's, or one below where it overlaps with another there.
+
+    Returns:
+        The exchanges with their rows; and of each connection its first row and its last.
+    """
+    placed: Placed = []
+    connections: dict[int, tuple[int, int]] = {}
+    used = 0
+    for (number,), own in rows.group_by("connection", maintain_order=True):
+        if used >= _MOST_ROWS:
+            break
+        ends: list[int] = []
+        for exchange in own.iter_rows(named=True):
+            end = exchange["response_last"] or view.page["end"]
+            lane = next((lane for lane, until in enumerate(ends) if until <= exchange["request_first"]), len(ends))
+            ends[lane : lane + 1] = [end]
+            placed.append((exchange, used + lane))
+        connections[int(str(number))] = (used, used + len(ends) - 1)
+        used += len(ends)
+    return placed, connections
+
+
+def _bars(view: PageView, placed: Placed, name: str, begin: str, end: str, opacity: float) -> go.Bar:
+    known = [(each, row) for each, row in placed if each[begin] is not None]
+    starts = [_since(view, each[begin]) for each, _ in known]
+    stops = [_since(view, each[end]) if each[end] is not None else view.span for each, _ in known]
+    words = [
+        f"{each['method']} {_short(each['url'])}, {each['status'] or 'no answer'}, {size(each['response_bytes'] or 0)}"
+        for each, _ in known
+    ]
+    lengths = [seconds(stop - start) for start, stop in zip(starts, stops, strict=True)]
+    return go.Bar(
+        orientation="h",
+        base=starts,
+        x=[stop - start for start, stop in zip(starts, stops, strict=True)],
+        y=[row for _, row in known],
+        name=name,
+        marker={"color": theme.DOWN.light, "opacity": opacity, "line": {"width": 0}},
+        customdata=list(zip(words, lengths, strict=True)),
+        hovertemplate=f"%{{customdata[0]}}<br>{name} %{{customdata[1]}} from %{{base:.3f}} s<extra></extra>",
+    )
+
+
+def _line(figure: go.Figure, view: PageView, number: int, row: int, last: int) -> None:
+    """Draw a connection from its SYN to its end, with a dot when it was established."""
+    found = view.timelines.filter(connection=number)
+    if found.height == 0:
+        return
+    timeline = found.row(0, named=True)
+    begin = _since(view, timeline["opened"] or timeline["first"])
+    end = min(_since(view, timeline["closed"]), view.span) if timeline["closed"] is not None else view.span
+    style = {"color": theme.MUTED.light, "width": 1}
+    figure.add_shape(type="line", x0=begin, x1=max(begin, end), y0=row - 0.5, y1=row - 0.5, line=style, layer="below")
+    if timeline["established"] is not None:
+        figure.add_trace(
+            go.Scatter(
+                x=[_since(view, timeline["established"])],
+                y=[row - 0.5],
+                mode="markers",
+                marker={"size": 5, "color": theme.INK.light},
+                name="established",
+                showlegend=row == 0,
+                legendgroup="established",
+                hovertemplate=f"connection {number} established at %{{x:.3f}} s<extra></extra>",
+            )
+        )
+
+
+def _since(view: PageView, time: int) -> float:
+    return round((time - view.page["start"]) / 1e9, 6)
+
+
+def _short(url: str) -> str:
+    return url if len(url) <= 80 else f"{url[:79]}…"

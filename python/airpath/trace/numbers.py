@@ -1,0 +1,87 @@
+"""The figures of a page: what each end sent, in words."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from airpath.quantities import count, rate, seconds, size
+
+Row = Mapping[str, Any]
+
+
+def figures(directions: Sequence[Row]) -> list[tuple[str, list[str]]]:
+    """Return the figures of a connection's directions, each with a word for every one of them; empty ones are left out.
+
+    Args:
+        directions: Rows of `Trace.directions` of one connection, in the order in which they are shown.
+    """
+    rows = []
+    for name, words in _FIGURES:
+        # A window is offered by the end that receives.
+        said = [words(row) for row in (reversed(directions) if name == _WINDOW else directions)]
+        if any(said):
+            rows.append((name, [each or "–" for each in said]))
+    return rows
+
+
+def _if(value: float | None, words: Callable[[float], str]) -> str:
+    return words(value) if value else ""
+
+
+def _again(row: Row) -> str:
+    if not row["retransmissions"]:
+        return ""
+    triggers = {
+        "by the timer": row["timeouts"],
+        "fast": row["fast_retransmissions"],
+        "tail probes": row["tail_probes"],
+        "unexplained": row["unexplained_retransmissions"],
+    }
+    told = ", ".join(f"{count(number)} {name}" for name, number in triggers.items() if number)
+    return f"{count(row['retransmissions'])} ({told})"
+
+
+def _needless(row: Row) -> str:
+    if not row["needless"]:
+        return ""
+    detectors = {
+        "acknowledged before": row["needless_acknowledged"],
+        "by DSACK": row["needless_duplicate_report"],
+        "by timestamp": row["needless_timestamp"],
+        "by F-RTO": row["needless_forward_acknowledgement"],
+        "answered too soon": row["needless_too_soon"],
+        "seen at the receiver": row["needless_other_end"],
+    }
+    told = ", ".join(f"{count(number)} {name}" for name, number in detectors.items() if number)
+    return f"{count(row['needless'])} ({told})"
+
+
+def _spread(row: Row, of: str) -> str:
+    if not row[f"{of}s"]:
+        return ""
+    low, mean, high = (seconds(row[f"{which}_{of}"]) for which in ("shortest", "mean", "longest"))
+    return f"{low} to {high}, mean {mean}"
+
+
+def _window(row: Row) -> str:
+    if not row["largest_window"]:
+        return ""
+    closed = f", closed {count(row['closed_windows'])} times" if row["closed_windows"] else ""
+    return f"{size(row['smallest_window'])} to {size(row['largest_window'])}{closed}"
+
+
+_WINDOW = "window of the other end"
+_FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
+    ("sent", lambda row: f"{size(row['unique_bytes'])} in {count(row['data_segments'])} segments"),
+    ("throughput", lambda row: _if(row["throughput"], lambda value: rate(value * 8))),
+    ("sent again", _again),
+    ("needless of these", _needless),
+    ("out of order", lambda row: _if(row["out_of_order"], count)),
+    ("round trip", lambda row: _spread(row, "round_trip")),
+    ("the same, outages included", lambda row: _spread(row, "echo_round_trip")),
+    ("most outstanding", lambda row: _if(row["largest_outstanding"], size)),
+    (_WINDOW, _window),
+    ("first flight", lambda row: _if(row["initial_window_segments"], lambda value: f"{count(value)} segments")),
+    ("largest segment", lambda row: _if(row["largest_segment"], size)),
+    ("longest pause", lambda row: seconds(row["longest_idle"])),
+)
+"""Each with what it says of a direction."""
