@@ -208,7 +208,7 @@ impl Causes {
             syn: None,
             answer: None,
             fin: false,
-            senders: [Sender::default(), Sender::default()],
+            senders: [Sender::new(0), Sender::new(1)],
             timeline: Timeline::default(),
             account: Account::default(),
         }
@@ -292,7 +292,7 @@ impl Causes {
     fn open(&mut self, observation: &Observation) {
         let mut stalls = Vec::new();
         let from = observation.from as usize;
-        self.senders[from].sent(observation);
+        self.senders[from].sent(observation, &mut self.timeline);
         self.senders[1 - from].answered(observation, &mut self.timeline, &mut stalls);
         for stall in stalls {
             self.account.stalled(stall);

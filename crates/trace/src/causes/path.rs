@@ -23,6 +23,8 @@ pub(super) struct Path {
     /// The fastest train of each of the last rounds, in bytes per second.
     fastest: [f64; ROUNDS],
     round: usize,
+    /// The rate of the last rounds in which a queue stood before the link, which is the link's.
+    carried: Option<f64>,
 }
 
 impl Path {
@@ -89,8 +91,16 @@ impl Path {
         self.fastest[self.round % ROUNDS] = 0.0;
     }
 
-    /// The rate of the path, bytes per second, if trains have shown it.
+    /// A link before which a queue stood has carried data at this rate.
+    pub(super) fn carried(&mut self, rate: f64) {
+        self.carried = Some(self.carried.map_or(rate, |before| before + (rate - before) / 4.0));
+    }
+
+    /// The rate of the path, bytes per second, if it has shown.
     pub(super) fn rate(&self) -> Option<f64> {
+        if self.carried.is_some() {
+            return self.carried;
+        }
         let rate = self.fastest.iter().fold(0.0, |fastest: f64, &rate| fastest.max(rate));
         (rate > 0.0).then_some(rate)
     }

@@ -1,6 +1,6 @@
 //! One end's data, seen where it is sent: what holds the sender, and in which round trips the link was full.
 //!
-//! A round begins when the last byte that was outstanding at the beginning of the one before is acknowledged. The round trips that are
+//! A round begins when the first byte that was sent in the one before is acknowledged. The round trips that are
 //! measured in a round are those of what was sent in the one before; a round is therefore decided when the next is over.
 
 use airpath_core::{Instant, Span};
@@ -13,10 +13,13 @@ use super::{Cause, Confidence};
 use crate::connection::{Observation, Trigger};
 
 /// The link is full if acknowledgements come with at least this share of the path's rate.
-const FULL: f64 = 0.85;
+const FULL: f64 = 0.8;
 
 /// The window grows as in slow start if a round sends this many times what it had acknowledged.
 const GROWTH: f64 = 1.25;
+
+/// News that a round must bring for its pace to tell anything.
+const TELLING: u32 = 4;
 
 /// An acknowledgement that is overdue by less than this says nothing of the radio.
 const PATIENCE: Span = Span::from_millis(150);
@@ -30,10 +33,11 @@ const USUAL: u64 = 3;
 /// A round trip of data.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
+    /// Even of the client's, odd of the server's.
     number: u32,
     begin: Instant,
     end: Instant,
-    /// It ends when this is acknowledged.
+    /// It ends when anything beyond this is acknowledged.
     marker: i64,
     sent_before: i64,
     sent: i64,
@@ -42,12 +46,22 @@ struct Round {
     /// News that came in it, and what part of its time was silence.
     news: u32,
     silence: Span,
-    /// Round trips measured in it: the shortest, their sum, how many.
+    /// Round trips of what was sent in it: the shortest, their sum, how many.
     shortest: Option<Span>,
     sum: Span,
     samples: u32,
+    /// The round trip of what arrived late, when it was silent.
+    late: Span,
     /// Whether the sender ran out of data.
     starved: bool,
+}
+
+impl Round {
+    /// What was delivered in it, in bytes per second; silences do not count.
+    fn pace(&self) -> f64 {
+        let time = self.end.since(self.begin).saturating_sub(self.silence);
+        if time.is_zero() { 0.0 } else { self.delivered.saturating_sub(self.delivered_before) as f64 / time.as_secs_f64() }
+    }
 }
 
 /// Time-outs without an answer.
@@ -97,6 +111,11 @@ pub(super) struct Sender {
 }
 
 impl Sender {
+    /// Of the client (0) or the server (1), so that the numbers of their rounds differ.
+    pub(super) fn new(end: u32) -> Self {
+        Self { round: Round { number: end, ..Round::default() }, ..Self::default() }
+    }
+
     /// The round trip of the handshake.
     pub(super) fn first_round_trip(&mut self, sample: Span) {
         self.path.round_trip(sample, false);
@@ -120,7 +139,7 @@ impl Sender {
     }
 
     /// This end sent a segment.
-    pub(super) fn sent(&mut self, observation: &Observation) {
+    pub(super) fn sent(&mut self, observation: &Observation, timeline: &mut Timeline) {
         if observation.length == 0 {
             return;
         }
@@ -141,7 +160,7 @@ impl Sender {
             self.round.starved |= self.starved;
         }
         if let Some(again) = observation.retransmission {
-            self.sent_again(observation, again.trigger);
+            self.sent_again(observation, again.trigger, timeline);
         }
     }
 
@@ -173,20 +192,25 @@ impl Sender {
         self.path.delivered(now, self.delivered);
         if let Some(sample) = sample {
             self.path.round_trip(sample, news >= u64::from(self.segment));
-            let round = &mut self.round;
+            let sent = now - sample;
+            let round = match &mut self.previous {
+                Some(previous) if sent < previous.end => previous,
+                _ => &mut self.round,
+            };
             round.shortest = Some(round.shortest.map_or(sample, |shortest| shortest.min(sample)));
             round.sum += sample;
             round.samples += 1;
         }
         self.news = (now, observation.frame);
         self.round.news += 1;
+        let late = !self.round.silence.is_zero();
         if self.recovering.is_some_and(|until| self.acknowledged >= until) {
             self.recovering = None;
         }
         self.starve(news, timeline);
         if self.idle() {
             self.rest(now, timeline);
-        } else if self.acknowledged >= self.round.marker {
+        } else if late || self.acknowledged > self.round.marker {
             self.turn(now, timeline);
         }
     }
@@ -211,14 +235,13 @@ impl Sender {
 
     /// Data goes out after nothing was outstanding.
     fn start(&mut self, observation: &Observation) {
-        let end = observation.offset + i64::from(observation.length);
         self.acknowledged = self.acknowledged.max(observation.offset.min(self.highest));
         self.news = (observation.time, observation.frame);
         self.path.pause();
         self.round = Round {
-            number: self.round.number + 1,
+            number: self.round.number + 2,
             begin: observation.time,
-            marker: end,
+            marker: self.acknowledged,
             sent_before: self.highest,
             delivered_before: self.delivered,
             ..Round::default()
@@ -234,7 +257,7 @@ impl Sender {
         }
         self.path.next_round();
         self.round = Round {
-            number: closed.number + 1,
+            number: closed.number + 2,
             begin: now,
             marker: self.highest,
             sent_before: self.highest,
@@ -248,11 +271,21 @@ impl Sender {
     fn rest(&mut self, now: Instant, timeline: &mut Timeline) {
         self.close(now);
         let closed = self.round;
+        if self.starved {
+            // The last byte has left the bottleneck by now; its acknowledgement is on its way.
+            let base = self.path.base().unwrap_or(Span::ZERO);
+            let tail = now - base.min(now.since(self.last_send.min(now)));
+            let starved = |label: Label| matches!(label, Label::Limited(Limit::Application, _));
+            timeline.paint(tail, now, Label::Known(Cause::Application, Confidence::Medium), starved);
+            if self.path.latest.is_some_and(|latest| latest > base * 2) {
+                timeline.paint(tail - base, tail, Label::Known(Cause::PathRate, Confidence::Medium), starved);
+            }
+        }
         if let Some(previous) = self.previous.take() {
             self.decide(&previous, Some(&closed), timeline);
         }
         self.decide(&closed, None, timeline);
-        self.round.number += 1;
+        self.round.number += 2;
         self.waiting = None;
         self.recovering = None;
     }
@@ -267,12 +300,15 @@ impl Sender {
     fn starve(&mut self, news: u64, timeline: &mut Timeline) {
         self.credit += news;
         let room = self.edge.is_none_or(|edge| edge - self.highest >= i64::from(self.segment));
-        if self.starved || self.recovering.is_some() || !room || self.credit < 3 * u64::from(self.segment) {
+        // A sender that halves its window sends nothing for half of it.
+        let outstanding = u64::try_from(self.highest - self.acknowledged).unwrap_or(0);
+        let much = (3 * u64::from(self.segment)).max(outstanding * 3 / 2);
+        if self.starved || self.recovering.is_some() || !room || self.credit < much {
             return;
         }
         self.starved = true;
         self.round.starved = true;
-        let (since, rounds) = (self.last_send, [self.round.number, self.round.number.wrapping_sub(1)]);
+        let (since, rounds) = (self.last_send, [self.round.number, self.round.number.wrapping_sub(2)]);
         for round in rounds {
             let window = Label::Limited(Limit::Window, round);
             timeline
@@ -280,31 +316,36 @@ impl Sender {
         }
     }
 
-    /// Decides what the time of a round went by with; the round trips of what was sent in it were measured in the `next`.
+    /// Decides what the time of a round went by with. What was sent in it came to the bottleneck soon after, and the `next` round's
+    /// acknowledgements tell how that carried it.
     fn decide(&mut self, round: &Round, next: Option<&Round>, timeline: &mut Timeline) {
-        let evidence = next.filter(|next| next.samples > 0).unwrap_or(round);
         let delivered = round.delivered.saturating_sub(round.delivered_before);
         let time = round.end.since(round.begin).saturating_sub(round.silence);
-        let rate = self.path.rate();
-        let serving = rate.map_or(Span::ZERO, |rate| Span::from_secs_f64(f64::from(self.segment) / rate));
-        let busy = rate.is_some_and(|rate| {
-            !time.is_zero() && delivered > 0 && delivered as f64 >= FULL * rate * time.as_secs_f64()
-        });
+        let carried = next.filter(|next| next.news >= TELLING).unwrap_or(round);
+        let pace = carried.pace();
         let base = self.path.base().unwrap_or(Span::ZERO);
         let base_full = self.path.base_full().unwrap_or(Span::ZERO);
         // The queue did not run empty if even the luckiest packet had to wait behind others.
+        let serving = self.path.rate().map_or(Span::ZERO, |rate| Span::from_secs_f64(f64::from(self.segment) / rate));
         let margin = (serving * 2).max(base_full / 10);
-        let queue = evidence.shortest.is_some_and(|shortest| shortest > base_full + margin);
-        let mean = if evidence.samples > 0 { evidence.sum / u64::from(evidence.samples) } else { Span::ZERO };
+        // Where nothing was sent, what is sent before drains.
+        let shortest = round.shortest.or(self.path.latest);
+        let queue = shortest.is_some_and(|shortest| shortest > base_full + margin);
+        if queue && !round.starved && carried.news > TELLING && carried.silence.is_zero() {
+            self.path.carried(pace);
+        }
+        let busy = self.path.rate().is_some_and(|rate| pace >= FULL * rate);
+        let mean = if round.samples > 0 { round.sum / u64::from(round.samples) } else { shortest.unwrap_or(base) };
         let full = busy || queue;
         let long_queue = mean > base * 2;
+        if std::env::var_os("DBG").is_some() { eprintln!("round {} {:.3}-{:.3} pace={:.0} C={:?} short={:?} base={} basefull={} margin={} busy={busy} queue={queue} long={long_queue} sil={} late={} n={} samples={} starved={} sent={} rec={:?}", round.number, round.begin.as_secs_f64()-1e9, round.end.as_secs_f64()-1e9, pace, self.path.rate(), round.shortest, base, base_full, margin, round.silence, round.late, round.news,  round.samples, round.starved, round.sent-round.sent_before, self.recovering); }
         self.judge_growth(round, delivered);
         let window = if self.steady { Cause::CongestionWindow } else { Cause::SlowStart };
         // Where every acknowledgement takes as long as this one did, it was no silence.
         let news = u64::from(round.news + next.map_or(0, |next| next.news)).max(1);
         let span = time + next.map_or(Span::ZERO, |next| next.end.since(next.begin).saturating_sub(next.silence));
-        let usual = span / news * USUAL;
-        let silent = round.silence > usual;
+        let usual = next.and_then(|next| next.shortest).unwrap_or(round.late);
+        let silent = round.silence > span / news * USUAL || usual + round.silence / 2 < round.late;
         timeline.resolve(round.number, |label| {
             let link = if long_queue { Cause::Queueing } else { Cause::PathRate };
             let sure = if busy && queue { Confidence::High } else { Confidence::Medium };
@@ -336,7 +377,7 @@ impl Sender {
         self.steady = !grows;
     }
 
-    fn sent_again(&mut self, observation: &Observation, trigger: Trigger) {
+    fn sent_again(&mut self, observation: &Observation, trigger: Trigger, timeline: &mut Timeline) {
         let now = observation.time;
         let front = observation.offset <= self.acknowledged;
         let timer = match trigger {
@@ -345,8 +386,9 @@ impl Sender {
             Trigger::Fast | Trigger::Unknown => false,
         };
         if !timer {
-            if self.waiting.is_none() {
-                self.recovering = self.recovering.or(Some(self.highest));
+            if self.waiting.is_none() && self.recovering.is_none() {
+                self.turn(now, timeline);
+                self.recovering = Some(self.highest);
                 self.steady = true;
             }
             if let Some(waiting) = &mut self.waiting {
@@ -410,6 +452,7 @@ impl Sender {
         let round = self.round.number;
         timeline.paint(begin, end, Label::Silence(round), |label| matches!(label, Label::Limited(..)));
         self.round.silence += end.since(begin);
+        self.round.late = self.sends.oldest().map_or(Span::ZERO, |sent| now.since(sent));
         stalls.push(Stall {
             begin: self.news.0,
             end: now,
