@@ -55,18 +55,6 @@ class Steps:
         return self.values[np.searchsorted(self.times, times, side="right")]
 
 
-    def mean(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The mean of the value from each of `begins` to the end beside it."""
-        total = np.concatenate([[0], np.cumsum(self.values[1:-1] * np.diff(self.times))])
-
-        def until(times: np.ndarray) -> np.ndarray:
-            place = np.searchsorted(self.times, times, side="right") - 1
-            begun = np.maximum(place, 0)
-            return np.where(place < 0, 0, total[begun] + (times - self.times[begun]) * self.values[place + 1])
-
-        return (until(ends) - until(begins)) / (ends - begins)
-
-
 class Intervals:
     """A set of times, as intervals that may overlap."""
 
@@ -315,15 +303,6 @@ class _Flow:
         threshold = Steps(
             self.tcp["time"].to_numpy(), self.tcp["slow_start_threshold"].fill_null(2**60).to_numpy().astype(float), 2.0**60
         )
-        queued = served.filter(pl.col("length") > 0)
-        backlog = Steps(
-            np.concatenate([queued["queued"].to_numpy(), queued["done"].to_numpy()]).astype(float),
-            np.concatenate([queued["length"].to_numpy(), -queued["length"].to_numpy()]).astype(float),
-            0,
-        )
-        backlog.values = np.cumsum(backlog.values)  # The steps were changes.
-        product = self.mss / max(service, 1.0) * base
-
         moments = [
             self.sent["sent"].to_numpy(), self.sent["gone"].to_numpy(), self.tcp["time"].to_numpy(),
             served["done"].to_numpy(), served["queued"].to_numpy(),
@@ -339,6 +318,11 @@ class _Flow:
         middle = (edges[:-1] + edges[1:]) / 2
 
         full = waits.lasting(window, PAUSE * window).contain(middle)
+        entered = served.sort("queued")
+        drained = Steps(entered["queued"].to_numpy(), np.maximum.accumulate(entered["done"].to_numpy()), 0)
+        # How long what waits will take, what is in transmission aside; mean of a round trip.
+        around = [middle + share * window for share in (-0.5, -0.25, 0.0, 0.25, 0.5)]
+        standing = sum(np.maximum(drained.at(times) - times - service, 0) for times in around) / len(around)
         outstanding = highest.at(middle) - np.maximum(acknowledged.at(middle), 0)
         unsent = written.at(middle) - highest.at(middle)
         data_inside = _lasting(self.data, "sent", "gone").contain(middle)
@@ -357,7 +341,7 @@ class _Flow:
         causes[unsent <= 0] = "application"
         causes[recovery.contain(middle)] = "recovery"
         causes[full] = "path-rate"
-        causes[full & (backlog.mean(middle - window / 2, middle + window / 2) > product)] = "queueing"
+        causes[full & (standing > base)] = "queueing"
         causes[needless.contain(middle)] = "needless"
         causes[timer.contain(middle)] = "timer"
         causes[silent] = "radio"

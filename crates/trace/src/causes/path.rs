@@ -25,6 +25,8 @@ pub(super) struct Path {
     round: usize,
     /// The rate of the last rounds in which a queue stood before the link, which is the link's.
     carried: Option<f64>,
+    /// The rate is at least this: so fast went what one acknowledgement covered, had there been no queue.
+    least: Option<f64>,
 }
 
 impl Path {
@@ -93,7 +95,18 @@ impl Path {
 
     /// A link before which a queue stood has carried data at this rate.
     pub(super) fn carried(&mut self, rate: f64) {
-        self.carried = Some(self.carried.map_or(rate, |before| before + (rate - before) / 4.0));
+        self.carried = Some(self.carried.map_or(rate, |before| rate.max(before + (rate - before) / 4.0)));
+    }
+
+    /// One acknowledgement covered `news` bytes, a round trip after they were sent. On a slow link, the time above that of an empty
+    /// path is what their transmission took.
+    pub(super) fn at_least(&mut self, news: u64, sample: Span) {
+        let Some(base) = self.shortest else { return };
+        let above = sample.saturating_sub(base);
+        if above > base {
+            let rate = news as f64 / above.as_secs_f64();
+            self.least = Some(self.least.map_or(rate, |least| least.max(rate)));
+        }
     }
 
     /// The rate of the path, bytes per second, if it has shown.
@@ -102,6 +115,6 @@ impl Path {
             return self.carried;
         }
         let rate = self.fastest.iter().fold(0.0, |fastest: f64, &rate| fastest.max(rate));
-        (rate > 0.0).then_some(rate)
+        if rate > 0.0 { Some(rate) } else { self.least }
     }
 }

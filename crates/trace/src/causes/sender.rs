@@ -60,7 +60,11 @@ impl Round {
     /// What was delivered in it, in bytes per second; silences do not count.
     fn pace(&self) -> f64 {
         let time = self.end.since(self.begin).saturating_sub(self.silence);
-        if time.is_zero() { 0.0 } else { self.delivered.saturating_sub(self.delivered_before) as f64 / time.as_secs_f64() }
+        if time.is_zero() {
+            0.0
+        } else {
+            self.delivered.saturating_sub(self.delivered_before) as f64 / time.as_secs_f64()
+        }
     }
 }
 
@@ -104,9 +108,9 @@ pub(super) struct Sender {
     /// All up to here was sent when a loss was noticed, and is being repaired.
     recovering: Option<i64>,
     waiting: Option<Waiting>,
-    /// Whether the window was last seen to grow as in slow start; before it was seen to grow at all, it is.
+    /// Whether slow start is over.
     steady: bool,
-    /// After a time-out, slow start goes on to this flight.
+    /// Slow start goes on to this flight, since a loss has set the threshold.
     threshold: Option<u64>,
 }
 
@@ -191,6 +195,9 @@ impl Sender {
         self.sends.acknowledged(self.acknowledged);
         self.path.delivered(now, self.delivered);
         if let Some(sample) = sample {
+            if self.recovering.is_none() {
+                self.path.at_least(news, sample);
+            }
             self.path.round_trip(sample, news >= u64::from(self.segment));
             let sent = now - sample;
             let round = match &mut self.previous {
@@ -320,7 +327,6 @@ impl Sender {
     /// acknowledgements tell how that carried it.
     fn decide(&mut self, round: &Round, next: Option<&Round>, timeline: &mut Timeline) {
         let delivered = round.delivered.saturating_sub(round.delivered_before);
-        let time = round.end.since(round.begin).saturating_sub(round.silence);
         let carried = next.filter(|next| next.news >= TELLING).unwrap_or(round);
         let pace = carried.pace();
         let base = self.path.base().unwrap_or(Span::ZERO);
@@ -331,21 +337,23 @@ impl Sender {
         // Where nothing was sent, what is sent before drains.
         let shortest = round.shortest.or(self.path.latest);
         let queue = shortest.is_some_and(|shortest| shortest > base_full + margin);
-        if queue && !round.starved && carried.news > TELLING && carried.silence.is_zero() {
+        let standing =
+            shortest.is_some_and(|shortest| shortest > base_full + margin.max(base_full / 2).max(DELAYED / 2));
+        if standing && !round.starved && carried.news > TELLING && carried.silence.is_zero() {
             self.path.carried(pace);
         }
         let busy = self.path.rate().is_some_and(|rate| pace >= FULL * rate);
         let mean = if round.samples > 0 { round.sum / u64::from(round.samples) } else { shortest.unwrap_or(base) };
         let full = busy || queue;
-        let long_queue = mean > base * 2;
-        if std::env::var_os("DBG").is_some() { eprintln!("round {} {:.3}-{:.3} pace={:.0} C={:?} short={:?} base={} basefull={} margin={} busy={busy} queue={queue} long={long_queue} sil={} late={} n={} samples={} starved={} sent={} rec={:?}", round.number, round.begin.as_secs_f64()-1e9, round.end.as_secs_f64()-1e9, pace, self.path.rate(), round.shortest, base, base_full, margin, round.silence, round.late, round.news,  round.samples, round.starved, round.sent-round.sent_before, self.recovering); }
+        let long_queue = mean > base_full + base;
         self.judge_growth(round, delivered);
         let window = if self.steady { Cause::CongestionWindow } else { Cause::SlowStart };
         // Where every acknowledgement takes as long as this one did, it was no silence.
-        let news = u64::from(round.news + next.map_or(0, |next| next.news)).max(1);
-        let span = time + next.map_or(Span::ZERO, |next| next.end.since(next.begin).saturating_sub(next.silence));
+        let gap = next
+            .filter(|next| next.news > 0)
+            .map_or(self.path.gap(), |next| next.end.since(next.begin) / u64::from(next.news));
         let usual = next.and_then(|next| next.shortest).unwrap_or(round.late);
-        let silent = round.silence > span / news * USUAL || usual + round.silence / 2 < round.late;
+        let silent = round.silence > gap * USUAL || usual + round.silence / 2 < round.late;
         timeline.resolve(round.number, |label| {
             let link = if long_queue { Cause::Queueing } else { Cause::PathRate };
             let sure = if busy && queue { Confidence::High } else { Confidence::Medium };
@@ -361,20 +369,21 @@ impl Sender {
         });
     }
 
-    /// Whether the window grows as in slow start.
+    /// Whether slow start is over. Once a loss has set the threshold, it lasts up to that; before, as long as the window is seen to grow
+    /// so fast.
     fn judge_growth(&mut self, round: &Round, delivered: u64) {
         let sent = u64::try_from(round.sent - round.sent_before).unwrap_or(0);
-        if round.starved || delivered == 0 || sent < u64::from(self.segment) || self.recovering.is_some() {
-            return;
+        if let Some(threshold) = self.threshold {
+            self.steady |= sent.max(delivered) >= threshold;
+        } else if !round.starved && delivered > 0 && sent >= u64::from(self.segment) {
+            self.steady = (sent as f64) < GROWTH * delivered as f64;
         }
-        let grows = sent as f64 >= GROWTH * delivered as f64;
-        if let Some(threshold) = self.threshold
-            && sent >= threshold
-        {
-            self.threshold = None;
-            self.steady = true;
-        }
-        self.steady = !grows;
+    }
+
+    /// A loss was noticed: the window is reduced to the threshold, or after a time-out to one segment.
+    fn reduce(&mut self, outstanding: u64, to_one: bool) {
+        self.threshold = Some(outstanding / 2);
+        self.steady = !to_one;
     }
 
     fn sent_again(&mut self, observation: &Observation, trigger: Trigger, timeline: &mut Timeline) {
@@ -389,7 +398,7 @@ impl Sender {
             if self.waiting.is_none() && self.recovering.is_none() {
                 self.turn(now, timeline);
                 self.recovering = Some(self.highest);
-                self.steady = true;
+                self.reduce(u64::try_from(self.highest - self.acknowledged).unwrap_or(0), false);
             }
             if let Some(waiting) = &mut self.waiting {
                 waiting.resent += u64::from(observation.length);
@@ -483,7 +492,8 @@ impl Sender {
         let known = |label: Label| matches!(label, Label::Limited(..));
         let silent;
         if held {
-            timeline.paint(begin, end, Label::Known(Cause::Radio, Confidence::Medium), known);
+            timeline.paint(begin, end, Label::Silence(self.round.number), known);
+            self.round.late = self.sends.oldest().map_or(Span::ZERO, |sent| now.since(sent));
             silent = end.since(begin);
         } else if let Some(before) = waiting.before {
             // The last but one was lost, too: the path came back somewhere between.
@@ -499,8 +509,7 @@ impl Sender {
         self.round.silence += painted;
         if !held {
             self.recovering = Some(waiting.highest);
-            self.steady = false;
-            self.threshold = Some(waiting.outstanding / 2);
+            self.reduce(waiting.outstanding, true);
         }
         stalls.push(Stall {
             begin: waiting.since.0,

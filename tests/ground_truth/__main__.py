@@ -1,0 +1,77 @@
+"""The ground truth of causes: runs all scenarios, compares, and prints the tables of docs/trace-causes.md.
+
+    .venv/bin/python tests/ground_truth [--work FOLDER] [--only NAME]
+
+The analyser is the example `causes` of airpath-trace, which cargo builds.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import airpath
+import numpy as np
+from compare import Confusion, compare
+from scenarios import Case, cases
+from truth import truth
+
+ROOT = Path(__file__).parents[2]
+
+
+def analyser() -> Path:
+    """Builds the analyser and tells where it is."""
+    command = ["cargo", "build", "--quiet", "--release", "--package", "airpath-trace", "--example", "causes"]
+    command += ["--message-format", "json"]
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    messages = [json.loads(line) for line in output.splitlines()]
+    return Path(next(message["executable"] for message in reversed(messages) if message.get("executable")))
+
+
+def pieces(program: Path, capture: Path) -> list[dict[str, Any]]:
+    """What the analyser says of the first connection of a capture."""
+    output = subprocess.run([program, capture], check=True, capture_output=True, text=True).stdout
+    return [piece for piece in map(json.loads, output.splitlines()) if piece["flow"] == 1]
+
+
+def judge(case: Case, work: Path, program: Path) -> Confusion:
+    """Runs a scenario, analyses the sender's capture and compares."""
+    folder = work / case.name
+    airpath.run(case.scenario, out=folder, capture=True)
+    end = "mobile" if case.scenario["flow"][0]["kind"] == "upload" else "server"
+    found = pieces(program, folder / "captures" / f"0000-{end}.pcapng")
+    return compare(truth(folder, end), found)
+
+
+def main() -> None:
+    """Parses the command line, and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, help="keep the runs in this folder")
+    parser.add_argument("--only", default="", help="scenarios whose names contain this")
+    arguments = parser.parse_args()
+    program = analyser()
+    halves = {False: Confusion(), True: Confusion()}
+    shares: dict[bool, list[float]] = {False: [], True: []}
+    lines = ["| scenario | seconds | same cause |", "| --- | ---: | ---: |"]
+    with tempfile.TemporaryDirectory() as temporary:
+        for case in cases():
+            if arguments.only not in case.name:
+                continue
+            confusion = judge(case, arguments.work or Path(temporary), program)
+            halves[case.held_out].add(confusion)
+            shares[case.held_out].append(confusion.agreement())
+            lines.append(f"| {case.name} | {confusion.total():.1f} | {100 * confusion.agreement():.1f} % |")
+    out = sys.stdout.write
+    for held_out, name in ((False, "developed with"), (True, "held out")):
+        if shares[held_out]:
+            whole, mean = 100 * halves[held_out].agreement(), 100 * float(np.mean(shares[held_out]))
+            out(f"\n{name}, {len(shares[held_out])} scenarios: same cause {whole:.1f} % of the time, ")
+            out(f"mean of the scenarios {mean:.1f} %\n\n{halves[held_out].table()}\n")
+    out("\n" + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
