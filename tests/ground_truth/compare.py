@@ -3,10 +3,8 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from radio_log import ORIGIN
 from truth import CAUSES, Truth
-
-ORIGIN = 1_000_000_000 * 10**9
-"""Captures have the beginning of the run there."""
 
 
 @dataclass

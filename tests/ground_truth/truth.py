@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from radio_log import silences
 
 CAUSES = (
     "set-up",
@@ -31,7 +32,8 @@ PAUSE = 0.1
 """A link that is idle for no more than this share of a round trip counts as busy throughout; busy for a round trip or longer, it is full."""
 
 SILENCE = 150_000_000
-"""A radio that has something to send, and sends nothing for longer than so many nanoseconds, is silent."""
+"""A radio that has something to send, and sends nothing for longer than so many nanoseconds, is silent; but if even the quickest
+packet takes longer to pass, for longer than that."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,9 @@ def _lasting(frame: pl.DataFrame, begin: str, finish: str) -> Intervals:
 
 class _Flow:
     def __init__(self, result: Path, end: str):
+        self.result = result
         packets = _table(result, "packets").filter(pl.col("flow") == 0)
         self.radio = _table(result, "radio")
-        self.changes = _table(result, "changes")
         self.flow: dict[str, Any] = json.loads((result / "summary.json").read_text())["flows"][0]
         self.kind = self.flow["kind"]
         self.down = self.kind != "upload"
@@ -108,26 +110,44 @@ class _Flow:
         self.tcp = _table(result, "tcp").filter((pl.col("flow") == 0) & (pl.col("direction") == self.forward))
 
         sent = packets.filter(pl.col("step") == "sent").select(
-            "packet", "direction", "offset", "length", "ack", "window", "flags", "retransmission", "size",
+            "packet",
+            "direction",
+            "offset",
+            "length",
+            "ack",
+            "window",
+            "flags",
+            "retransmission",
+            "size",
             sent="time",
         )
-        over = packets.filter(pl.col("step").is_in(["received", "dropped"])).group_by("packet").agg(
-            gone=pl.col("time").max(),
-            received=pl.col("time").filter(pl.col("step") == "received").min(),
+        over = (
+            packets.filter(pl.col("step").is_in(["received", "dropped"]))
+            .group_by("packet")
+            .agg(
+                gone=pl.col("time").max(),
+                received=pl.col("time").filter(pl.col("step") == "received").min(),
+            )
         )
-        self.sent = sent.join(over, on="packet", how="left").with_columns(
-            gone=pl.col("gone").fill_null(int(packets["time"].max()))  # type: ignore[arg-type]
-        ).sort("sent", "packet")
+        self.sent = (
+            sent.join(over, on="packet", how="left")
+            .with_columns(
+                gone=pl.col("gone").fill_null(int(packets["time"].max()))  # type: ignore[arg-type]
+            )
+            .sort("sent", "packet")
+        )
         self.data = self.sent.filter((pl.col("direction") == self.forward) & (pl.col("length") > 0))
         self.acks = self.sent.filter((pl.col("direction") == self.backward) & pl.col("received").is_not_null())
         hops = packets.filter(pl.col("step").is_in(["queued", "delivered", "dropped"]))
         self.hops = hops.drop("length").join(self.sent.select("packet", "length"), on="packet")
         self.mss = int(self.data["length"].max())  # type: ignore[arg-type]
         here_forward = (end == "server") == self.down
-        seen = pl.concat([
-            self.sent.filter((pl.col("direction") == self.forward) == here_forward)["sent"],
-            self.sent.filter((pl.col("direction") == self.backward) == here_forward)["received"].drop_nulls(),
-        ])
+        seen = pl.concat(
+            [
+                self.sent.filter((pl.col("direction") == self.forward) == here_forward)["sent"],
+                self.sent.filter((pl.col("direction") == self.backward) == here_forward)["received"].drop_nulls(),
+            ]
+        )
         self.span = (int(seen.min()), int(seen.max()))  # type: ignore[arg-type]
 
     # What the sender knows and has.
@@ -177,12 +197,17 @@ class _Flow:
         best: tuple[str, float, pl.DataFrame] | None = None
         for name in self.hops["component"].unique(maintain_order=True):
             hop = self.hops.filter((pl.col("component") == name) & (pl.col("direction") == self.forward))
-            times = hop.group_by("packet").agg(
-                queued=pl.col("time").filter(pl.col("step") == "queued").min(),
-                left=pl.col("time").filter(pl.col("step") == "delivered").min(),
-                backlog=pl.col("backlog_packets").max(),
-                length=pl.col("length").first(),
-            ).drop_nulls(["queued", "left"]).sort("left", "packet")
+            times = (
+                hop.group_by("packet")
+                .agg(
+                    queued=pl.col("time").filter(pl.col("step") == "queued").min(),
+                    left=pl.col("time").filter(pl.col("step") == "delivered").min(),
+                    backlog=pl.col("backlog_packets").max(),
+                    length=pl.col("length").first(),
+                )
+                .drop_nulls(["queued", "left"])
+                .sort("left", "packet")
+            )
             full = times.filter(pl.col("length") == self.mss).with_columns(spacing=pl.col("left").diff())
             behind = full.filter(pl.col("backlog") >= 3)["spacing"].drop_nulls()
             service = float(behind.median()) if len(behind) > 5 else 0.0  # type: ignore[arg-type]
@@ -202,30 +227,41 @@ class _Flow:
     def silences(self, direction: str, component: str) -> Intervals:
         """When the radio, or link, sends nothing in a direction though it has something to send, or may not."""
         begins, ends = [], []
-        if not self.changes.is_empty():
-            breaks = self.changes.filter(
-                pl.col("duration").is_not_null() & (pl.col("direction").is_null() | (pl.col("direction") == direction))
-            )
-            begins += breaks["time"].to_list()
-            ends += (breaks["time"] + breaks["duration"]).to_list()
+        for begin, end in self.states(direction):
+            begins.append(begin)
+            ends.append(end)
         if not self.radio.is_empty():
             ttis = self.radio.filter(pl.col("direction") == direction).sort("time")
             starts = ttis["time"].to_numpy()
             stops = (ttis["time"] + ttis["duration"]).to_numpy()
             hop = self.hops.filter((pl.col("component") == component) & (pl.col("direction") == direction))
-            inside = hop.group_by("packet").agg(
-                queued=pl.col("time").filter(pl.col("step") == "queued").min(),
-                left=pl.col("time").filter(pl.col("step") != "queued").max(),
-            ).drop_nulls().sort("queued")
+            inside = (
+                hop.group_by("packet")
+                .agg(
+                    queued=pl.col("time").filter(pl.col("step") == "queued").min(),
+                    left=pl.col("time").filter(pl.col("step") != "queued").max(),
+                )
+                .drop_nulls()
+                .sort("queued")
+            )
             queued, left = inside["queued"].to_numpy(), inside["left"].to_numpy()
+            least = max(SILENCE, float((left - queued).min())) if len(left) else SILENCE
             stop, start = np.concatenate([[0], stops]), np.concatenate([starts, [self.span[1]]])
             for begin, end in zip(stop, start, strict=True):
                 # What leaves only after the next TTI has waited for it.
                 waiting = queued[(queued < end) & (left > end)]
-                if end - begin > SILENCE and len(waiting) and end - max(begin, waiting.min()) > SILENCE:
+                if end - begin > least and len(waiting) and end - max(begin, waiting.min()) > least:
                     begins.append(max(begin, waiting.min()))
                     ends.append(end)
         return Intervals(np.array(begins, dtype=float), np.array(ends, dtype=float))
+
+    def states(self, direction: str) -> list[tuple[int, int]]:
+        """When the radio was in a state in which it carries nothing that way."""
+        found = []
+        for silence in silences(self.result):
+            if silence.direction in {None, direction}:
+                found.append((silence.begin, silence.end))
+        return found
 
     def base_round_trip(self) -> float:
         """The shortest round trip, that of the handshake included."""
@@ -293,19 +329,27 @@ class _Flow:
         window = max(base, 2 * service)
         forward, backward = self.silences(self.forward, component), self.silences(self.backward, component)
         needless, recovery = self.needless(served), self.recovery()
-        timer = self.timer(Intervals(
-            np.concatenate([forward.begins, backward.begins]), np.concatenate([forward.ends, backward.ends])
-        ))
+        timer = self.timer(
+            Intervals(np.concatenate([forward.begins, backward.begins]), np.concatenate([forward.ends, backward.ends]))
+        )
         acknowledged, edge, highest, written = (
-            self.acknowledged(), self.right_edge(), self.highest_sent(), self.written(),
+            self.acknowledged(),
+            self.right_edge(),
+            self.highest_sent(),
+            self.written(),
         )
         congestion = Steps(self.tcp["time"].to_numpy(), self.tcp["congestion_window"].to_numpy(), 0)
         threshold = Steps(
-            self.tcp["time"].to_numpy(), self.tcp["slow_start_threshold"].fill_null(2**60).to_numpy().astype(float), 2.0**60
+            self.tcp["time"].to_numpy(),
+            self.tcp["slow_start_threshold"].fill_null(2**60).to_numpy().astype(float),
+            2.0**60,
         )
         moments = [
-            self.sent["sent"].to_numpy(), self.sent["gone"].to_numpy(), self.tcp["time"].to_numpy(),
-            served["done"].to_numpy(), served["queued"].to_numpy(),
+            self.sent["sent"].to_numpy(),
+            self.sent["gone"].to_numpy(),
+            self.tcp["time"].to_numpy(),
+            served["done"].to_numpy(),
+            served["queued"].to_numpy(),
             np.array([self.established(), *self.span]),
         ]
         for intervals in (forward, backward, needless, recovery, timer):

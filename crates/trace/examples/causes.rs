@@ -1,18 +1,22 @@
-//! Where the time of each connection of a capture went, a line of JSON for each piece: `causes FILE`.
+//! Where the time of each connection of a capture went, a line of JSON for each piece: `causes FILE [RADIO]`, where RADIO is a CSV file
+//! of silences of the client's radio (`begin`, `end`, `direction`, `name`; nanoseconds).
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use airpath_trace::capture::Reader;
 use airpath_trace::causes::{Causes, Piece};
-use airpath_trace::connection::{Connection, Observation};
+use airpath_trace::connection::{Connection, End, Observation};
 use airpath_trace::decode::{Decoded, Decoder, Segment};
 use airpath_trace::flows::{Ending, FlowNumber, Flows, Listener};
+use airpath_trace::radio::{Columns, RadioLog};
 
 struct Print {
     open: BTreeMap<FlowNumber, Causes>,
+    radio: Option<Arc<RadioLog>>,
 }
 
 fn piece(flow: FlowNumber, piece: &Piece) {
@@ -32,7 +36,10 @@ fn piece(flow: FlowNumber, piece: &Piece) {
 
 impl Listener for Print {
     fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, _: &Connection) {
-        let causes = self.open.entry(flow).or_insert_with(|| Causes::new(None));
+        let causes = self.open.entry(flow).or_insert_with(|| match &self.radio {
+            Some(log) => Causes::new(None).with_radio(Arc::clone(log), End::Client),
+            None => Causes::new(None),
+        });
         causes.observe(observation, &mut |settled| piece(flow, settled));
     }
 
@@ -47,11 +54,15 @@ impl Listener for Print {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = env::args().nth(1).ok_or("usage: causes FILE")?;
+    let path = env::args().nth(1).ok_or("usage: causes FILE [RADIO]")?;
+    let radio = match env::args().nth(2) {
+        Some(path) => Some(Arc::new(RadioLog::read(&fs::read_to_string(path)?, &Columns::intervals())?)),
+        None => None,
+    };
     let mut reader = Reader::new(File::open(path)?)?;
     let mut decoder = Decoder::default();
     let mut flows = Flows::default();
-    let mut print = Print { open: BTreeMap::new() };
+    let mut print = Print { open: BTreeMap::new(), radio };
     while let Some(record) = reader.next_record() {
         if let Decoded::Segment(segment) = decoder.decode(&record) {
             flows.segment(&segment, &mut print);

@@ -12,12 +12,18 @@ mod sends;
 mod stall;
 mod timeline;
 
+#[cfg(test)]
+mod tests;
+
 use core::fmt;
 
-use airpath_core::{Instant, Span};
+use std::sync::Arc;
+
+use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use crate::connection::{End, Observation};
+use crate::radio::RadioLog;
 use sender::Sender;
 use timeline::{Label, Timeline};
 
@@ -196,6 +202,17 @@ pub struct Causes {
     senders: [Sender; 2],
     timeline: Timeline,
     account: Account,
+    radio: Option<Radio>,
+}
+
+/// The radio's log, as far as it was read.
+#[derive(Clone, Debug)]
+struct Radio {
+    log: Arc<RadioLog>,
+    /// The end that is the mobile.
+    mobile: End,
+    /// The silences before this one are over.
+    next: usize,
 }
 
 impl Causes {
@@ -211,7 +228,13 @@ impl Causes {
             senders: [Sender::new(0), Sender::new(1)],
             timeline: Timeline::default(),
             account: Account::default(),
+            radio: None,
         }
+    }
+
+    /// Lets the radio's log tell when it was silent; `mobile` is the end on the radio.
+    pub fn with_radio(self, log: Arc<RadioLog>, mobile: End) -> Self {
+        Self { radio: Some(Radio { log, mobile, next: 0 }), ..self }
     }
 
     /// The end at which the capture was taken, as far as that is known.
@@ -227,6 +250,9 @@ impl Causes {
         {
             let label = self.label();
             self.timeline.push(before, now, label);
+            if self.phase == Phase::Open {
+                self.silences(before.0, now.0);
+            }
         }
         self.last = Some(now);
         match self.phase {
@@ -300,6 +326,32 @@ impl Causes {
         self.fin |= observation.flags.contains(Flags::FIN) || observation.flags.contains(Flags::RST);
         let done = self.fin && self.senders.iter().all(Sender::idle);
         self.phase = if done { Phase::Closing } else { Phase::Open };
+    }
+
+    /// Puts down to the radio what its log says of the time between two observations.
+    fn silences(&mut self, begin: Instant, end: Instant) {
+        let Some(radio) = &mut self.radio else { return };
+        let near = self.near.unwrap_or(End::Server);
+        let active = [near, near.other()].into_iter().find(|&end| !self.senders[end as usize].idle());
+        // The way of the data; where nothing is outstanding, whatever waits may go either way.
+        let way = active.map(|sender| if sender == radio.mobile { Direction::Up } else { Direction::Down });
+        let silences = radio.log.silences();
+        while silences.get(radio.next).is_some_and(|silence| silence.end <= begin) {
+            radio.next += 1;
+        }
+        for silence in silences[radio.next..].iter().take_while(|silence| silence.begin < end) {
+            let (from, to) = (silence.begin.max(begin), silence.end.min(end));
+            if from >= to || (active.is_none() && !silence.wanted) {
+                continue;
+            }
+            let sender = active.map(|end| &mut self.senders[end as usize]);
+            let blocked = silence.direction.is_some() && silence.direction != way;
+            match sender {
+                Some(sender) if blocked => sender.unanswered(from, to, &mut self.timeline),
+                Some(sender) => sender.silent(from, to, &mut self.timeline),
+                None => self.timeline.paint(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true),
+            }
+        }
     }
 
     /// What the time from now on goes by with, as far as that is known now.

@@ -23,4 +23,5 @@ pub mod decode;
 pub mod flows;
 pub mod http;
 pub mod passed_over;
+pub mod radio;
 pub mod statistics;

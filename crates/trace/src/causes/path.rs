@@ -102,9 +102,10 @@ impl Path {
     /// path is what their transmission took.
     pub(super) fn at_least(&mut self, news: u64, sample: Span) {
         let Some(base) = self.shortest else { return };
-        let above = sample.saturating_sub(base);
-        if above > base {
-            let rate = news as f64 / above.as_secs_f64();
+        let above = sample.saturating_sub(base).max(base / 10).max(Span::from_nanos(1));
+        let rate = news as f64 / above.as_secs_f64();
+        // An acknowledgement that was delayed makes the rate look low; where transmission takes longer than all the rest, it can be seen.
+        if self.least.is_some() || above > base {
             self.least = Some(self.least.map_or(rate, |least| least.max(rate)));
         }
     }

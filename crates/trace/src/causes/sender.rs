@@ -46,6 +46,8 @@ struct Round {
     /// News that came in it, and what part of its time was silence.
     news: u32,
     silence: Span,
+    /// What part of its time was silence by the radio's log.
+    logged: Span,
     /// Round trips of what was sent in it: the shortest, their sum, how many.
     shortest: Option<Span>,
     sum: Span,
@@ -59,7 +61,7 @@ struct Round {
 impl Round {
     /// What was delivered in it, in bytes per second; silences do not count.
     fn pace(&self) -> f64 {
-        let time = self.end.since(self.begin).saturating_sub(self.silence);
+        let time = self.end.since(self.begin).saturating_sub(self.silence.max(self.logged));
         if time.is_zero() {
             0.0
         } else {
@@ -108,6 +110,8 @@ pub(super) struct Sender {
     /// All up to here was sent when a loss was noticed, and is being repaired.
     recovering: Option<i64>,
     waiting: Option<Waiting>,
+    /// When the radio was back last, by its log.
+    back_at: Instant,
     /// Whether slow start is over.
     steady: bool,
     /// Slow start goes on to this flight, since a loss has set the threshold.
@@ -220,6 +224,21 @@ impl Sender {
         } else if late || self.acknowledged > self.round.marker {
             self.turn(now, timeline);
         }
+    }
+
+    /// The radio's log says that nothing was sent the way of the data.
+    pub(super) fn silent(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
+        let inferred = |label: Label| !matches!(label, Label::Known(..));
+        timeline.paint(begin, end, Label::Known(Cause::Radio, Confidence::High), inferred);
+        self.round.logged += end.since(begin);
+        self.back_at = end;
+    }
+
+    /// The radio's log says that nothing was sent the other way.
+    pub(super) fn unanswered(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
+        let inferred = |label: Label| !matches!(label, Label::Known(..));
+        timeline.paint(begin, end, Label::Unanswered(self.round.number), inferred);
+        self.back_at = end;
     }
 
     /// The connection ended.
@@ -359,9 +378,12 @@ impl Sender {
             let sure = if busy && queue { Confidence::High } else { Confidence::Medium };
             match label {
                 Label::Silence(_) if silent => (Cause::Radio, Confidence::Medium),
+                Label::Unanswered(_) if !full => (Cause::Radio, Confidence::High),
                 _ if full => (link, sure),
                 Label::Known(cause, confidence) => (cause, confidence),
-                Label::Silence(_) | Label::Limited(Limit::Window, _) => (window, Confidence::Medium),
+                Label::Silence(_) | Label::Unanswered(_) | Label::Limited(Limit::Window, _) => {
+                    (window, Confidence::Medium)
+                }
                 Label::Limited(Limit::Application, _) => (Cause::Application, Confidence::Medium),
                 Label::Limited(Limit::Receiver, _) => (Cause::ReceiveWindow, Confidence::High),
                 Label::Limited(Limit::Recovery, _) => (Cause::Recovery, Confidence::High),
@@ -491,7 +513,10 @@ impl Sender {
         let (begin, end) = self.silence(now);
         let known = |label: Label| matches!(label, Label::Limited(..));
         let silent;
-        if held {
+        if !held && self.back_at > waiting.since.0 && self.back_at < waiting.last {
+            timeline.paint(self.back_at, waiting.last, Label::Known(Cause::Timer, Confidence::High), known);
+            silent = self.back_at.since(begin);
+        } else if held {
             timeline.paint(begin, end, Label::Silence(self.round.number), known);
             self.round.late = self.sends.oldest().map_or(Span::ZERO, |sent| now.since(sent));
             silent = end.since(begin);

@@ -16,6 +16,8 @@ pub(super) enum Label {
     Known(Cause, Confidence),
     /// What the sender is held by, unless the link turns out to be full in this round trip.
     Limited(Limit, u32),
+    /// The radio's log says that acknowledgements cannot get through; the data may.
+    Unanswered(u32),
     /// Silence, if what follows does not show that answers always take so long.
     Silence(u32),
 }
@@ -91,7 +93,7 @@ impl Timeline {
     /// Decides the slices of a round.
     pub(super) fn resolve(&mut self, round: u32, decide: impl Fn(Label) -> (Cause, Confidence)) {
         for slice in &mut self.pending {
-            let (Label::Limited(_, of) | Label::Silence(of)) = slice.label else { continue };
+            let (Label::Limited(_, of) | Label::Silence(of) | Label::Unanswered(of)) = slice.label else { continue };
             if of == round {
                 let (cause, confidence) = decide(slice.label);
                 slice.label = Label::Known(cause, confidence);
@@ -162,7 +164,7 @@ fn assumed(label: Label) -> (Cause, Confidence) {
         Label::Limited(Limit::Receiver, _) => Cause::ReceiveWindow,
         Label::Limited(Limit::Window, _) => Cause::SlowStart,
         Label::Limited(Limit::Recovery, _) => Cause::Recovery,
-        Label::Silence(_) => Cause::Radio,
+        Label::Silence(_) | Label::Unanswered(_) => Cause::Radio,
     };
     (cause, Confidence::Low)
 }

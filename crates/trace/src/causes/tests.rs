@@ -1,0 +1,251 @@
+use airpath_core::{Direction, Instant, Span};
+use airpath_wire::tcp::Flags;
+use std::sync::Arc;
+
+use super::*;
+use crate::connection::{Events, Retransmission, Trigger};
+use crate::radio::{RadioLog, Silence};
+
+/// Payload of a segment.
+const SEGMENT: i64 = 1000;
+
+/// The round trip of the path when it is empty.
+const ROUND_TRIP: u64 = 100;
+
+/// A connection as the capture at its server sees it; times are in milliseconds.
+struct Script {
+    observations: Vec<Observation>,
+    frame: u64,
+    /// When each segment was sent first.
+    sent: Vec<u64>,
+    delivered: u64,
+}
+
+impl Script {
+    /// After the handshake, which took a round trip, and a request.
+    fn new() -> Self {
+        let mut script = Self { observations: Vec::new(), frame: 0, sent: Vec::new(), delivered: 0 };
+        script.add(0, End::Client, Flags::SYN, |_| {});
+        script.add(0, End::Server, Flags::SYN | Flags::ACK, |_| {});
+        script.add(ROUND_TRIP, End::Client, Flags::ACK, |_| {});
+        script.add(ROUND_TRIP, End::Client, Flags::ACK, |observation| observation.length = 100);
+        script.add(ROUND_TRIP, End::Server, Flags::ACK, |observation| {
+            observation.acknowledged = Some(100);
+            observation.delivered = 100;
+        });
+        script
+    }
+
+    fn add(&mut self, at: u64, from: End, flags: Flags, change: impl FnOnce(&mut Observation)) {
+        self.frame += 1;
+        let mut observation = Observation {
+            frame: self.frame,
+            time: Instant::from_nanos(at * 1_000_000),
+            from,
+            offset: 0,
+            length: 0,
+            flags,
+            acknowledged: flags.contains(Flags::ACK).then_some(0),
+            delivered: 0,
+            window: 1 << 20,
+            events: Events::default(),
+            retransmission: None,
+            outstanding: 0,
+            round_trip: None,
+            echo_round_trip: None,
+            needless: None,
+        };
+        change(&mut observation);
+        self.observations.push(observation);
+    }
+
+    /// The server sends so many new segments.
+    fn send(&mut self, at: u64, segments: usize) {
+        for _ in 0..segments {
+            let offset = self.sent.len() as i64 * SEGMENT;
+            self.sent.push(at);
+            self.add(at, End::Server, Flags::ACK, |observation| {
+                (observation.offset, observation.length) = (offset, SEGMENT as u32);
+            });
+        }
+    }
+
+    /// It sends one again.
+    fn again(&mut self, at: u64, segment: usize, trigger: Trigger) {
+        self.add(at, End::Server, Flags::ACK, |observation| {
+            (observation.offset, observation.length) = (segment as i64 * SEGMENT, SEGMENT as u32);
+            observation.retransmission = Some(Retransmission { of_frame: None, of_time: None, trigger });
+        });
+    }
+
+    /// The client acknowledges the first so many segments, with this window.
+    fn acknowledge_with(&mut self, at: u64, segments: usize, window: u64) {
+        let sample = at - self.sent[segments - 1];
+        self.delivered = segments as u64 * SEGMENT as u64;
+        let delivered = self.delivered;
+        self.add(at, End::Client, Flags::ACK, |observation| {
+            (observation.acknowledged, observation.delivered) = (Some(delivered as i64), delivered);
+            observation.round_trip = Some((Span::from_millis(sample), 0));
+            observation.window = window;
+        });
+    }
+
+    fn acknowledge(&mut self, at: u64, segments: usize) {
+        self.acknowledge_with(at, segments, 1 << 20);
+    }
+
+    /// What the time went by with, and the stalls; whatever happens, the pieces follow on one another and add up.
+    fn play(&self, radio: Option<RadioLog>) -> (Vec<Piece>, Account) {
+        let mut causes = Causes::new(None);
+        if let Some(log) = radio {
+            causes = causes.with_radio(Arc::new(log), End::Client);
+        }
+        let mut pieces: Vec<Piece> = Vec::new();
+        for observation in &self.observations {
+            causes.observe(observation, &mut |piece| pieces.push(*piece));
+        }
+        assert_eq!(causes.near(), Some(End::Server));
+        let account = causes.finish(&mut |piece| pieces.push(*piece));
+        for (one, next) in pieces.iter().zip(&pieces[1..]) {
+            assert_eq!(one.end, next.begin, "{pieces:?}");
+        }
+        let elapsed = self.observations.last().unwrap().time.since(self.observations[0].time);
+        assert_eq!(account.total(), elapsed);
+        (pieces, account)
+    }
+
+    fn times(&self) -> Account {
+        self.play(None).1
+    }
+}
+
+fn milliseconds(account: &Account, cause: Cause) -> u64 {
+    account.of(cause).as_nanos() / 1_000_000
+}
+
+#[test]
+fn handshake_think_time_and_closing_are_what_the_packets_say() {
+    let mut script = Script::new();
+    script.send(1100, 1);
+    script.acknowledge(1200, 1);
+    script.add(1200, End::Server, Flags::ACK | Flags::FIN, |_| {});
+    script.add(1300, End::Client, Flags::ACK | Flags::FIN, |_| {});
+    let account = script.times();
+    assert_eq!(milliseconds(&account, Cause::SetUp), 100);
+    assert_eq!(milliseconds(&account, Cause::Application), 1000);
+    assert_eq!(milliseconds(&account, Cause::Closing), 100);
+}
+
+#[test]
+fn a_window_that_doubles_is_slow_start() {
+    let mut script = Script::new();
+    script.send(100, 2);
+    let (mut acknowledged, mut now) = (0, 100);
+    for flight in [2, 4, 8] {
+        now += ROUND_TRIP;
+        for _ in 0..flight {
+            acknowledged += 1;
+            script.acknowledge(now, acknowledged);
+            script.send(now, 2);
+        }
+    }
+    let account = script.times();
+    assert_eq!(milliseconds(&account, Cause::SlowStart), 300);
+}
+
+/// A steady flight of `flight` segments, each acknowledged after `gap` milliseconds more than the one before, `rounds` times.
+fn steady(flight: usize, gap: u64, rounds: u64, window: u64) -> Script {
+    let mut script = Script::new();
+    script.send(100, flight);
+    let round = ROUND_TRIP.max(flight as u64 * gap);
+    let mut acknowledged = 0;
+    for number in 1..=rounds {
+        for place in 0..flight as u64 {
+            acknowledged += 1;
+            let now = 100 + number * round + place * gap;
+            script.acknowledge_with(now, acknowledged, window);
+            script.send(now, 1);
+        }
+    }
+    script
+}
+
+#[test]
+fn a_flight_that_neither_grows_nor_queues_is_the_windows() {
+    let account = steady(5, 2, 20, 1 << 20).times();
+    assert!(milliseconds(&account, Cause::CongestionWindow) > 1700, "{account}");
+}
+
+#[test]
+fn a_flight_as_large_as_the_offered_window_is_the_receivers() {
+    let account = steady(5, 2, 20, 5 * SEGMENT as u64).times();
+    assert!(milliseconds(&account, Cause::ReceiveWindow) > 1700, "{account}");
+}
+
+#[test]
+fn acknowledgements_at_the_paths_pace_are_the_path_rate_or_queueing() {
+    // The first acknowledgement shows the empty path.
+    let mut script = Script::new();
+    script.send(100, 1);
+    script.acknowledge(200, 1);
+    script.send(200, 20);
+    for place in 0..200_u64 {
+        let now = 320 + place * 20;
+        script.acknowledge(now, 2 + place as usize);
+        script.send(now, 1);
+    }
+    let account = script.times();
+    let full = milliseconds(&account, Cause::PathRate) + milliseconds(&account, Cause::Queueing);
+    assert!(full > 3500, "{account}");
+    assert!(milliseconds(&account, Cause::Queueing) > 3000, "round trips of 400 ms, of which 280 in the queue: {account}");
+}
+
+#[test]
+fn what_is_held_back_and_then_arrives_is_the_radios() {
+    let mut script = steady(20, 10, 5, 1 << 20);
+    let last = script.observations.last().unwrap().time.as_nanos() / 1_000_000;
+    for place in 0..40_u64 {
+        let now = last + 2000 + place * 10;
+        script.acknowledge(now, 101 + place as usize);
+        script.send(now, 1);
+    }
+    let (_, account) = script.play(None);
+    let radio = milliseconds(&account, Cause::Radio);
+    assert!((1850..=2000).contains(&radio), "{account}");
+    assert_eq!(account.stalls.len(), 1);
+    assert!(account.stalls[0].to_string().contains("held them back"), "{}", account.stalls[0]);
+}
+
+#[test]
+fn what_is_lost_waits_for_the_timer() {
+    let mut script = steady(5, 2, 5, 1 << 20);
+    let last = script.observations.last().unwrap().time.as_nanos() / 1_000_000;
+    script.again(last + 1000, 25, Trigger::Timeout);
+    script.sent[25] = last + 1000;
+    script.acknowledge(last + 1100, 26);
+    let account = script.times();
+    let timer = milliseconds(&account, Cause::Timer);
+    assert!((850..=1000).contains(&timer), "{account}");
+    assert!(account.stalls[0].to_string().contains("only the retransmission timer noticed"));
+}
+
+#[test]
+fn the_radios_log_parts_its_silence_from_the_timers_wait() {
+    let mut script = steady(5, 2, 5, 1 << 20);
+    let last = script.observations.last().unwrap().time.as_nanos() / 1_000_000;
+    script.again(last + 1000, 25, Trigger::Timeout);
+    script.sent[25] = last + 1000;
+    script.acknowledge(last + 1100, 26);
+    let at = |milliseconds: u64| Instant::from_nanos(milliseconds * 1_000_000);
+    let silence = Silence {
+        begin: at(last),
+        end: at(last + 400),
+        direction: Some(Direction::Down),
+        name: "handover".to_owned(),
+        wanted: false,
+    };
+    let (pieces, account) = script.play(Some(RadioLog::new(vec![silence])));
+    assert_eq!(milliseconds(&account, Cause::Radio), 400);
+    assert_eq!(milliseconds(&account, Cause::Timer), 600);
+    assert!(pieces.iter().any(|piece| piece.cause == Cause::Timer && piece.confidence == Confidence::High));
+}

@@ -1,0 +1,310 @@
+//! A radio log on the time axis of a capture: when the radio could carry nothing, and why.
+//!
+//! Logs come as CSV. A [`Columns`] says which columns hold what: either each row is an interval (`begin`, `end`, a name), or each row is a
+//! new state, which holds until the next row of the same direction, and some states are silent. Exports of drive-test tools have the second
+//! form.
+//!
+//! ```
+//! use airpath_core::Instant;
+//! use airpath_trace::radio::{Columns, RadioLog};
+//! let csv = "time,state\n1.0,transfer\n4.5,reselection\n6.0,transfer\n";
+//! let columns = Columns { silent: vec!["reselection".into()], ..Columns::states("time", "state") };
+//! let log = RadioLog::read(csv, &columns)?;
+//! assert_eq!(log.silences()[0].begin, Instant::from_nanos(4_500_000_000));
+//! # Ok::<(), airpath_trace::radio::RadioError>(())
+//! ```
+
+use airpath_core::{Direction, Instant};
+use thiserror::Error;
+
+/// A time in which the radio carried nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// From when, on the capture's clock.
+    pub begin: Instant,
+    /// Until when.
+    pub end: Instant,
+    /// The direction that it concerns; `None` for both.
+    pub direction: Option<Direction>,
+    /// What it was: `outage`, `handover`, `reselection`, `establishment` …
+    pub name: String,
+    /// Whether it tells by itself that something waited to be sent, as the set-up of a radio bearer does.
+    pub wanted: bool,
+}
+
+/// What the columns of a log hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// When a row begins, in units of [`Self::unit`].
+    pub begin: String,
+    /// When it ends; without it, a row's state holds until the next row.
+    pub end: Option<String>,
+    /// Its name, or state.
+    pub name: String,
+    /// `down`, `up` or nothing for both, where there is such a column.
+    pub direction: Option<String>,
+    /// The states that are silent; of none, all are.
+    pub silent: Vec<String>,
+    /// The names that tell that something waited.
+    pub wanted: Vec<String>,
+    /// Length of the unit of times, in seconds.
+    pub unit: f64,
+    /// Seconds to add to the log's times, for those of the capture.
+    pub offset: f64,
+}
+
+impl Columns {
+    /// Rows that are intervals: columns `begin`, `end`, `direction` and `name`, in nanoseconds, as airpath's own tools write them.
+    pub fn intervals() -> Self {
+        Self {
+            end: Some("end".to_owned()),
+            direction: Some("direction".to_owned()),
+            unit: 1e-9,
+            wanted: ["access", "establishment", "paging"].map(str::to_owned).to_vec(),
+            ..Self::states("begin", "name")
+        }
+    }
+
+    /// Rows that are states which hold until the next, in seconds.
+    pub fn states(time: &str, state: &str) -> Self {
+        Self {
+            begin: time.to_owned(),
+            end: None,
+            name: state.to_owned(),
+            direction: None,
+            silent: Vec::new(),
+            wanted: Vec::new(),
+            unit: 1.0,
+            offset: 0.0,
+        }
+    }
+}
+
+/// Why a radio log cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RadioError {
+    /// There is not even a line of column names.
+    #[error("the radio log is empty: its first line names the columns")]
+    Empty,
+    /// A column is not there.
+    #[error("the radio log has no column `{column}`: it has {}", .there.join(", "))]
+    Column {
+        /// The one that was asked for.
+        column: String,
+        /// Those that there are.
+        there: Vec<String>,
+    },
+    /// A row has fewer fields than columns are used.
+    #[error("line {line} of the radio log ends before its column `{column}`")]
+    Short {
+        /// Its line.
+        line: usize,
+        /// The first column that is missing.
+        column: String,
+    },
+    /// A time is none.
+    #[error(
+        "line {line} of the radio log, column `{column}`: `{value}` is no time; give a number, and the unit with the column map"
+    )]
+    Time {
+        /// Its line.
+        line: usize,
+        /// Its column.
+        column: String,
+        /// What stands there.
+        value: String,
+    },
+    /// A direction is none.
+    #[error("line {line} of the radio log, column `{column}`: `{value}` is neither `down` nor `up` nor empty")]
+    Direction {
+        /// Its line.
+        line: usize,
+        /// Its column.
+        column: String,
+        /// What stands there.
+        value: String,
+    },
+}
+
+/// When the radio carried nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RadioLog {
+    silences: Vec<Silence>,
+}
+
+impl RadioLog {
+    /// Of silences in any order.
+    pub fn new(mut silences: Vec<Silence>) -> Self {
+        silences.sort_by_key(|silence| (silence.begin, silence.end));
+        Self { silences }
+    }
+
+    /// Reads a log from the text of a CSV file.
+    ///
+    /// # Errors
+    /// [`RadioError`] where a column is missing or a field makes no sense.
+    pub fn read(text: &str, columns: &Columns) -> Result<Self, RadioError> {
+        let mut lines =
+            text.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let (_, first) = lines.next().ok_or(RadioError::Empty)?;
+        let names = fields(first);
+        let place = |column: &str| {
+            names
+                .iter()
+                .position(|name| name == column)
+                .ok_or_else(|| RadioError::Column { column: column.to_owned(), there: names.clone() })
+        };
+        let begin = place(&columns.begin)?;
+        let end = columns.end.as_deref().map(place).transpose()?;
+        let name = place(&columns.name)?;
+        let direction = columns.direction.as_deref().map(place).transpose()?;
+
+        let mut silences = Vec::new();
+        // The state that holds, of both directions together, down and up.
+        let mut holding: [Option<Silence>; 3] = [None, None, None];
+        for (index, line) in lines {
+            let row = Row { line: index + 1, fields: fields(line), names: &names };
+            let from = row.time(begin, columns)?;
+            let direction = direction.map_or(Ok(None), |column| row.direction(column))?;
+            let state = row.field(name)?;
+            let silent = columns.silent.is_empty() || columns.silent.iter().any(|each| each == state);
+            let silence = |end| Silence {
+                begin: from,
+                end,
+                direction,
+                name: state.to_owned(),
+                wanted: columns.wanted.iter().any(|each| each == state),
+            };
+            if let Some(end) = end {
+                let until = row.time(end, columns)?;
+                silences.extend(silent.then(|| silence(until)));
+                continue;
+            }
+            let lane = &mut holding[direction.map_or(0, |direction| 1 + direction as usize)];
+            if let Some(before) = lane.take() {
+                silences.push(Silence { end: from, ..before });
+            }
+            *lane = silent.then(|| silence(Instant::FAR_FUTURE));
+        }
+        silences.extend(holding.into_iter().flatten());
+        silences.retain(|silence| silence.begin < silence.end);
+        Ok(Self::new(silences))
+    }
+
+    /// All, by their beginning.
+    pub fn silences(&self) -> &[Silence] {
+        &self.silences
+    }
+}
+
+struct Row<'a> {
+    line: usize,
+    fields: Vec<String>,
+    names: &'a [String],
+}
+
+impl Row<'_> {
+    fn field(&self, column: usize) -> Result<&str, RadioError> {
+        self.fields
+            .get(column)
+            .map(String::as_str)
+            .ok_or_else(|| RadioError::Short { line: self.line, column: self.names[column].clone() })
+    }
+
+    fn time(&self, column: usize, columns: &Columns) -> Result<Instant, RadioError> {
+        let value = self.field(column)?;
+        let wrong =
+            || RadioError::Time { line: self.line, column: self.names[column].clone(), value: value.to_owned() };
+        // Whole nanoseconds since 1970 do not fit a float.
+        if columns.unit == 1e-9 && columns.offset == 0.0 {
+            return value.parse().map(Instant::from_nanos).map_err(|_| wrong());
+        }
+        let seconds = value.parse::<f64>().map_err(|_| wrong())? * columns.unit + columns.offset;
+        if (0.0..1e10).contains(&seconds) { Ok(Instant::from_nanos((seconds * 1e9) as u64)) } else { Err(wrong()) }
+    }
+
+    fn direction(&self, column: usize) -> Result<Option<Direction>, RadioError> {
+        match self.field(column)? {
+            "down" => Ok(Some(Direction::Down)),
+            "up" => Ok(Some(Direction::Up)),
+            "" => Ok(None),
+            other => Err(RadioError::Direction {
+                line: self.line,
+                column: self.names[column].clone(),
+                value: other.to_owned(),
+            }),
+        }
+    }
+}
+
+/// The fields of a line of CSV (RFC 4180 §2; line breaks inside a field are not supported).
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                field.push('"');
+                characters.next();
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(core::mem::take(&mut field).trim().to_owned()),
+            _ => field.push(character),
+        }
+    }
+    fields.push(field.trim().to_owned());
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_read_as_they_stand() {
+        let csv = "begin,end,direction,name\n2000000000,3000000000,,outage\n1000000001,1500000000,up,establishment\n";
+        let log = RadioLog::read(csv, &Columns::intervals()).unwrap();
+        let [first, second] = log.silences() else { panic!("two of them") };
+        assert_eq!(first.begin, Instant::from_nanos(1_000_000_001));
+        assert_eq!((first.direction, first.wanted), (Some(Direction::Up), true));
+        assert_eq!((second.name.as_str(), second.direction, second.wanted), ("outage", None, false));
+    }
+
+    #[test]
+    fn a_state_holds_until_the_next_of_its_direction() {
+        let csv = "t,what,way\n1,none,down\n1,none,up\n2,on,down\n5,on,up\n";
+        let columns = Columns {
+            direction: Some("way".to_owned()),
+            silent: vec!["none".to_owned()],
+            offset: 10.0,
+            ..Columns::states("t", "what")
+        };
+        let log = RadioLog::read(csv, &columns).unwrap();
+        let lengths: Vec<_> = log.silences().iter().map(|silence| silence.end.since(silence.begin)).collect();
+        assert_eq!(lengths, [airpath_core::Span::from_secs(1), airpath_core::Span::from_secs(4)]);
+        assert_eq!(log.silences()[0].begin, Instant::from_nanos(11_000_000_000));
+    }
+
+    #[test]
+    fn errors_name_line_and_column() {
+        let read = |csv: &str| RadioLog::read(csv, &Columns::intervals()).unwrap_err().to_string();
+        assert_eq!(read(""), "the radio log is empty: its first line names the columns");
+        assert_eq!(
+            read("start,end,direction,name\n"),
+            "the radio log has no column `begin`: it has start, end, direction, name"
+        );
+        assert_eq!(
+            read("begin,end,direction,name\n1,2,sideways,x\n"),
+            "line 2 of the radio log, column `direction`: `sideways` is neither `down` nor `up` nor empty"
+        );
+        assert_eq!(
+            read("begin,end,direction,name\n\n1,soon,,x\n"),
+            "line 3 of the radio log, column `end`: `soon` is no time; give a number, and the unit with the column map"
+        );
+    }
+
+    #[test]
+    fn quotes_hold_commas() {
+        assert_eq!(fields(r#"a, "b, ""c""" ,d"#), ["a", r#"b, "c""#, "d"]);
+    }
+}
