@@ -1,6 +1,6 @@
 """The ground truth of causes: runs all scenarios, compares, and prints the tables of docs/trace-causes.md.
 
-    .venv/bin/python tests/ground_truth [--work FOLDER] [--only NAME]
+    .venv/bin/python tests/ground_truth [--radio] [--work FOLDER] [--only NAME]
 
 The analyser is the example `causes` of airpath-trace, which cargo builds.
 """
@@ -13,42 +13,48 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import airpath
 import numpy as np
 from compare import Confusion, compare
+from radio_log import write
 from scenarios import Case, cases
 from truth import truth
+
+import airpath
 
 ROOT = Path(__file__).parents[2]
 
 
 def analyser() -> Path:
     """Builds the analyser and tells where it is."""
-    command = ["cargo", "build", "--quiet", "--release", "--package", "airpath-trace", "--example", "causes"]
+    command = ["cargo", "build", "--quiet", "--package", "airpath-trace", "--example", "causes"]
     command += ["--message-format", "json"]
     output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     messages = [json.loads(line) for line in output.splitlines()]
     return Path(next(message["executable"] for message in reversed(messages) if message.get("executable")))
 
 
-def pieces(program: Path, capture: Path) -> list[dict[str, Any]]:
-    """What the analyser says of the first connection of a capture."""
-    output = subprocess.run([program, capture], check=True, capture_output=True, text=True).stdout
+def pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
+    """What the analyser says of the first connection of a capture, with a radio log beside it if there is one."""
+    output = subprocess.run([program, *inputs], check=True, capture_output=True, text=True).stdout
     return [piece for piece in map(json.loads, output.splitlines()) if piece["flow"] == 1]
 
 
-def judge(case: Case, work: Path, program: Path) -> Confusion:
+def judge(case: Case, work: Path, program: Path, radio: bool) -> Confusion:
     """Runs a scenario, analyses the sender's capture and compares."""
     folder = work / case.name
     airpath.run(case.scenario, out=folder, capture=True)
     end = "mobile" if case.scenario["flow"][0]["kind"] == "upload" else "server"
-    found = pieces(program, folder / "captures" / f"0000-{end}.pcapng")
-    return compare(truth(folder, end), found)
+    inputs = [folder / "captures" / f"0000-{end}.pcapng"]
+    if radio:
+        inputs.append(work / f"{case.name}.csv")
+        write(folder, inputs[-1])
+    return compare(truth(folder, end), pieces(program, *inputs))
 
 
 def main() -> None:
     """Parses the command line, and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--radio", action="store_true", help="let the analyser have the radio's log, too")
     parser.add_argument("--work", type=Path, help="keep the runs in this folder")
     parser.add_argument("--only", default="", help="scenarios whose names contain this")
     arguments = parser.parse_args()
@@ -60,7 +66,7 @@ def main() -> None:
         for case in cases():
             if arguments.only not in case.name:
                 continue
-            confusion = judge(case, arguments.work or Path(temporary), program)
+            confusion = judge(case, arguments.work or Path(temporary), program, arguments.radio)
             halves[case.held_out].add(confusion)
             shares[case.held_out].append(confusion.agreement())
             lines.append(f"| {case.name} | {confusion.total():.1f} | {100 * confusion.agreement():.1f} % |")

@@ -39,7 +39,7 @@ class Confusion:
 
 
 def compare(true: Truth, pieces: list[dict[str, int | str]]) -> Confusion:
-    """The confusion of one flow; time that only one of the two covers counts as not agreeing nowhere and is left out."""
+    """The confusion of one flow; time that only one of the two covers is left out."""
     confusion = Confusion()
     begins = np.array([int(piece["begin"]) - ORIGIN for piece in pieces], dtype=float)
     ends = np.array([int(piece["end"]) - ORIGIN for piece in pieces], dtype=float)

@@ -1,4 +1,4 @@
-"""The radio's log of a run, as an operator would have it: states and commanded interruptions, nothing of the packets."""
+"""The radio's log of a run, as an operator would have it: states and interruptions, nothing of the packets."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,5 +53,7 @@ def silences(result: Path) -> list[Silence]:
 def write(result: Path, target: Path) -> None:
     """Writes them as CSV, on the clock of the captures."""
     lines = ["begin,end,direction,name"]
-    lines += [f"{ORIGIN + each.begin},{ORIGIN + each.end},{each.direction or ''},{each.name}" for each in silences(result)]
+    lines += [
+        f"{ORIGIN + each.begin},{ORIGIN + each.end},{each.direction or ''},{each.name}" for each in silences(result)
+    ]
     target.write_text("\n".join(lines) + "\n")

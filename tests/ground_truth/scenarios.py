@@ -1,13 +1,12 @@
 """The scenarios of the ground truth: bearers × outages × loss × windows × applications.
 
-Each comes twice: as it is written here, to develop the analyser with, and held out, with another seed and with other rates, delays,
-sizes, queues and times of everything that happens. What is reported of the held-out ones is how the analyser does on what it was not
-made for, as far as the same kinds of path and of trouble go.
+Each comes twice: as it is written here, to develop the analyser with, and held out, with another seed and with other
+rates, delays, sizes, queues and times of everything that happens. What is reported of the held-out ones is how the
+analyser does on what it was not made for, as far as the same kinds of path and of trouble go.
 """
 
 import random
 import re
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,22 +74,27 @@ def cases() -> list[Case]:
 def _varied(case: Case, index: int) -> Case:
     chance = random.Random(f"held out {index}")
 
+    def number(value: float) -> int:
+        return max(1, round(value * chance.uniform(0.7, 1.5)))
+
     def vary(value: Any, key: str = "") -> Any:
-        if key == "receive_buffer":
-            size = f"{round(int(value['initial'].split()[0]) * chance.uniform(0.7, 1.5))} kB"
-            return {"initial": size, "maximum": size}
-        if isinstance(value, dict):
-            return {name: vary(each, name) for name, each in value.items()}
-        if isinstance(value, list):
-            return [vary(each, key) for each in value]
+        """The value, or one near it; what makes a scenario what it is stays."""
+        varied: Any = value
         quantity = re.fullmatch(r"(\d+) (\S+)", value) if isinstance(value, str) else None
-        if quantity and key not in {"duration", "request"} and int(quantity[1]) > 0:
-            return f"{max(1, round(int(quantity[1]) * chance.uniform(0.7, 1.5)))} {quantity[2]}"
-        if key in {"packets", "window_limit"}:
-            return max(4, round(value * chance.uniform(0.7, 1.5)))
-        if isinstance(value, float) and 0 < value < 1:
-            return value * chance.uniform(0.6, 1.5)
-        return value
+        if isinstance(value, dict) and key == "receive_buffer":
+            size = f"{number(int(value['initial'].split()[0]))} kB"
+            varied = {"initial": size, "maximum": size}
+        elif isinstance(value, dict):
+            varied = {name: vary(each, name) for name, each in value.items()}
+        elif isinstance(value, list):
+            varied = [vary(each, key) for each in value]
+        elif quantity and key not in {"duration", "request"} and int(quantity[1]) > 0:
+            varied = f"{number(int(quantity[1]))} {quantity[2]}"
+        elif isinstance(value, int) and key in {"packets", "window_limit"}:
+            varied = max(4, number(value))
+        elif isinstance(value, float) and 0 < value < 1:
+            varied = value * chance.uniform(0.6, 1.5)
+        return varied
 
     scenario = vary(case.scenario)
     name = f"{case.name}-held-out"

@@ -1,6 +1,7 @@
 """What each moment of a simulated flow went by with, derived from the event tables alone.
 
-Nothing here looks at a capture. The order in which the causes are asked for is that of docs/trace-causes.md: what stands first, holds.
+Nothing here looks at a capture. The order in which the causes are asked for is that of docs/trace-causes.md: what
+stands first, holds.
 """
 
 import json
@@ -29,11 +30,12 @@ CAUSES = (
 """All causes, as the analyser names them."""
 
 PAUSE = 0.1
-"""A link that is idle for no more than this share of a round trip counts as busy throughout; busy for a round trip or longer, it is full."""
+"""A link that is idle for no more than this share of a round trip counts as busy throughout; busy for a round trip or
+longer, it is full."""
 
 SILENCE = 150_000_000
-"""A radio that has something to send, and sends nothing for longer than so many nanoseconds, is silent; but if even the quickest
-packet takes longer to pass, for longer than that."""
+"""A radio that has something to send, and sends nothing for longer than so many nanoseconds, is silent; but if even the
+quickest packet takes longer to pass, for longer than that."""
 
 
 @dataclass(frozen=True)
@@ -257,11 +259,9 @@ class _Flow:
 
     def states(self, direction: str) -> list[tuple[int, int]]:
         """When the radio was in a state in which it carries nothing that way."""
-        found = []
-        for silence in silences(self.result):
-            if silence.direction in {None, direction}:
-                found.append((silence.begin, silence.end))
-        return found
+        return [
+            (silence.begin, silence.end) for silence in silences(self.result) if silence.direction in {None, direction}
+        ]
 
     def base_round_trip(self) -> float:
         """The shortest round trip, that of the handshake included."""

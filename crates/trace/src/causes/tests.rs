@@ -156,6 +156,7 @@ fn a_window_that_doubles_is_slow_start() {
 /// A steady flight of `flight` segments, each acknowledged after `gap` milliseconds more than the one before, `rounds` times.
 fn steady(flight: usize, gap: u64, rounds: u64, window: u64) -> Script {
     let mut script = Script::new();
+    script.observations.iter_mut().for_each(|observation| observation.window = window);
     script.send(100, flight);
     let round = ROUND_TRIP.max(flight as u64 * gap);
     let mut acknowledged = 0;
@@ -197,7 +198,10 @@ fn acknowledgements_at_the_paths_pace_are_the_path_rate_or_queueing() {
     let account = script.times();
     let full = milliseconds(&account, Cause::PathRate) + milliseconds(&account, Cause::Queueing);
     assert!(full > 3500, "{account}");
-    assert!(milliseconds(&account, Cause::Queueing) > 3000, "round trips of 400 ms, of which 280 in the queue: {account}");
+    assert!(
+        milliseconds(&account, Cause::Queueing) > 3000,
+        "round trips of 400 ms, of which 280 in the queue: {account}"
+    );
 }
 
 #[test]
