@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from airpath import run, study
-from airpath.study import aggregate, definition
+from airpath.study import aggregate, definition, delays
 from airpath.study.air_interface import _Lane, _Repetition, observe
 from airpath.study.grid import flattened
 from airpath.study.metrics import METRICS
@@ -56,6 +56,17 @@ def test_a_change_of_cell_is_seen_as_the_gap_that_it_is(tmp_path: Path) -> None:
         # What CS-2 carries: 30 octets in a block, 50 of them a second, less control blocks.
         assert 10e3 < seen.rate_a_slot < 12e3
         assert seen.changes == 0
+
+
+def test_the_bars_of_a_histogram_are_all_of_it(tmp_path: Path) -> None:
+    scenario = ROOT / "studies" / "gprs-proxy" / "datagrams.toml"
+    result = run(scenario, set={"flow.0.duration": "20 s"}, repeat=2, out=tmp_path / "out")
+    flows = result.summary["flows"]
+    for flow, seen in zip(flows, delays.observe(result), strict=True):
+        assert len(seen) == flow["received"]
+        assert seen[0] == pytest.approx(flow["delay_min_s"])
+        shares = [kind.compute([flow | {delays.KEY: seen}], {}) for kind in delays.DELAY_METRICS.values()]
+        assert sum(shares) == pytest.approx(100)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@
 //! | [`connection`] | the segments of one connection | [`Observation`](connection::Observation)s: what each segment meant |
 //! | [`flows`] | the segments of a capture | their connections, and who they are told to |
 //! | [`statistics`] | what a connection found | figures, and their names |
+//! | [`two_ends`] | two captures of the same connections | what became of each packet on its way |
 //! | everything else | observations | figures, causes, exchanges of HTTP |
 //!
 //! Nothing here reads a clock; times are those of the capture, in nanoseconds since 1 January 1970, UTC.
@@ -25,3 +26,4 @@ pub mod http;
 pub mod passed_over;
 pub mod radio;
 pub mod statistics;
+pub mod two_ends;

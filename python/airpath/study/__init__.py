@@ -11,7 +11,8 @@ A study is data: a folder in `studies/` with a `study.toml`, its scenarios and a
 | --- | --- |
 | `definition` | reads `study.toml` and multiplies its axes out |
 | `metrics` | the formulas |
-| `air_interface` | those that need the log of the air interface |
+| `air_interface`, `delays` | those that need the event log: of the air interface, of datagrams |
+| `observations` | what is read from the log for them |
 | `aggregate` | rows over many repetitions, or over an axis |
 | `grid` | published values, nested as the axes are |
 | `interval` | means and their 95 % intervals |

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from airpath.study.aggregate import Aggregate, read_aggregate
-from airpath.study.air_interface import AIR_METRICS
 from airpath.study.checks import CHECKS, FindingDefinition, Selector
 from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import METRICS, Metric
+from airpath.study.observations import OBSERVED_METRICS
 from airpath.study.table import Table
 from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
@@ -297,7 +297,7 @@ def _tolerance(table: Table) -> Tolerance:
 
 
 def _metric(table: Table, name: str) -> Metric:
-    known = METRICS | AIR_METRICS
+    known = METRICS | OBSERVED_METRICS
     if name not in known:
         raise table.error(f"no metric '{name}'{did_you_mean(name, known)}")
     return known[name]

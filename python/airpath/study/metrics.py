@@ -29,8 +29,8 @@ class Metric:
     """From the flows of one repetition, and what the study gives."""
     needs: tuple[str, ...] = ()
     """What it must be given."""
-    observed: bool = False
-    """Whether it is told by the event log, from which `air_interface.observe` adds to the flows."""
+    observed: str | None = None
+    """What must be read from the event log for it: a name of `observations.OBSERVERS`, under which a flow has it."""
 
 
 def transfer_time(flow: Flow) -> float:
@@ -170,6 +170,10 @@ METRICS = {
         Metric("late-throughput", "kbit/s", 2, lambda flows, _: flows[-1]["throughput_bps"] / 1e3),
         Metric("ping-round-trip", "ms", 1, _delay),
         Metric("ping-loss", "%", 2, _probe_loss),
+        Metric("datagrams-lost", "1", 1, lambda flows, _: sum(flow["lost"] for flow in flows)),
+        Metric("most-lost-in-a-row", "1", 1, _longest("gap_most_lost")),
+        Metric("reordered", "1", 1, lambda flows, _: sum(flow["reordered"] for flow in flows)),
+        Metric("longest-delay", "s", 2, _longest("delay_max_s")),
         Metric("longest-gap", "s", 2, _longest("gap_max_s")),
         Metric("longest-delay-period", "s", 2, _longest("delay_period_max_s")),
         Metric("longest-inter-arrival", "s", 2, _longest("inter_arrival_max_s")),

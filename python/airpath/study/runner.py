@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from airpath.result import Result
-from airpath.study.air_interface import KEY, observe
 from airpath.study.checks import CHECKS
 from airpath.study.definition import Case, Difference, Experiment, Study, load_study
 from airpath.study.errors import StudyError, UnknownNameError
+from airpath.study.observations import OBSERVERS
 from airpath.study.result import Finding, StudyResult
 from airpath.study.rows import Row, Rows
 
@@ -126,7 +126,7 @@ def _run_case(case: Case, seed: int, repeat: int, counter: "_Counter") -> list[l
     """Run a case and return the flows of each repetition."""
     from airpath.run import execute
 
-    observed = any(metric.observed for metric in case.metrics)
+    observed = sorted({metric.observed for metric in case.metrics if metric.observed is not None})
     with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
         summary = execute(
             case.scenario,
@@ -135,25 +135,27 @@ def _run_case(case: Case, seed: int, repeat: int, counter: "_Counter") -> list[l
             repeat=repeat,
             out=Path(folder) if observed else None,
             capture=False,
-            log=observed,
+            log=bool(observed),
             threads=None,
             progress=counter.of_a_case,
         )
-        result = Result(folder) if observed and summary["stopped"] is None else None
-        observations = [None] * len(summary["flows"]) if result is None else observe(result)
+        flows = summary["flows"]
+        if observed and summary["stopped"] is None:
+            seen = [OBSERVERS[name](Result(folder)) for name in observed]
+            flows = [flow | dict(zip(observed, each, strict=True)) for flow, *each in zip(flows, *seen, strict=True)]
     if summary["stopped"] == "interrupted":
         raise KeyboardInterrupt
     where = f"{case.experiment}, {', '.join(case.values.values())}"
     if summary["stopped"] is not None:
         raise StudyError(f"{where}: {summary['stopped']}")
     runs: list[list[dict[str, Any]]] = [[] for _ in range(repeat)]
-    for flow, observation in zip(summary["flows"], observations, strict=True):
+    for flow in flows:
         if flow["outcome"] != "finished" and not case.may_fail:
             raise StudyError(
                 f"{where}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}; "
                 f"give {case.scenario.name} a longer duration"
             )
-        runs[flow["repetition"]].append(flow if observation is None else flow | {KEY: observation})
+        runs[flow["repetition"]].append(flow)
     counter.next_case(repeat)
     return runs
 

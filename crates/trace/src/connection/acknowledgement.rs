@@ -31,8 +31,8 @@ pub(super) fn acknowledge(
         events.set(Events::TFO_ACK, acknowledged > 0);
         events.set(Events::TFO_IGNORED, acknowledged == 0);
     }
-    if flags.contains(Flags::RST) {
-        // What a reset acknowledges was not necessarily received (RFC 9293 §3.10.7.1).
+    if flags.contains(Flags::RST) && acknowledged > answered.outstanding.highest() {
+        // Anyone may send a reset, with any number (RFC 5961 §3).
         return;
     }
     let before = answered.acknowledged;

@@ -40,7 +40,7 @@ pub(crate) struct Direction {
     reset: bool,
     /// Offset of its FIN.
     fin: Option<i64>,
-    /// Sequence number and identification of its last packets; 0 where there is none.
+    /// Marks of its last packets, of identification and TCP's numbers; 0 where there is none.
     packets: [u64; DUPLICATES_WITHIN],
     next_packet: u8,
     pub(super) previous: Previous,
@@ -79,7 +79,8 @@ impl Direction {
             return false;
         }
         let over = self.fin.is_some() || answered.fin.is_some() || self.reset || answered.reset;
-        over || (self.numbering.anchor() == Anchor::Syn && self.outstanding.highest() > 0)
+        // Who opens anew chooses another number (RFC 6528); one who only answers may do so for other reasons, such as SYN cookies.
+        over || (self.numbering.anchor() == Anchor::Syn && !syn.flags.contains(Flags::ACK))
     }
 
     /// Highest offset less what is acknowledged.
@@ -119,7 +120,10 @@ impl Direction {
     /// Whether the same packet was among the last ones. Packets without identification are never the same.
     fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
         let Some(identification @ 1..) = segment.identification else { return false };
-        let key = u64::from(identification) << 32 | u64::from(segment.sequence);
+        // All that a packet of TCP has which differs from one to the next; odd multipliers keep the parts apart.
+        let place = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgment);
+        let kind = u64::from(identification) << 40 | u64::from(segment.flags.0) << 32 | u64::from(segment.length);
+        let key = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ kind.wrapping_mul(0xd6e8_feb8_6659_fd93)).max(1);
         let seen = self.packets.contains(&key);
         if !seen {
             self.packets[usize::from(self.next_packet)] = key;
@@ -156,7 +160,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     sent.figures.segment(segment);
     let mut retransmission = None;
     let mut needless = None;
-    let mut again = false;
+    let mut again = duplicate;
     if length > 0 && !rst && !duplicate {
         let now = Transmission { time: segment.time, frame: segment.frame, stamp: stamp(segment) };
         let placed = sent.outstanding.insert(offset, end, now);
@@ -200,7 +204,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         delivered: answered.delivered(),
         needless,
     };
-    if flags.contains(Flags::ACK) {
+    if flags.contains(Flags::ACK) && !duplicate {
         acknowledge(segment, offset == expected, sent, answered, &mut observation);
         observation
             .events

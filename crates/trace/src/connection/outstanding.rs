@@ -168,8 +168,20 @@ impl Outstanding {
                 self.runs.insert(index, Sent::new(at, until, now));
                 at = until;
             } else {
+                // Only what is sent again has another history from now on: the rest stays as it was.
+                if at > run.start {
+                    let right = run.split_off(at);
+                    self.runs.insert(index + 1, right);
+                    index += 1;
+                    continue;
+                }
+                if end < run.end {
+                    let right = run.split_off(end);
+                    self.runs.insert(index + 1, right);
+                }
+                let run = &mut self.runs[index];
                 placed.before.get_or_insert(*run);
-                placed.again += end.min(run.end) - at;
+                placed.again += run.end - at;
                 run.transmissions = run.transmissions.saturating_add(1);
                 run.last = now;
                 at = run.end;
@@ -289,5 +301,12 @@ fn remember_hole(holes: &mut Vec<(i64, i64)>, start: i64, end: i64) {
 impl Sent {
     const fn new(start: i64, end: i64, now: Transmission) -> Self {
         Self { start, end, first: now, last: now, transmissions: 1, selectively: false, partly: false }
+    }
+
+    /// Takes off what lies from `at` on.
+    const fn split_off(&mut self, at: i64) -> Self {
+        let right = Self { start: at, partly: false, ..*self };
+        self.end = at;
+        right
     }
 }

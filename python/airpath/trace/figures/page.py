@@ -12,8 +12,8 @@ from airpath.plot.template import Caption, blank, captioned
 from airpath.quantities import seconds, size
 
 _READ = (
-    "Each row is a connection: a thin line from its SYN to its end, or to the page's, with a dot when it was open. On it "
-    "each object is a bar: pale from its request to the first byte of its response, full from there to the last."
+    "Each row is a connection: a thin line from its SYN to its end, or to the page's, with a dot when it was open. On "
+    "it each object is a bar: pale from its request to the first byte of its response, full from there to the last."
 )
 _ROW = 17
 """Pixels of a connection, of which there may be several rows where exchanges overlap."""

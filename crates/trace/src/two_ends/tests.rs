@@ -1,0 +1,335 @@
+//! A path with two clocks, made by hand: what was put in must come out.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use airpath_core::Instant;
+use airpath_wire::tcp::Flags;
+use proptest::prelude::*;
+
+use super::tap::{Tapped, TappedDirection};
+use super::*;
+use crate::connection::End::{Client, Server};
+use crate::decode::{Endpoint, Tunnel};
+
+/// One way through the path.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    milliseconds: u64,
+    /// How much queues add at most.
+    jitter: u64,
+}
+
+/// A connection of which both ends are captured; the client's clock is the true one.
+struct Path {
+    ways: [Way; 2],
+    /// The server's clock.
+    clock: Clock,
+    /// Sent and received by client and server, by the clock at the place.
+    taps: [[Vec<Packet>; 2]; 2],
+    /// One past the highest offset there, by who sent it.
+    highest: [[i64; 2]; 2],
+    frames: [u64; 2],
+    draws: u64,
+    identified: bool,
+}
+
+const ORIGIN: Instant = Instant::from_nanos(1_700_000_000_000_000_000);
+
+impl Path {
+    fn new(there: Way, back: Way, offset: i64, skew: f64) -> Self {
+        Self {
+            ways: [there, back],
+            clock: Clock { origin: ORIGIN, offset, skew },
+            taps: Default::default(),
+            highest: [[0; 2]; 2],
+            frames: [0; 2],
+            draws: 1,
+            identified: true,
+        }
+    }
+
+    /// A number of a plain generator (Knuth's multiplier).
+    fn draw(&mut self) -> u64 {
+        self.draws = self.draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.draws >> 33
+    }
+
+    /// Sends a packet `milliseconds` after the beginning; it arrives unless it is lost. The true time of its arrival.
+    fn send(&mut self, from: End, milliseconds: u64, offset: i64, length: u32, lost: bool) -> Instant {
+        let way = self.ways[from as usize];
+        let sent = ORIGIN + Span::from_millis(milliseconds);
+        // Squared, so that many packets meet hardly any queue.
+        let share = (self.draw() % 1000) as f64 / 1000.0;
+        let queue = Span::from_secs_f64(way.jitter as f64 / 1000.0 * share * share);
+        let arrival = sent + Span::from_millis(way.milliseconds) + queue;
+        self.note(from, from, sent, offset, length);
+        if !lost {
+            self.note(from.other(), from, arrival, offset, length);
+            // The very same packet.
+            let [client, server] = &mut self.taps;
+            let (here, there) = if from == Client { (client, server) } else { (server, client) };
+            let original = *here[from as usize].last().expect("it was sent just now");
+            let copy = there[from as usize].last_mut().expect("it arrived just now");
+            *copy = Packet { time: copy.time, frame: copy.frame, ..original };
+        }
+        arrival
+    }
+
+    fn note(&mut self, at: End, from: End, time: Instant, offset: i64, length: u32) {
+        let time = if at == Client { time } else { by_second(&self.clock, time) };
+        self.frames[at as usize] += 1;
+        let frame = self.frames[at as usize];
+        let highest = &mut self.highest[at as usize][from as usize];
+        let before = offset < *highest;
+        *highest = (*highest).max(offset + i64::from(length));
+        self.taps[at as usize][from as usize].push(Packet {
+            time,
+            frame,
+            offset,
+            length,
+            acknowledgment: 77,
+            timestamp: None,
+            // At most 65535: the remainder sees to it.
+            identification: self.identified.then_some((frame % 65_535 + 1) as u16),
+            window: 1000,
+            flags: Flags::ACK,
+            resent: before && length > 0,
+        });
+    }
+
+    fn taps(self) -> (Tap, Tap) {
+        let [client, server] = self.taps;
+        (tap(client, 10, 40_000), tap(server, 20, 50_123))
+    }
+
+    fn join(self) -> TwoEnds {
+        let (first, second) = self.taps();
+        join(first, second, &JoinOptions::default()).unwrap()
+    }
+}
+
+/// A time of the true clock by one that goes wrong.
+fn by_second(clock: &Clock, time: Instant) -> Instant {
+    let since = time.since(clock.origin).as_nanos();
+    let shown = since as i64 + clock.offset + (since as f64 * clock.skew) as i64;
+    Instant::from_nanos(clock.origin.as_nanos().checked_add_signed(shown).unwrap())
+}
+
+/// A tap with one connection, whose client has this address and port there: a translator is between the two.
+fn tap(packets: [Vec<Packet>; 2], last: u8, port: u16) -> Tap {
+    let endpoint = |last, port| Endpoint { address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)), port };
+    let route = Route { source: endpoint(last, port), destination: endpoint(99, 80), tunnel: Tunnel::None };
+    let mut bases = [5_000, 4_294_967_000].into_iter();
+    let directions = packets.map(|mut packets| {
+        // They were noted in the order of sending.
+        packets.sort_by_key(|packet| packet.time);
+        TappedDirection { packets, base: bases.next().unwrap(), has_syn: true }
+    });
+    let mut tap = Tap::default();
+    tap.connections.insert(FlowNumber(1), Tapped { flow: FlowNumber(1), route, directions });
+    tap
+}
+
+/// Data from the client every 20 ms and an acknowledgement for each, over so many seconds.
+fn traffic(path: &mut Path, seconds: u64) {
+    for number in 0..seconds * 50 {
+        path.send(Client, number * 20, number as i64 * 100, 100, false);
+        path.send(Server, number * 20 + 7, 0, 0, false);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Offset and skew come out as they were put in, whatever they are.
+    #[test]
+    fn clocks_are_found(
+        offset in -3_600_000_000_000_i64..3_600_000_000_000,
+        millionths in prop::sample::select(vec![-200.0, -50.0, -20.0, 20.0, 50.0, 200.0]),
+        jitter in 1_u64..60,
+        draws in any::<u64>(),
+    ) {
+        let way = Way { milliseconds: 50, jitter };
+        let mut path = Path::new(way, way, offset, millionths * 1e-6);
+        path.draws = draws;
+        traffic(&mut path, 120);
+        let fit = path.join().fit.unwrap();
+        prop_assert!(fit.skewed);
+        prop_assert!((fit.clock.skew * 1e6 - millionths).abs() < 1.0, "{} of {millionths}", fit.clock.skew * 1e6);
+        prop_assert!((fit.clock.offset - offset).abs() < 100_000, "{} ns of {offset}", fit.clock.offset);
+        prop_assert!(fit.uncertainty.abs_diff(Span::from_millis(50)) < Span::from_micros(200));
+    }
+}
+
+#[test]
+fn ways_of_different_lengths_shift_the_offset_by_no_more_than_is_said() {
+    let mut path =
+        Path::new(Way { milliseconds: 80, jitter: 5 }, Way { milliseconds: 20, jitter: 5 }, 1_000_000_000, 0.0);
+    traffic(&mut path, 20);
+    let fit = path.join().fit.unwrap();
+    let error = fit.clock.offset.abs_diff(1_000_000_000);
+    // Half of the difference: nothing can tell.
+    assert!((29_000_000..31_000_000).contains(&error) && error <= fit.uncertainty.as_nanos(), "{error} ns");
+}
+
+#[test]
+fn a_queue_that_grows_is_no_skew() {
+    let way = Way { milliseconds: 50, jitter: 3 };
+    let mut path = Path::new(way, way, 0, 0.0);
+    for number in 0..1000 {
+        // A millisecond longer with every second.
+        path.ways[0].milliseconds = 50 + number * 20 / 1000;
+        path.send(Client, number * 20, number as i64 * 100, 100, false);
+        path.send(Server, number * 20 + 7, 0, 0, false);
+    }
+    let fit = path.join().fit.unwrap();
+    assert!(!fit.skewed, "{fit:?}");
+}
+
+#[test]
+fn times_turn_back_into_what_they_were() {
+    let clock = Clock { origin: ORIGIN, offset: -12_345_678, skew: 40e-6 };
+    for seconds in [0, 1, 3_600, 86_400] {
+        let time = ORIGIN + Span::from_secs(seconds) + Span::from_millis(500);
+        let back = clock.by_first(by_second(&clock, time));
+        assert!(back.since(time).max(time.since(back)) < Span::from_nanos(10), "after {seconds} s");
+    }
+    assert_eq!(Clock::SAME.by_first(ORIGIN), ORIGIN);
+}
+
+/// The second packet is lost and sent again; then the third is sent again although it arrived.
+fn losses(identified: bool) -> Path {
+    let way = Way { milliseconds: 50, jitter: 0 };
+    let mut path = Path::new(way, way, 0, 0.0);
+    path.identified = identified;
+    for (milliseconds, offset, lost) in
+        [(0, 0, false), (10, 100, true), (20, 200, false), (200, 100, false), (210, 200, false), (300, 300, true)]
+    {
+        path.send(Client, milliseconds, offset, 100, lost);
+    }
+    path.send(Server, 75, 0, 0, false);
+    path
+}
+
+#[test]
+fn what_was_lost_and_what_was_sent_in_vain() {
+    for identified in [true, false] {
+        let ends = losses(identified).join();
+        let [connection] = &ends.connections[..] else { panic!("one connection") };
+        assert_eq!(
+            (connection.near, connection.route.source.port, connection.peer_route.source.port),
+            (Client, 40_000, 50_123)
+        );
+        let sent = connection.sent_by(Client);
+        let fates: Vec<_> =
+            sent.passages.iter().map(|passage| (passage.arrival().is_some(), passage.needless)).collect();
+        assert_eq!(
+            fates,
+            [(true, false), (false, false), (true, false), (true, false), (true, true), (false, false)],
+            "identified: {identified}"
+        );
+        assert_eq!((sent.lost, sent.unknown, sent.retransmissions, sent.needless), (1, 1, 2, 1));
+        let frame = sent.passages[4].packet.frame;
+        assert_eq!(sent.passage(frame).unwrap().delay(), Some(Span::from_millis(50)));
+    }
+}
+
+#[test]
+fn either_capture_may_come_first() {
+    let (client, server) = losses(true).taps();
+    let ends = join(server, client, &JoinOptions::default()).unwrap();
+    let connection = &ends.connections[0];
+    assert_eq!((connection.near, connection.sent_by(Client).needless), (Server, 1));
+}
+
+#[test]
+fn super_segments_are_found_in_their_packets() {
+    let way = Way { milliseconds: 50, jitter: 0 };
+    let mut path = Path::new(way, way, 0, 0.0);
+    path.send(Server, 0, 0, 0, false);
+    // One of 3000 bytes is captured before the interface cuts it into three, of which the last is lost.
+    path.send(Client, 10, 0, 3000, true);
+    let identification = path.taps[0][0][0].identification.unwrap();
+    for (number, offset) in [(0, 0), (1, 1000)] {
+        path.note(Server, Client, ORIGIN + Span::from_millis(60 + number), offset, 1000);
+        path.taps[1][0].last_mut().unwrap().identification = Some(identification + number as u16);
+    }
+    path.send(Client, 300, 2000, 1000, false);
+    let sent = path.join().connections.remove(0).directions[0].clone();
+    assert_eq!(sent.passages[0].arrived_bytes, 2000);
+    assert_eq!(sent.passages[0].delay(), Some(Span::from_millis(50)));
+    assert_eq!((sent.lost, sent.needless), (0, 0), "what was sent again had been lost");
+}
+
+#[test]
+fn a_capture_that_began_later_does_not_make_what_was_before_lost() {
+    let way = Way { milliseconds: 50, jitter: 2 };
+    let mut path = Path::new(way, way, 0, 0.0);
+    traffic(&mut path, 4);
+    let (first, mut second) = path.taps();
+    let late = second.connections.get_mut(&FlowNumber(1)).unwrap();
+    for direction in &mut late.directions {
+        direction.has_syn = false;
+        direction.packets.drain(..50);
+        // Its own offsets begin with what it saw first.
+        let origin = direction.packets[0].offset;
+        direction.base = direction.base.wrapping_add(origin as u32);
+        for packet in &mut direction.packets {
+            packet.offset -= origin;
+        }
+    }
+    let ends = join(first, second, &JoinOptions::default()).unwrap();
+    let sent = ends.connections[0].sent_by(Client);
+    assert_eq!((sent.data_packets, sent.lost, sent.unknown), (200, 0, 50));
+}
+
+#[test]
+fn delay_periods_gaps_and_the_burst_after() {
+    let way = Way { milliseconds: 50, jitter: 0 };
+    let mut path = Path::new(way, way, 0, 0.0);
+    path.send(Server, 0, 0, 0, false);
+    // Every 100 ms: an outage of 1.2 s from 1 s on holds packets back, one from 4 s on loses them.
+    for number in 0..70_u64 {
+        let milliseconds = number * 100;
+        let held = (1_000..2_200).contains(&milliseconds);
+        path.ways[0].milliseconds = if held { 50 + 2_200 - milliseconds } else { 50 };
+        path.send(Client, milliseconds, number as i64 * 100, 100, (4_000..5_000).contains(&milliseconds));
+    }
+    let sent = path.join().connections.remove(0).directions[0].clone();
+    let [delayed, lost] = sent.silences[..] else { panic!("{:?}", sent.silences) };
+    assert_eq!((delayed.is_gap(), delayed.length()), (false, Span::from_millis(1_300)));
+    // All that was held, and the packet that came just then, arrive at once.
+    assert_eq!(delayed.burst, Burst { packets: 13, bytes: 1_300, time: Span::ZERO });
+    assert_eq!((lost.is_gap(), lost.lost, lost.length()), (true, 10, Span::from_millis(1_100)));
+    assert_eq!(lost.burst.packets, 1);
+}
+
+#[test]
+fn acknowledgements_that_arrive_in_bunches() {
+    let way = Way { milliseconds: 50, jitter: 0 };
+    let mut path = Path::new(way, way, 0, 0.0);
+    path.send(Client, 0, 0, 100, false);
+    for number in 0..20_u64 {
+        // Four at a time wait for the last of them.
+        path.ways[1].milliseconds = 50 + (3 - number % 4) * 40;
+        path.send(Server, number * 40, 0, 0, false);
+    }
+    let compression = path.join().connections[0].sent_by(Server).compression;
+    assert_eq!(compression, Compression { pairs: 19, compressed: 15, bunches: 5, largest: 4 });
+}
+
+#[test]
+fn captures_that_do_not_belong_together_are_refused() {
+    let (first, _) = losses(true).taps();
+    let (_, mut second) = losses(true).taps();
+    let other = second.connections.get_mut(&FlowNumber(1)).unwrap();
+    other.directions[0].base = 1;
+    let refused = join(first, second, &JoinOptions::default()).unwrap_err();
+    assert_eq!(refused, JoinError::NothingShared { first: 1, second: 1 });
+
+    let way = Way { milliseconds: 50, jitter: 0 };
+    let mut one_way = Path::new(way, way, 0, 0.0);
+    one_way.send(Client, 0, 0, 100, false);
+    let (first, second) = one_way.taps();
+    assert_eq!(join(first, second, &JoinOptions::default()).unwrap_err(), JoinError::OneWay);
+}

@@ -1,0 +1,104 @@
+//! Captures of both ends, with known truth.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use airpath_core::Span;
+use airpath_trace::capture::Reader;
+use airpath_trace::connection::End;
+use airpath_trace::decode::{Decoded, Decoder};
+use airpath_trace::flows::Flows;
+use airpath_trace::two_ends::{Clock, Direction, JoinOptions, Tap, TwoEnds, join};
+
+/// The captures of our own in `AIRPATH_SHARED`, or beside the repository.
+fn captures() -> Option<PathBuf> {
+    let shared = std::env::var_os("AIRPATH_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let folder = shared.join("data/captures/own");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("SKIPPED: there is no {}: set AIRPATH_SHARED to where the captures are", folder.display());
+    None
+}
+
+fn tap(path: &Path) -> Tap {
+    let mut reader = Reader::new(File::open(path).expect("the capture opens")).expect("it is a capture");
+    let (mut decoder, mut flows, mut tap) = (Decoder::default(), Flows::default(), Tap::default());
+    while let Some(record) = reader.next_record() {
+        if let Decoded::Segment(segment) = decoder.decode(&record) {
+            flows.segment(&segment, &mut tap);
+        }
+    }
+    flows.finish(&mut tap);
+    tap
+}
+
+fn both(folder: &Path, name: &str, options: &JoinOptions) -> TwoEnds {
+    let file = |end: &str| folder.join(format!("{name}_{end}.pcap"));
+    join(tap(&file("snd")), tap(&file("rcv")), options).expect("they share connections")
+}
+
+/// What INDEX.md says of the packets with data: sent, lost (those included that were queued at the end), retransmitted, and
+/// retransmitted needlessly.
+const TRUTH: [(&str, u64, u64, u64, u64); 5] = [
+    ("clean", 2632, 88, 64, 0),
+    ("loss1", 2679, 146, 117, 0),
+    ("loss1_nosack", 1589, 444, 555, 322),
+    ("loss1_plain", 1183, 180, 431, 305),
+    ("outage3", 722, 32, 24, 2),
+];
+
+/// The connection that carried the data: iperf3 has another for its own purposes.
+fn bulk(ends: &TwoEnds) -> &Direction {
+    assert_eq!(ends.connections.len(), 2);
+    ends.connections[1].sent_by(End::Client)
+}
+
+#[test]
+fn losses_and_needless_retransmissions_are_exact() {
+    let Some(folder) = captures() else { return };
+    for (name, sent, lost, resent, needless) in TRUTH {
+        let ends = both(&folder, name, &JoinOptions::default());
+        let data = bulk(&ends);
+        assert_eq!(
+            (data.data_packets, data.lost + data.unknown, data.retransmissions, data.needless),
+            (sent, lost, resent, needless),
+            "{name}"
+        );
+        assert_eq!(data.reordered, 0, "{name}: the relay keeps the order");
+        for connection in &ends.connections {
+            assert_eq!(connection.near, End::Client, "{name}: the client sends");
+        }
+    }
+}
+
+#[test]
+fn one_clock_made_both_captures_and_the_fit_says_so() {
+    let Some(folder) = captures() else { return };
+    for (name, ..) in TRUTH {
+        let ends = both(&folder, name, &JoinOptions::default());
+        let fit = ends.fit.expect("no clock was given");
+        // The relay's delay is 50 ms each way; it does not keep it to the millisecond.
+        assert!(fit.clock.offset.abs() < 1_000_000, "{name}: {} ns", fit.clock.offset);
+        assert!(fit.uncertainty < Span::from_millis(52) && fit.uncertainty > Span::from_millis(50), "{name}");
+        assert!(fit.clock.skew.abs() < 1e-4, "{name}: {}", fit.clock.skew);
+    }
+}
+
+#[test]
+fn an_outage_of_three_seconds_is_a_silence_both_ways_and_stays_in_the_delays() {
+    let Some(folder) = captures() else { return };
+    let ends = both(&folder, "outage3", &JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() });
+    let bulk = &ends.connections[1];
+    for end in End::BOTH {
+        let [silence] = bulk.sent_by(end).silences[..] else { panic!("{end:?} has one silence") };
+        let length = silence.length().as_secs_f64();
+        assert!((2.9..3.1).contains(&length), "{end:?}: {length} s");
+        assert_eq!(silence.burst.packets, 2, "{end:?}");
+    }
+    // What was sent meanwhile found the queue full; the acknowledgements of what had arrived were only late.
+    assert!(bulk.sent_by(End::Client).silences[0].is_gap() && !bulk.sent_by(End::Server).silences[0].is_gap());
+    let delay = bulk.sent_by(End::Client).delay.expect("packets arrived");
+    assert!((3.0..3.2).contains(&delay.maximum.as_secs_f64()), "{delay:?}");
+}

@@ -1,0 +1,18 @@
+"""What is read from the event log of a run, by name; it stands in each flow under that name."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from airpath.result import Result
+from airpath.study import air_interface, delays
+from airpath.study.air_interface import AIR_METRICS
+from airpath.study.delays import DELAY_METRICS
+
+OBSERVERS: dict[str, Callable[[Result], Sequence[Any]]] = {
+    air_interface.KEY: air_interface.observe,
+    delays.KEY: delays.observe,
+}
+"""Each returns what it reads for every flow of the summary, in its order."""
+
+OBSERVED_METRICS = AIR_METRICS | DELAY_METRICS
+"""The figures that need them."""
