@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from airpath import run, study
-from airpath.study import aggregate, definition, delays
+from airpath.study import aggregate, definition, delays, sender
 from airpath.study.air_interface import _Lane, _Repetition, observe
 from airpath.study.grid import flattened
 from airpath.study.metrics import METRICS
@@ -67,6 +67,25 @@ def test_the_bars_of_a_histogram_are_all_of_it(tmp_path: Path) -> None:
         assert seen[0] == pytest.approx(flow["delay_min_s"])
         shares = [kind.compute([flow | {delays.KEY: seen}], {}) for kind in delays.DELAY_METRICS.values()]
         assert sum(shares) == pytest.approx(100)
+
+
+def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:
+    result = run(ROOT / "studies" / "gprs-proxy" / "repair.toml", out=tmp_path / "out")
+    (flow,) = result.summary["flows"]
+    (seen,) = sender.observe(result)
+    assert seen.openings == 1
+    assert len(seen.acknowledgements) == result.packets.filter(direction="up", step="received").height
+    assert all(60 <= time < 61 for time in seen.losses)
+    assert len(seen.losses) == sum(
+        row["dropped"].get("loss", {"packets": 0})["packets"] for row in result.summary["links"]
+    )
+    given = {"product": 10_000.0}
+    figures = {name: kind.compute([flow | {sender.KEY: seen}], given) for name, kind in sender.SENDER_METRICS.items()}
+    assert 0 < figures["time-to-product"] < 60
+    assert figures["acknowledgements-in-a-group"] >= 1
+    # It takes a round trip at least to tell of the loss, and the time of the queue to come out of it.
+    assert flow["rtt_mean_s"] / 2 < figures["repair-time"] < 3 * flow["rtt_max_s"]
+    assert figures["late-openings"] == 0
 
 
 @pytest.mark.parametrize(

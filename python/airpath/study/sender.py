@@ -1,0 +1,100 @@
+"""What a capture at the sender shows beyond a summary: its start-up, groups of acknowledgements, and repairs."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+
+from airpath.result import Result
+from airpath.study.metrics import Flow, Given, Metric
+
+KEY = "sender"
+"""Where in a flow the observations stand."""
+
+_SYN = 0x02
+_GROUPED_S = 0.1
+"""Acknowledgements within this time of each other are of one group: a segment alone takes three times as long."""
+
+
+@dataclass(slots=True)
+class Observation:
+    """What a download's sender saw; times in seconds from the beginning of the run."""
+
+    windows: list[tuple[float, int]] = field(default_factory=list)
+    """Its congestion window, in bytes, whenever it changed."""
+    acknowledgements: list[float] = field(default_factory=list)
+    """When they came."""
+    openings: int = 0
+    """SYN segments that the other end sent."""
+    losses: list[float] = field(default_factory=list)
+    """When its segments were lost on a link."""
+    repaired: list[float] = field(default_factory=list)
+    """When a recovery was over."""
+
+
+def observe(result: Result) -> list[Observation]:
+    """Return what the log of a run tells of each flow of its summary; each must be a download."""
+    import polars as pl
+
+    seen: defaultdict[tuple[int, int], Observation] = defaultdict(Observation)
+    key = ("repetition", "flow", pl.col("time") / 1e9)
+    down, up = (pl.col("direction") == each for each in ("down", "up"))
+
+    def packets(condition: pl.Expr) -> Sequence[tuple[int, int, float]]:
+        found = result.scan("packets").filter(condition).sort("time", maintain_order=True)
+        return found.select(*key).collect().rows()
+
+    tcp = result.scan("tcp").filter(down).sort("time", maintain_order=True)
+    for repetition, flow, time, trigger, window in tcp.select(*key, "trigger", "congestion_window").collect().rows():
+        one = seen[repetition, flow]
+        one.windows.append((time, window))
+        if trigger == "recovery-end":
+            one.repaired.append(time)
+    for repetition, flow, time in packets(up & (pl.col("step") == "received")):
+        seen[repetition, flow].acknowledgements.append(time)
+    for repetition, flow, _ in packets(up & (pl.col("step") == "sent") & (pl.col("flags").cast(int) & _SYN != 0)):
+        seen[repetition, flow].openings += 1
+    for repetition, flow, time in packets(down & (pl.col("cause") == "loss")):
+        seen[repetition, flow].losses.append(time)
+    return [seen[flow["repetition"], flow["flow"]] for flow in result.summary["flows"]]
+
+
+def _time_to_product(flows: Sequence[Flow], given: Given) -> float:
+    """Return the seconds from the SYN until the congestion window has a size, or to the transfer's end."""
+
+    def of(flow: Flow) -> float:
+        large = (time for time, window in flow[KEY].windows if window >= given["product"])
+        return next(large, flow["start_s"] + flow["duration_s"]) - flow["start_s"]
+
+    return fmean(map(of, flows))
+
+
+def _group(flows: Sequence[Flow], _: Given) -> float:
+    """Return how many acknowledgements come together, on average."""
+    times: Sequence[float] = [time for flow in flows for time in flow[KEY].acknowledgements]
+    groups = 1 + sum(later - earlier > _GROUPED_S for earlier, later in pairwise(times))
+    return len(times) / groups
+
+
+def _repair(flows: Sequence[Flow], _: Given) -> float:
+    """Return the seconds from the first loss until recovery is over, or the transfer."""
+
+    def of(flow: Flow) -> float:
+        lost = flow[KEY].losses[0]
+        end = flow["start_s"] + flow["duration_s"]
+        return next((time for time in flow[KEY].repaired if time > lost), end) - lost
+
+    return fmean(map(of, flows))
+
+
+SENDER_METRICS = {
+    name: Metric(name, unit, decimals, formula, needs, observed=KEY)
+    for name, unit, decimals, formula, needs in (
+        ("time-to-product", "s", 2, _time_to_product, ("product",)),
+        ("acknowledgements-in-a-group", "1", 2, _group, ()),
+        ("repair-time", "s", 2, _repair, ()),
+        ("late-openings", "1", 2, lambda flows, _: flows[-1][KEY].openings - 1, ()),
+    )
+}
+"""By name. Openings are SYN segments that were sent again."""
