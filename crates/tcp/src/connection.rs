@@ -177,7 +177,8 @@ impl Connection {
     /// Takes `bytes` of those that wait, which makes room in the receive window.
     #[inline]
     pub fn read(&mut self, bytes: u64) {
-        let update = self.receiver.read(self.now, bytes, u32::from(self.config.maximum_segment_size));
+        let announced = u32::from(self.config.maximum_segment_size);
+        let update = self.receiver.read(self.now, bytes, announced, self.sender.segment_size);
         if update && self.state.is_synchronised() {
             self.receiver.acks.demand();
         }

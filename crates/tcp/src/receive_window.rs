@@ -76,7 +76,8 @@ impl ReceiveWindow {
     }
 
     /// The window to offer with `next` expected and data from `read` on unread. It never shrinks, and moves by a segment or
-    /// half the buffer at least.
+    /// half the buffer at least; a segment is as long as they come, options off (`Eff.snd.MSS`, RFC 9293 §3.8.6.2.2): else one
+    /// that is read would not make room for another.
     #[inline]
     pub fn offer(&mut self, next: Sequence, read: Sequence, segment_size: u32) -> u64 {
         let candidate = self.candidate(next, read);

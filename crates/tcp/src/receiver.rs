@@ -90,14 +90,15 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The application takes `bytes`. Says whether the window has opened so far that the peer should hear of it.
+    /// The application takes `bytes`. Says whether the window has opened so far that the peer should hear of it. A segment has
+    /// `segment_size` bytes, as was `announced` less the options that each carries.
     #[inline]
-    pub fn read(&mut self, now: Instant, bytes: u64, segment_size: u32) -> bool {
+    pub fn read(&mut self, now: Instant, bytes: u64, announced: u32, segment_size: u32) -> bool {
         self.read += bytes.min(self.readable());
         if self.is_complete() {
             return false;
         }
-        self.window.on_read(now, self.next, self.read, segment_size);
+        self.window.on_read(now, self.next, self.read, announced);
         self.window.is_worth_an_update(self.next, self.read, segment_size)
     }
 
@@ -179,7 +180,7 @@ impl Receiver {
         !self.gaps.is_empty() || self.duplicate.is_some()
     }
 
-    /// The window to offer now.
+    /// The window to offer now, to a peer whose segments have `segment_size` bytes.
     #[inline]
     pub fn offer(&mut self, segment_size: u32) -> u64 {
         // Before the peer's SYN, what is offered begins with its first byte.

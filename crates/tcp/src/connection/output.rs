@@ -100,7 +100,7 @@ impl Connection {
     /// Makes `segment` acknowledge all that arrived.
     #[inline]
     fn acknowledge_with(&mut self, now: Instant, segment: &mut Segment, offset: i64, repeated: bool) {
-        let window = self.receiver.offer(u32::from(self.config.maximum_segment_size));
+        let window = self.receiver.offer(self.sender.segment_size);
         let (shift, _) = self.options.scaling.unwrap_or((0, 0));
         let header = &mut segment.header;
         // A window that does not fit is told as the largest that does.

@@ -229,6 +229,23 @@ fn the_window_closes_and_opens_with_what_is_read() {
 }
 
 #[test]
+fn the_window_moves_by_segments_as_they_come() {
+    let mut config = Config { timestamps: true, ..plain() };
+    config.receive_buffer.initial = Bytes::new(2000);
+    config.receive_buffer.maximum = Bytes::new(2000);
+    let mut script = Script::connect(&config);
+    // Twelve bytes of each segment are timestamps: one that is read makes room for another, though not for 1000 bytes.
+    script.run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 win 1000 <mss 1000,sackOK,ts 5:0>
+        > . 1:1(0) ack 1
+        < . 1:989(988) ack 1 <ts 6:0>
+        ! read 988
+        +0.2 > . 1:1(0) ack 989 win 2000",
+    );
+}
+
+#[test]
 fn a_segment_beyond_the_window_is_cut() {
     let mut config = plain();
     config.receive_buffer.initial = Bytes::new(1500);
