@@ -1,7 +1,7 @@
 //! GSM circuit-switched data (CSD): each mobile has a call of its own to a gateway, over which PPP carries IP packets.
 //!
 //! ```text
-//! gateway – PPP – modem ~ V.42 ~ modem – interworking function – L2RCOP/RLP ~ traffic channel ~ mobile – PPP
+//! gateway – PPP – serial – modem ~ V.42 ~ modem – interworking function – L2RCOP/RLP ~ traffic channel ~ mobile – serial – PPP
 //! ```
 //!
 //! | module | what |
@@ -9,7 +9,7 @@
 //! | [`config`] | the parameters |
 //! | `ppp` | packets become frames in a stream of octets, and packets again |
 //! | `van_jacobson` | compression of TCP/IP headers, and what loss does to it |
-//! | `modem` | the fixed leg: V.42 between two modems, or start and stop bits |
+//! | `modem` | the fixed leg: V.42 between two modems, or start and stop bits, which the serial interfaces have, too |
 //! | `traffic_channel` | the radio leg: RLP frames each 20 or 40 ms, over one channel or several |
 //! | `air`, `lanes` | frame errors by the mobile's conditions; what the radio log shows |
 //! | `balanced` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
@@ -62,24 +62,19 @@ mod stream;
 mod traffic_channel;
 mod van_jacobson;
 
-use std::collections::VecDeque;
-
-use airpath_core::{Cx, Direction, Instant, Packet, PacketStep, RadioTotals, Seed, Tally, UserId};
+use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Seed, Tally, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use circuit::Circuit;
 pub use config::Config;
 
 use crate::ConfigError;
-use crate::common::tournament::Tournament;
+use crate::common::members::Members;
 
 /// The calls of all mobiles.
 #[derive(Debug)]
 pub struct GsmCsd {
-    circuits: Vec<Circuit>,
-    wakeups: Tournament,
-    /// What has left and was not asked for yet.
-    left: VecDeque<(Direction, Departure)>,
+    circuits: Members<Circuit>,
 }
 
 impl GsmCsd {
@@ -90,19 +85,7 @@ impl GsmCsd {
     pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         config.check()?;
         let circuit = |user: usize| Circuit::new(config, UserId(user as u16), seed, &format!("{name}/user-{user}"));
-        let circuits = (0..users).map(circuit).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { wakeups: Tournament::new(circuits.len()), circuits, left: VecDeque::new() })
-    }
-
-    /// Works off what happens up to and including `now`.
-    fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
-        while let Some((index, at)) = self.wakeups.first()
-            && at <= now
-        {
-            let circuit = &mut self.circuits[index];
-            circuit.step(at, &mut self.left, cx);
-            self.wakeups.set(index, circuit.next_event());
-        }
+        Ok(Self { circuits: Members::new((0..users).map(circuit).collect::<Result<_, _>>()?) })
     }
 
     /// The circuits that a command for `user`, or for all, concerns.
@@ -116,40 +99,21 @@ impl GsmCsd {
 
 impl Bearer for GsmCsd {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
-        self.advance(now, cx);
-        let index = usize::from(packet.user.0);
-        let circuit = &mut self.circuits[index];
-        let admission = circuit.push(now, direction, packet, cx);
-        self.wakeups.set(index, circuit.next_event());
-        admission
+        self.circuits.push(usize::from(packet.user.0), now, direction, packet, cx)
     }
 
+    #[inline]
     fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
-        // What has left before is handed over first, one after the other as it left.
-        while self.left.is_empty()
-            && let Some((_, at)) = self.wakeups.first()
-            && at <= now
-        {
-            self.advance(at, cx);
-        }
-        let (direction, departure) = self.left.pop_front()?;
-        cx.direction = direction;
-        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
-        self.circuits[usize::from(departure.packet.user.0)].deliver(direction, &departure.packet);
-        Some((direction, departure))
+        self.circuits.pop(now, cx)
     }
 
+    #[inline]
     fn next_wakeup(&self) -> Option<Instant> {
-        match self.left.front() {
-            Some((_, departure)) => Some(departure.due),
-            None => self.wakeups.first().map(|(_, at)| at),
-        }
+        self.circuits.next_wakeup()
     }
 
     fn tally(&self, direction: Direction) -> Tally {
-        let mut sum = Tally::default();
-        self.circuits.iter().for_each(|circuit| sum += circuit.tally(direction));
-        sum
+        self.circuits.tally(direction)
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
@@ -157,7 +121,7 @@ impl Bearer for GsmCsd {
     }
 
     fn reads_headers(&self) -> bool {
-        self.circuits.first().is_some_and(Circuit::reads_headers)
+        self.circuits.get(0).is_some_and(Circuit::reads_headers)
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
@@ -172,15 +136,14 @@ impl Bearer for GsmCsd {
                 help: "it has one radio for both: leave out `direction`",
             });
         }
-        self.circuits[self.concerned(command.user)].iter().try_for_each(|circuit| circuit.check(&command.change))
+        let mut concerned = self.concerned(command.user).filter_map(|index| self.circuits.get(index));
+        concerned.try_for_each(|circuit| circuit.check(&command.change))
     }
 
     fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
         self.check(command)?;
-        self.advance(now, cx);
         for index in self.concerned(command.user) {
-            let circuit = &mut self.circuits[index];
-            circuit.command(now, &command.change, cx);
+            self.circuits.change(index, now, cx, |circuit, cx| circuit.command(now, &command.change, cx));
         }
         command.report(now, cx);
         Ok(())

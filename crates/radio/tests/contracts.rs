@@ -97,7 +97,9 @@ fn modem() -> impl Strategy<Value = Option<gsm_csd::config::Modem>> {
     let impatient = format!("{v42}\nattempts = 2\nwindow = 3\nframe = \"32 B\"\nacknowledgement_timer = \"300 ms\"");
     let plain = "rate = \"14.4 kbit/s\"\nerror_control = \"none\"\ndelay = \"20 ms\"";
     let lossy = |text: &str, frame_errors| format!("{text}\nframe_errors = {frame_errors}");
-    let lines = vec![lossy(v42, 0.0), lossy(v42, 0.1), lossy(&impatient, 0.3), lossy(plain, 0.0), lossy(plain, 0.01)];
+    let patient = format!("{v42}\nassembly = \"20 ms\"");
+    let lines = [(v42, 0.0), (&patient, 0.1), (&impatient, 0.3), (plain, 0.0), (plain, 0.01)];
+    let lines = lines.map(|(text, frame_errors)| lossy(text, frame_errors)).to_vec();
     prop::option::of(prop::sample::select(lines).prop_map(|text| toml::from_str(&text).expect("a modem")))
 }
 
@@ -147,6 +149,8 @@ fn csd_config() -> impl Strategy<Value = gsm_csd::Config> {
                     acknowledgement_timer = \"480 ms\"\nattempts = 6\nrecovery = \"selective\"\nframe_errors = 0.05";
                 modem.is_none().then(|| toml::from_str(text).expect("a radio leg"))
             }),
+            serial: (set_up % 2 > 0)
+                .then(|| gsm_csd::config::Serial { rate: "9600 bit/s".parse().expect("a rate") }),
             modem,
             conditions,
             call: gsm_csd::config::Call {

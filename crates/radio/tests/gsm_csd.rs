@@ -88,6 +88,33 @@ fn throughput_is_what_headers_leave() {
 }
 
 #[test]
+fn a_serial_interface_sends_ten_bits_for_eight() {
+    let bytes = goodput(call("serial.rate = \"9600 bit/s\"\nmodem.assembly = \"20 ms\""), Span::from_secs(10_000));
+    // Slower than the modems and the radio: 960 characters a second.
+    let expected = 960.0 * 1500.0 / (1508.0 * (1.0 + 34.0 / 256.0));
+    assert!((bytes / expected - 1.0).abs() < 0.003, "{bytes} instead of {expected}");
+}
+
+#[test]
+fn a_modem_waits_for_what_may_fill_a_frame() {
+    let due = |more: &str| {
+        let mut table = csd_9600(&more.parse().expect("toml"));
+        table.remove("radio");
+        let config = table.try_into().expect("sound parameters");
+        let mut line = GsmCsd::new(&config, 1, airpath_core::Seed::new(1), "cell").expect("sound parameters");
+        let arrivals = paced(1, Span::ZERO, Span::ZERO, 84);
+        drive(&mut line, &arrivals, Polling::OnTime, HORIZON).departures[0].1.due.as_secs_f64()
+    };
+    // 92 octets, of which byte stuffing makes 104; six more and inserted zeros on the line; 20 ms in the modems.
+    let (serial, line) = (104.0 / 960.0, 110.0 / 1200.0 * 1.016129 + 0.020);
+    assert!((due("") - line).abs() < 1e-6);
+    assert!((due("modem.assembly = \"20 ms\"") - line - 0.020).abs() < 1e-6);
+    // One after the other: the first wire, the wait, the line, the second wire.
+    let all = due("serial.rate = \"9600 bit/s\"\nmodem.assembly = \"20 ms\"");
+    assert!((all - 2.0 * serial - line - 0.020).abs() < 1e-6, "{all}");
+}
+
+#[test]
 fn a_link_that_is_gone_for_long_is_lost_with_all_that_is_inside() {
     let outage =
         |span| Commanded { at: Instant::ZERO + Span::from_secs(5), command: BearerCommand::from(Change::Outage(span)) };

@@ -60,6 +60,7 @@ const OWN_KEYS: &[&str] = &[
     "uplink",
     "conditions",
     "ppp",
+    "serial",
     "modem",
     "radio",
     "call",

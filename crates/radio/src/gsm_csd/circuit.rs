@@ -13,6 +13,7 @@ use super::ppp::Ppp;
 use super::stream::{Fate, Outcome};
 use super::traffic_channel::TrafficChannel;
 use crate::ConfigError;
+use crate::common::members::Member;
 use crate::common::rlc_queue::RlcQueue;
 use crate::error::check_queue;
 
@@ -26,6 +27,8 @@ pub struct Circuit {
     legs: Vec<Leg>,
     /// What left a leg in the step at hand.
     outcomes: Vec<Outcome>,
+    /// What has left and was not handed over.
+    left: VecDeque<(Direction, Departure)>,
     tallies: [Tally; 2],
 }
 
@@ -57,13 +60,18 @@ impl Circuit {
         let queue = |direction: &super::config::Direction, table| {
             Ok(Ppp::new(&config.ppp, RlcQueue::new(&check_queue(direction.queue.as_ref(), table)?)))
         };
-        let mut legs = Vec::new();
+        let wire = |end: &str| {
+            let serial = config.serial.as_ref()?;
+            Some(Leg::Modem(Box::new(ModemLine::new(&serial.wire(), seed, &format!("{path}/serial/{end}")))))
+        };
+        let mut legs: Vec<Leg> = wire("gateway").into_iter().collect();
         if let Some(modem) = &config.modem {
             legs.push(Leg::Modem(Box::new(ModemLine::new(modem, seed, &format!("{path}/modem")))));
         }
         if let Some(radio) = &config.radio {
             legs.push(Leg::Radio(Box::new(TrafficChannel::new(config, radio, user, seed, &format!("{path}/radio"))?)));
         }
+        legs.extend(wire("mobile"));
         let call = match config.call.dial {
             Dial::Before => Call::Up,
             Dial::FirstPacket => Call::Idle,
@@ -73,19 +81,10 @@ impl Circuit {
             ppp: [queue(&config.downlink, "downlink")?, queue(&config.uplink, "uplink")?],
             legs,
             outcomes: Vec::new(),
+            left: VecDeque::new(),
             tallies: Default::default(),
             config: config.clone(),
         })
-    }
-
-    /// What went in, came out, was lost and is inside, one way.
-    pub const fn tally(&self, direction: Direction) -> Tally {
-        self.tallies[direction as usize]
-    }
-
-    /// A packet that had left was handed over.
-    pub fn deliver(&mut self, direction: Direction, packet: &Packet) {
-        self.tallies[direction as usize].deliver(packet);
     }
 
     /// Whether it compresses headers.
@@ -112,36 +111,8 @@ impl Circuit {
         })
     }
 
-    /// Gives it a packet.
-    pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
-        cx.direction = direction;
-        self.tallies[direction as usize].offer(&packet);
-        let cause = match self.call {
-            Call::Lost => Some(DropCause::AttemptsExhausted),
-            _ if !self.ppp[direction as usize].enqueue(now, packet) => Some(DropCause::QueueFull),
-            _ => None,
-        };
-        if let Some(cause) = cause {
-            self.drop_packet(now, direction, packet, cause, cx);
-            return Admission::Dropped(cause);
-        }
-        cx.packet(now, packet, || {
-            let (backlog_packets, backlog_bytes) = self.ppp[direction as usize].backlog(now);
-            PacketStep::Queued { backlog_packets, backlog_bytes }
-        });
-        match self.call {
-            Call::Idle => {
-                self.call = Call::SettingUp(now + self.config.call.set_up);
-                self.report_link(now, "set-up", cx);
-            }
-            Call::Up => self.feed(now, direction, cx),
-            Call::SettingUp(_) | Call::Lost => {}
-        }
-        Admission::Queued
-    }
-
     /// When something happens next.
-    pub fn next_event(&self) -> Option<Instant> {
+    fn next_event(&self) -> Option<Instant> {
         match self.call {
             Call::SettingUp(until) => Some(until),
             Call::Idle | Call::Lost => None,
@@ -149,8 +120,8 @@ impl Circuit {
         }
     }
 
-    /// Does all that happens at `now`, the time of the next event; packets that leave go to `left`.
-    pub fn step(&mut self, now: Instant, left: &mut VecDeque<(Direction, Departure)>, cx: &mut Cx<'_>) {
+    /// Does all that happens at `now`, the time of the next event.
+    fn step(&mut self, now: Instant, cx: &mut Cx<'_>) {
         if let Call::SettingUp(_) = self.call {
             self.call = Call::Up;
             self.report_link(now, "connected", cx);
@@ -166,7 +137,7 @@ impl Circuit {
             cx.direction = direction;
             while let Some((packet, fate)) = self.ppp[direction as usize].next_complete() {
                 match fate {
-                    Ok(()) => left.push_back((direction, Departure { due: now, packet })),
+                    Ok(()) => self.left.push_back((direction, Departure { due: now, packet })),
                     Err(cause) => self.drop_packet(now, direction, packet, cause, cx),
                 }
             }
@@ -285,6 +256,56 @@ impl Circuit {
     fn drop_packet(&mut self, now: Instant, direction: Direction, packet: Packet, cause: DropCause, cx: &mut Cx<'_>) {
         self.tallies[direction as usize].lose(&packet, cause);
         cx.drop_packet(now, packet, cause);
+    }
+}
+
+impl Member for Circuit {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+        cx.direction = direction;
+        self.tallies[direction as usize].offer(&packet);
+        let cause = match self.call {
+            Call::Lost => Some(DropCause::AttemptsExhausted),
+            _ if !self.ppp[direction as usize].enqueue(now, packet) => Some(DropCause::QueueFull),
+            _ => None,
+        };
+        if let Some(cause) = cause {
+            self.drop_packet(now, direction, packet, cause, cx);
+            return Admission::Dropped(cause);
+        }
+        cx.packet(now, packet, || {
+            let (backlog_packets, backlog_bytes) = self.ppp[direction as usize].backlog(now);
+            PacketStep::Queued { backlog_packets, backlog_bytes }
+        });
+        match self.call {
+            Call::Idle => {
+                self.call = Call::SettingUp(now + self.config.call.set_up);
+                self.report_link(now, "set-up", cx);
+            }
+            Call::Up => self.feed(now, direction, cx),
+            Call::SettingUp(_) | Call::Lost => {}
+        }
+        Admission::Queued
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+        while self.left.is_empty()
+            && let Some(at) = self.next_event().filter(|at| *at <= now)
+        {
+            self.step(at, cx);
+        }
+        let (direction, departure) = self.left.pop_front()?;
+        self.tallies[direction as usize].deliver(&departure.packet);
+        cx.direction = direction;
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.left.front().map(|(_, departure)| departure.due).or_else(|| self.next_event())
+    }
+
+    fn tally(&self, direction: Direction) -> Tally {
+        self.tallies[direction as usize]
     }
 }
 

@@ -15,6 +15,9 @@ use crate::{ConfigError, conditions};
 pub struct Config {
     /// How IP packets are framed, the same both ways.
     pub ppp: Ppp,
+    /// The serial interfaces at both ends of the call; without it, equipment and modem, or terminal and phone, are one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<Serial>,
     /// The leg between gateway and interworking function; without it, that leg is digital and takes no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modem: Option<Modem>,
@@ -60,6 +63,15 @@ pub struct Ppp {
     pub compressed_header: Option<Bytes>,
 }
 
+/// The serial interface between data terminal equipment and what makes its call (ITU-T V.24): between the gateway and its
+/// modem, and between a terminal and its phone or modem. Characters are start-stop: ten bits for eight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Serial {
+    /// The rate of the interface, start and stop bits included.
+    pub rate: Bitrate,
+}
+
 /// Two modems on a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,6 +85,9 @@ pub struct Modem {
     /// N401: octets of user data in a frame, with V.42.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<Bytes>,
+    /// How long a modem waits for another character before it sends what does not fill a frame, with V.42.
+    #[serde(default)]
+    pub assembly: Span,
     /// k: frames that may be unacknowledged, with V.42.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u32>,
@@ -235,6 +250,24 @@ impl Radio {
     }
 }
 
+impl Serial {
+    /// A wire that carries characters as modems without error control do, and takes no time besides.
+    pub(super) const fn wire(&self) -> Modem {
+        Modem {
+            rate: self.rate,
+            error_control: ErrorControl::None,
+            delay: Span::ZERO,
+            frame: None,
+            assembly: Span::ZERO,
+            window: None,
+            acknowledgement_timer: None,
+            attempts: None,
+            zero_insertion: Probability::NEVER,
+            frame_errors: Probability::NEVER,
+        }
+    }
+}
+
 impl Modem {
     /// Octets that go at once.
     pub(super) fn payload(&self) -> u32 {
@@ -264,6 +297,7 @@ impl Modem {
         let Some(settings) = self.station() else {
             let foreign = [
                 ("frame", self.frame.is_some()),
+                ("assembly", !self.assembly.is_zero()),
                 ("window", self.window.is_some()),
                 ("acknowledgement_timer", self.acknowledgement_timer.is_some()),
                 ("attempts", self.attempts.is_some()),
@@ -276,6 +310,7 @@ impl Modem {
                 None => Ok(()),
             };
         };
+        within_an_hour(self.assembly, table, "assembly")?;
         within_an_hour(settings.acknowledgement_timer, table, "acknowledgement_timer")?;
         // A frame, its answer, and a frame that the answer may have to wait for.
         let round_trip = self.duration(self.payload()) * 3 + self.delay * 2;

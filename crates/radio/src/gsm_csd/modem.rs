@@ -2,7 +2,8 @@
 //! the subscriber).
 //!
 //! With V.42 they send frames synchronously, under LAPM: each of up to N401 octets of user data, with six more of flag, address,
-//! control and FCS, and the zeros that HDLC inserts after five ones. A supervisory frame has these six octets alone. Without
+//! control and FCS, and the zeros that HDLC inserts after five ones. A supervisory frame has these six octets alone. A frame
+//! that is not full is sent when no octet has come for the time of `assembly`. Without
 //! error control they send each octet between a start and a stop bit, and what the line spoils is spoilt.
 
 use std::collections::VecDeque;
@@ -26,6 +27,10 @@ pub struct ModemLine {
     /// By the direction in which they send user data; none without error control.
     stations: Option<[Station; 2]>,
     streams: [Stream; 2],
+    /// When octets came in last.
+    offered: [Instant; 2],
+    /// When it was last seen to whether there is a frame to send.
+    tried: [Instant; 2],
     /// When what is being sent is sent.
     sending: [Option<Instant>; 2],
     line: [VecDeque<(Instant, Arrival)>; 2],
@@ -50,6 +55,8 @@ impl ModemLine {
             payload: modem.payload(),
             stations: modem.station().map(|settings| [Station::new(settings.clone()), Station::new(settings)]),
             streams: Default::default(),
+            offered: [Instant::ZERO; 2],
+            tried: [Instant::ZERO; 2],
             sending: [None; 2],
             line: Default::default(),
             errors: Direction::BOTH.map(|direction| seed.stream(&format!("{path}/{}/errors", direction.name()))),
@@ -75,6 +82,7 @@ impl ModemLine {
     /// Gives it octets.
     pub fn offer(&mut self, now: Instant, direction: Direction, run: Run) {
         self.streams[direction as usize].offer(run);
+        self.offered[direction as usize] = now;
         self.transmit(now, direction);
     }
 
@@ -83,7 +91,12 @@ impl ModemLine {
         let next = |direction: Direction| {
             let index = direction as usize;
             let arrival = self.line[index].front().map(|(at, _)| *at);
-            let timer = || self.stations.as_ref().and_then(|stations| stations[index].next_timer());
+            let timer = || {
+                let station = &self.stations.as_ref()?[index];
+                // What is still there after that waits for the window, or for an answer.
+                let assembled = self.assembled_at(index).filter(|at| *at > self.tried[index]);
+                [station.next_timer(), assembled].into_iter().flatten().min()
+            };
             [arrival, self.sending[index].or_else(timer)].into_iter().flatten().min()
         };
         Direction::BOTH.into_iter().filter_map(next).min()
@@ -112,6 +125,13 @@ impl ModemLine {
         self.stations = self.modem.station().map(|settings| [Station::new(settings.clone()), Station::new(settings)]);
     }
 
+    /// When octets that do not fill a frame have waited long enough for others.
+    fn assembled_at(&self, index: usize) -> Option<Instant> {
+        let waiting = self.streams[index].waiting();
+        let is_part = waiting > 0 && waiting < u64::from(self.payload);
+        (is_part && !self.modem.assembly.is_zero()).then(|| self.offered[index] + self.modem.assembly)
+    }
+
     /// Sends the next frame, if the line is free.
     fn transmit(&mut self, now: Instant, direction: Direction) {
         let index = direction as usize;
@@ -119,10 +139,13 @@ impl ModemLine {
             return;
         }
         self.sending[index] = None;
+        self.tried[index] = now;
+        let is_assembling = self.assembled_at(index).is_some_and(|at| at > now);
         let stream = &mut self.streams[index];
         let (duration, arrival) = match &mut self.stations {
             Some(stations) => {
-                let Some(frame) = stations[index].next_frame(now, stream.waiting(), stream.position()) else { return };
+                let waiting = if is_assembling { 0 } else { stream.waiting() };
+                let Some(frame) = stations[index].next_frame(now, waiting, stream.position()) else { return };
                 if !frame.is_repeated() {
                     stream.cut(u64::from(frame.octets()));
                 }
