@@ -52,6 +52,17 @@ fn a_pdu_carries_the_end_of_one_packet_and_the_beginning_of_the_next() {
 }
 
 #[test]
+fn without_concatenation_each_packet_begins_a_pdu() {
+    let lengths = |sizes: &[u32]| {
+        let mut sender = sender(64, 1, sizes).without_concatenation();
+        all_new(&mut sender, 50).iter().map(|pdu| pdu.length).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(&[30, 130, 20]), [30, 50, 50, 30, 20]);
+    // The indicator of a packet that fills its last PDU still is in the next one.
+    assert_eq!(lengths(&[100, 60]), [50, 50, 49, 11]);
+}
+
+#[test]
 fn the_window_stops_the_sender() {
     let (mut sender, mut receiver) = (sender(4, 0, &[1000]), Receiver::new(4));
     let sent = all_new(&mut sender, 100);

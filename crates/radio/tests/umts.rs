@@ -133,6 +133,7 @@ fn config() -> impl Strategy<Value = Config> {
                 }
                 if let Some(packets) = packets {
                     put("rlc.poll_packets", packets.into());
+                    put("rlc.concatenation", (packets % 2 == 0).into());
                 }
                 if let Some(prohibit) = prohibit {
                     put("rlc.timer_poll_prohibit", format!("{prohibit} ms").into());
@@ -157,6 +158,7 @@ fn config() -> impl Strategy<Value = Config> {
                 }
             }
             set.push(("mobility.driver_hold".into(), format!("{hold} ms").into()));
+            set.push(("mobility.link_release".into(), format!("{} s", hold % 4).into()));
             let set: Vec<(&str, toml::Value)> = set.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
             preset(name, &set)
         })
@@ -332,6 +334,42 @@ fn what_cannot_be_repeated_resets_the_rlc_and_what_cannot_be_reset_fails() {
     let events = events(&mut umts(&config, 1), &arrivals, &[better], ms(30_000));
     let link: Vec<_> = states(&events, Aspect::Link).into_iter().map(|(_, value)| value).collect();
     assert_eq!(link, ["connected", "reset", "connected"].map(StateValue::Name));
+}
+
+#[test]
+fn a_link_that_failed_keeps_what_it_has_until_the_bearers_are_released() {
+    // Out of the only cell, for some three minutes, and back.
+    let conditions = r#"
+        network = { frequency = "2.1 GHz", reuse = 1, load = 0.5, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
+        cells = { count = 1, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }
+        shadowing = { deviation = "0 dB", correlation_distance = "20 m" }
+        movement = { speed = "100 km/h", from = "0 m", to = "7 km", path = "to-and-fro" }
+    "#;
+    let conditions = || toml::Value::Table(conditions.parse().expect("a table"));
+    let format = || toml::from_str::<toml::Table>("formats = [{ tti = \"10 ms\", pdus = 12 }]").expect("a table");
+    let run = |release: &str| {
+        let config = preset(
+            "umts-r99-384",
+            &[
+                ("conditions", conditions()),
+                ("mobility.link_release", release.into()),
+                ("downlink.formats", format()["formats"].clone()),
+                ("downlink.bler", 0.0.into()),
+                ("uplink.bler", 0.0.into()),
+                ("downlink.queue.packets", 1000.into()),
+            ],
+        );
+        let arrivals = traffic(500, 1000, Span::from_secs(1));
+        let done = drive(&mut umts(&config, 1), &arrivals, Polling::OnTime, HORIZON);
+        let late = done.departures.iter().map(|(_, left)| left.due.since(arrivals[left.packet.id as usize].at)).max();
+        (done.tallies[0].dropped_total().packets, late.expect("packets arrive"))
+    };
+    let (lost, late) = run("0 s");
+    assert!((90..200).contains(&lost) && late < Span::from_secs(6), "{lost} {late}");
+    let (kept, longer) = run("600 s");
+    assert!(kept == 0 && longer > Span::from_secs(90), "{kept} {longer}");
+    let (some, _) = run("30 s");
+    assert!(0 < some && some < lost + 30, "{some}");
 }
 
 #[test]

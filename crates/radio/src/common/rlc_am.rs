@@ -125,6 +125,7 @@ impl RlcAm {
             end_overhead: if pdu <= 126 { 1 } else { 2 },
         };
         let table = if direction == Direction::Down { "downlink" } else { "uplink" };
+        let sender = Sender::new(settings, &check_queue(queue, table)?);
         Ok(Self {
             direction,
             pdu,
@@ -132,7 +133,7 @@ impl RlcAm {
             window: settings.window,
             max_dat: rlc.max_dat,
             status_missing: rlc.status_missing,
-            sender: Sender::new(settings, &check_queue(queue, table)?),
+            sender: if rlc.concatenation { sender } else { sender.without_concatenation() },
             receiver: Receiver::new(settings.window),
             polling: Polling::new(rlc),
             // A status report is the receiver's: it keeps to what is configured for the direction of the data.

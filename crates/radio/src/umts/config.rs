@@ -155,10 +155,13 @@ pub struct Mobility {
     /// once.
     #[serde(default)]
     pub driver_hold: Span,
-    /// Without coverage for so long, the radio link has failed: T313 (TS 25.331 §8.3.1.2). What the RLC has not
-    /// delivered is lost.
+    /// Without coverage for so long, the radio link has failed: T313 (TS 25.331 §8.3.1.2).
     #[serde(default = "link_failure")]
     pub link_failure: Span,
+    /// For so long after a failure the mobile looks for a cell with its radio bearers kept, and the RLC goes on in it where it
+    /// was: T315 (TS 25.331 §8.3.1.13). Then, or at once without it, what the RLC has not delivered is lost.
+    #[serde(default)]
+    pub link_release: Span,
     /// How long it takes after a failure to set the bearer up again, once there is coverage.
     #[serde(default = "re_establishment")]
     pub re_establishment: Span,
@@ -178,6 +181,7 @@ impl Default for Mobility {
             buffer: Buffer::default(),
             driver_hold: Span::ZERO,
             link_failure: link_failure(),
+            link_release: Span::ZERO,
             re_establishment: re_establishment(),
         }
     }
@@ -212,6 +216,7 @@ impl Config {
         }
         within_an_hour(self.mobility.driver_hold, "mobility", "driver_hold")?;
         within_an_hour(self.mobility.link_failure, "mobility", "link_failure")?;
+        within_an_hour(self.mobility.link_release, "mobility", "link_release")?;
         within_an_hour(self.mobility.re_establishment, "mobility", "re_establishment")
     }
 }

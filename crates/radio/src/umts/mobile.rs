@@ -351,13 +351,13 @@ impl Mobile {
 impl Member for Mobile {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
         self.advance(now, cx);
-        if self.coverage.has_failed() {
+        if self.coverage.is_released() {
             self.look_around(now, cx);
         }
         cx.direction = direction;
         let leg = &mut self.legs[direction as usize];
         leg.rlc.tally.offer(&packet);
-        let cause = if self.coverage.has_failed() {
+        let cause = if self.coverage.is_released() {
             Some(DropCause::AttemptsExhausted)
         } else {
             (!leg.rlc.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)

@@ -25,6 +25,8 @@ pub struct Settings {
 pub struct Sender {
     settings: Settings,
     framing: Framing,
+    /// Whether a PDU in which a packet ends carries the beginning of the next.
+    concatenates: bool,
     queue: RlcQueue,
     /// Packets that were cut before a restart, and are cut anew before those in the queue.
     again: VecDeque<Packet>,
@@ -68,6 +70,7 @@ impl Sender {
         Self {
             settings,
             framing: Framing::whole(settings.packet_overhead),
+            concatenates: true,
             queue: RlcQueue::new(queue),
             again: VecDeque::new(),
             cut_packets: VecDeque::new(),
@@ -90,6 +93,13 @@ impl Sender {
     #[must_use]
     pub const fn framed(mut self, framing: Framing) -> Self {
         self.framing = framing;
+        self
+    }
+
+    /// The same sender, which begins each packet in a PDU of its own: what the one before leaves of its last is padding.
+    #[must_use]
+    pub const fn without_concatenation(mut self) -> Self {
+        self.concatenates = false;
         self
     }
 
@@ -161,7 +171,7 @@ impl Sender {
                 if room < end_overhead {
                     self.owed = self.settings.end_overhead;
                 }
-                room = room.saturating_sub(end_overhead);
+                room = if self.concatenates { room.saturating_sub(end_overhead) } else { 0 };
             }
         }
         if self.cut == offset {

@@ -14,6 +14,10 @@ pub struct Rlc {
     pub window: u32,
     /// MaxDAT: a PDU that would be sent for this time resets the RLC instead (TS 25.322 §9.6).
     pub max_dat: u32,
+    /// Whether a PDU in which a packet ends carries the beginning of the next, too. TS 25.322 §9.2.2.8 lets a PDU have several
+    /// length indicators; a sender that does not use that fills up with padding.
+    #[serde(default = "concatenation")]
+    pub concatenation: bool,
     /// Timer_RST: how long an answer to a RESET is waited for.
     pub timer_rst: Span,
     /// MaxRST: a RESET that would be sent for this time ends the connection instead.
@@ -45,6 +49,10 @@ pub struct Rlc {
     /// Timer_Status_Prohibit: the time between two status reports of the receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_status_prohibit: Option<Span>,
+}
+
+const fn concatenation() -> bool {
+    true
 }
 
 /// The largest window: what fits into a status report at once (TS 25.331 §10.3.4.23).

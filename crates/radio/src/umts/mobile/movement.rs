@@ -11,7 +11,10 @@ use crate::conditions::{Sample, Transition};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coverage {
     lost_at: Option<Instant>,
+    /// The link has failed.
     failed: bool,
+    /// Its radio bearers are released, too.
+    released: bool,
     /// Out of coverage, the radio is not looked at before.
     pub asks_at: Instant,
 }
@@ -26,10 +29,10 @@ impl Coverage {
         self.lost_at.is_none()
     }
 
-    /// Whether the link has failed and is not set up again.
+    /// Whether the radio bearers are released, and not set up again.
     #[inline]
-    pub const fn has_failed(&self) -> bool {
-        self.failed
+    pub const fn is_released(&self) -> bool {
+        self.released
     }
 }
 
@@ -41,7 +44,14 @@ impl Mobile {
         }
         if let Some(lost_at) = self.coverage.lost_at {
             self.coverage.asks_at = now + SEARCH;
-            if !self.coverage.failed && now.since(lost_at) >= self.mobility.link_failure {
+            let since = now.since(lost_at);
+            if !self.coverage.failed && since >= self.mobility.link_failure {
+                self.coverage.failed = true;
+                if !self.mobility.link_release.is_zero() {
+                    self.tell(now, None, Aspect::Link, StateValue::Name("failed"), cx);
+                }
+            }
+            if !self.coverage.released && since >= self.mobility.link_failure + self.mobility.link_release {
                 self.fail(now, cx);
             }
         }
@@ -65,6 +75,7 @@ impl Mobile {
             Transition::CoverageBack { to } => {
                 self.coverage.lost_at = None;
                 self.coverage.asks_at = now;
+                self.coverage.released = false;
                 self.cell(at, to, cx);
                 if std::mem::take(&mut self.coverage.failed) {
                     let until = at + self.mobility.re_establishment;
@@ -88,7 +99,7 @@ impl Mobile {
         }
     }
 
-    /// The radio link has failed: what the RLC has is lost, and a bearer is to be set up again.
+    /// The radio bearers are released: what the RLC has is lost, and they are to be set up again.
     pub(super) fn fail(&mut self, now: Instant, cx: &mut Cx<'_>) {
         self.discard(now, DropCause::AttemptsExhausted, cx);
         self.rrc.lose(now);
@@ -100,6 +111,7 @@ impl Mobile {
             self.block(now, until);
         } else {
             self.coverage.failed = true;
+            self.coverage.released = true;
         }
     }
 
