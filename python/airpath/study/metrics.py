@@ -148,8 +148,19 @@ def _completed_share(flows: Sequence[Flow], _: Given) -> float:
     return 100 * len(_completed(flows)) / len(flows)
 
 
-def _transaction_rate(flows: Sequence[Flow], _: Given) -> float:
-    return statistics.fmean(flow["transactions_per_s"] for flow in flows)
+def _transaction_rate(flows: Sequence[Flow], given: Given) -> float:
+    """Return the transactions that were completed within the time given, over that time, as netperf counts them.
+
+    A signal ends its run; the transaction that it interrupts is the only one that is still under way.
+    """
+    return statistics.fmean(_completed_within(flow, given["seconds"]) for flow in flows) / given["seconds"]
+
+
+def _completed_within(flow: Flow, seconds: float) -> int:
+    if not flow["transactions_per_s"]:
+        return 0
+    completed = round(flow["transactions_per_s"] * flow["duration_s"])
+    return completed - int(flow["duration_s"] > seconds)
 
 
 METRICS = {
@@ -183,7 +194,7 @@ METRICS = {
         Metric("ftp-throughput", "kbyte/s", 3, _ftp_throughput),
         Metric("share-of-header-arithmetic", "%", 1, _share_of_header_arithmetic, ("header_limit_bps",)),
         Metric("completed", "%", 1, _completed_share),
-        Metric("transaction-rate", "1/s", 3, _transaction_rate),
+        Metric("transaction-rate", "1/s", 3, _transaction_rate, ("seconds",)),
     )
 }
 """By name. Rates are means over the users of a case, deviations those of a sample of users; jitter is by how much
