@@ -108,6 +108,7 @@ impl Direction {
                     self.numbering.anchor_at_syn(segment.sequence);
                     self.outstanding.restart();
                     self.acknowledged = None;
+                    self.fin = None;
                 }
             }
             self.outstanding.start(-1, false);

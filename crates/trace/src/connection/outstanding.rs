@@ -247,7 +247,7 @@ impl Outstanding {
         let mut news = 0;
         selective.insert(start, end, |from, to| {
             news += to - from;
-            let first = runs.partition_point(|run| run.start < from);
+            let first = first_from(runs, from);
             for run in runs.range_mut(first..).take_while(|run| run.end <= to) {
                 run.selectively = true;
             }
@@ -291,6 +291,27 @@ impl Outstanding {
     }
 }
 
+/// The first run that starts at `offset` or later.
+///
+/// Segments are mostly of one size, so that a proportional guess lands beside it, where a binary search would touch many a cold line.
+fn first_from(runs: &VecDeque<Sent>, offset: i64) -> usize {
+    const STEPS: usize = 16;
+    let (Some(first), Some(last)) = (runs.front(), runs.back()) else { return 0 };
+    let span = last.end.abs_diff(first.start).max(1);
+    let into = u64::try_from(offset - first.start).unwrap_or(0).min(span);
+    let mut index = (u128::from(into) * runs.len() as u128 / u128::from(span)) as usize;
+    for _ in 0..STEPS {
+        if index > 0 && runs[index - 1].start >= offset {
+            index -= 1;
+        } else if runs.get(index).is_some_and(|run| run.start < offset) {
+            index += 1;
+        } else {
+            return index;
+        }
+    }
+    runs.partition_point(|run| run.start < offset)
+}
+
 fn remember_hole(holes: &mut Vec<(i64, i64)>, start: i64, end: i64) {
     if holes.len() == MAXIMUM_HOLES {
         holes.remove(0);
@@ -308,5 +329,39 @@ impl Sent {
         let right = Self { start: at, partly: false, ..*self };
         self.end = at;
         right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a plain list of what was seen: each number is new once, and again ever after.
+        #[test]
+        fn every_number_is_new_once(steps in prop::collection::vec((0..300_i64, 0..40_i64, any::<bool>()), 1..60)) {
+            let mut outstanding = Outstanding::default();
+            outstanding.start(0, false);
+            let mut seen = std::collections::BTreeSet::new();
+            let mut highest = 0;
+            for (at, length, acknowledges) in steps {
+                if acknowledges {
+                    let covered = outstanding.acknowledge(at, |_| {});
+                    prop_assert!(covered.unseen <= covered.advance);
+                    highest = highest.max(at);
+                } else if length > 0 {
+                    let placed = outstanding.insert(at, at + length, Transmission::default());
+                    let fresh = (at..at + length).filter(|&number| seen.insert(number)).count() as i64;
+                    prop_assert_eq!((placed.new, placed.again), (fresh, length - fresh));
+                    highest = highest.max(at + length);
+                }
+                prop_assert_eq!(outstanding.highest(), highest);
+                prop_assert!(outstanding.runs.iter().zip(outstanding.runs.iter().skip(1)).all(|(a, b)| a.end <= b.start));
+                for offset in 0..340 {
+                    prop_assert_eq!(first_from(&outstanding.runs, offset), outstanding.runs.partition_point(|run| run.start < offset));
+                }
+            }
+        }
     }
 }
