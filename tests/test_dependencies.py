@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "sim": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
     "emu": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
     "measure": {"core", "wire", "app", "result"},
-    "benches": {"core", "eventlog", "scenario", "sim"},
+    "benches": {"core", "wire", "tcp", "eventlog", "scenario", "sim"},
     "python": {
         "core",
         "wire",

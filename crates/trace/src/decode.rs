@@ -193,7 +193,7 @@ impl Decoder {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn decode<'a>(
     record: &Record<'a>,
     fragments: &'a mut [Fragments; DEPTH],

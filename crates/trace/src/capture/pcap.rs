@@ -69,10 +69,13 @@ impl File {
         Ok(Self { layout, link_type, longest: word(16).clamp(LONGEST, LARGEST), last: None })
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn next_record<'i>(&mut self, input: &'i mut Input<'_>, progress: &mut Progress) -> Option<Record<'i>> {
         let record_header = self.layout.record_header;
-        let header = self.header(input, progress)?;
+        let header = match self.header(input) {
+            Some(header) => header,
+            None => self.header_after_damage(input, progress)?,
+        };
         let length = record_header + header.captured as usize;
         if !input.fill(length) {
             progress.passed_over.add(Cause::CutRecord);
@@ -93,28 +96,32 @@ impl File {
         })
     }
 
-    /// The header of the next record, which stays in the window.
-    #[inline]
-    fn header(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<Header> {
-        loop {
-            if !input.fill(self.layout.record_header) {
-                if !input.available().is_empty() {
-                    progress.passed_over.add(Cause::CutRecord);
-                }
-                return None;
-            }
-            let header = self.layout.header(input.available());
-            // Zeros are what a file system leaves where nothing was written.
-            if header.captured <= self.longest && (header.captured, header.seconds) != (0, 0) {
-                return Some(header);
-            }
-            progress.passed_over.add(Cause::CorruptRecord);
-            self.search(input, progress)?;
+    /// The header that comes next, which stays in the window; `None` where there is none, or it cannot be one.
+    #[inline(always)]
+    fn header(&self, input: &mut Input<'_>) -> Option<Header> {
+        if !input.fill(self.layout.record_header) {
+            return None;
         }
+        let header = self.layout.header(input.available());
+        // Zeros are what a file system leaves where nothing was written.
+        (header.captured <= self.longest && (header.captured, header.seconds) != (0, 0)).then_some(header)
+    }
+
+    /// The next header that can be one.
+    #[cold]
+    fn header_after_damage(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<Header> {
+        if !input.fill(self.layout.record_header) {
+            if !input.available().is_empty() {
+                progress.passed_over.add(Cause::CutRecord);
+            }
+            return None;
+        }
+        progress.passed_over.add(Cause::CorruptRecord);
+        self.search(input, progress)?;
+        self.header(input)
     }
 
     /// Moves on to what looks like a record: one with a length and a time that can be, followed by another such.
-    #[cold]
     fn search(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<()> {
         let size = self.layout.record_header;
         loop {
@@ -163,7 +170,7 @@ struct Header {
 
 impl Layout {
     /// The header at the start of `bytes`, which has room for it.
-    #[inline]
+    #[inline(always)]
     fn header(self, bytes: &[u8]) -> Header {
         let bytes: &[u8; 16] = bytes.first_chunk().expect("a record's header has 16 bytes at least");
         let word = |at: usize| self.order.u32([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);

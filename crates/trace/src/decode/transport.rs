@@ -15,7 +15,7 @@ use crate::passed_over::Cause;
 const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
 
-#[inline]
+#[inline(always)]
 pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunnel) -> Result<Segment<'a>, Cause> {
     let whole = packet.payload;
     let header: &[u8; TCP_HEADER] = whole.leading()?;
@@ -25,10 +25,8 @@ pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunn
     }
     let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let captured = whole.bytes.len().min(header_length);
-    let (options, malformed) = Options::parse_leading(&whole.bytes[TCP_HEADER..captured]);
     let payload = whole.beyond(header_length);
-    Ok(Segment {
+    let build = |options, options_cut| Segment {
         frame: record.frame,
         time: record.time,
         route: route(packet, short(0), short(2), tunnel),
@@ -41,10 +39,21 @@ pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunn
         window: short(14),
         urgent: short(18),
         options,
-        options_cut: malformed.is_some() || captured < header_length,
+        options_cut,
         length: payload.length as u32,
         payload: payload.bytes,
         checksum: whole.is_whole().then(|| pseudo_header(packet, Protocol::TCP).and(whole.bytes).holds()),
+    };
+    let captured = whole.bytes.len().min(header_length);
+    let is_cut = captured < header_length;
+    let bytes = &whole.bytes[TCP_HEADER..captured];
+    // Each has a segment of its own: where the two met in memory, what was just written would be read in other pieces.
+    Ok(match Options::parse_usual(bytes) {
+        Some(options) => build(options, is_cut),
+        None => {
+            let (options, malformed) = Options::parse_leading(bytes);
+            build(options, is_cut || malformed.is_some())
+        }
     })
 }
 

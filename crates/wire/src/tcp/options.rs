@@ -140,19 +140,24 @@ impl Options {
 
     /// Reads the options of a header as [`TcpHeader::parse`](super::TcpHeader::parse) does, but keeps those that stand
     /// before a malformed one: a capture may have cut the header off.
-    #[inline]
     pub fn parse_leading(bytes: &[u8]) -> (Self, Option<ParseError>) {
         let mut options = Self::default();
-        // What nearly every segment carries (RFC 7323 appendix A).
-        if let [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, value @ ..] = bytes
-            && let Ok(value) = value.try_into()
-        {
-            let (value, echo) = pair(value);
-            options.timestamps = Some(Timestamps { value, echo });
-            return (options, None);
-        }
         let error = options.take_all(bytes).err();
         (options, error)
+    }
+
+    /// Reads the options of nearly every segment: none, or timestamps alone, padded as RFC 7323 appendix A shows. `None`
+    /// where it is anything else.
+    #[inline]
+    pub fn parse_usual(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [] => Some(Self::default()),
+            [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, value @ ..] => {
+                let (value, echo) = pair(value.try_into().ok()?);
+                Some(Self { timestamps: Some(Timestamps { value, echo }), ..Self::default() })
+            }
+            _ => None,
+        }
     }
 
     fn take_all(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
