@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use airpath_core::{Direction, Seed, Sink};
-use airpath_eventlog::EventLog;
+use airpath_eventlog::{EventLog, Spare};
 use airpath_scenario::Scenario;
 use airpath_sim::Setup;
 use rustix::time::{ClockId, clock_gettime};
@@ -69,16 +69,18 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
     let stop = AtomicBool::new(false);
     let (mut setup, mut run, mut wall) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let (mut simulated, mut packets, mut events, mut data, mut users) = (0.0, 0, 0, 0, 0);
+    let mut spare = None;
     for repetition in 0..arguments.repeat {
         let began = cpu();
         let objects = Setup::new(&scenario, Seed { seed: scenario.seed, repetition }).map_err(|e| e.to_string())?;
         let mut log = match &arguments.log {
             Some(folder) => {
-                let names = objects.names().to_vec();
-                Some(
-                    EventLog::create(folder, repetition as u32, names, scenario.log.classes())
-                        .map_err(|e| e.to_string())?,
-                )
+                let (number, names) = (repetition as u32, objects.names().to_vec());
+                let log = match spare.take() {
+                    Some(spare) => Ok(Spare::log(spare, number)),
+                    None => EventLog::create(folder, number, names, scenario.log.classes()),
+                };
+                Some(log.map_err(|error| error.to_string())?)
             }
             None => None,
         };
@@ -93,7 +95,7 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
         data += simulation.hops().next().map_or(0, |(_, fixed)| fixed.tally(Direction::Down).offered.packets);
         drop(simulation);
         if let Some(log) = log {
-            log.finish().map_err(|error| error.to_string())?;
+            spare = Some(log.complete().map_err(|error| error.to_string())?.1);
         }
         run += cpu() - ready;
         wall += clock(ClockId::Monotonic) - started;

@@ -5,6 +5,7 @@
 
 pub mod differences;
 pub mod hybrid;
+pub mod page;
 
 /// Appends a number, seven bits a byte, the lowest first (*ULEB128*).
 fn varint(mut value: u64, out: &mut Vec<u8>) {

@@ -49,6 +49,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod batch;
 mod column;
 mod encoding;
 mod feed;
@@ -57,13 +58,14 @@ mod tables;
 
 use std::io;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 use airpath_core::{
-    AppEvent, ChangeEvent, Classes, ComponentId, Event, Instant, PacketEvent, RadioEvent, Sink, StateEvent, TcpEvent,
+    AppEvent, ChangeEvent, Classes, ComponentId, Event, Instant, RadioEvent, Sink, StateEvent, TcpEvent,
 };
 
+use crate::batch::{PacketBatch, Row};
 use crate::feed::{BATCHES_AHEAD, Inlet, Lane, Message, Writer, lane};
 use crate::table::{Place, Table};
 use crate::tables::{AppRows, ChangeRows, PacketRows, RadioRows, StateRows, TcpRows};
@@ -83,12 +85,12 @@ pub const ROWS_PER_PART: usize = 1 << 16;
 /// A log that is dropped without [`EventLog::finish`] leaves the parts that are complete.
 #[derive(Debug)]
 pub struct EventLog {
-    packets: Option<Lane<PacketEvent>>,
-    tcp: Option<Lane<TcpEvent>>,
-    radio: Option<Lane<RadioEvent>>,
-    states: Option<Lane<StateEvent>>,
-    app: Option<Lane<AppEvent>>,
-    changes: Option<Lane<ChangeEvent>>,
+    packets: Option<Lane<PacketBatch>>,
+    tcp: Option<Lane<Vec<Row<TcpEvent>>>>,
+    radio: Option<Lane<Vec<Row<RadioEvent>>>>,
+    states: Option<Lane<Vec<Row<StateEvent>>>>,
+    app: Option<Lane<Vec<Row<AppEvent>>>>,
+    changes: Option<Lane<Vec<Row<ChangeEvent>>>>,
     messages: SyncSender<Message>,
     wants: Classes,
     components: usize,
@@ -170,8 +172,10 @@ impl EventLog {
             app: app_rows,
             changes: change_rows,
         };
-        let thread = thread::Builder::new().name("event-log".into()).spawn(|| tables.write(received))?;
-        let (components, writer) = (components.len(), Writer::new(thread));
+        let (answer, answers) = channel();
+        let write = move || tables.write(received, &answer);
+        let thread = thread::Builder::new().name("event-log".into()).spawn(write)?;
+        let (components, writer) = (components.len(), Writer::new(thread, answers));
         Ok(Self { packets, tcp, radio, states, app, changes, messages, wants: classes, components, writer })
     }
 
@@ -180,16 +184,37 @@ impl EventLog {
     /// # Errors
     /// The first error of the disk, whenever it was. The parts that were complete by then are kept.
     pub fn finish(self) -> io::Result<Summary> {
-        let Self { packets, tcp, radio, states, app, changes, messages, writer, .. } = self;
-        packets.into_iter().for_each(|mut lane| lane.hand_over());
-        tcp.into_iter().for_each(|mut lane| lane.hand_over());
-        radio.into_iter().for_each(|mut lane| lane.hand_over());
-        states.into_iter().for_each(|mut lane| lane.hand_over());
-        app.into_iter().for_each(|mut lane| lane.hand_over());
-        changes.into_iter().for_each(|mut lane| lane.hand_over());
+        self.complete().map(|(summary, _)| summary)
+    }
+
+    /// The same, and keeps what the log of another repetition can use.
+    ///
+    /// # Errors
+    /// Those of [`Self::finish`].
+    pub fn complete(mut self) -> io::Result<(Summary, Spare)> {
+        self.packets.iter_mut().for_each(Lane::hand_over);
+        self.tcp.iter_mut().for_each(Lane::hand_over);
+        self.radio.iter_mut().for_each(Lane::hand_over);
+        self.states.iter_mut().for_each(Lane::hand_over);
+        self.app.iter_mut().for_each(Lane::hand_over);
+        self.changes.iter_mut().for_each(Lane::hand_over);
         // A writer that is gone has failed: it says so now.
-        let _ = messages.send(Message::End);
-        writer.join()
+        let _ = self.messages.send(Message::End);
+        let summary = self.writer.summary()?;
+        Ok((summary, Spare(self)))
+    }
+}
+
+/// The thread of a log that is complete, and its memory: a short run takes less time than to get both anew.
+#[derive(Debug)]
+pub struct Spare(EventLog);
+
+impl Spare {
+    /// The log of another repetition, in the same folder, with the same components and tables.
+    pub fn log(self, repetition: u32) -> EventLog {
+        // The thread waits for it: nothing has failed since.
+        let _ = self.0.messages.send(Message::Begin(repetition));
+        self.0
     }
 }
 
@@ -204,10 +229,10 @@ struct Tables {
 }
 
 impl Tables {
-    /// Writes all rows that come, until the log is complete or dropped.
-    fn write(mut self, messages: Receiver<Message>) -> io::Result<Summary> {
-        let Self { packets, tcp, radio, states, app, changes } = &mut self;
+    /// Writes all rows that come, until the log is dropped.
+    fn write(mut self, messages: Receiver<Message>, answer: &Sender<Summary>) -> io::Result<()> {
         for message in messages {
+            let Self { packets, tcp, radio, states, app, changes } = &mut self;
             match message {
                 Message::Packets(rows) => packets.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::Tcp(rows) => tcp.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
@@ -215,15 +240,29 @@ impl Tables {
                 Message::States(rows) => states.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::App(rows) => app.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
                 Message::Changes(rows) => changes.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
-                Message::End => return self.finish(),
+                Message::End => {
+                    let summary = self.finish()?;
+                    // Who does not wait for it has gone.
+                    let _ = answer.send(summary);
+                }
+                Message::Begin(repetition) => self.begin(repetition),
             }
         }
-        Ok(Summary::default())
+        Ok(())
     }
 
-    fn finish(mut self) -> io::Result<Summary> {
+    fn begin(&mut self, repetition: u32) {
+        self.packets.iter_mut().for_each(|inlet| inlet.begin(repetition));
+        self.tcp.iter_mut().for_each(|inlet| inlet.begin(repetition));
+        self.radio.iter_mut().for_each(|inlet| inlet.begin(repetition));
+        self.states.iter_mut().for_each(|inlet| inlet.begin(repetition));
+        self.app.iter_mut().for_each(|inlet| inlet.begin(repetition));
+        self.changes.iter_mut().for_each(|inlet| inlet.begin(repetition));
+    }
+
+    fn finish(&mut self) -> io::Result<Summary> {
         let mut summary = Summary::default();
-        let Self { packets, tcp, radio, states, app, changes } = &mut self;
+        let Self { packets, tcp, radio, states, app, changes } = self;
         // A table that cannot be written does not keep the others from it.
         let written = [
             packets.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.packets, &mut summary.bytes)),
@@ -249,21 +288,21 @@ impl Sink for EventLog {
         match event {
             Event::Packet(event) => {
                 named();
-                self.packets.iter_mut().for_each(|lane| lane.add(time, at, *event));
+                self.packets.iter_mut().for_each(|lane| lane.add(time, at, event));
             }
-            Event::Tcp(event) => self.tcp.iter_mut().for_each(|lane| lane.add(time, at, *event)),
+            Event::Tcp(event) => self.tcp.iter_mut().for_each(|lane| lane.add(time, at, event)),
             Event::Radio(event) => {
                 named();
-                self.radio.iter_mut().for_each(|lane| lane.add(time, at, *event));
+                self.radio.iter_mut().for_each(|lane| lane.add(time, at, event));
             }
-            Event::App(event) => self.app.iter_mut().for_each(|lane| lane.add(time, at, *event)),
+            Event::App(event) => self.app.iter_mut().for_each(|lane| lane.add(time, at, event)),
             Event::Change(event) => {
                 named();
-                self.changes.iter_mut().for_each(|lane| lane.add(time, at, event.clone()));
+                self.changes.iter_mut().for_each(|lane| lane.add(time, at, event));
             }
             Event::State(event) => {
                 named();
-                self.states.iter_mut().for_each(|lane| lane.add(time, at, *event));
+                self.states.iter_mut().for_each(|lane| lane.add(time, at, event));
             }
         }
     }

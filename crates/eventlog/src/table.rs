@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,16 +12,18 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{SchemaDescriptor, Type};
 
+use crate::batch::Batch;
 use crate::column::Column;
-use crate::feed::Row;
 use crate::{ROWS_PER_PART, SCHEMA};
 
 /// The columns of a table, with the pages that wait in them.
 pub trait Rows {
-    /// What a row comes from.
-    type Event;
+    /// How they come.
+    type Batch: Batch;
+    /// Begins another repetition; no pages wait.
+    fn begin(&mut self, repetition: u32);
     /// Adds a page to each column: what it has of the rows.
-    fn add(&mut self, rows: &[Row<Self::Event>]);
+    fn add(&mut self, batch: &Self::Batch);
     /// The columns by name, in the order of the schema.
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)>;
 }
@@ -94,10 +97,16 @@ impl<R: Rows> Table<R> {
     }
 
     /// Adds rows, no more than the part has room for. When it is full, it is written.
-    pub fn add(&mut self, rows: &[Row<R::Event>]) -> io::Result<()> {
-        self.rows.add(rows);
-        self.waiting += rows.len();
+    pub fn add(&mut self, batch: &R::Batch) -> io::Result<()> {
+        self.rows.add(batch);
+        self.waiting += batch.rows();
         if self.waiting >= ROWS_PER_PART { self.write_part() } else { Ok(()) }
+    }
+
+    /// Begins another repetition.
+    pub fn begin(&mut self, repetition: u32) {
+        self.rows.begin(repetition);
+        (self.place.repetition, self.place.part) = (repetition, 0);
     }
 
     /// Writes the rows that wait, and adds to the counts of rows and bytes.
@@ -105,8 +114,8 @@ impl<R: Rows> Table<R> {
         if self.waiting > 0 {
             self.write_part()?;
         }
-        *rows += self.written_rows;
-        *bytes += self.written_bytes;
+        *rows += mem::take(&mut self.written_rows);
+        *bytes += mem::take(&mut self.written_bytes);
         Ok(())
     }
 

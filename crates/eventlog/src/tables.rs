@@ -14,10 +14,9 @@ pub use radio::RadioRows;
 pub use states::StateRows;
 pub use tcp::TcpRows;
 
-use airpath_core::{Direction, Span};
+use airpath_core::{Direction, Instant, Span};
 
 use crate::column::{Coded, Dictionary, Encoding, Numbers, Presence};
-use crate::feed::Row;
 
 /// The columns that all tables begin with.
 #[derive(Debug)]
@@ -28,15 +27,22 @@ struct Origin {
 
 impl Origin {
     fn new(repetition: u32) -> Self {
-        // Numbers beyond 2³¹ come from no run that ends.
-        let repetition = i32::try_from(repetition).unwrap_or(i32::MAX);
-        Self { time: steady(), repetition: Coded::required(Dictionary::numbers([repetition], 32)) }
+        Self { time: steady(), repetition: Coded::required(repetitions(repetition)) }
     }
 
-    fn add<E>(&mut self, rows: &[Row<E>]) {
-        self.time.add(rows.iter().map(|row| signed(row.time.as_nanos())));
-        self.repetition.add(rows.iter().map(|_| 0));
+    fn begin(&mut self, repetition: u32) {
+        self.repetition.set_dictionary(repetitions(repetition));
     }
+
+    fn add(&mut self, times: impl ExactSizeIterator<Item = Instant>) {
+        self.repetition.add((0..times.len()).map(|_| 0));
+        self.time.add(times.map(|time| signed(time.as_nanos())));
+    }
+}
+
+/// The only number of a repetition. Numbers beyond 2³¹ come from no run that ends.
+fn repetitions(repetition: u32) -> Dictionary {
+    Dictionary::numbers([i32::try_from(repetition).unwrap_or(i32::MAX)], 32)
 }
 
 /// A column of directions; their codes are those of [`direction`].

@@ -356,6 +356,38 @@ fn a_killed_run_keeps_its_parts() {
     assert_eq!(rows(&folder.join("app/0003-0000.parquet")).len(), ROWS_PER_PART);
 }
 
+/// Nothing of one repetition is left for the next, neither rows nor dictionaries.
+#[test]
+fn a_repetition_after_another_is_as_by_itself() {
+    let write = |log: &mut EventLog, flow| {
+        for row in 0..ROWS_PER_PART as u64 + 10 {
+            let delivered = Bytes::new(row % flow);
+            let event = AppEvent { flow: FlowId(flow as u32), step: AppStep::Started, delivered };
+            log.record(Instant::from_nanos(row), ComponentId(0), &Event::App(event));
+            log.record(Instant::from_nanos(row), ComponentId(1), &packet(PacketStep::Received, Direction::Up, Ecn::Ce));
+        }
+    };
+    let (one, other) = (folder("by-itself"), folder("after-another"));
+    let mut log = create(&one, Classes::ALL);
+    write(&mut log, 5);
+    let alone = log.finish().expect("there is room");
+
+    let names = ["fixed", "cell"].map(str::to_owned).to_vec();
+    let mut log = EventLog::create(&other, 2, names, Classes::ALL).expect("the folder can be made");
+    write(&mut log, 9);
+    let (before, spare) = log.complete().expect("there is room");
+    assert_eq!((before.app, before.packets), (alone.app, alone.packets));
+    let mut log = spare.log(3);
+    write(&mut log, 5);
+    let (after, _) = log.complete().expect("there is room");
+    assert_eq!(after, alone);
+    for name in ["packets/0003-0000", "packets/0003-0001", "app/0003-0000", "app/0003-0001"] {
+        let read = |folder: &Path| fs::read(folder.join(name).with_extension("parquet")).expect("it is there");
+        assert!(read(&one) == read(&other), "{name}");
+    }
+    assert_eq!(files(&other.join("app")).len(), 4);
+}
+
 #[test]
 fn the_same_events_make_the_same_files() {
     let made = ["same", "same-again"].map(|name| {

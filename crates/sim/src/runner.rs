@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use airpath_core::{Seed, Sink};
+use airpath_eventlog::Spare;
 use airpath_result::summary::Ended;
 use airpath_result::{Folder, FolderError, INPUTS, Rows, Summary};
 use airpath_scenario::{Scenario, ScenarioError};
@@ -60,12 +61,13 @@ pub fn run(
     let failure: Mutex<Option<RunError>> = Mutex::default();
     let abandon = AtomicBool::new(false);
     let work = || {
+        let mut spare = None;
         while !stop.load(Ordering::Relaxed) && !abandon.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= options.repeat {
                 return;
             }
-            let (rows, outcome) = shared.repetition(number);
+            let (rows, outcome) = shared.repetition(number, &mut spare);
             let saved = {
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                 results.extend(rows.map(|rows| (number, rows)));
@@ -120,8 +122,9 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Runs one repetition: its rows if it began, and whether all that it should write was written.
-    fn repetition(&self, number: u64) -> (Option<Rows>, Result<(), RunError>) {
+    /// Runs one repetition: its rows if it began, and whether all that it should write was written. `spare` goes from one
+    /// to the next on the same thread.
+    fn repetition(&self, number: u64, spare: &mut Option<Spare>) -> (Option<Rows>, Result<(), RunError>) {
         let setup = match Setup::new(self.scenario, Seed { seed: self.scenario.seed, repetition: number }) {
             Ok(setup) => setup,
             Err(error) => return (None, Err(error.into())),
@@ -130,7 +133,10 @@ impl Shared<'_> {
         let opened = (|| {
             let Some(folder) = self.folder else { return Ok((None, None)) };
             let log = match self.options.log {
-                true => Some(folder.event_log(number, self.components, self.scenario.log.classes())?),
+                true => Some(match spare.take() {
+                    Some(spare) => spare.log(number as u32),
+                    None => folder.event_log(number, self.components, self.scenario.log.classes())?,
+                }),
                 false => None,
             };
             let captures = match self.options.capture {
@@ -151,7 +157,7 @@ impl Shared<'_> {
         let rows = rows::of(&simulation, number, ended, &mobiles);
         let captured = simulation.finish_captures();
         drop(simulation);
-        let logged = log.map_or(Ok(()), |log| log.finish().map(drop));
+        let logged = log.map_or(Ok(()), |log| log.complete().map(|(_, left)| *spare = Some(left)));
         let written = captured.and(logged).map_err(|source| {
             let folder = self.folder.expect("without a folder nothing is written that could fail");
             folder.error("", source).into()

@@ -2,15 +2,13 @@
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
-use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::{Presence, RowGroup};
-use crate::encoding::hybrid;
+use crate::encoding::{hybrid, page};
 
 /// Which rows of a batch have a value: Parquet's definition levels. Columns that have their values in the same rows
 /// share them.
@@ -36,19 +34,21 @@ impl Levels {
     }
 }
 
-/// The pages of a column.
+/// The pages of a column, one behind the other as the file will have them. Their room is used again for the next part.
 #[derive(Debug)]
 pub struct Chunk {
     presence: Presence,
-    pages: Vec<Page>,
     rows: usize,
-    encoded: Vec<u8>,
+    // That of the levels, and those of the pages.
+    encodings: Vec<Encoding>,
+    pages: Vec<u8>,
+    page: Vec<u8>,
 }
 
 impl Chunk {
     /// No pages.
     pub fn new(presence: Presence) -> Self {
-        Self { presence, pages: Vec::new(), rows: 0, encoded: Vec::new() }
+        Self { presence, rows: 0, encodings: vec![Encoding::RLE], pages: Vec::new(), page: Vec::new() }
     }
 
     /// Whether all rows have a value.
@@ -68,78 +68,61 @@ impl Chunk {
         let presence = if levels.is_some() { Presence::Optional } else { Presence::Required };
         assert_eq!(presence, self.presence, "a page has levels where rows may be null, and only there");
         let rows = levels.map_or(values, |levels| levels.rows);
-        self.encoded.clear();
+        self.page.clear();
         if let Some(levels) = levels {
-            self.encoded.extend_from_slice(&levels.encoded);
+            self.page.extend_from_slice(&levels.encoded);
         }
-        encode(&mut self.encoded);
+        encode(&mut self.page);
         self.rows += rows;
-        self.pages.push(Page::DataPage {
-            buf: Bytes::copy_from_slice(&self.encoded),
-            num_values: rows as u32,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        });
+        page::data_header(self.page.len(), rows, encoding, &mut self.pages);
+        self.pages.extend_from_slice(&self.page);
+        if !self.encodings.contains(&encoding) {
+            self.encodings.push(encoding);
+        }
     }
 
-    /// Writes the pages as the next column, behind a dictionary if they need one. Then there are none.
+    /// Writes the pages as the next column, behind a dictionary if they need one: its entries, as they are, and how many
+    /// they are. Then there are none.
     pub fn write(
         &mut self,
-        dictionary: Option<Page>,
+        dictionary: Option<(&[u8], usize)>,
         row_group: &mut RowGroup<'_, '_>,
         descriptor: &ColumnDescPtr,
     ) -> Result<(), ParquetError> {
-        // That of the levels, and those of the pages.
-        let mut encodings = vec![Encoding::RLE];
-        let has_dictionary = dictionary.is_some();
-        let mut data_offset = None;
-        // With room for their headers, and for a dictionary, unless it is large.
-        let length: usize = self.pages.iter().map(|page| page.buffer().len() + 64).sum();
-        let mut chunk = TrackedWrite::new(Vec::with_capacity(length + 1024));
-        let mut writer = SerializedPageWriter::new(&mut chunk);
-        for page in dictionary.into_iter().chain(self.pages.drain(..)) {
-            if !encodings.contains(&page.encoding()) {
-                encodings.push(page.encoding());
-            }
-            let (is_data, length) = (page.is_data_page(), page.buffer().len());
-            let offset = writer.write_page(CompressedPage::new(page, length))?.offset;
-            if is_data {
-                data_offset.get_or_insert(offset);
-            }
+        let mut encodings = self.encodings.clone();
+        self.encodings.truncate(1);
+        self.page.clear();
+        if let Some((entries, length)) = dictionary {
+            page::dictionary_header(entries.len(), length, &mut self.page);
+            self.page.extend_from_slice(entries);
+            encodings.push(Encoding::PLAIN);
         }
-        writer.close()?;
-        let chunk = chunk.into_inner()?;
-        let rows = std::mem::take(&mut self.rows);
+        let data_offset = self.page.len();
+        self.pages.splice(..0, self.page.drain(..));
+        let (rows, length) = (std::mem::take(&mut self.rows), self.pages.len());
         let metadata = ColumnChunkMetaData::builder(descriptor.clone())
             .set_compression(Compression::UNCOMPRESSED)
             .set_encodings(encodings)
             .set_num_values(rows as i64)
-            .set_total_compressed_size(chunk.len() as i64)
-            .set_total_uncompressed_size(chunk.len() as i64)
-            .set_dictionary_page_offset(has_dictionary.then_some(0))
-            .set_data_page_offset(data_offset.unwrap_or(0) as i64)
+            .set_total_compressed_size(length as i64)
+            .set_total_uncompressed_size(length as i64)
+            .set_dictionary_page_offset(dictionary.map(|_| 0))
+            .set_data_page_offset(data_offset as i64)
             .build()?;
         let close = ColumnCloseResult {
-            bytes_written: chunk.len() as u64,
+            bytes_written: length as u64,
             rows_written: rows as u64,
             metadata,
             bloom_filter: None,
             column_index: None,
             offset_index: None,
         };
-        row_group.append_column(&Bytes::from(chunk), close)
-    }
-}
-
-/// The page of a dictionary with `length` entries.
-pub fn dictionary_page(entries: &[u8], length: usize) -> Page {
-    Page::DictionaryPage {
-        buf: Bytes::copy_from_slice(entries),
-        num_values: length as u32,
-        encoding: Encoding::PLAIN,
-        is_sorted: false,
+        // The library reads from shared bytes only. Afterwards they are nobody else's, and become what they were.
+        let pages = Bytes::from(std::mem::take(&mut self.pages));
+        let written = row_group.append_column(&pages, close);
+        self.pages = pages.into();
+        self.pages.clear();
+        written
     }
 }
 

@@ -5,7 +5,7 @@ use parquet::basic::{Encoding, LogicalType, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{ColumnDescPtr, Type};
 
-use super::chunk::{Chunk, Levels, dictionary_page, encode_codes};
+use super::chunk::{Chunk, Levels, encode_codes};
 use super::{Column, Presence, RowGroup, primitive};
 
 /// The values of a column; the code of each is its index.
@@ -58,6 +58,11 @@ impl Coded {
         Self { dictionary, chunk: Chunk::new(Presence::Optional), codes: Vec::new() }
     }
 
+    /// Gives the codes another meaning, while no pages wait.
+    pub fn set_dictionary(&mut self, dictionary: Dictionary) {
+        self.dictionary = dictionary;
+    }
+
     /// Adds the codes of a batch.
     ///
     /// # Panics
@@ -91,7 +96,7 @@ impl Column for Coded {
     }
 
     fn write(&mut self, row_group: &mut RowGroup<'_, '_>, descriptor: &ColumnDescPtr) -> Result<(), ParquetError> {
-        let dictionary = dictionary_page(&self.dictionary.entries, self.dictionary.length);
-        self.chunk.write(Some(dictionary), row_group, descriptor)
+        let Dictionary { entries, length, .. } = &self.dictionary;
+        self.chunk.write(Some((entries, *length)), row_group, descriptor)
     }
 }

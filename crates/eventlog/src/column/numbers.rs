@@ -1,10 +1,12 @@
 //! Columns of whole numbers.
 
+use std::mem;
+
 use parquet::basic::{Encoding as ParquetEncoding, LogicalType, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{ColumnDescPtr, Type};
 
-use super::chunk::{Chunk, Levels, dictionary_page, encode_codes};
+use super::chunk::{Chunk, Levels, encode_codes};
 use super::{Column, Presence, RowGroup, primitive};
 use crate::encoding::differences;
 
@@ -92,14 +94,10 @@ impl Column for Numbers {
     }
 
     fn write(&mut self, row_group: &mut RowGroup<'_, '_>, descriptor: &ColumnDescPtr) -> Result<(), ParquetError> {
-        let dictionary = (self.encoding == Encoding::Dictionary).then(|| {
-            let values = &self.distinct.values;
-            let bytes = if self.physical == PhysicalType::INT32 { 4 } else { 8 };
-            let entries: Vec<u8> =
-                values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(bytes)).collect();
-            dictionary_page(&entries, values.len())
-        });
-        self.distinct.values.clear();
+        let values = mem::take(&mut self.distinct.values);
+        let bytes = if self.physical == PhysicalType::INT32 { 4 } else { 8 };
+        let entries: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(bytes)).collect();
+        let dictionary = (self.encoding == Encoding::Dictionary).then_some((&entries[..], values.len()));
         self.chunk.write(dictionary, row_group, descriptor)
     }
 }
@@ -121,8 +119,13 @@ impl Distinct {
     /// Puts the codes of `values` into `codes`; false if there are too many different ones.
     fn codes(&mut self, values: &[i64], codes: &mut Vec<u16>) -> bool {
         codes.clear();
-        codes.extend(values.iter().map_while(|value| self.code(*value)));
-        codes.len() == values.len()
+        codes.resize(values.len(), 0);
+        let Some(&first) = values.first() else { return true };
+        // Most columns hardly ever change: to see that is cheaper than to look each value up.
+        if values.iter().fold(0, |difference, value| difference | (value ^ first)) == 0 {
+            return self.code(first).map(|code| codes.fill(code)).is_some();
+        }
+        codes.iter_mut().zip(values).all(|(code, value)| self.code(*value).map(|found| *code = found).is_some())
     }
 
     #[inline]

@@ -3,18 +3,24 @@
 
 use super::varint;
 
-/// Equal values from which on a run is written instead of packed bits. Packed bits come in groups of as many.
+/// Values that are looked at together: as many equal ones, from a multiple of that on, are a run. Packed bits come in
+/// groups of as many.
 const GROUP: usize = 8;
 
 /// Appends `values`, each of which has at most `width` bits. `width` is from 1 to 16.
 pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
     let (mut at, mut packed) = (0, 0);
-    while let Some(&value) = values.get(at) {
-        let run = values[at..].iter().take_while(|other| **other == value).count();
-        if run < GROUP {
-            at = values.len().min(at + GROUP);
+    while let Some(group) = values.get(at..at + GROUP) {
+        if !are_equal(group) {
+            at += GROUP;
             continue;
         }
+        let value = group[0];
+        let whole = values[at..].chunks_exact(GROUP).take_while(|group| **group == [value; GROUP]).count() * GROUP;
+        // What follows the last whole group and is the same belongs to the run: packed, it would be filled up.
+        let rest = &values[at + whole..];
+        let ends_so = rest.len() < GROUP && rest.iter().all(|other| *other == value);
+        let run = if ends_so { whole + rest.len() } else { whole };
         pack(&values[packed..at], width, out);
         varint((run as u64) << 1, out);
         out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
@@ -24,22 +30,33 @@ pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
     pack(&values[packed..], width, out);
 }
 
+/// Whether all values are the same. To look at all of them is cheaper than to stop at the first that differs.
+#[inline]
+fn are_equal(values: &[u16]) -> bool {
+    values.iter().fold(0, |difference, value| difference | (value ^ values[0])) == 0
+}
+
 /// Appends groups of packed bits, the first value in the lowest bits, the last group filled up with zeros.
 fn pack(values: &[u16], width: u32, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;
     }
     varint((values.len().div_ceil(GROUP) as u64) << 1 | 1, out);
-    for group in values.chunks(GROUP) {
+    let groups = values.chunks_exact(GROUP);
+    let mut last = [0; GROUP];
+    last[..groups.remainder().len()].copy_from_slice(groups.remainder());
+    let last = (!groups.remainder().is_empty()).then_some(&last[..]);
+    for group in groups.chain(last) {
         // Eight values of at most 16 bits fill whole bytes: `width` of them. All bytes of the number are appended and
         // the others taken back, because a length that is known beforehand needs no call to copy.
         let end = out.len() + width as usize;
+        // Pairs first: they do not wait for each other.
+        let pair = |at: usize| u64::from(group[at]) | u64::from(group[at + 1]) << width;
+        let four = |at: usize| pair(at) | pair(at + 2) << (2 * width);
         if width <= 8 {
-            let bits = group.iter().rev().fold(0u64, |bits, value| bits << width | u64::from(*value));
-            out.extend_from_slice(&bits.to_le_bytes());
+            out.extend_from_slice(&(four(0) | four(4) << (4 * width)).to_le_bytes());
         } else {
-            let bits = group.iter().rev().fold(0u128, |bits, value| bits << width | u128::from(*value));
-            out.extend_from_slice(&bits.to_le_bytes());
+            out.extend_from_slice(&(u128::from(four(0)) | u128::from(four(4)) << (4 * width)).to_le_bytes());
         }
         out.truncate(end);
     }
@@ -67,8 +84,15 @@ mod tests {
     #[test]
     fn runs_and_packed_bits_alternate() {
         let values: Vec<u16> = [0, 1, 0].into_iter().chain([1; 20]).chain([0; 3]).collect();
-        // One packed group takes the first five ones, a run the others; the rest is packed and filled up.
-        assert_eq!(encoded(&values, 1), [0b11, 0b1111_1010, 30, 1, 0b11, 0]);
+        // One packed group takes the first five ones, a run those of whole groups; the rest is packed and filled up.
+        assert_eq!(encoded(&values, 1), [0b11, 0b1111_1010, 16, 1, 0b101, 0b0111_1111, 0]);
         assert!(encoded(&[], 1).is_empty());
+    }
+
+    #[test]
+    fn all_bits_of_the_widest_are_packed() {
+        let values: [u16; 8] = std::array::from_fn(|index| 0xFFFF - index as u16);
+        let expected: Vec<u8> = [0b11].into_iter().chain(values.iter().flat_map(|value| value.to_le_bytes())).collect();
+        assert_eq!(encoded(&values, 16), expected);
     }
 }

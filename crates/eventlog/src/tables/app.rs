@@ -3,8 +3,8 @@
 use airpath_core::{AppEvent, AppStep, Span};
 
 use super::{Origin, nanos, short, signed, steady};
+use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
-use crate::feed::Row;
 use crate::table::Rows;
 
 const STEPS: [AppStep; 8] = [
@@ -68,10 +68,14 @@ fn arrival(row: &Row<AppEvent>) -> Option<(i64, i64)> {
 }
 
 impl Rows for AppRows {
-    type Event = AppEvent;
+    type Batch = Vec<Row<AppEvent>>;
 
-    fn add(&mut self, rows: &[Row<AppEvent>]) {
-        self.origin.add(rows);
+    fn begin(&mut self, repetition: u32) {
+        self.origin.begin(repetition);
+    }
+
+    fn add(&mut self, rows: &Vec<Row<AppEvent>>) {
+        self.origin.add(rows.iter().map(|row| row.time));
         self.flow.add(rows.iter().map(|row| short(row.event.flow.0)));
         self.step.add(rows.iter().map(|row| code(&row.event.step)));
         self.delivered.add(rows.iter().map(|row| signed(row.event.delivered.get())));

@@ -3,8 +3,8 @@
 use airpath_core::{ChangeEvent, ChangeKind, Direction};
 
 use super::{Origin, components, direction, nanos};
+use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence, Texts};
-use crate::feed::Row;
 use crate::table::Rows;
 
 /// Rows of `changes`.
@@ -37,10 +37,14 @@ impl ChangeRows {
 }
 
 impl Rows for ChangeRows {
-    type Event = ChangeEvent;
+    type Batch = Vec<Row<ChangeEvent>>;
 
-    fn add(&mut self, rows: &[Row<ChangeEvent>]) {
-        self.origin.add(rows);
+    fn begin(&mut self, repetition: u32) {
+        self.origin.begin(repetition);
+    }
+
+    fn add(&mut self, rows: &Vec<Row<ChangeEvent>>) {
+        self.origin.add(rows.iter().map(|row| row.time));
         self.component.add(rows.iter().map(|row| row.at.0));
         let events = || rows.iter().map(|row| &row.event);
         self.kind.add(events().map(|event| event.kind as u16));

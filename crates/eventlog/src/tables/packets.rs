@@ -1,12 +1,13 @@
 //! The table `packets`.
 
-use airpath_core::{DropCause, PacketEvent, PacketStep, SegmentInfo};
+use airpath_core::{DropCause, PacketStep};
 
 use super::{Origin, components, counts, direction, directions, short, signed, steady};
+use crate::batch::{PacketBatch, Step};
 use crate::column::{Booleans, Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
-use crate::feed::Row;
 use crate::table::Rows;
 
+/// The steps in the order of [`Step`].
 const STEPS: [PacketStep; 5] = [
     PacketStep::Sent(None),
     PacketStep::Queued { backlog_packets: 0, backlog_bytes: 0 },
@@ -36,12 +37,11 @@ pub struct PacketRows {
     window: Numbers,
     flags: Numbers,
     retransmission: Booleans,
-    // Which rows of the batch have a cause, a backlog, a header, and a header with the ACK flag; and the headers.
+    // Which rows of the batch have a cause, a backlog, a header, and a header with the ACK flag.
     with_cause: Levels,
     with_backlog: Levels,
     with_header: Levels,
     with_ack: Levels,
-    headers: Vec<SegmentInfo>,
 }
 
 impl PacketRows {
@@ -70,28 +70,25 @@ impl PacketRows {
             with_backlog: Levels::default(),
             with_header: Levels::default(),
             with_ack: Levels::default(),
-            headers: Vec::new(),
         }
     }
 
-    fn add_causes(&mut self, rows: &[Row<PacketEvent>]) {
-        self.with_cause.set(rows.iter().map(|row| cause(row).is_some()));
-        self.cause.add_some(&self.with_cause, rows.iter().filter_map(cause));
+    fn add_causes(&mut self, batch: &PacketBatch) {
+        self.with_cause.set(batch.rows.iter().map(|row| row.step == Step::Dropped));
+        self.cause.add_some(&self.with_cause, batch.causes.iter().map(|cause| *cause as u16));
     }
 
-    fn add_backlogs(&mut self, rows: &[Row<PacketEvent>]) {
-        self.with_backlog.set(rows.iter().map(|row| backlog(row).is_some()));
-        let backlogs = || rows.iter().filter_map(backlog);
-        self.backlog_packets.add_some(&self.with_backlog, backlogs().map(|(packets, _)| packets));
-        self.backlog_bytes.add_some(&self.with_backlog, backlogs().map(|(_, bytes)| bytes));
+    fn add_backlogs(&mut self, PacketBatch { rows, backlogs, .. }: &PacketBatch) {
+        self.with_backlog.set(rows.iter().map(|row| row.step == Step::Queued));
+        self.backlog_packets.add_some(&self.with_backlog, backlogs.iter().map(|backlog| short(backlog.packets)));
+        self.backlog_bytes.add_some(&self.with_backlog, backlogs.iter().map(|backlog| signed(backlog.bytes)));
     }
 
-    fn add_headers(&mut self, rows: &[Row<PacketEvent>]) {
-        self.with_header.set(rows.iter().map(|row| header(row).is_some()));
-        self.with_ack.set(rows.iter().map(|row| header(row).is_some_and(|header| header.ack.is_some())));
-        self.headers.clear();
-        self.headers.extend(rows.iter().filter_map(header));
-        let (headers, present) = (|| self.headers.iter(), &self.with_header);
+    fn add_headers(&mut self, PacketBatch { rows, headers, .. }: &PacketBatch) {
+        self.with_header.set(rows.iter().map(|row| row.has_header));
+        let mut acks = headers.iter().map(|header| header.ack.is_some());
+        self.with_ack.set(rows.iter().map(|row| row.has_header && acks.next().unwrap_or(false)));
+        let (headers, present) = (|| headers.iter(), &self.with_header);
         self.offset.add_some(present, headers().map(|header| header.offset));
         self.length.add_some(present, headers().map(|header| short(header.length)));
         self.ack.add_some(&self.with_ack, headers().filter_map(|header| header.ack));
@@ -101,58 +98,27 @@ impl PacketRows {
     }
 }
 
-/// Index of a step in [`STEPS`].
-const fn code(step: &PacketStep) -> u16 {
-    match step {
-        PacketStep::Sent(_) => 0,
-        PacketStep::Queued { .. } => 1,
-        PacketStep::Delivered => 2,
-        PacketStep::Dropped(_) => 3,
-        PacketStep::Received => 4,
-    }
-}
-
-/// What of a row is there on `dropped` rows only.
-const fn cause(row: &Row<PacketEvent>) -> Option<u16> {
-    match row.event.step {
-        PacketStep::Dropped(cause) => Some(cause as u16),
-        _ => None,
-    }
-}
-
-/// What of a row is there on `queued` rows only: packets and bytes.
-fn backlog(row: &Row<PacketEvent>) -> Option<(i64, i64)> {
-    match row.event.step {
-        PacketStep::Queued { backlog_packets, backlog_bytes } => Some((short(backlog_packets), signed(backlog_bytes))),
-        _ => None,
-    }
-}
-
-/// What of a row is there on `sent` rows of TCP packets only.
-const fn header(row: &Row<PacketEvent>) -> Option<SegmentInfo> {
-    match row.event.step {
-        PacketStep::Sent(header) => header,
-        _ => None,
-    }
-}
-
 impl Rows for PacketRows {
-    type Event = PacketEvent;
+    type Batch = PacketBatch;
 
-    fn add(&mut self, rows: &[Row<PacketEvent>]) {
-        self.origin.add(rows);
-        self.component.add(rows.iter().map(|row| row.at.0));
-        self.step.add(rows.iter().map(|row| code(&row.event.step)));
-        self.direction.add(rows.iter().map(|row| direction(row.event.direction)));
-        let packets = || rows.iter().map(|row| &row.event.packet);
-        self.packet.add(packets().map(|packet| signed(packet.id)));
-        self.flow.add(packets().map(|packet| short(packet.flow.0)));
-        self.user.add(packets().map(|packet| packet.user.0.into()));
-        self.size.add(packets().map(|packet| short(packet.size)));
-        self.ecn.add(packets().map(|packet| packet.ecn.bits().into()));
-        self.add_causes(rows);
-        self.add_backlogs(rows);
-        self.add_headers(rows);
+    fn begin(&mut self, repetition: u32) {
+        self.origin.begin(repetition);
+    }
+
+    fn add(&mut self, batch: &PacketBatch) {
+        let rows = || batch.rows.iter();
+        self.origin.add(rows().map(|row| row.time));
+        self.component.add(rows().map(|row| row.at.0));
+        self.step.add(rows().map(|row| row.step as u16));
+        self.direction.add(rows().map(|row| direction(row.direction)));
+        self.packet.add(rows().map(|row| signed(row.packet)));
+        self.flow.add(rows().map(|row| short(row.flow.0)));
+        self.user.add(rows().map(|row| row.user.0.into()));
+        self.size.add(rows().map(|row| short(row.size)));
+        self.ecn.add(rows().map(|row| row.ecn.bits().into()));
+        self.add_causes(batch);
+        self.add_backlogs(batch);
+        self.add_headers(batch);
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {

@@ -3,8 +3,8 @@
 use airpath_core::RadioEvent;
 
 use super::{Origin, components, counts, direction, directions, nanos};
+use crate::batch::Row;
 use crate::column::{Coded, Column, Encoding, Numbers, Presence};
-use crate::feed::Row;
 use crate::table::Rows;
 
 /// Rows of `radio`.
@@ -41,10 +41,14 @@ impl RadioRows {
 }
 
 impl Rows for RadioRows {
-    type Event = RadioEvent;
+    type Batch = Vec<Row<RadioEvent>>;
 
-    fn add(&mut self, rows: &[Row<RadioEvent>]) {
-        self.origin.add(rows);
+    fn begin(&mut self, repetition: u32) {
+        self.origin.begin(repetition);
+    }
+
+    fn add(&mut self, rows: &Vec<Row<RadioEvent>>) {
+        self.origin.add(rows.iter().map(|row| row.time));
         self.component.add(rows.iter().map(|row| row.at.0));
         let events = || rows.iter().map(|row| &row.event);
         self.direction.add(events().map(|event| direction(event.direction)));

@@ -3,8 +3,8 @@
 use airpath_core::{Aspect, Direction, StateEvent, StateValue};
 
 use super::{Origin, components, counts, direction};
+use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Floats, Levels, Numbers, Texts};
-use crate::feed::Row;
 use crate::table::Rows;
 
 /// Rows of `states`.
@@ -37,10 +37,14 @@ impl StateRows {
 }
 
 impl Rows for StateRows {
-    type Event = StateEvent;
+    type Batch = Vec<Row<StateEvent>>;
 
-    fn add(&mut self, rows: &[Row<StateEvent>]) {
-        self.origin.add(rows);
+    fn begin(&mut self, repetition: u32) {
+        self.origin.begin(repetition);
+    }
+
+    fn add(&mut self, rows: &Vec<Row<StateEvent>>) {
+        self.origin.add(rows.iter().map(|row| row.time));
         self.component.add(rows.iter().map(|row| row.at.0));
         let events = || rows.iter().map(|row| &row.event);
         self.present.set(events().map(|event| event.direction.is_some()));

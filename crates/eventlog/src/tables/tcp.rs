@@ -3,8 +3,8 @@
 use airpath_core::{TcpEvent, TcpTrigger};
 
 use super::{Origin, direction, directions, nanos, short, signed, steady};
+use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
-use crate::feed::Row;
 use crate::table::Rows;
 
 /// Rows of `tcp`.
@@ -49,10 +49,14 @@ impl TcpRows {
 }
 
 impl Rows for TcpRows {
-    type Event = TcpEvent;
+    type Batch = Vec<Row<TcpEvent>>;
 
-    fn add(&mut self, rows: &[Row<TcpEvent>]) {
-        self.origin.add(rows);
+    fn begin(&mut self, repetition: u32) {
+        self.origin.begin(repetition);
+    }
+
+    fn add(&mut self, rows: &Vec<Row<TcpEvent>>) {
+        self.origin.add(rows.iter().map(|row| row.time));
         let events = || rows.iter().map(|row| &row.event);
         self.flow.add(events().map(|event| short(event.flow.0)));
         self.direction.add(events().map(|event| direction(event.direction)));
