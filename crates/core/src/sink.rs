@@ -99,6 +99,17 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn new(sink: Option<&'a mut dyn Sink>, dropped: &'a mut Vec<Dropped>, at: ComponentId) -> Self {
         let wants = sink.as_ref().map_or(Classes::NONE, |sink| sink.wants());
+        Self::wanting(wants, sink, dropped, at)
+    }
+
+    /// The same for a caller that knows what its sink wants, and need not ask it with each call.
+    #[inline]
+    pub fn wanting(
+        wants: Classes,
+        sink: Option<&'a mut dyn Sink>,
+        dropped: &'a mut Vec<Dropped>,
+        at: ComponentId,
+    ) -> Self {
         Self { sink, wants, dropped, at, direction: Direction::Down }
     }
 

@@ -38,6 +38,11 @@ pub struct Row<E> {
     pub event: E,
 }
 
+/// The number, or the largest that the file can hold: 2⁶³ bytes or nanoseconds mean without end.
+pub fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 /// Events as they are.
 impl<E: Clone + Debug + Send + 'static> Batch for Vec<Row<E>> {
     type Event = E;

@@ -14,8 +14,9 @@ pub use radio::RadioRows;
 pub use states::StateRows;
 pub use tcp::TcpRows;
 
-use airpath_core::{Direction, Instant, Span};
+use airpath_core::{Direction, Span};
 
+use crate::batch::{Row, signed};
 use crate::column::{Coded, Dictionary, Encoding, Numbers, Presence};
 
 /// The columns that all tables begin with.
@@ -34,9 +35,14 @@ impl Origin {
         self.repetition.set_dictionary(repetitions(repetition));
     }
 
-    fn add(&mut self, times: impl ExactSizeIterator<Item = Instant>) {
-        self.repetition.add((0..times.len()).map(|_| 0));
-        self.time.add(times.map(|time| signed(time.as_nanos())));
+    fn add<E>(&mut self, rows: &[Row<E>]) {
+        self.repetition.add_same(0, rows.len());
+        self.time.add(rows.iter().map(|row| signed(row.time.as_nanos())));
+    }
+
+    fn add_times(&mut self, times: &[i64]) {
+        self.repetition.add_same(0, times.len());
+        self.time.add_slice(times);
     }
 }
 
@@ -70,11 +76,6 @@ const fn direction(direction: Direction) -> u16 {
         Direction::Down => 0,
         Direction::Up => 1,
     }
-}
-
-/// The number, or the largest that the file can hold: 2⁶³ bytes or nanoseconds mean without end.
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// The number, or the largest that the file can hold; no packet or TTI is as large.

@@ -4,8 +4,8 @@
 //! and the same backwards.
 
 use airpath_core::{
-    ComponentId, Cx, Direction, Dropped, Ecn, FlowId, Headers, Instant, Packet, PacketStep, SegmentInfo, Sink, Slot,
-    Succession, UserId,
+    Classes, ComponentId, Cx, Direction, Dropped, Ecn, FlowId, Headers, Instant, Packet, PacketStep, SegmentInfo, Sink,
+    Slot, Succession, UserId,
 };
 use airpath_link::{Bearer, BearerCommand, CommandError, Departure};
 
@@ -30,6 +30,8 @@ pub struct World<'a> {
     /// What was last sent of each flow, each way, if a hop reads headers.
     successions: Option<Vec<[Succession; 2]>>,
     sink: Option<&'a mut dyn Sink>,
+    // What the sink wants, which never changes.
+    wants: Classes,
     dropped: Vec<Dropped>,
 }
 
@@ -61,6 +63,7 @@ impl<'a> World<'a> {
             captures: None,
             packets: 0,
             store: Store::default(),
+            wants: sink.as_ref().map_or(Classes::NONE, |sink| sink.wants()),
             sink,
             dropped: Vec::new(),
         }
@@ -80,7 +83,7 @@ impl<'a> World<'a> {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        Cx::new(sink, &mut self.dropped, component)
+        Cx::wanting(self.wants, sink, &mut self.dropped, component)
     }
 
     /// The component of one end of a flow.
@@ -156,7 +159,7 @@ impl<'a> World<'a> {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        let mut cx = Cx::new(sink, &mut self.dropped, component_of(hop));
+        let mut cx = Cx::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
         let departure = self.hops[hop].pop(now, &mut cx);
         self.reclaim();
         departure
@@ -203,7 +206,7 @@ impl<'a> World<'a> {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        (self.store.get(packet.slot), Cx::new(sink, &mut self.dropped, component))
+        (self.store.get(packet.slot), Cx::wanting(self.wants, sink, &mut self.dropped, component))
     }
 
     /// Forgets what a packet carried that has arrived.
@@ -221,7 +224,7 @@ impl<'a> World<'a> {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        let mut cx = Cx::new(sink, &mut self.dropped, component_of(hop));
+        let mut cx = Cx::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
         let answer = self.hops[hop].command(now, command, &mut cx);
         self.reclaim();
         self.rearm(hop);
@@ -239,7 +242,7 @@ impl<'a> World<'a> {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        let mut cx = Cx::new(sink, &mut self.dropped, component_of(hop));
+        let mut cx = Cx::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
         cx.direction = direction;
         self.hops[hop].push(now, direction, packet, &mut cx);
         self.reclaim();

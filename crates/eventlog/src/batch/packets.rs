@@ -1,33 +1,47 @@
-//! A batch of packet events. There are more of them than of all others: what only some steps have lies beside the rows, which
-//! are a quarter of an event in size, so that less has to go from one core's cache to another's.
+//! A batch of packet events. There are more of them than of all others: they travel column by column, as the log wants them,
+//! and what only some steps have lies beside, so that a quarter of an event in size goes from one core's cache to another's.
 
-use airpath_core::{
-    ComponentId, Direction, DropCause, Ecn, FlowId, Instant, PacketEvent, PacketStep, SegmentInfo, UserId,
-};
+use airpath_core::{ComponentId, DropCause, Instant, PacketEvent, PacketStep, SegmentInfo};
 
-use super::Batch;
+use super::{Batch, signed};
+
+/// [`Batch::FULL`].
+const FULL: usize = 1 << 12;
+
+/// Rows, and what some of them have. Lists beside the rows are in the order of those that have an entry there.
+#[derive(Debug, Default)]
+pub struct PacketBatch {
+    rows: usize,
+    columns: Box<Columns>,
+    /// Of those sent, the TCP headers.
+    pub headers: Vec<SegmentInfo>,
+    /// Of those queued, the backlogs.
+    pub backlogs: Vec<Backlog>,
+    /// Of those dropped, the causes.
+    pub causes: Vec<DropCause>,
+}
 
 /// What all packet events have.
+#[derive(Debug)]
+struct Columns {
+    times: [i64; FULL],
+    packets: [i64; FULL],
+    sizes: [u32; FULL],
+    flows: [u32; FULL],
+    users: [u16; FULL],
+    places: [u16; FULL],
+    marks: [Marks; FULL],
+}
+
+/// What takes few bits of a packet event.
 #[derive(Clone, Copy, Debug)]
-pub struct PacketRow {
-    /// When.
-    pub time: Instant,
-    /// The number of the packet.
-    pub packet: u64,
-    /// Its size in bytes.
-    pub size: u32,
-    /// Its flow.
-    pub flow: FlowId,
-    /// Whose it is.
-    pub user: UserId,
-    /// Where.
-    pub at: ComponentId,
+pub struct Marks {
     /// The step.
     pub step: Step,
-    /// Which way it went.
-    pub direction: Direction,
-    /// Its ECN field.
-    pub ecn: Ecn,
+    /// Which way it went: a [`Direction`](airpath_core::Direction).
+    pub direction: u8,
+    /// The bits of its ECN field.
+    pub ecn: u8,
     /// Whether it has a header in [`PacketBatch::headers`].
     pub has_header: bool,
 }
@@ -56,64 +70,101 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// Rows, and what some of them have: each list is in the order of the rows that have an entry there.
-#[derive(Debug, Default)]
-pub struct PacketBatch {
-    /// The rows.
-    pub rows: Vec<PacketRow>,
-    /// Of those sent, the TCP headers.
-    pub headers: Vec<SegmentInfo>,
-    /// Of those queued, the backlogs.
-    pub backlogs: Vec<Backlog>,
-    /// Of those dropped, the causes.
-    pub causes: Vec<DropCause>,
+impl PacketBatch {
+    /// When, in nanoseconds.
+    pub fn times(&self) -> &[i64] {
+        &self.columns.times[..self.rows]
+    }
+
+    /// The numbers of the packets.
+    pub fn packets(&self) -> &[i64] {
+        &self.columns.packets[..self.rows]
+    }
+
+    /// Their sizes in bytes.
+    pub fn sizes(&self) -> &[u32] {
+        &self.columns.sizes[..self.rows]
+    }
+
+    /// The numbers of their flows.
+    pub fn flows(&self) -> &[u32] {
+        &self.columns.flows[..self.rows]
+    }
+
+    /// The numbers of the mobiles whose they are.
+    pub fn users(&self) -> &[u16] {
+        &self.columns.users[..self.rows]
+    }
+
+    /// The numbers of the components.
+    pub fn places(&self) -> &[u16] {
+        &self.columns.places[..self.rows]
+    }
+
+    /// The rest.
+    pub fn marks(&self) -> &[Marks] {
+        &self.columns.marks[..self.rows]
+    }
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        let marks = Marks { step: Step::Sent, direction: 0, ecn: 0, has_header: false };
+        Self {
+            times: [0; FULL],
+            packets: [0; FULL],
+            sizes: [0; FULL],
+            flows: [0; FULL],
+            users: [0; FULL],
+            places: [0; FULL],
+            marks: [marks; FULL],
+        }
+    }
 }
 
 impl Batch for PacketBatch {
     type Event = PacketEvent;
-    const FULL: usize = 1 << 12;
+    const FULL: usize = FULL;
 
     #[inline]
     fn add(&mut self, time: Instant, at: ComponentId, event: &PacketEvent) {
         let PacketEvent { step, direction, packet } = event;
         let mut has_header = false;
-        let step = match *step {
+        let step = match step {
             PacketStep::Sent(header) => {
                 has_header = header.is_some();
                 self.headers.extend(header);
                 Step::Sent
             }
-            PacketStep::Queued { backlog_packets, backlog_bytes } => {
+            &PacketStep::Queued { backlog_packets, backlog_bytes } => {
                 self.backlogs.push(Backlog { packets: backlog_packets, bytes: backlog_bytes });
                 Step::Queued
             }
             PacketStep::Delivered => Step::Delivered,
             PacketStep::Dropped(cause) => {
-                self.causes.push(cause);
+                self.causes.push(*cause);
                 Step::Dropped
             }
             PacketStep::Received => Step::Received,
         };
-        self.rows.push(PacketRow {
-            time,
-            packet: packet.id,
-            size: packet.size,
-            flow: packet.flow,
-            user: packet.user,
-            at,
-            step,
-            direction: *direction,
-            ecn: packet.ecn,
-            has_header,
-        });
+        let (row, columns) = (self.rows, &mut *self.columns);
+        assert!(row < FULL, "a batch is handed over when it is full");
+        columns.times[row] = signed(time.as_nanos());
+        columns.packets[row] = signed(packet.id);
+        columns.sizes[row] = packet.size;
+        columns.flows[row] = packet.flow.0;
+        columns.users[row] = packet.user.0;
+        columns.places[row] = at.0;
+        columns.marks[row] = Marks { step, direction: *direction as u8, ecn: packet.ecn.bits(), has_header };
+        self.rows = row + 1;
     }
 
     fn rows(&self) -> usize {
-        self.rows.len()
+        self.rows
     }
 
     fn clear(&mut self) {
-        self.rows.clear();
+        self.rows = 0;
         self.headers.clear();
         self.backlogs.clear();
         self.causes.clear();

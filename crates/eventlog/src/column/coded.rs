@@ -79,9 +79,23 @@ impl Coded {
         self.add_page(Some(levels), codes);
     }
 
+    /// Adds a batch of rows that all have the same code.
+    ///
+    /// # Panics
+    /// If it stands not in the dictionary.
+    pub fn add_same(&mut self, code: u16, rows: usize) {
+        self.codes.clear();
+        self.codes.resize(rows, code);
+        self.add_codes(None);
+    }
+
     fn add_page(&mut self, levels: Option<&Levels>, codes: impl Iterator<Item = u16>) {
         self.codes.clear();
         self.codes.extend(codes);
+        self.add_codes(levels);
+    }
+
+    fn add_codes(&mut self, levels: Option<&Levels>) {
         let (codes, length) = (&self.codes, self.dictionary.length);
         let largest = codes.iter().copied().max();
         assert!(largest.is_none_or(|code| usize::from(code) < length), "each code stands in its dictionary");

@@ -74,10 +74,21 @@ impl Numbers {
         self.add_page(Some(levels), values);
     }
 
+    /// Adds the values of a batch that lie one behind the other.
+    pub fn add_slice(&mut self, values: &[i64]) {
+        self.add_values(None, values);
+    }
+
     fn add_page(&mut self, levels: Option<&Levels>, values: impl Iterator<Item = i64>) {
-        self.values.clear();
-        self.values.extend(values);
-        let (chunk, values, codes) = (&mut self.chunk, &self.values, &mut self.codes);
+        let mut collected = mem::take(&mut self.values);
+        collected.clear();
+        collected.extend(values);
+        self.add_values(levels, &collected);
+        self.values = collected;
+    }
+
+    fn add_values(&mut self, levels: Option<&Levels>, values: &[i64]) {
+        let (chunk, codes) = (&mut self.chunk, &mut self.codes);
         if self.encoding == Encoding::Dictionary && self.distinct.codes(values, codes) {
             let length = self.distinct.values.len();
             chunk.add(codes.len(), levels, ParquetEncoding::RLE_DICTIONARY, |out| encode_codes(codes, length, out));

@@ -60,25 +60,52 @@ fn least(differences: &[i64; BLOCK]) -> i64 {
 
 /// Appends what each of the differences of a miniblock is above `least`, in `width` bits, the first in the lowest.
 fn pack(differences: &[i64], least: i64, width: u32, out: &mut Vec<u8>) {
-    let mut bytes = [0; MINIBLOCK * size_of::<u64>()];
-    let (mut words, mut filled) = (0, 0);
-    let mut word = 0u64;
-    for difference in differences {
-        let value = difference.wrapping_sub(least) as u64;
-        word |= value << filled;
-        filled += width;
-        if filled >= u64::BITS {
-            bytes[words * 8..words * 8 + 8].copy_from_slice(&word.to_le_bytes());
-            words += 1;
-            filled -= u64::BITS;
+    let value = |index: usize| differences[index].wrapping_sub(least) as u64;
+    let mut packed = Packed { bytes: [0; MINIBLOCK * size_of::<u64>()], words: 0, word: 0, filled: 0 };
+    // As many together as a word holds: the values of a group do not wait for each other.
+    if width <= 16 {
+        for at in (0..MINIBLOCK).step_by(4) {
+            let pair = |at| value(at) | value(at + 1) << width;
+            packed.push(pair(at) | pair(at + 2) << (2 * width), 4 * width);
+        }
+    } else if width <= 32 {
+        (0..MINIBLOCK).step_by(2).for_each(|at| packed.push(value(at) | value(at + 1) << width, 2 * width));
+    } else {
+        (0..MINIBLOCK).for_each(|at| packed.push(value(at), width));
+    }
+    // A miniblock of 32 values ends with a whole word, or with the lower half of one.
+    if packed.filled > 0 {
+        packed.end_word();
+    }
+    out.extend_from_slice(&packed.bytes[..MINIBLOCK / 8 * width as usize]);
+}
+
+/// Bits that are put together to words.
+struct Packed {
+    bytes: [u8; MINIBLOCK * size_of::<u64>()],
+    words: usize,
+    word: u64,
+    filled: u32,
+}
+
+impl Packed {
+    /// Adds the lowest bits of `value`, which has no others.
+    #[inline]
+    fn push(&mut self, value: u64, bits: u32) {
+        self.word |= value << self.filled;
+        self.filled += bits;
+        if self.filled >= u64::BITS {
+            self.end_word();
+            self.filled -= u64::BITS;
             // The upper bits of the value, for which there was no room: none, if it filled the word.
-            word = value.checked_shr(width - filled).unwrap_or(0);
+            self.word = value.checked_shr(bits - self.filled).unwrap_or(0);
         }
     }
-    if filled > 0 {
-        bytes[words * 8..words * 8 + 8].copy_from_slice(&word.to_le_bytes());
+
+    fn end_word(&mut self) {
+        self.bytes[self.words * 8..][..8].copy_from_slice(&self.word.to_le_bytes());
+        self.words += 1;
     }
-    out.extend_from_slice(&bytes[..MINIBLOCK / 8 * width as usize]);
 }
 
 /// Appends a number so that small ones of either sign are short (*zigzag*).
@@ -113,6 +140,25 @@ mod tests {
         expected.extend([0b0000_0000, 0b1100_0110, 0b0001_0110, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         expected[10..13].copy_from_slice(&(3u32 << 9 | 4 << 12 | 5 << 15 | 5 << 18).to_le_bytes()[..3]);
         assert_eq!(encoded(&[7, 5, 3, 1, 2, 4, 7, 10]), expected);
+    }
+
+    /// Differences of every width are read back, as the specification says: the first in the lowest bits.
+    #[test]
+    fn all_widths_are_packed() {
+        for width in 1..=63 {
+            let steps = (0..32u64).map(|index| index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - width));
+            let steps: Vec<u64> = steps.map(|step| step | 1 << (width - 1)).collect();
+            let mut differences: Vec<i64> = steps.iter().map(|step| *step as i64).collect();
+            differences[7] = 0;
+            let mut out = Vec::new();
+            pack(&differences, 0, width as u32, &mut out);
+            assert_eq!(out.len(), 4 * width);
+            for (index, difference) in differences.iter().enumerate() {
+                let bit = |bit: usize| u64::from(out[bit / 8] >> (bit % 8) & 1);
+                let read = (0..width).fold(0, |value, at| value | bit(index * width + at) << at);
+                assert_eq!(read, *difference as u64, "width {width}, value {index}");
+            }
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use airpath_core::{AppEvent, AppStep, Span};
 
-use super::{Origin, nanos, short, signed, steady};
-use crate::batch::Row;
+use super::{Origin, nanos, short, steady};
+use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
 
@@ -75,7 +75,7 @@ impl Rows for AppRows {
     }
 
     fn add(&mut self, rows: &Vec<Row<AppEvent>>) {
-        self.origin.add(rows.iter().map(|row| row.time));
+        self.origin.add(rows);
         self.flow.add(rows.iter().map(|row| short(row.event.flow.0)));
         self.step.add(rows.iter().map(|row| code(&row.event.step)));
         self.delivered.add(rows.iter().map(|row| signed(row.event.delivered.get())));

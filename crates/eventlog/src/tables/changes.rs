@@ -44,7 +44,7 @@ impl Rows for ChangeRows {
     }
 
     fn add(&mut self, rows: &Vec<Row<ChangeEvent>>) {
-        self.origin.add(rows.iter().map(|row| row.time));
+        self.origin.add(rows);
         self.component.add(rows.iter().map(|row| row.at.0));
         let events = || rows.iter().map(|row| &row.event);
         self.kind.add(events().map(|event| event.kind as u16));

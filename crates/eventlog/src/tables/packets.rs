@@ -2,8 +2,8 @@
 
 use airpath_core::{DropCause, PacketStep};
 
-use super::{Origin, components, counts, direction, directions, short, signed, steady};
-use crate::batch::{PacketBatch, Step};
+use super::{Origin, components, counts, directions, short, steady};
+use crate::batch::{PacketBatch, Step, signed};
 use crate::column::{Booleans, Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
 
@@ -74,21 +74,23 @@ impl PacketRows {
     }
 
     fn add_causes(&mut self, batch: &PacketBatch) {
-        self.with_cause.set(batch.rows.iter().map(|row| row.step == Step::Dropped));
+        self.with_cause.set(batch.marks().iter().map(|marks| marks.step == Step::Dropped));
         self.cause.add_some(&self.with_cause, batch.causes.iter().map(|cause| *cause as u16));
     }
 
-    fn add_backlogs(&mut self, PacketBatch { rows, backlogs, .. }: &PacketBatch) {
-        self.with_backlog.set(rows.iter().map(|row| row.step == Step::Queued));
-        self.backlog_packets.add_some(&self.with_backlog, backlogs.iter().map(|backlog| short(backlog.packets)));
-        self.backlog_bytes.add_some(&self.with_backlog, backlogs.iter().map(|backlog| signed(backlog.bytes)));
+    fn add_backlogs(&mut self, batch: &PacketBatch) {
+        self.with_backlog.set(batch.marks().iter().map(|marks| marks.step == Step::Queued));
+        let backlogs = || batch.backlogs.iter();
+        self.backlog_packets.add_some(&self.with_backlog, backlogs().map(|backlog| short(backlog.packets)));
+        self.backlog_bytes.add_some(&self.with_backlog, backlogs().map(|backlog| signed(backlog.bytes)));
     }
 
-    fn add_headers(&mut self, PacketBatch { rows, headers, .. }: &PacketBatch) {
-        self.with_header.set(rows.iter().map(|row| row.has_header));
-        let mut acks = headers.iter().map(|header| header.ack.is_some());
-        self.with_ack.set(rows.iter().map(|row| row.has_header && acks.next().unwrap_or(false)));
-        let (headers, present) = (|| headers.iter(), &self.with_header);
+    fn add_headers(&mut self, batch: &PacketBatch) {
+        self.with_header.set(batch.marks().iter().map(|marks| marks.has_header));
+        let headers = || batch.headers.iter();
+        let mut acks = headers().map(|header| header.ack.is_some());
+        self.with_ack.set(batch.marks().iter().map(|marks| marks.has_header && acks.next().unwrap_or(false)));
+        let present = &self.with_header;
         self.offset.add_some(present, headers().map(|header| header.offset));
         self.length.add_some(present, headers().map(|header| short(header.length)));
         self.ack.add_some(&self.with_ack, headers().filter_map(|header| header.ack));
@@ -106,16 +108,15 @@ impl Rows for PacketRows {
     }
 
     fn add(&mut self, batch: &PacketBatch) {
-        let rows = || batch.rows.iter();
-        self.origin.add(rows().map(|row| row.time));
-        self.component.add(rows().map(|row| row.at.0));
-        self.step.add(rows().map(|row| row.step as u16));
-        self.direction.add(rows().map(|row| direction(row.direction)));
-        self.packet.add(rows().map(|row| signed(row.packet)));
-        self.flow.add(rows().map(|row| short(row.flow.0)));
-        self.user.add(rows().map(|row| row.user.0.into()));
-        self.size.add(rows().map(|row| short(row.size)));
-        self.ecn.add(rows().map(|row| row.ecn.bits().into()));
+        self.origin.add_times(batch.times());
+        self.component.add(batch.places().iter().copied());
+        self.step.add(batch.marks().iter().map(|marks| marks.step as u16));
+        self.direction.add(batch.marks().iter().map(|marks| marks.direction.into()));
+        self.packet.add_slice(batch.packets());
+        self.flow.add(batch.flows().iter().map(|flow| short(*flow)));
+        self.user.add(batch.users().iter().map(|user| (*user).into()));
+        self.size.add(batch.sizes().iter().map(|size| short(*size)));
+        self.ecn.add(batch.marks().iter().map(|marks| marks.ecn.into()));
         self.add_causes(batch);
         self.add_backlogs(batch);
         self.add_headers(batch);

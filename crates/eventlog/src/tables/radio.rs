@@ -48,7 +48,7 @@ impl Rows for RadioRows {
     }
 
     fn add(&mut self, rows: &Vec<Row<RadioEvent>>) {
-        self.origin.add(rows.iter().map(|row| row.time));
+        self.origin.add(rows);
         self.component.add(rows.iter().map(|row| row.at.0));
         let events = || rows.iter().map(|row| &row.event);
         self.direction.add(events().map(|event| direction(event.direction)));

@@ -44,7 +44,7 @@ impl Rows for StateRows {
     }
 
     fn add(&mut self, rows: &Vec<Row<StateEvent>>) {
-        self.origin.add(rows.iter().map(|row| row.time));
+        self.origin.add(rows);
         self.component.add(rows.iter().map(|row| row.at.0));
         let events = || rows.iter().map(|row| &row.event);
         self.present.set(events().map(|event| event.direction.is_some()));

@@ -2,8 +2,8 @@
 
 use airpath_core::{TcpEvent, TcpTrigger};
 
-use super::{Origin, direction, directions, nanos, short, signed, steady};
-use crate::batch::Row;
+use super::{Origin, direction, directions, nanos, short, steady};
+use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
 
@@ -56,7 +56,7 @@ impl Rows for TcpRows {
     }
 
     fn add(&mut self, rows: &Vec<Row<TcpEvent>>) {
-        self.origin.add(rows.iter().map(|row| row.time));
+        self.origin.add(rows);
         let events = || rows.iter().map(|row| &row.event);
         self.flow.add(events().map(|event| short(event.flow.0)));
         self.direction.add(events().map(|event| direction(event.direction)));
