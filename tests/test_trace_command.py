@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import airpath
 from airpath.trace import stream
 from airpath.trace.causes import CAUSES, seconds_of, shares
+from airpath.trace.report import page
 from airpath.trace.tables import TABLES
 from airpath.trace.words import sentence
 from support import DOWNLOAD, ROOT, Command
@@ -206,6 +207,53 @@ def test_exports_for_xplot_and_perfetto(traced: airpath.Trace, tmp_path: Path) -
     whole = traced.connections["duration_s"].sum()
     assert sum(each["dur"] for each in slices) / 1e6 == pytest.approx(whole, abs=1e-6 * len(slices))
     assert sum(each["ph"] == "i" for each in events) == traced.directions["retransmissions"].sum()
+
+
+def test_both_ends_of_a_run_tell_what_was_lost(run: airpath.Result, traced: airpath.Trace) -> None:
+    both = airpath.trace(run.path)
+    lost = run.links.select(pl.col("^dropped_.*_packets$")).sum_horizontal().sum()
+    assert lost > 0
+    assert both.passages.filter(fate="lost").height == lost
+    assert both.ways["lost"].sum() == both.passages.filter(pl.col("length") > 0, fate="lost").height
+    assert both.reading["clock"] == {"offset_s": 0.0, "skew": 0.0, "uncertainty_s": None}
+    assert both.connections.select("connection", "segments").equals(traced.connections.select("connection", "segments"))
+    assert "<h3>One-way delay</h3>" in page(both, Path("report.html"))
+
+
+def test_captures_that_share_nothing_are_refused(server: Path, command: Command) -> None:
+    other = airpath.run(DOWNLOAD, seed=4, set={"tcp.profile": "linux-2.4"}, out=command.folder / "other", capture=True)
+    told = command("trace", shared("own/outage3_snd.pcap"), "--peer", other.captures()[0])
+    assert told.code == 2
+    assert "do not match" in told.err
+    assert "share no connection" in told.err
+
+
+def test_an_outage_is_the_radios_and_its_log_says_so(tmp_path: Path) -> None:
+    run = airpath.run(ROOT / "examples" / "outage.toml", out=tmp_path / "run", capture=True)
+    trace = airpath.trace(run.path, flow="mobile")
+    silent = trace.causes.filter(cause="radio")
+    assert trace.connections["radio_s"].item() == pytest.approx(3, abs=0.05)
+    assert set(silent["confidence"]) == {"high"}
+    assert trace.directions["needless"].sum() == trace.directions["timeouts"].sum() == 1
+    assert trace.stalls["fate"].to_list()[0] == "held"
+
+
+def test_a_radio_log_of_another_tool_is_read_by_its_columns(server: Path, command: Command) -> None:
+    log = command.folder / "drive.csv"
+    log.write_text("Time,RRC\n1000000000.5,Connected\n1000000001.0,Idle\n1000000001.4,Connected\n", encoding="utf-8")
+    arguments = ("trace", server, "--flow", "1", "--radio", log, "--format", "json", "--radio-columns")
+    told = command(*arguments, "begin=Time,name=RRC,silent=Idle")
+    radio = [piece for piece in told.json["causes"] if piece["cause"] == "radio" and piece["confidence"] == "high"]
+    assert sum(piece["end"] - piece["start"] for piece in radio) == pytest.approx(0.4e9, rel=0.05)
+    for columns, said in (
+        ("begin=When,name=RRC", "no column `When`"),
+        ("begin=Time", "needs `begin` and `name`"),
+        ("begin=Time,name=RRC,quiet=Idle", "no such entry 'quiet'"),
+        ("begin", "'begin' has no value"),
+    ):
+        told = command(*arguments, columns)
+        assert told.code == 2
+        assert said in told.err
 
 
 def test_pages_of_http_are_told_of_and_drawn(command: Command) -> None:

@@ -185,6 +185,9 @@ def replay(
 def trace(
     files: list[Path],
     *,
+    peer: Path | None,
+    one_clock: bool,
+    radio: list[tuple[str | None, str, dict[str, str]]],
     flow: str | None,
     causes: bool,
     exchanges: bool,
@@ -198,6 +201,9 @@ def trace(
 
     Args:
         files: Captures, in the order of their times; `-` is standard input.
+        peer: A capture of the same traffic at the other end.
+        one_clock: Whether one clock made both captures.
+        radio: Radio logs: the mobile's address or `None`, the log as CSV, and which columns hold what.
         flow: Which connections, `None` for all.
         causes: Whether their time is put down to causes.
         exchanges: Whether what was said on them is read: HTTP, TLS, QUIC.

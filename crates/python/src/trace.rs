@@ -1,10 +1,15 @@
 //! Captures: analysed in a thread of their own, their tables handed over as arrays.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use airpath_trace::analysis::table::{Column, Table, Values};
-use airpath_trace::analysis::{Options, Reading, Report, SelectorError, analyse};
+use airpath_trace::analysis::{Options, Peer, Reading, Report, SelectorError, analyse};
 use airpath_trace::http::Har;
+use airpath_trace::radio::{Columns, RadioLog};
+use airpath_trace::two_ends::TwoEnds;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::{Value, json};
@@ -15,10 +20,14 @@ use crate::{TraceError, interruptible};
 /// connections as an HTTP Archive. With `line`, that
 /// is called with the line of JSON of each connection when it ends, and there are no tables.
 #[pyfunction]
-#[pyo3(signature = (files, *, flow, causes, exchanges, observations, line))]
+#[pyo3(signature = (files, *, peer, one_clock, radio, flow, causes, exchanges, observations, line))]
+#[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
 pub fn trace<'py>(
     py: Python<'py>,
     files: Vec<PathBuf>,
+    peer: Option<PathBuf>,
+    one_clock: bool,
+    radio: Vec<(Option<IpAddr>, String, BTreeMap<String, String>)>,
     flow: Option<&str>,
     causes: bool,
     exchanges: bool,
@@ -27,7 +36,10 @@ pub fn trace<'py>(
 ) -> PyResult<(String, Bound<'py, PyDict>, Option<String>)> {
     let select = flow.map(str::parse).transpose();
     let select = select.map_err(|error: SelectorError| TraceError::new_err(error.to_string()))?;
-    let options = Options { files, select, causes, exchanges, observations, stream: line.is_some() };
+    let peer = peer.map(|file| Peer { file, one_clock });
+    let radio = radio.iter().map(|(mobile, log, columns)| Ok((*mobile, Arc::new(read_log(log, columns)?))));
+    let radio = radio.collect::<PyResult<_>>()?;
+    let options = Options { files, select, peer, radio, causes, exchanges, observations, stream: line.is_some() };
     let mut refused = None;
     let mut tell = |text: &str| {
         let Some(line) = &line else { return true };
@@ -37,18 +49,47 @@ pub fn trace<'py>(
     if let Some(error) = refused {
         return Err(error);
     }
-    let Report { reading, stopped, tables, exchanges } =
+    let Report { reading, stopped, tables, exchanges, ends } =
         report.map_err(|error| TraceError::new_err(error.to_string()))?;
     let frames = PyDict::new(py);
     for (name, table) in tables {
         frames.set_item(name, columns(py, &table)?)?;
     }
     let archive = exchanges.as_ref().map(|exchanges| json!(Har::new(exchanges)).to_string());
-    Ok((describe(&reading, stopped).to_string(), frames, archive))
+    Ok((describe(&reading, stopped, ends.as_ref()).to_string(), frames, archive))
+}
+
+/// A radio log out of the text of a CSV file; `map` says which columns hold what, by the names of [`Columns`]. An empty map is that of
+/// airpath's own logs.
+fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
+    let wrong = |what: String| TraceError::new_err(what);
+    let mut columns = match (map.get("begin"), map.get("name")) {
+        (Some(begin), Some(name)) => Columns::states(begin, name),
+        _ if map.is_empty() => Columns::intervals(),
+        _ => return Err(wrong("a column map needs `begin` and `name`; as in begin=Time,name=State".into())),
+    };
+    for (key, value) in map {
+        let number = || value.parse().map_err(|_| wrong(format!("column map, {key}: `{value}` is no number")));
+        let names = || value.split('|').map(str::to_owned).collect();
+        match key.as_str() {
+            "begin" | "name" => {}
+            "end" => columns.end = Some(value.clone()),
+            "direction" => columns.direction = Some(value.clone()),
+            "silent" => columns.silent = names(),
+            "wanted" => columns.wanted = names(),
+            "unit" => columns.unit = number()?,
+            "offset" => columns.offset = number()?,
+            other => {
+                let known = "begin, end, name, direction, silent, wanted, unit, offset";
+                return Err(wrong(format!("column map: no such entry '{other}'; there are {known}")));
+            }
+        }
+    }
+    RadioLog::read(text, &columns).map_err(|error| wrong(error.to_string()))
 }
 
 /// How captures were read.
-fn describe(reading: &Reading, interrupted: bool) -> Value {
+fn describe(reading: &Reading, interrupted: bool, ends: Option<&TwoEnds>) -> Value {
     let files = reading.files.iter().map(|file| {
         json!({
             "name": file.name,
@@ -63,6 +104,11 @@ fn describe(reading: &Reading, interrupted: bool) -> Value {
     json!({
         "files": files.collect::<Vec<_>>(),
         "interrupted": interrupted,
+        "clock": ends.map(|ends| json!({
+            "offset_s": ends.clock.offset as f64 / 1e9,
+            "skew": ends.clock.skew,
+            "uncertainty_s": ends.fit.map(|fit| fit.uncertainty.as_secs_f64()),
+        })),
         "segments": reading.segments,
         "datagrams": reading.datagrams,
         "passed_over": Value::Object(passed_over.collect()),

@@ -6,10 +6,12 @@
 //! | [`selector`](Selector) | which connections are meant |
 //! | `collect` | what is kept of each connection, and its line of JSON when it ends |
 //! | `records`, `said` | the rows of the tables: of connections and segments, and of what was said on them |
+//! | `ends` | captures of both ends joined, and the rows of their tables |
 //! | [`table`] | records as columns, and as JSON |
 //! | `numbered` | values by the numbers of flows |
 
 mod collect;
+mod ends;
 mod numbered;
 mod pipeline;
 mod records;
@@ -18,16 +20,21 @@ mod selector;
 pub mod table;
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::capture::OpenError;
 use crate::flows::Flows;
 use crate::http::Exchanges;
+use crate::radio::RadioLog;
+use crate::two_ends::{JoinError, TwoEnds};
 use collect::Collector;
 use pipeline::{Packet, packets};
 use table::Table;
 
+pub use ends::Peer;
 pub use pipeline::{FileReading, Reading, STANDARD_INPUT};
 pub use selector::{Selector, SelectorError};
 
@@ -38,6 +45,10 @@ pub struct Options {
     pub files: Vec<PathBuf>,
     /// Which connections; all if none is given.
     pub select: Option<Selector>,
+    /// A capture of the same traffic at the other end.
+    pub peer: Option<Peer>,
+    /// Radio logs, each with the address of its mobile; without one it is that of every client.
+    pub radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
     /// Whether their time is put down to causes.
     pub causes: bool,
     /// Whether what was said on them is read: HTTP, TLS, QUIC.
@@ -59,6 +70,8 @@ pub struct Report {
     pub tables: Vec<(&'static str, Table)>,
     /// What was said, if that was asked for.
     pub exchanges: Option<Exchanges>,
+    /// What became of the packets on their way, if there is a capture of the other end.
+    pub ends: Option<TwoEnds>,
 }
 
 /// Why captures cannot be analysed.
@@ -79,6 +92,16 @@ pub enum TraceError {
         file: String,
         /// Why.
         error: OpenError,
+    },
+    /// The captures of the two ends have nothing in common.
+    #[error("{file} and {peer} do not match; {error}")]
+    Peer {
+        /// The first capture.
+        file: String,
+        /// The other.
+        peer: String,
+        /// Why.
+        error: JoinError,
     },
     /// There is no TCP in it.
     #[error("{0}")]
@@ -118,6 +141,11 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
     if let (Some(selector), 0) = (options.select, collector.selected()) {
         return Err(TraceError::NoSuchFlow { selector, begun: flows.begun() });
     }
-    let (tables, exchanges) = collector.finish();
-    Ok(Report { reading, stopped, tables, exchanges })
+    let ends = match (collector.first_end(), &options.peer) {
+        (Some(first), Some(peer)) => Some(first.join(&options.files, peer, stop)?),
+        _ => None,
+    };
+    let (mut tables, exchanges) = collector.finish();
+    tables.extend(ends.iter().flat_map(ends::tables));
+    Ok(Report { reading, stopped, tables, exchanges, ends })
 }

@@ -21,6 +21,20 @@ def trace(
             help="Captures in the order of their times (pcap or pcapng), - for standard input, or a result folder.",
         ),
     ],
+    peer: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A capture of the same traffic at the other end.")
+    ] = None,
+    radio: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A radio log on the same clock: a CSV file, or a result folder."),
+    ] = None,
+    radio_columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K=V,...",
+            help="Which columns of a CSV radio log hold what, as in 'begin=Time,name=State,silent=Idle|Reselection'.",
+        ),
+    ] = None,
     flow: Annotated[
         str | None,
         typer.Option(
@@ -53,6 +67,7 @@ def trace(
       airpath trace capture.pcapng
       airpath trace capture.pcapng --flow 3 --why
       airpath trace capture.pcapng --flow 3 -o report.html
+      airpath trace sender.pcap --peer receiver.pcap --radio radio.csv
       airpath trace runs/one
       airpath trace compare before.pcap after.pcap
       tcpdump -w - tcp | airpath trace - --format jsonl
@@ -66,14 +81,29 @@ def trace(
     """
     with explained():
         if format == "jsonl":
+            if peer is not None or radio is not None or out is not None:
+                raise Problem(
+                    "--format jsonl tells of connections as they end, without --peer, --radio and -o",
+                    next_step="remove these, or take --format json",
+                )
             raise typer.Exit(_stream(files, flow, why))
         from airpath.trace import trace as analyse
 
-        traced = analyse(files, flow=flow)
+        columns = _columns(radio_columns)
+        traced = analyse(files, peer=peer, radio=radio, radio_columns=columns, flow=flow)
         _print(traced, format, why)
         if out is not None:
             _write_report(traced, out)
     raise typer.Exit(_remark(traced.reading))
+
+
+def _columns(text: str | None) -> dict[str, str]:
+    """Return the column map of a radio log."""
+    pairs = [part.partition("=") for part in (text or "").split(",") if part]
+    wrong = next((key for key, equals, _ in pairs if not equals), None)
+    if wrong is not None:
+        raise Problem(f"--radio-columns: '{wrong}' has no value", next_step="write it as in 'begin=Time,name=State'")
+    return {key.strip(): value for key, _, value in pairs}
 
 
 def _stream(files: list[Path], flow: str | None, why: bool) -> ExitCode:

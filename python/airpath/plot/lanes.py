@@ -84,7 +84,16 @@ def lanes(results: Result | Sequence[Result], *, repetition: int | None = None) 
         NotLoggedError: A run did not log its radio.
         NothingToDrawError: No bearer told a state.
     """
-    runs = drawn(results, repetition)
+    return lanes_of(drawn(results, repetition))
+
+
+def lanes_of(runs: Sequence[Drawn]) -> go.Figure:
+    """Draw the radio log of runs that are chosen already.
+
+    Raises:
+        NotLoggedError: A run did not log its radio.
+        NothingToDrawError: No bearer told a state.
+    """
     groups, notes = _groups(runs)
     span = max(run.span for run in runs)
     total = sum(_HEAD + sum(lane.height + _GAP for lane in group.lanes) for group in groups)

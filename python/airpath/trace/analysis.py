@@ -1,12 +1,14 @@
 """The call from Python: captures in, frames of their connections out."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.trace.folder import captured
+from airpath.trace.radio_log import Log, addresses, of_file, of_result
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,19 +16,51 @@ if TYPE_CHECKING:
 Source = str | Path
 
 
-def trace(path: Source | Sequence[Source], *, flow: str | int | None = None) -> "Trace":
+def trace(
+    path: Source | Sequence[Source],
+    *,
+    peer: Source | None = None,
+    radio: Source | None = None,
+    radio_columns: Mapping[str, str] | None = None,
+    flow: str | int | None = None,
+) -> "Trace":
     """Read captures and say what each TCP connection in them did.
 
     Args:
-        path: A capture (pcap or pcapng), several in the order of their times, `-` for standard input, or a result
-            folder with captures.
-        flow: Which connections: a number, an address, a port (`:443`), or both (`192.0.2.1:443`); by default all.
+        path: A capture (pcap, pcapng or snoop, also compressed by gzip or zstd), several in the order of their times,
+            `-` for standard input, or a result folder with captures: then `peer` and `radio` are those in it.
+        peer: A capture of the same traffic at the other end.
+        radio: A radio log: a result folder, or a CSV file.
+        radio_columns: Which columns of a CSV file hold what (`docs/trace.md`); by default those of airpath's own logs.
+        flow: Which connections: a number, an address, a port (`:443`), or both (`192.0.2.1:443`), of a simulated run's
+            folder the name of a mobile; by default all.
 
     Raises:
-        TraceError: A file is not there or no capture, holds no TCP, or there is no such connection.
+        TraceError: A file is not there or no capture, holds no TCP, `peer` does not match, or there is no such
+            connection.
         UnreadableResultError: A result folder has no captures.
+        OSError: The radio log cannot be read.
     """
-    return Trace(_files(path), flow=None if flow is None else str(flow))
+    sources = _sources(path, peer, radio, radio_columns or {})
+    selector = None if flow is None else str(flow)
+    if sources.run is not None and selector is not None:
+        selector = addresses(sources.run).get(selector, selector)
+    return Trace(sources, flow=selector)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a trace is made from."""
+
+    files: tuple[Path, ...]
+    peer: Path | None = None
+    one_clock: bool = False
+    """Whether one clock made the captures of both ends."""
+    radio: tuple["Log", ...] = ()
+    run: Path | None = None
+    """The result folder that has the radio's log."""
+    given: tuple[str, ...] = ()
+    """The arguments of `airpath trace` that make it."""
 
 
 class Trace:
@@ -35,17 +69,18 @@ class Trace:
     Times are nanoseconds since 1 January 1970, UTC, spans that end in `_s` seconds, sizes bytes.
     """
 
-    def __init__(self, files: Sequence[Path], *, flow: str | None = None) -> None:
-        self.files = tuple(files)
+    def __init__(self, sources: Sources, *, flow: str | None = None) -> None:
+        self.sources = sources
         self.flow = flow
         self._analysed = _analysed(self._request())
         self._observed: dict[str | None, Trace._Observed] = {}
 
     _Observed = tuple["pl.DataFrame", "pl.DataFrame"]
 
-    def _request(self, **more: Any) -> dict[str, Any]:
-        wanted = {"causes": True, "exchanges": True, "observations": False}
-        return {"files": self.files, "flow": self.flow} | wanted | more
+    def _request(self) -> dict[str, Any]:
+        sources = self.sources
+        ends = {"peer": sources.peer, "one_clock": sources.one_clock, "radio": list(sources.radio)}
+        return {"files": sources.files, "flow": self.flow, "causes": True, "exchanges": True} | ends
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -91,6 +126,21 @@ class Trace:
     def quic(self) -> "pl.DataFrame":
         """One row a flow of QUIC."""
         return self._frame("quic")
+
+    @cached_property
+    def ways(self) -> "pl.DataFrame":
+        """One row a connection and sender that both captures have: packets lost and needless, one-way delays."""
+        return self._frame("ways")
+
+    @cached_property
+    def silences(self) -> "pl.DataFrame":
+        """One row a time without arrivals at the other end: a gap, with packets lost, or a delay period without."""
+        return self._frame("silences")
+
+    @cached_property
+    def passages(self) -> "pl.DataFrame":
+        """One row a packet that both captures could have: when it was sent, whether it arrived, and when."""
+        return self._frame("passages")
 
     @property
     def archive(self) -> dict[str, Any]:
@@ -150,7 +200,7 @@ class Trace:
         if selector not in self._observed:
             from airpath.trace.columns import table
 
-            request = self._request(flow=selector, causes=False, exchanges=False, observations=True)
+            request = {"files": self.sources.files, "flow": selector, "observations": True}
             tables = _analysed(request)["tables"]
             self._observed[selector] = (table("observations", tables), table("selective", tables))
         return self._observed[selector]
@@ -162,7 +212,7 @@ class Trace:
         return rows.sort("connection", maintain_order=True) if "connection" in rows.columns else rows
 
     def __repr__(self) -> str:
-        named = ", ".join(str(file) for file in self.files)
+        named = ", ".join(str(file) for file in self.sources.files)
         return f"<airpath.Trace of {named}: {self.connections.height:,} connections>"
 
 
@@ -189,7 +239,7 @@ def stream(
         UnreadableResultError: A result folder has no captures.
     """
     selector = None if flow is None else str(flow)
-    request = {"files": _files(path), "flow": selector, "causes": causes, "exchanges": False, "observations": False}
+    request = {"files": _sources(path, None, None, {}).files, "flow": selector, "causes": causes}
     return _analysed(request, line)["reading"]
 
 
@@ -197,14 +247,34 @@ def _analysed(request: dict[str, Any], line: Callable[[str], object] | None = No
     """Have the core analyse captures."""
     from airpath import _native
 
-    files = [Path(file) for file in request.pop("files")]
-    reading, tables, archive = _native.trace(files, **request, line=line)
+    usual = {"peer": None, "one_clock": False, "radio": [], "causes": False, "exchanges": False, "observations": False}
+    wanted = usual | request
+    reading, tables, archive = _native.trace(list(wanted.pop("files")), **wanted, line=line)
     return {"reading": json.loads(reading), "tables": tables, "archive": archive}
 
 
-def _files(path: Source | Sequence[Source]) -> list[Path]:
-    """Return the captures; of a result folder the server's, which is where most of the data is sent."""
+def _sources(
+    path: Source | Sequence[Source], peer: Source | None, radio: Source | None, columns: Mapping[str, str]
+) -> Sources:
+    """Return what is to be read; of a result folder the captures at both ends, and the radio's log."""
     files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
+    peer = None if peer is None else Path(peer)
+    given = tuple(map(str, files))
+    one_clock, run = False, None
+    logs: list[Log] = []
     if len(files) == 1 and files[0].is_dir():
-        return [captured(files[0]).server]
-    return files
+        inside = captured(files[0])
+        logs = of_result(files[0])
+        # Where most data is sent comes first: there the sender is seen.
+        one_clock = peer is None
+        run = files[0]
+        files, peer = [inside.server], peer or inside.mobile
+    elif peer is not None:
+        given += ("--peer", str(peer))
+    if radio is not None:
+        run = Path(radio) if Path(radio).is_dir() else None
+        logs = of_file(Path(radio), columns) if run is None else of_result(run)
+        given += ("--radio", str(radio))
+        if columns:
+            given += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
+    return Sources(tuple(files), peer, one_clock, tuple(logs), run, given)

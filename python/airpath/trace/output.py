@@ -9,7 +9,18 @@ import polars as pl
 if TYPE_CHECKING:
     from airpath.trace.analysis import Trace
 
-_TABLES = ("connections", "directions", "causes", "stalls", "exchanges", "timelines", "pages", "quic")
+_TABLES = (
+    "connections",
+    "directions",
+    "causes",
+    "stalls",
+    "exchanges",
+    "timelines",
+    "pages",
+    "quic",
+    "ways",
+    "silences",
+)
 
 
 def write(trace: "Trace", form: str) -> None:

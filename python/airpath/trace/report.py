@@ -42,10 +42,15 @@ def page(trace: Trace, out: Path, command: str | None = None) -> str:
     """Return the report as HTML."""
     flows = worst_first(trace.connections.iter_rows(named=True))
     number = flows[0]["connection"]
+    own = pl.col("connection") == number
     view = FlowView(
-        flows[0], trace.observations(number), trace.selective(number), trace.causes.filter(connection=number)
+        flows[0],
+        trace.observations(number),
+        trace.selective(number),
+        trace.causes.filter(own),
+        trace.passages.filter(own),
     )
-    drawn = _over_time(view)
+    drawn = _over_time(view, trace)
     return render(
         "trace.html.j2",
         title=f"Connection {view.name}",
@@ -61,7 +66,7 @@ def page(trace: Trace, out: Path, command: str | None = None) -> str:
     )
 
 
-def _over_time(view: FlowView) -> list[Figure | Missing]:
+def _over_time(view: FlowView, trace: Trace) -> list[Figure | Missing]:
     makers: list[tuple[str, Callable[[], go.Figure]]] = [("Where the time went", lambda: figures.cause_bar(view))]
     makers += [
         (f"Time–sequence, {direction(sender)}", partial(figures.time_sequence, view, sender))
@@ -70,8 +75,11 @@ def _over_time(view: FlowView) -> list[Figure | Missing]:
     makers += [
         ("Outstanding data", lambda: figures.outstanding(view)),
         ("Round trip", lambda: figures.round_trip(view)),
+        ("One-way delay", lambda: figures.one_way(view)),
         ("Throughput", lambda: figures.throughput(view)),
     ]
+    if trace.sources.run is not None:
+        makers.append(("Radio log", partial(figures.radio_lanes, view, trace.sources.run)))
     return [figure(make, title, time=True) for title, make in makers]
 
 
@@ -130,7 +138,7 @@ def _connections(flows: Sequence[Row]) -> Table:
 
 
 def _command(trace: Trace, out: Path) -> str:
-    words = ["airpath", "trace", *map(str, trace.files)]
+    words = ["airpath", "trace", *trace.sources.given]
     if trace.flow is not None:
         words += ["--flow", trace.flow]
     return shlex.join([*words, "-o", str(out)])

@@ -1,5 +1,9 @@
 //! What is kept of each connection while its segments pass, and its line of JSON when it ends.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::ends::FirstEnd;
 use super::numbered::Numbered;
 use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, StallRow};
 use super::table::{Object, Record, Table};
@@ -9,6 +13,7 @@ use crate::connection::{Connection, End, Events, Observation};
 use crate::decode::{Datagram, Segment};
 use crate::flows::{Ending, FlowNumber, Listener};
 use crate::http::{Exchanges, Web};
+use crate::radio::RadioLog;
 
 /// Collects what is to be told of connections.
 pub struct Collector<'a> {
@@ -17,6 +22,9 @@ pub struct Collector<'a> {
     stream: bool,
     line: &'a mut dyn FnMut(&str) -> bool,
     goes_on: bool,
+    /// What the other end's capture is joined with.
+    first: Option<FirstEnd>,
+    radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
     selected: u64,
     /// The causes of the connections that are open, where they are wanted.
     open: Option<Numbered<Causes>>,
@@ -38,6 +46,8 @@ impl<'a> Collector<'a> {
             stream: options.stream,
             line,
             goes_on: true,
+            first: options.peer.is_some().then(FirstEnd::default),
+            radio: options.radio.clone(),
             selected: 0,
             open: options.causes.then(Numbered::default),
             web: options.exchanges.then(Web::with_all_fields),
@@ -58,6 +68,28 @@ impl<'a> Collector<'a> {
     /// Connections that were told of.
     pub const fn selected(&self) -> u64 {
         self.selected
+    }
+
+    /// What the other end's capture is to be joined with.
+    pub fn first_end(&mut self) -> Option<FirstEnd> {
+        self.first.take()
+    }
+
+    /// The causes of a new connection, with the radio log of its mobile, if there is one.
+    fn causes(&self, connection: &Connection) -> Causes {
+        let route = connection.route();
+        let ends = [(route.source, End::Client), (route.destination, End::Server)];
+        let own = self.radio.iter().find_map(|(address, log)| {
+            let end = match address {
+                Some(address) => ends.iter().find(|(end, _)| end.address == *address).map(|(_, end)| *end),
+                None => Some(End::Client),
+            };
+            end.map(|end| (Arc::clone(log), end))
+        });
+        match own {
+            Some((log, mobile)) => Causes::new(None).with_radio(log, mobile),
+            None => Causes::new(None),
+        }
     }
 
     /// Takes a datagram of UDP.
@@ -110,15 +142,18 @@ impl Listener for Collector<'_> {
         segment: &Segment<'_>,
         connection: &Connection,
     ) {
-        if let Some(open) = &mut self.open {
-            if connection.segments() == 1 && self.select.is_none_or(|select| select.matches(flow.0, connection.route()))
-            {
-                open.insert(flow, Causes::new(None));
+        if connection.segments() == 1 && self.matches(flow, connection) {
+            let causes = self.open.is_some().then(|| self.causes(connection));
+            if let (Some(open), Some(causes)) = (&mut self.open, causes) {
+                open.insert(flow, causes);
             }
-            if let Some(causes) = open.get_mut(flow) {
-                let (pieces, stream) = (&mut self.pieces, self.stream);
-                causes.observe(observation, &mut |piece| keep(pieces, stream, &PieceRow { flow, piece }));
-            }
+        }
+        if let Some(causes) = self.open.as_mut().and_then(|open| open.get_mut(flow)) {
+            let (pieces, stream) = (&mut self.pieces, self.stream);
+            causes.observe(observation, &mut |piece| keep(pieces, stream, &PieceRow { flow, piece }));
+        }
+        if let Some(first) = &mut self.first {
+            first.observed(self.select, flow, observation, segment, connection);
         }
         if let Some(web) = &mut self.web
             && self.select.is_none_or(|select| select.matches(flow.0, connection.route()))

@@ -254,6 +254,6 @@ pub(super) fn time(fields: &mut impl Fields, name: &'static str, value: Option<I
     fields.whole(name, value.and_then(|value| i64::try_from(value.as_nanos()).ok()));
 }
 
-fn span(fields: &mut impl Fields, name: &'static str, value: Option<Span>) {
+pub(super) fn span(fields: &mut impl Fields, name: &'static str, value: Option<Span>) {
     fields.whole(name, value.and_then(|value| i64::try_from(value.as_nanos()).ok()));
 }

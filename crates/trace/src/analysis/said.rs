@@ -3,7 +3,7 @@
 use airpath_core::Instant;
 
 use super::records::{end, number, time};
-use super::table::{Fields, Record, Table};
+use super::table::{Fields, Record, Table, table};
 use crate::flows::FlowNumber;
 use crate::http::{Application, Exchange, Exchanges, Mark, Page, Quic, Timeline};
 
@@ -21,14 +21,6 @@ pub fn tables(said: &Exchanges) -> impl Iterator<Item = (&'static str, Table)> {
         ("quic", table(said.quic.iter().map(QuicRow))),
     ];
     tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)))
-}
-
-fn table<R: Record>(rows: impl Iterator<Item = R>) -> Option<Table> {
-    rows.fold(None, |table, row| {
-        let mut table = table.unwrap_or_else(|| Table::of(&row));
-        table.push(&row);
-        Some(table)
-    })
 }
 
 /// A row of `exchanges`.

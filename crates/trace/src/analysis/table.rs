@@ -92,6 +92,15 @@ impl Table {
     }
 }
 
+/// The table of some rows; without any there is none.
+pub fn table<R: Record>(rows: impl Iterator<Item = R>) -> Option<Table> {
+    rows.fold(None, |table, row| {
+        let mut table = table.unwrap_or_else(|| Table::of(&row));
+        table.push(&row);
+        Some(table)
+    })
+}
+
 impl Fields for Columns {
     fn whole(&mut self, name: &'static str, _: Option<i64>) {
         self.0.push(Column { name, values: Values::Whole(Vec::new()) });

@@ -6,13 +6,17 @@
 | `time_sequence` | stream offset over time: segments, acknowledgements, the window, SACK, what was sent again and why |
 | `outstanding` | the data on the way, and the receiver's window |
 | `round_trip` | what acknowledgements measure |
+| `one_way` | one-way delays and losses, with a capture of the other end |
 | `throughput` | payload per second |
+| `radio_lanes` | the radio log of the run that was captured |
 | `page_timeline` | connections and objects of a page, of a `PageView`, on an axis of its own |
 """
 
 from airpath.trace.figures.causes import cause_bar
+from airpath.trace.figures.one_way import one_way
 from airpath.trace.figures.outstanding import outstanding
 from airpath.trace.figures.page import PageView, page_timeline
+from airpath.trace.figures.radio import radio_lanes
 from airpath.trace.figures.round_trip import round_trip
 from airpath.trace.figures.throughput import throughput
 from airpath.trace.figures.time_sequence import time_sequence
@@ -22,8 +26,10 @@ __all__ = [
     "FlowView",
     "PageView",
     "cause_bar",
+    "one_way",
     "outstanding",
     "page_timeline",
+    "radio_lanes",
     "round_trip",
     "throughput",
     "time_sequence",

@@ -26,6 +26,8 @@ class FlowView:
     """Its rows of `Trace.selective`: the blocks of selective acknowledgements."""
     causes: pl.DataFrame
     """Its rows of `Trace.causes`: what its time is put down to."""
+    passages: pl.DataFrame
+    """Its rows of `Trace.passages`: what became of each packet, by a capture of the other end."""
 
     @property
     def name(self) -> str:
