@@ -6,6 +6,7 @@ mod events;
 mod needless;
 mod numbering;
 mod outstanding;
+mod phase;
 mod ranges;
 mod round_trip;
 mod trigger;
@@ -19,6 +20,7 @@ use direction::Direction;
 
 pub use events::Events;
 pub use needless::{Confidence, Detector, Needless};
+pub use phase::{Phase, Phases};
 pub use round_trip::Spread;
 pub use trigger::Trigger;
 

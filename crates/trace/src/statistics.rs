@@ -6,7 +6,7 @@ mod value;
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
-use crate::connection::{Detector, Events, Spread, Trigger};
+use crate::connection::{Detector, Events, Phases, Spread, Trigger};
 use crate::decode::Segment;
 
 pub use columns::{COLUMNS, CONNECTION_COLUMNS, Column, ConnectionColumn};
@@ -109,6 +109,12 @@ pub struct Figures {
     pub duplicate_acknowledgements: u64,
     /// Times that there were three in a row.
     pub triple_duplicates: u64,
+    /// How long it was in each phase of congestion control.
+    pub phases: Phases,
+    /// Acknowledgements that came after another, each for one segment sent once, a millisecond or more after the one before.
+    pub paired_acknowledgements: u64,
+    /// Of these, those that came within a quarter of the time between their segments.
+    pub bunched_acknowledgements: u64,
     /// First and last segment with data.
     pub data_time: Option<(Instant, Instant)>,
     /// The last segment.
@@ -216,6 +222,11 @@ impl Figures {
         if size == self.full_size && size > 0 {
             self.full_size_round_trip.sample(span);
         }
+    }
+
+    /// How much longer the mean round trip is than the shortest, in seconds: what waits in queues.
+    pub fn mean_queueing(&self) -> Option<f64> {
+        Some(self.round_trip.mean()? - self.round_trip.minimum()?.as_secs_f64())
     }
 
     /// Bytes of the stream that were never seen, where its beginning and its end were.

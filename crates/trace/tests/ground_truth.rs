@@ -50,3 +50,14 @@ fn an_outage_does_not_vanish_from_the_round_trip() {
     let once = longest(|connection| connection.figures(End::Client).round_trip);
     assert!(once.as_secs_f64() < 0.5, "Karn's rule leaves it out: {once}");
 }
+
+#[test]
+fn the_receivers_capture_shows_what_came_twice() {
+    for (name, _, needless) in TRUTH {
+        let Some(seen) = of(&format!("{name}_rcv.pcap")) else { return };
+        let found = total(&seen, |connection, end| connection.figures(end).needless_retransmissions());
+        let twice = total(&seen, |connection, end| connection.figures(end).retransmissions);
+        assert_eq!(found, twice, "{name}: whatever the receiver's host saw again had arrived before");
+        assert!(found <= needless, "{name}: {found} of {needless}, of which some were lost on the way");
+    }
+}

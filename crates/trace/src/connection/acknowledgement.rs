@@ -1,5 +1,6 @@
 //! What an acknowledgement says about what the other end sent: how far it got, how long it took, what was needless.
 
+use airpath_core::Span;
 use airpath_wire::tcp::Flags;
 
 use super::direction::{Direction, Previous};
@@ -7,6 +8,9 @@ use super::numbering::Anchor;
 use super::outstanding::Covered;
 use super::{Detector, Events, Needless, Observation, Trigger};
 use crate::decode::Segment;
+
+/// Segments sent closer than this say nothing about bunching: hosts send several at once.
+const SHORTEST_PAIR: Span = Span::from_millis(1);
 
 /// What the acknowledgement in a segment says about the other direction.
 pub(super) fn acknowledge(
@@ -76,6 +80,8 @@ pub(super) fn acknowledge(
     } else if repeated && bare && outstanding && (same_window && observation.window > 0 || news > 0) {
         answered.recovery.duplicate(segment.time);
     }
+    let (highest, recovery) = (answered.outstanding.highest(), &answered.recovery);
+    answered.figures.phases.acknowledged(segment.time, acknowledged, highest, recovery);
     answered.data_acknowledged |= acknowledged != 0 || answered.numbering.anchor() != Anchor::Syn;
     answered.figures.outstanding.changed(answered.unacknowledged(), segment.time);
     let events = &mut observation.events;
@@ -125,6 +131,12 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
             let sample = now.since(exact.first.time);
             observation.round_trip = Some((sample, exact.first.frame));
             answered.estimate.sample(sample);
+            if let Some((sent, acknowledged)) = answered.last_pair.replace((exact.first.time, now)) {
+                let apart = exact.first.time.since(sent);
+                figures.paired_acknowledgements += u64::from(apart >= SHORTEST_PAIR);
+                figures.bunched_acknowledgements +=
+                    u64::from(apart >= SHORTEST_PAIR && now.since(acknowledged) < apart / 4);
+            }
             figures.round_trip(sample, (exact.end - exact.start) as u32);
             if (exact.start, exact.end) == (-1, 0) && answered.syns == 1 {
                 figures.handshake = Some(sample);

@@ -1,6 +1,6 @@
 //! What one end sends, and how the other end acknowledges it.
 
-use airpath_core::Ecn;
+use airpath_core::{Ecn, Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use super::acknowledgement::acknowledge;
@@ -15,6 +15,9 @@ use crate::statistics::Figures;
 
 /// The largest shift of a window (RFC 7323 §2.3).
 const MAXIMUM_SHIFT: u8 = 14;
+
+/// Reordering that is not taken for a retransmission, where round trips are shorter: Wireshark's bound.
+const MOST_REORDERING: Span = Span::from_millis(3);
 
 /// Packets in which a duplicate by the capture or a link is looked for.
 const DUPLICATES_WITHIN: usize = 8;
@@ -48,6 +51,10 @@ pub(crate) struct Direction {
     pub(super) data_acknowledged: bool,
     /// Duplicate acknowledgements for it, one after the other.
     pub(super) duplicates_in_row: u32,
+    /// When the last segment that measured a round trip was sent, and when acknowledged.
+    pub(super) last_pair: Option<(Instant, Instant)>,
+    /// Hops that the first packet could still make.
+    time_to_live: Option<u8>,
     pub(super) figures: Figures,
 }
 
@@ -118,6 +125,13 @@ impl Direction {
         }
     }
 
+    /// Whether the capture was taken at the end that sends this direction: its packets have made no hop yet, and what the other end
+    /// sends (`received`) is acknowledged in a tenth of the time that its own data takes, or less.
+    fn captured_here(&self, received: &Self) -> bool {
+        let (own, other) = (self.estimate.minimum(), received.estimate.minimum());
+        matches!(self.time_to_live, Some(64 | 128 | 255)) && !other.is_zero() && other < own / 10
+    }
+
     /// Whether the same packet was among the last ones. Packets without identification are never the same.
     fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
         let Some(identification @ 1..) = segment.identification else { return false };
@@ -159,6 +173,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     events.set(Events::KEEP_ALIVE, keeping);
 
     sent.figures.segment(segment);
+    sent.time_to_live.get_or_insert(segment.time_to_live);
     let mut retransmission = None;
     let mut needless = None;
     let mut again = duplicate;
@@ -248,7 +263,11 @@ fn count_windows(
         let from = sent.acknowledged.unwrap_or(sent.outstanding.floor());
         sent.figures.outstanding.sent(u64::try_from(end - from).unwrap_or(0));
     }
-    sent.figures.outstanding.changed(sent.unacknowledged(), segment.time);
+    let outstanding = sent.unacknowledged();
+    sent.figures.outstanding.changed(outstanding, segment.time);
+    if segment.length > 0 {
+        sent.figures.phases.sent(segment.time, outstanding, &sent.recovery);
+    }
 }
 
 fn stamp(segment: &Segment<'_>) -> u32 {
@@ -268,6 +287,16 @@ fn scaled_window(segment: &Segment<'_>, sent: &mut Direction, answered: &Directi
     }
 }
 
+/// Whether a segment was sent after `other`, which it should have come before: then it is not late, but sent again. The sender's own
+/// clock tells; without it, no reordering takes as long as a round trip.
+fn sent_after(segment: &Segment<'_>, other: &Transmission, round_trip: Span) -> bool {
+    let own = stamp(segment);
+    if own != 0 && other.stamp != 0 && own != other.stamp {
+        return (own.wrapping_sub(other.stamp) as i32) > 0;
+    }
+    segment.time.since(other.time) > round_trip.max(MOST_REORDERING)
+}
+
 /// What it means that a segment carries `placed`.
 fn judge(
     segment: &Segment<'_>,
@@ -283,6 +312,9 @@ fn judge(
         if placed.new > 0 && end < sent.outstanding.highest() || placed.out_of_order {
             events.set(Events::OUT_OF_ORDER, true);
         }
+        let estimate = sent.estimate.both_sides(&answered.estimate);
+        let lost = placed.overtaken_by.is_some_and(|later| sent_after(segment, &later, estimate.minimum()));
+        events.set(Events::LOST_BEFORE_CAPTURE, lost);
         return (None, None);
     }
     events.set(Events::OUT_OF_ORDER, placed.out_of_order);
@@ -305,8 +337,14 @@ fn judge(
     let known = sent.acknowledged.is_some_and(|acknowledged| end <= acknowledged)
         || placed.before.is_some_and(|before| before.selectively && sent.outstanding.selective().contains(offset, end));
     events.set(Events::SPURIOUS_RETRANSMISSION, known);
-    let verdict = known.then_some(Detector::Acknowledged);
-    sent.figures.needless[Detector::Acknowledged as usize] += u64::from(known);
+    let verdict = match () {
+        () if known => Some(Detector::Acknowledged),
+        () if placed.new == 0 && answered.captured_here(sent) => Some(Detector::OtherEnd),
+        () => None,
+    };
+    if let Some(detector) = verdict {
+        sent.figures.needless[detector as usize] += 1;
+    }
     sent.retransmissions.push(Resent { start: offset, end, frame: segment.frame, time: segment.time, verdict });
     let retransmission = Retransmission {
         of_frame: placed.before.map(|before| before.last.frame),

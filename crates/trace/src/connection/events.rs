@@ -49,7 +49,7 @@ events! {
     ZERO_WINDOW_PROBE_ACK = 13, "zero_window_probe_ack";
     /// A SYN on the addresses and ports of an earlier connection.
     REUSED_PORTS = 14, "reused_ports";
-    /// A SYN with data or with a Fast Open cookie (RFC 7413).
+    /// A SYN with data (Fast Open, RFC 7413).
     TFO_SYN = 15, "tfo_syn";
     /// Acknowledges the data of a SYN.
     TFO_ACK = 16, "tfo_ack";

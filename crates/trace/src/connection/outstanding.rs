@@ -56,6 +56,8 @@ pub(crate) struct Placed {
     pub(crate) after_gap: bool,
     /// It has new numbers below others that were seen, and ends before them.
     pub(crate) out_of_order: bool,
+    /// When what follows the new numbers was first sent, if they lie below others that were seen and are not acknowledged.
+    pub(crate) overtaken_by: Option<Transmission>,
 }
 
 /// What an acknowledgement was found to cover.
@@ -164,6 +166,7 @@ impl Outstanding {
             if at < run.start {
                 let until = end.min(run.start);
                 placed.out_of_order |= end < run.end;
+                placed.overtaken_by.get_or_insert(run.first);
                 placed.new += until - at;
                 self.runs.insert(index, Sent::new(at, until, now));
                 at = until;

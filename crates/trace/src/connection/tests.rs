@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use airpath_core::{Ecn, Instant, Span};
 use airpath_wire::tcp::{Flags, Options, Timestamps};
 
-use super::{Connection, Detector, End, Events, Observation, Trigger};
+use super::{Connection, Detector, End, Events, Observation, Phase, Trigger};
 use crate::decode::{Endpoint, Route, Segment, Tunnel};
 
 /// Sequence numbers of the two SYNs: the client's wraps after 1000 bytes.
@@ -302,4 +302,43 @@ fn the_capture_saw_the_same_packet_twice() {
     );
     assert_eq!(seen[1].events, Events::HARDWARE_DUPLICATE);
     assert_eq!(seen[1].retransmission, None);
+}
+
+#[test]
+fn what_was_lost_before_the_capture_was_sent_later() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0 ts 10,1
+        201 > data 2000..3000 ack 0 ts 12,1
+        202 > data 1000..2000 ack 0 ts 11,1
+        203 > data 4000..5000 ack 0 ts 14,1
+        204 > data 3000..4000 ack 0 ts 15,1
+        ",
+    );
+    assert_eq!(seen[1].events, Events::LOST_SEGMENT);
+    assert_eq!(seen[2].events, Events::OUT_OF_ORDER, "overtaken");
+    assert_eq!(seen[4].events, Events::OUT_OF_ORDER | Events::LOST_BEFORE_CAPTURE);
+}
+
+#[test]
+fn phases_of_congestion_control() {
+    let mut lines = String::new();
+    let (mut at, mut time) = (0, 200);
+    // Six rounds of 100 ms: 1, 2, 4, then 4 segments a round.
+    for segments in [1, 2, 4, 4, 4, 4] {
+        for _ in 0..segments {
+            lines += &format!("{time} > data {at}..{} ack 0\n", at + 1000);
+            at += 1000;
+        }
+        time += 100;
+        lines += &format!("{time} < ack {at}\n");
+    }
+    let (connection, _) = opened(&lines);
+    let figures = connection.figures(End::Client);
+    assert_eq!(figures.phases.spent(Phase::SlowStart), Span::from_millis(500));
+    assert_eq!(figures.phases.spent(Phase::Avoidance), Span::from_millis(100));
+    assert_eq!(figures.phases.start_up(), Some(Span::from_millis(500)));
+    assert_eq!(figures.outstanding.largest, 4000);
+    assert_eq!(figures.initial_segments, 1);
+    assert_eq!(figures.round_trip.count, 1 + 6);
 }

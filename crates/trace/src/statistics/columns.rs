@@ -3,7 +3,7 @@
 use airpath_core::Span;
 
 use super::{Figures, Kind, Value};
-use crate::connection::{Connection, Detector, End, Events, Trigger};
+use crate::connection::{Connection, Detector, End, Events, Phase, Trigger};
 
 /// A figure of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -209,10 +209,58 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.needless[Detector::TooSoon as usize].into();
     "needless_other_end", "", "", "those of which both copies were seen at the receiver",
         |figures, _| figures.needless[Detector::OtherEnd as usize].into();
+    "slow_start", "s", "", "time in which what is outstanding grows by a quarter or more a round",
+        |figures, _| figures.phases.spent(Phase::SlowStart).into();
+    "avoidance", "s", "", "time in which it grows more slowly, or not", |figures, _| figures.phases.spent(Phase::Avoidance).into();
+    "recovery", "s", "", "time in which lost segments are sent again, as acknowledgements ask",
+        |figures, _| figures.phases.spent(Phase::Recovery).into();
+    "after_timeout", "s", "", "time from a timeout until what had been sent by then is acknowledged",
+        |figures, _| figures.phases.spent(Phase::AfterTimeout).into();
+    "start_up", "s", "", "time from the first data until slow start was left for the first time",
+        |figures, _| figures.phases.start_up().into();
+    "mean_queueing", "s", "", "how much longer the mean round trip is than the shortest", |figures, _| seconds(figures.mean_queueing());
+    "bunched_acknowledgements", "", "", "acknowledgements closer to the one before than a quarter of the time between their segments",
+        |figures, _| figures.bunched_acknowledgements.into();
+    "paired_acknowledgements", "", "", "acknowledgements for which that can be said",
+        |figures, _| figures.paired_acknowledgements.into();
     "echo_round_trips", "", "", "round trips by the echo of timestamps, outages included",
         |figures, _| figures.echo_round_trip.count.into();
     "shortest_echo_round_trip", "s", "", "the shortest of them", |figures, _| figures.echo_round_trip.minimum().into();
     "longest_echo_round_trip", "s", "", "the longest", |figures, _| figures.echo_round_trip.maximum().into();
     "mean_echo_round_trip", "s", "", "their mean", |figures, _| seconds(figures.echo_round_trip.mean());
     "echo_round_trip_deviation", "s", "", "their standard deviation", |figures, _| seconds(figures.echo_round_trip.deviation());
+    "lost_before_capture", "", "", "segments that fill a hole, but were sent after what follows it: lost before they came here, and sent again",
+        |figures, _| figures.event(Events::LOST_BEFORE_CAPTURE).into();
+    "spurious_retransmission", "", "", "retransmissions of what had been acknowledged",
+        |figures, _| figures.event(Events::SPURIOUS_RETRANSMISSION).into();
+    "lost_segment", "", "", "segments after a hole",
+        |figures, _| figures.event(Events::LOST_SEGMENT).into();
+    "ack_lost_segment", "", "", "acknowledgements of bytes that were not seen",
+        |figures, _| figures.event(Events::ACK_LOST_SEGMENT).into();
+    "keep_alive", "", "", "keep-alives",
+        |figures, _| figures.event(Events::KEEP_ALIVE).into();
+    "keep_alive_ack", "", "", "answers to keep-alives",
+        |figures, _| figures.event(Events::KEEP_ALIVE_ACK).into();
+    "window_update", "", "", "segments that change the window and nothing else",
+        |figures, _| figures.event(Events::WINDOW_UPDATE).into();
+    "window_full", "", "", "segments that reach the end of the other end's window",
+        |figures, _| figures.event(Events::WINDOW_FULL).into();
+    "zero_windows", "", "", "segments that close the window",
+        |figures, _| figures.event(Events::ZERO_WINDOW).into();
+    "zero_window_probe_ack", "", "", "answers to probes: still closed",
+        |figures, _| figures.event(Events::ZERO_WINDOW_PROBE_ACK).into();
+    "reused_ports", "", "", "SYNs on the addresses and ports of an earlier connection",
+        |figures, _| figures.event(Events::REUSED_PORTS).into();
+    "tfo_syn", "", "", "SYNs with data (RFC 7413)",
+        |figures, _| figures.event(Events::TFO_SYN).into();
+    "tfo_ack", "", "", "SYN-ACKs that accept them",
+        |figures, _| figures.event(Events::TFO_ACK).into();
+    "tfo_ignored", "", "", "SYN-ACKs that do not",
+        |figures, _| figures.event(Events::TFO_IGNORED).into();
+    "bad_checksum", "", "", "segments whose checksum is wrong",
+        |figures, _| figures.event(Events::BAD_CHECKSUM).into();
+    "congestion_experienced", "", "", "segments that a router marked (RFC 3168)",
+        |figures, _| figures.event(Events::CONGESTION_EXPERIENCED).into();
+    "shows_needless", "", "", "acknowledgements that show a retransmission to have been needless",
+        |figures, _| figures.event(Events::SHOWS_NEEDLESS).into();
 };
