@@ -7,6 +7,7 @@
 //! The definitions, and how well they are met, stand in `docs/trace-causes.md`.
 
 mod path;
+mod receiver;
 mod sender;
 mod sends;
 mod stall;
@@ -24,6 +25,7 @@ use airpath_wire::tcp::Flags;
 
 use crate::connection::{End, Observation};
 use crate::radio::RadioLog;
+use receiver::Receiver;
 use sender::Sender;
 use timeline::{Label, Timeline};
 
@@ -198,8 +200,9 @@ pub struct Causes {
     syn: Option<Instant>,
     answer: Option<Instant>,
     fin: bool,
-    /// What each end sends, the client first.
+    /// What each end sends as seen at the sender, and as seen at the receiver, the client first.
     senders: [Sender; 2],
+    receivers: [Receiver; 2],
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
@@ -226,6 +229,7 @@ impl Causes {
             answer: None,
             fin: false,
             senders: [Sender::new(0), Sender::new(1)],
+            receivers: [Receiver::new(0), Receiver::new(1)],
             timeline: Timeline::default(),
             account: Account::default(),
             radio: None,
@@ -272,6 +276,9 @@ impl Causes {
         for sender in &mut self.senders {
             sender.end(&mut self.timeline, &mut stalls);
         }
+        for receiver in &mut self.receivers {
+            receiver.end(&mut self.timeline);
+        }
         for stall in stalls {
             self.account.stalled(stall);
         }
@@ -288,7 +295,7 @@ impl Causes {
         match (syn, ack) {
             (true, false) => self.syn = self.syn.or(Some(observation.time)),
             (true, true) => {
-                self.answer = Some(observation.time);
+                self.answer = self.answer.or(Some(observation.time));
                 // At the client the connection is open with the answer. That the capture is the client's shows in how long the answer took.
                 if self.near == Some(End::Client) {
                     self.phase = Phase::Open;
@@ -299,8 +306,9 @@ impl Causes {
                 self.phase = Phase::Open;
                 if let (Some(syn), Some(answer)) = (self.syn, self.answer) {
                     let round_trip = answer.since(syn).max(observation.time.since(answer));
-                    for sender in &mut self.senders {
+                    for (sender, receiver) in self.senders.iter_mut().zip(&mut self.receivers) {
                         sender.first_round_trip(round_trip);
+                        receiver.first_round_trip(round_trip);
                     }
                 }
                 self.open(observation);
@@ -315,16 +323,30 @@ impl Causes {
         Some(if near_server { End::Server } else { End::Client })
     }
 
+    /// The end at which the capture is taken to have been made: where nothing tells, at the server.
+    fn seen_at(&self) -> End {
+        self.near.unwrap_or(End::Server)
+    }
+
     fn open(&mut self, observation: &Observation) {
         let mut stalls = Vec::new();
         let from = observation.from as usize;
-        self.senders[from].sent(observation, &mut self.timeline);
-        self.senders[1 - from].answered(observation, &mut self.timeline, &mut stalls);
+        let near = self.seen_at();
+        if observation.from == near {
+            if observation.length > 0 {
+                self.receivers[1 - from].asked(observation.time, &mut self.timeline);
+            }
+            self.senders[from].sent(observation, &mut self.timeline);
+            self.receivers[1 - from].offered(observation);
+        } else {
+            self.receivers[from].arrived(observation, &mut self.timeline, &mut stalls);
+            self.senders[1 - from].answered(observation, &mut self.timeline, &mut stalls);
+        }
         for stall in stalls {
             self.account.stalled(stall);
         }
         self.fin |= observation.flags.contains(Flags::FIN) || observation.flags.contains(Flags::RST);
-        let done = self.fin && self.senders.iter().all(Sender::idle);
+        let done = self.fin && self.senders[near as usize].idle() && self.receivers[near.other() as usize].idle();
         self.phase = if done { Phase::Closing } else { Phase::Open };
     }
 
@@ -332,24 +354,29 @@ impl Causes {
     fn silences(&mut self, begin: Instant, end: Instant) {
         let Some(radio) = &mut self.radio else { return };
         let near = self.near.unwrap_or(End::Server);
-        let active = [near, near.other()].into_iter().find(|&end| !self.senders[end as usize].idle());
-        // The way of the data; where nothing is outstanding, whatever waits may go either way.
-        let way = active.map(|sender| if sender == radio.mobile { Direction::Up } else { Direction::Down });
+        let sending = !self.senders[near as usize].idle();
+        let receiving = !sending && !self.receivers[near.other() as usize].idle();
+        let waiting = !sending && !receiving;
+        // The way of the data; where none is known to be on its way, whatever waits may go either way.
+        let upwards = if sending { near == radio.mobile } else { near != radio.mobile };
+        let way = if upwards { Direction::Up } else { Direction::Down };
         let silences = radio.log.silences();
         while silences.get(radio.next).is_some_and(|silence| silence.end <= begin) {
             radio.next += 1;
         }
         for silence in silences[radio.next..].iter().take_while(|silence| silence.begin < end) {
             let (from, to) = (silence.begin.max(begin), silence.end.min(end));
-            if from >= to || (active.is_none() && !silence.wanted) {
+            if from >= to || (waiting && !silence.wanted) {
                 continue;
             }
-            let sender = active.map(|end| &mut self.senders[end as usize]);
-            let blocked = silence.direction.is_some() && silence.direction != way;
-            match sender {
-                Some(sender) if blocked => sender.unanswered(from, to, &mut self.timeline),
-                Some(sender) => sender.silent(from, to, &mut self.timeline),
-                None => self.timeline.paint(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true),
+            let other_way = silence.direction.is_some_and(|direction| direction != way);
+            let sender = &mut self.senders[near as usize];
+            match () {
+                () if sending && other_way => sender.unanswered(from, to, &mut self.timeline),
+                () if sending => sender.silent(from, to, &mut self.timeline),
+                // Acknowledgements that wait do not stop the data that is on its way.
+                () if receiving && other_way => {}
+                () => self.timeline.paint(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true),
             }
         }
     }
@@ -360,12 +387,13 @@ impl Causes {
             Phase::SetUp => Label::Known(Cause::SetUp, Confidence::High),
             Phase::Closing => Label::Known(Cause::Closing, Confidence::High),
             Phase::Open => {
-                let near = self.near.unwrap_or(End::Server);
-                let active = [near, near.other()].map(|end| &self.senders[end as usize]);
-                active
-                    .into_iter()
-                    .find(|sender| !sender.idle())
-                    .map_or(Label::Known(Cause::Application, Confidence::High), Sender::label)
+                let near = self.seen_at();
+                let (sender, receiver) = (&self.senders[near as usize], &self.receivers[near.other() as usize]);
+                match () {
+                    () if !sender.idle() => sender.label(),
+                    () if !receiver.idle() => receiver.label(),
+                    () => Label::Known(Cause::Application, Confidence::High),
+                }
             }
         }
     }
