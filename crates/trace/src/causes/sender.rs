@@ -48,8 +48,9 @@ struct Round {
     silence: Span,
     /// What part of its time was silence by the radio's log.
     logged: Span,
-    /// Round trips of what was sent in it: the shortest, their sum, how many.
+    /// Round trips of what was sent in it: the shortest, the longest, their sum, how many.
     shortest: Option<Span>,
+    longest: Span,
     sum: Span,
     samples: u32,
     /// The round trip of what arrived late, when it was silent.
@@ -209,6 +210,7 @@ impl Sender {
                 _ => &mut self.round,
             };
             round.shortest = Some(round.shortest.map_or(sample, |shortest| shortest.min(sample)));
+            round.longest = round.longest.max(sample);
             round.sum += sample;
             round.samples += 1;
         }
@@ -363,7 +365,9 @@ impl Sender {
         }
         let busy = self.path.rate().is_some_and(|rate| pace >= FULL * rate);
         let mean = if round.samples > 0 { round.sum / u64::from(round.samples) } else { shortest.unwrap_or(base) };
-        let full = busy || queue;
+        // Or if what was sent at once kept the link busy for longer than a round trip.
+        let burst = round.longest > base_full + base + round.silence.max(round.logged);
+        let full = busy || queue || burst;
         let long_queue = mean > base_full + base;
         self.judge_growth(round, delivered);
         let window = if self.steady { Cause::CongestionWindow } else { Cause::SlowStart };
