@@ -253,3 +253,33 @@ fn the_radios_log_parts_its_silence_from_the_timers_wait() {
     assert_eq!(milliseconds(&account, Cause::Timer), 600);
     assert!(pieces.iter().any(|piece| piece.cause == Cause::Timer && piece.confidence == Confidence::High));
 }
+
+/// A capture at the client of data that comes in flights of `flight` segments each `round` milliseconds, `gap` apart, and what it makes of it.
+fn arriving(flight: u64, gap: u64, round: u64) -> Account {
+    let mut script = Script { observations: Vec::new(), frame: 0, sent: Vec::new(), delivered: 0 };
+    script.add(0, End::Client, Flags::SYN, |_| {});
+    script.add(ROUND_TRIP, End::Server, Flags::SYN | Flags::ACK, |_| {});
+    script.add(ROUND_TRIP, End::Client, Flags::ACK, |_| {});
+    for segment in 0..flight * 20 {
+        let at = 2 * ROUND_TRIP + segment / flight * round + segment % flight * gap;
+        script.add(at, End::Server, Flags::ACK, |observation| {
+            (observation.offset, observation.length) = (segment as i64 * SEGMENT, SEGMENT as u32);
+        });
+    }
+    let mut causes = Causes::new(None);
+    for observation in &script.observations {
+        causes.observe(observation, &mut |_| {});
+    }
+    assert_eq!(causes.near(), Some(End::Client));
+    let account = causes.finish(&mut |_| {});
+    assert_eq!(account.total(), script.observations.last().unwrap().time.since(Instant::ZERO));
+    account
+}
+
+#[test]
+fn where_data_arrives_flights_with_pauses_are_a_windows_and_even_arrivals_a_full_links() {
+    let account = arriving(10, 1, 100);
+    assert!(milliseconds(&account, Cause::CongestionWindow) > 1500, "{account}");
+    let account = arriving(10, 10, 100);
+    assert!(milliseconds(&account, Cause::PathRate) > 1500, "{account}");
+}
