@@ -1,6 +1,6 @@
 """The ground truth of causes: runs all scenarios, compares, and prints the tables of docs/trace-causes.md.
 
-    .venv/bin/python tests/ground_truth [--radio] [--work FOLDER] [--only NAME]
+    .venv/bin/python tests/ground_truth [--radio | --peer] [--work FOLDER] [--only NAME]
 
 The analyser is the example `causes` of airpath-trace, which cargo builds.
 """
@@ -34,12 +34,12 @@ def analyser() -> Path:
 
 
 def pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
-    """What the analyser says of the first connection of a capture, with a radio log beside it if there is one."""
+    """What the analyser says of a capture's first connection, with a radio log or the other end's capture beside it."""
     output = subprocess.run([program, *inputs], check=True, capture_output=True, text=True).stdout
     return [piece for piece in map(json.loads, output.splitlines()) if piece["flow"] == 1]
 
 
-def judge(case: Case, work: Path, program: Path, radio: bool) -> Confusion:
+def judge(case: Case, work: Path, program: Path, radio: bool, peer: bool) -> Confusion:
     """Runs a scenario, analyses the sender's capture and compares."""
     folder = work / case.name
     airpath.run(case.scenario, out=folder, capture=True)
@@ -48,13 +48,18 @@ def judge(case: Case, work: Path, program: Path, radio: bool) -> Confusion:
     if radio:
         inputs.append(work / f"{case.name}.csv")
         write(folder, inputs[-1])
+    if peer:
+        other = "server" if end == "mobile" else "mobile"
+        inputs.append(folder / "captures" / f"0000-{other}.pcapng")
     return compare(truth(folder, end), pieces(program, *inputs))
 
 
 def main() -> None:
     """Parses the command line, and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--radio", action="store_true", help="let the analyser have the radio's log, too")
+    beside = parser.add_mutually_exclusive_group()
+    beside.add_argument("--radio", action="store_true", help="let the analyser have the radio's log, too")
+    beside.add_argument("--peer", action="store_true", help="let the analyser have the other end's capture, too")
     parser.add_argument("--work", type=Path, help="keep the runs in this folder")
     parser.add_argument("--only", default="", help="scenarios whose names contain this")
     arguments = parser.parse_args()
@@ -66,7 +71,8 @@ def main() -> None:
         for case in cases():
             if arguments.only not in case.name:
                 continue
-            confusion = judge(case, arguments.work or Path(temporary), program, arguments.radio)
+            work = arguments.work or Path(temporary)
+            confusion = judge(case, work, program, arguments.radio, arguments.peer)
             halves[case.held_out].add(confusion)
             shares[case.held_out].append(confusion.agreement())
             lines.append(f"| {case.name} | {confusion.total():.1f} | {100 * confusion.agreement():.1f} % |")

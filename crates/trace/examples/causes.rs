@@ -1,5 +1,5 @@
 //! Where the time of each connection of a capture went, a line of JSON for each piece: `causes FILE [RADIO]`, where RADIO is a CSV file
-//! of silences of the client's radio (`begin`, `end`, `direction`, `name`; nanoseconds).
+//! of silences of the client's radio (`begin`, `end`, `direction`, `name`; nanoseconds), or a capture of the other end.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,6 +13,7 @@ use airpath_trace::connection::{Connection, End, Observation};
 use airpath_trace::decode::{Decoded, Decoder, Segment};
 use airpath_trace::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_trace::radio::{Columns, RadioLog};
+use airpath_trace::two_ends::{JoinOptions, Tap, join};
 
 struct Print {
     open: BTreeMap<FlowNumber, Causes>,
@@ -56,18 +57,29 @@ impl Listener for Print {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = env::args().nth(1).ok_or("usage: causes FILE [RADIO]")?;
     let radio = match env::args().nth(2) {
-        Some(path) => Some(Arc::new(RadioLog::read(&fs::read_to_string(path)?, &Columns::intervals())?)),
+        Some(log) if log.ends_with(".csv") => {
+            Some(Arc::new(RadioLog::read(&fs::read_to_string(log)?, &Columns::intervals())?))
+        }
+        Some(peer) => {
+            let (mut here, mut there) = (Tap::default(), Tap::default());
+            read(&path, &mut here)?;
+            read(&peer, &mut there)?;
+            Some(Arc::new(join(here, there, &JoinOptions::default())?.path_log(End::Client)))
+        }
         None => None,
     };
+    read(&path, &mut Print { open: BTreeMap::new(), radio })
+}
+
+fn read(path: &str, listener: &mut impl Listener) -> Result<(), Box<dyn std::error::Error>> {
     let mut reader = Reader::new(File::open(path)?)?;
     let mut decoder = Decoder::default();
     let mut flows = Flows::default();
-    let mut print = Print { open: BTreeMap::new(), radio };
     while let Some(record) = reader.next_record() {
         if let Decoded::Segment(segment) = decoder.decode(&record) {
-            flows.segment(&segment, &mut print);
+            flows.segment(&segment, listener);
         }
     }
-    flows.finish(&mut print);
+    flows.finish(listener);
     Ok(())
 }

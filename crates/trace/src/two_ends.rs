@@ -14,6 +14,7 @@ mod compression;
 mod connections;
 mod pairing;
 mod passage;
+mod path_log;
 mod quantiles;
 mod silence;
 mod tap;

@@ -4,18 +4,24 @@
 use airpath_core::{Instant, Span};
 
 use super::passage::{Fate, Passage};
+use super::quantiles::Quantiles;
 
 /// A time without arrivals, though packets were on their way that should have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// The last arrival before.
     pub begin: Instant,
-    /// When the next packet should have arrived: after the shortest delay of the direction.
+    /// When the next packet should have arrived: after the shortest delay of the direction, and no closer to the one before than
+    /// packets that wait for each other usually are.
     pub due: Instant,
     /// The first arrival after.
     pub end: Instant,
     /// Packets that should have arrived in between, and were lost: with some it is a gap, without a delay period.
     pub lost: u64,
+    /// When the last of them should have arrived.
+    pub last_lost: Option<Instant>,
+    /// How long the packet that ended it had been due.
+    pub held: Span,
     /// The packet before and the one after, by their frames at the sender.
     pub frames: (u64, u64),
     /// What arrived when the path was back.
@@ -51,6 +57,7 @@ pub(super) fn silences(passages: &[Passage], least: Span) -> Vec<Silence> {
     let mut arrived: Vec<(Instant, usize)> =
         passages.iter().enumerate().filter_map(|(at, passage)| Some((passage.arrival()?, at))).collect();
     arrived.sort_unstable();
+    let usual = usual_distance(passages, &arrived, shortest);
     let mut silences = Vec::new();
     // The latest sent of those that arrived so far: what was sent up to it is not waited for any more.
     let mut latest = 0;
@@ -58,17 +65,20 @@ pub(super) fn silences(passages: &[Passage], least: Span) -> Vec<Silence> {
         let [(begin, before), (end, after)] = *pair else { continue };
         latest = latest.max(before);
         let Some(next) = passages.get(latest + 1) else { break };
-        let due = begin.max(next.packet.time + shortest);
+        let due = later(begin, usual).max(later(next.packet.time, shortest));
         if end.since(due) < least {
             continue;
         }
         // They follow the latest that arrived, in the order in which they were sent.
-        let meanwhile = passages[latest + 1..].iter().take_while(|passage| passage.packet.time + shortest <= end);
+        let meanwhile = passages[latest + 1..].iter().take_while(|passage| later(passage.packet.time, shortest) <= end);
+        let lost = || meanwhile.clone().filter(|passage| passage.fate == Fate::Lost);
         silences.push(Silence {
             begin,
             due,
             end,
-            lost: meanwhile.filter(|passage| passage.fate == Fate::Lost).count() as u64,
+            lost: lost().count() as u64,
+            last_lost: lost().last().map(|passage| later(passage.packet.time, shortest)),
+            held: end.since(due.max(later(passages[after].packet.time, shortest))),
             frames: (passages[before].packet.frame, passages[after].packet.frame),
             burst: burst(passages, &arrived[number + 1..], end, shortest),
         });
@@ -76,12 +86,27 @@ pub(super) fn silences(passages: &[Passage], least: Span) -> Vec<Silence> {
     silences
 }
 
+/// The distance that 95 of 100 arrivals keep which had been waiting when the one before arrived: the time that the path takes for a
+/// packet. On a slow link that alone may be a second.
+fn usual_distance(passages: &[Passage], arrived: &[(Instant, usize)], shortest: Span) -> Span {
+    let distances = arrived.windows(2).filter_map(|pair| {
+        let [(before, _), (time, at)] = *pair else { return None };
+        (later(passages[at].packet.time, shortest) <= before).then(|| time.since(before))
+    });
+    Quantiles::of(distances.collect()).map_or(Span::ZERO, |distances| distances.percentile_95)
+}
+
 /// What arrived from `end` on and had been due by then.
 fn burst(passages: &[Passage], arrived: &[(Instant, usize)], end: Instant, shortest: Span) -> Burst {
-    let waited = arrived.iter().take_while(|(_, at)| passages[*at].packet.time + shortest <= end);
+    let waited = arrived.iter().take_while(|(_, at)| later(passages[*at].packet.time, shortest) <= end);
     waited.fold(Burst::default(), |burst, (time, at)| Burst {
         packets: burst.packets + 1,
         bytes: burst.bytes + u64::from(passages[*at].packet.length),
         time: time.since(end),
     })
+}
+
+/// An instant that much later, or the last there is: the times of a damaged capture are anything.
+const fn later(time: Instant, by: Span) -> Instant {
+    Instant::from_nanos(time.as_nanos().saturating_add(by.as_nanos()))
 }

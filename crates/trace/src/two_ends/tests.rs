@@ -295,13 +295,20 @@ fn delay_periods_gaps_and_the_burst_after() {
         path.ways[0].milliseconds = if held { 50 + 2_200 - milliseconds } else { 50 };
         path.send(Client, milliseconds, number as i64 * 100, 100, (4_000..5_000).contains(&milliseconds));
     }
-    let sent = path.join().connections.remove(0).directions[0].clone();
+    let ends = path.join();
+    let sent = ends.connections[0].sent_by(Client);
     let [delayed, lost] = sent.silences[..] else { panic!("{:?}", sent.silences) };
     assert_eq!((delayed.is_gap(), delayed.length()), (false, Span::from_millis(1_300)));
     // All that was held, and the packet that came just then, arrive at once.
     assert_eq!(delayed.burst, Burst { packets: 13, bytes: 1_300, time: Span::ZERO });
     assert_eq!((lost.is_gap(), lost.lost, lost.length()), (true, 10, Span::from_millis(1_100)));
     assert_eq!(lost.burst.packets, 1);
+    // The client is the mobile: what arrived late had waited for the radio 50 ms before.
+    let log = ends.path_log(Client);
+    let times = log.silences().iter().map(|silence| (silence.begin.since(ORIGIN), silence.end.since(ORIGIN)));
+    let outages =
+        [(1_000, 2_200), (4_000, 4_900)].map(|(begin, end)| (Span::from_millis(begin), Span::from_millis(end)));
+    assert_eq!(times.collect::<Vec<_>>(), outages);
 }
 
 #[test]
