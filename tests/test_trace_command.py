@@ -264,7 +264,9 @@ def test_pages_of_http_are_told_of_and_drawn(command: Command) -> None:
     assert trace.timelines["pipeline_factor"].item() == pytest.approx(5.583, abs=1e-3)
     assert trace.pages["efficiency"].item() == pytest.approx(0.859, abs=1e-3)
     assert len(trace.archive["log"]["entries"]) == 12
-    assert command("trace", capture, "-o", "report.html").code == 0
+    assert command("trace", capture, "-o", "report.html", "--har", "page.har", "--xplot", "plots").code == 0
+    assert json.loads((command.folder / "page.har").read_text(encoding="utf-8")) == trace.archive
+    assert (command.folder / "plots" / "1-server.xpl").is_file()
     assert "<h3>Page of " in (command.folder / "report.html").read_text(encoding="utf-8")
 
 

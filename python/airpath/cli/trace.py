@@ -56,6 +56,15 @@ def trace(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a report: one HTML file.")
     ] = None,
+    xplot: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write time–sequence plots for xplot, as tcptrace -S does.")
+    ] = None,
+    perfetto: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev, JSON.")
+    ] = None,
+    har: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the exchanges of HTTP as an HTTP Archive (HAR).")
+    ] = None,
 ) -> None:
     """Say where the time of each TCP connection of a capture went.
 
@@ -81,9 +90,9 @@ def trace(
     """
     with explained():
         if format == "jsonl":
-            if peer is not None or radio is not None or out is not None:
+            if any(each is not None for each in (peer, radio, out, xplot, perfetto, har)):
                 raise Problem(
-                    "--format jsonl tells of connections as they end, without --peer, --radio and -o",
+                    "--format jsonl tells of connections as they end, without --peer, --radio and files of its own",
                     next_step="remove these, or take --format json",
                 )
             raise typer.Exit(_stream(files, flow, why))
@@ -92,8 +101,7 @@ def trace(
         columns = _columns(radio_columns)
         traced = analyse(files, peer=peer, radio=radio, radio_columns=columns, flow=flow)
         _print(traced, format, why)
-        if out is not None:
-            _write_report(traced, out)
+        _write(traced, {"report": out, "xplot": xplot, "perfetto": perfetto, "har": har})
     raise typer.Exit(_remark(traced.reading))
 
 
@@ -131,16 +139,28 @@ def _print(traced: "Trace", format: Format, why: bool) -> None:
             write(traced, format)
 
 
-def _write_report(traced: "Trace", out: Path) -> None:
-    try:
-        traced.report(out)
-    except OSError as error:
-        raise Problem(
-            f"{out} cannot be written: {error.strerror or error}",
-            next_step="free some space or name another file with -o",
-            exit_code=ExitCode.NOT_WRITTEN,
-        ) from None
-    note(f"the report is in {out}")
+def _write(traced: "Trace", wanted: dict[str, Path | None]) -> None:
+    """Write the files that were asked for; each has a method of the trace."""
+    for what, out in wanted.items():
+        if out is None:
+            continue
+        try:
+            getattr(traced, what)(out)
+        except OSError as error:
+            raise Problem(
+                f"{out} cannot be written: {error.strerror or error}",
+                next_step="free some space or name another place",
+                exit_code=ExitCode.NOT_WRITTEN,
+            ) from None
+        note(f"{_WRITTEN[what]} in {out}")
+
+
+_WRITTEN = {
+    "report": "the report is",
+    "xplot": "the plots for xplot are",
+    "perfetto": "the trace for ui.perfetto.dev is",
+    "har": "the HTTP Archive is",
+}
 
 
 def _remark(reading: dict[str, Any]) -> ExitCode:

@@ -195,6 +195,18 @@ class Trace:
 
         return write(self, Path(out), command=command)
 
+    def har(self, out: str | Path) -> Path:
+        """Write the exchanges of HTTP as an HTTP Archive.
+
+        Args:
+            out: The file, JSON.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        Path(out).write_text(json.dumps(self.archive, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return Path(out)
+
     def _observe(self, flow: str | int | None) -> "Trace._Observed":
         selector = self.flow if flow is None else str(flow)
         if selector not in self._observed:

@@ -49,11 +49,11 @@ def page_timeline(view: PageView) -> go.Figure:
     placed, connections = _placed(rows, view)
     height = _ROW * max((row for _, row in placed), default=0) + _ROW
     figure = blank(height + 70, span=view.span, top=30)
-    for name, begin, end, opacity in (
-        ("waiting for the first byte", "request_first", "response_first", 0.35),
-        ("receiving", "response_first", "response_last", 1.0),
+    for name, begin, end, colour in (
+        ("waiting for the first byte", "request_first", "response_first", f"{theme.DOWN.light}59"),
+        ("receiving", "response_first", "response_last", theme.DOWN.light),
     ):
-        figure.add_trace(_bars(view, placed, name, begin, end, opacity))
+        figure.add_trace(_bars(view, placed, name, begin, end, colour))
     for number, (row, last) in connections.items():
         _line(figure, view, number, row, last)
     ticks = {
@@ -106,7 +106,7 @@ def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, tuple
     return placed, connections
 
 
-def _bars(view: PageView, placed: Placed, name: str, begin: str, end: str, opacity: float) -> go.Bar:
+def _bars(view: PageView, placed: Placed, name: str, begin: str, end: str, colour: str) -> go.Bar:
     known = [(each, row) for each, row in placed if each[begin] is not None]
     starts = [_since(view, each[begin]) for each, _ in known]
     stops = [_since(view, each[end]) if each[end] is not None else view.span for each, _ in known]
@@ -121,7 +121,7 @@ def _bars(view: PageView, placed: Placed, name: str, begin: str, end: str, opaci
         x=[stop - start for start, stop in zip(starts, stops, strict=True)],
         y=[row for _, row in known],
         name=name,
-        marker={"color": theme.DOWN.light, "opacity": opacity, "line": {"width": 0}},
+        marker={"color": colour, "line": {"width": 0}},
         customdata=list(zip(words, lengths, strict=True)),
         hovertemplate=f"%{{customdata[0]}}<br>{name} %{{customdata[1]}} from %{{base:.3f}} s<extra></extra>",
     )
