@@ -16,9 +16,20 @@ const CHUNK: usize = 128 << 10;
 /// What is in `input`, if that begins with `magic` of a compressed file, or `input` itself.
 pub(super) fn unpacked(mut input: Input<'_>) -> Input<'_> {
     match input.peek::<4>() {
-        Some([first, second, ..]) if [first, second] == GZIP => Input::new(Box::new(MultiGzDecoder::new(input))),
+        Some([first, second, ..]) if [first, second] == GZIP => Input::new(Box::new(Gzip(MultiGzDecoder::new(input)))),
         Some(ZSTD) => Input::new(Box::new(Zstd { input, decoder: FrameDecoder::new(), within: false })),
         _ => input,
+    }
+}
+
+/// Members of gzip, one after the other, in small portions: where the data is damaged, the portion is lost in which it is.
+struct Gzip<'a>(MultiGzDecoder<Input<'a>>);
+
+impl Read for Gzip<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        const PORTION: usize = 16 << 10;
+        let length = buffer.len().min(PORTION);
+        self.0.read(&mut buffer[..length])
     }
 }
 

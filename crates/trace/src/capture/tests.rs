@@ -72,6 +72,18 @@ fn gzip_of_several_members() {
 }
 
 #[test]
+fn of_a_damaged_gzip_file_what_comes_before_is_read() {
+    let packets: Vec<_> = (1..2000).map(|second| (second, second % 7, &b"abcdefghijklmnop"[..], 60 + second)).collect();
+    let mut packed = gzip(&pcap::file(&packets));
+    let at = packed.len() - 200;
+    packed[at..at + 100].fill(0xFF);
+    let mut reader = Reader::new(&packed[..]).expect("the beginning is there");
+    let found = records(&mut reader).len();
+    assert!(found > 1000, "{found} records");
+    assert!(matches!(reader.ending(), Ending::Unreadable(_)));
+}
+
+#[test]
 fn zstd_of_several_frames() {
     let whole = pcap::file(&[(1, 2, b"abc", 3), (3, 4, b"defg", 9)]);
     let frames: Vec<u8> = [&whole[..30], &whole[30..]].into_iter().flat_map(zstd).collect();
