@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import polars as pl
@@ -268,6 +269,14 @@ def test_pages_of_http_are_told_of_and_drawn(command: Command) -> None:
     assert json.loads((command.folder / "page.har").read_text(encoding="utf-8")) == trace.archive
     assert (command.folder / "plots" / "1-server.xpl").is_file()
     assert "<h3>Page of " in (command.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_standard_input_is_read_once(server: Path, command: Command) -> None:
+    line = command.line("trace", "-", "-o", "report.html", "--xplot", "plots")
+    with server.open("rb") as capture:
+        subprocess.run(line, stdin=capture, cwd=command.folder, check=True, capture_output=True, timeout=120)
+    assert "<h3>Time–sequence, down</h3>" in (command.folder / "report.html").read_text(encoding="utf-8")
+    assert (command.folder / "plots" / "2-client.xpl").is_file()
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,13 @@ class Trace:
     def _request(self) -> dict[str, Any]:
         sources = self.sources
         ends = {"peer": sources.peer, "one_clock": sources.one_clock, "radio": list(sources.radio)}
-        return {"files": sources.files, "flow": self.flow, "causes": True, "exchanges": True} | ends
+        wanted = {"causes": True, "exchanges": True, "observations": self._once}
+        return {"files": sources.files, "flow": self.flow} | wanted | ends
+
+    @property
+    def _once(self) -> bool:
+        """Whether the files can be read only once, so that all segments are kept at once."""
+        return Path("-") in self.sources.files
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -209,6 +215,8 @@ class Trace:
 
     def _observe(self, flow: str | int | None) -> "Trace._Observed":
         selector = self.flow if flow is None else str(flow)
+        if self._once:
+            return self._observed_before(selector)
         if selector not in self._observed:
             from airpath.trace.columns import table
 
@@ -216,6 +224,16 @@ class Trace:
             tables = _analysed(request)["tables"]
             self._observed[selector] = (table("observations", tables), table("selective", tables))
         return self._observed[selector]
+
+    def _observed_before(self, selector: str | None) -> "Trace._Observed":
+        """Return the segments of all connections, or of the one of that number."""
+        observations, blocks = self._frame("observations"), self._frame("selective")
+        if selector == self.flow:
+            return observations, blocks
+        if selector is None or not selector.isdecimal():
+            raise ValueError("standard input is read only once: select a connection by its number")
+        number = int(selector)
+        return observations.filter(connection=number), blocks.filter(connection=number)
 
     def _frame(self, name: str) -> "pl.DataFrame":
         from airpath.trace.columns import table
