@@ -1,0 +1,119 @@
+"""Measures trace analysers on the same captures, one after the other in turns, and prints a table in Markdown.
+
+    cargo build --release -p airpath-trace --example statistics
+    cargo run --release -p airpath-benches --bin airpath-synthetic -- flows-1000.pcap
+    cargo run --release -p airpath-benches --bin airpath-synthetic -- --flows 100000 flows-100000.pcap
+    python benches/traces.py [--rounds 3] [--tshark-packets 500000] CAPTURE…
+
+airpath makes every figure of every connection on one thread; tcptrace its long output with round trips. tshark is
+given the first packets only: its memory grows with them, and it takes some forty microseconds for each. A program that
+is not installed is left out with a line on stderr. Processor time (user and system) counts, the least of the rounds:
+what else the machine does only adds to it.
+"""
+
+import argparse
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run took: processor seconds and kilobytes."""
+
+    seconds: float
+    kilobytes: int
+
+
+def run(command: list[str]) -> Cost:
+    """Runs a command to its end; its output goes nowhere."""
+    with Path(os.devnull).open("wb") as nowhere:
+        process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{command[0]} ended with {process.returncode}: {' '.join(command)}")
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+
+
+def packets(capture: Path, most: int, cut: Path | None = None) -> int:
+    """How many packets a capture (little-endian pcap) has, up to `most`; those go to `cut`."""
+    count, at = 0, 24
+    with capture.open("rb") as file:
+        file.seek(at)
+        while count < most and len(header := file.read(16)) == 16:
+            (kept,) = struct.unpack_from("<I", header, 8)
+            at += 16 + kept
+            file.seek(at)
+            count += 1
+        if cut is not None:
+            file.seek(0)
+            with cut.open("wb") as out:
+                left = at
+                while left > 0 and (block := file.read(min(left, 1 << 20))):
+                    out.write(block)
+                    left -= len(block)
+    return count
+
+
+def programs(statistics: Path) -> dict[str, list[str]]:
+    """The commands, by name, of what is there; the capture comes after."""
+    fields = [
+        "tcp.analysis.retransmission",
+        "tcp.analysis.ack_rtt",
+        "tcp.analysis.bytes_in_flight",
+        "tcp.analysis.flags",
+    ]
+    there = {
+        "airpath": [str(statistics)],
+        "tcptrace": ["tcptrace", "-n", "-l", "-r"],
+        "tshark": ["tshark", "-n", "-T", "fields", *(word for field in fields for word in ("-e", field)), "-r"],
+    }
+    for name in list(there):
+        if shutil.which(there[name][0]) is None:
+            print(f"{name} is left out: there is no {there[name][0]}", file=sys.stderr)
+            del there[name]
+    return there
+
+
+def main() -> None:
+    """Measures, and prints the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("captures", nargs="+", type=Path, metavar="CAPTURE")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tshark-packets", type=int, default=500_000)
+    parser.add_argument("--statistics", type=Path, default=ROOT / "target" / "release" / "examples" / "statistics")
+    arguments = parser.parse_args()
+    commands = programs(arguments.statistics)
+    print(f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n")
+    print("| capture | program | packets | processor s | packets a µs | memory, MB |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for capture in arguments.captures:
+        with tempfile.TemporaryDirectory() as folder:
+            cut = Path(folder) / "cut.pcap"
+            few = packets(capture, arguments.tshark_packets, cut)
+            inputs = {
+                name: (cut, few) if name == "tshark" else (capture, packets(capture, sys.maxsize)) for name in commands
+            }
+            costs: dict[str, list[Cost]] = {name: [] for name in commands}
+            for turn in range(arguments.rounds):
+                for name, command in commands.items():
+                    # What takes a minute is measured once.
+                    if turn == 0 or name != "tshark":
+                        costs[name].append(run([*command, str(inputs[name][0])]))
+        for name, seen in costs.items():
+            least = min(cost.seconds for cost in seen)
+            memory = max(cost.kilobytes for cost in seen) / 1000
+            count = inputs[name][1]
+            print(f"| {capture.name} | {name} | {count} | {least:.2f} | {count / least / 1e6:.2f} | {memory:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
