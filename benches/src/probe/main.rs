@@ -5,6 +5,7 @@
 //! airpath-probe ask HOST PORT COUNT                     sends datagrams and prints the times of each round trip
 //! airpath-probe blast PORT MBIT_PER_S BYTES SECONDS     sends at a rate to each who asks for it
 //! airpath-probe count HOST PORT SECONDS                 asks for that, and prints when each datagram came
+//! airpath-probe wake PER_SECOND SECONDS                 sleeps until a time again and again, and prints what that costs
 //! ```
 //!
 //! All times are nanoseconds of the host's clock, which both ends share. There are two for each arrival: when the kernel
@@ -13,11 +14,12 @@
 mod rate;
 mod round_trips;
 mod socket;
+mod wake;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "airpath-probe answer PORT | ask HOST PORT COUNT | blast PORT MBIT_PER_S BYTES SECONDS \
-                     | count HOST PORT SECONDS";
+                     | count HOST PORT SECONDS | wake PER_SECOND SECONDS";
 
 fn main() -> ExitCode {
     match run() {
@@ -39,6 +41,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             rate::blast(port.parse()?, rate.parse()?, bytes.parse()?, seconds.parse()?)?;
         }
         ["count", host, port, seconds] => rate::count((host, port.parse()?), seconds.parse()?)?,
+        ["wake", per_second, seconds] => wake::wake(per_second.parse()?, seconds.parse()?)?,
         _ => return Err(USAGE.into()),
     }
     Ok(())

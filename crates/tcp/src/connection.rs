@@ -177,6 +177,10 @@ impl Connection {
     /// Takes `bytes` of those that wait, which makes room in the receive window.
     #[inline]
     pub fn read(&mut self, bytes: u64) {
+        // Before the handshake there is nothing to read, and no window to move.
+        if bytes == 0 {
+            return;
+        }
         let announced = u32::from(self.config.maximum_segment_size);
         let update = self.receiver.read(self.now, bytes, announced, self.sender.segment_size);
         if update && self.state.is_synchronised() {

@@ -340,7 +340,11 @@ impl Causes {
             self.receivers[1 - from].offered(observation);
         } else {
             self.receivers[from].arrived(observation, &mut self.timeline, &mut stalls);
-            self.senders[1 - from].answered(observation, &mut self.timeline, &mut stalls);
+            let sender = &mut self.senders[1 - from];
+            sender.answered(observation, &mut self.timeline, &mut stalls);
+            if observation.length > 0 && observation.retransmission.is_none() {
+                sender.heard(observation);
+            }
         }
         for stall in stalls {
             self.account.stalled(stall);

@@ -104,6 +104,8 @@ pub(super) struct Sender {
     previous: Option<Round>,
     /// When news last came, or data was sent with nothing outstanding; and the frame.
     news: (Instant, u64),
+    /// When new data of the other end last came, and its frame: the radio was not silent then.
+    heard: (Instant, u64),
     last_send: Instant,
     /// Acknowledged since data was last sent.
     credit: u64,
@@ -226,6 +228,11 @@ impl Sender {
         } else if late || self.acknowledged > self.round.marker {
             self.turn(now, timeline);
         }
+    }
+
+    /// New data of the other end arrived, whatever it acknowledged.
+    pub(super) fn heard(&mut self, observation: &Observation) {
+        self.heard = (observation.time, observation.frame);
     }
 
     /// The radio's log says that nothing was sent the way of the data.
@@ -437,7 +444,7 @@ impl Sender {
             before: None,
             last: now,
             count: 0,
-            since: self.news,
+            since: self.last_sign(),
             outstanding,
             highest: self.highest,
             delivered: self.delivered,
@@ -452,10 +459,17 @@ impl Sender {
         waiting.resent += u64::from(observation.length);
     }
 
-    /// When the next news is due: news come one gap after the other, and a round trip after data was sent.
+    /// When the next news is due: news come one gap after the other, and a round trip after data was sent. As long as
+    /// the other end's data comes, they are in its queue.
     fn due(&self) -> Instant {
         let latest = self.path.latest.unwrap_or(Span::ZERO);
-        self.sends.oldest().map_or(self.news.0, |sent| sent + latest).max(self.news.0 + self.path.gap())
+        let due = self.sends.oldest().map_or(self.news.0, |sent| sent + latest);
+        due.max(self.news.0 + self.path.gap()).max(self.heard.0)
+    }
+
+    /// When anything last came of the other end, and its frame.
+    fn last_sign(&self) -> (Instant, u64) {
+        self.news.max(self.heard)
     }
 
     /// The way back from the radio, about: news tell what was so long ago.
@@ -488,10 +502,11 @@ impl Sender {
         timeline.paint(begin, end, Label::Silence(round), |label| matches!(label, Label::Limited(..)));
         self.round.silence += end.since(begin);
         self.round.late = self.sends.oldest().map_or(Span::ZERO, |sent| now.since(sent));
+        let since = self.last_sign();
         stalls.push(Stall {
-            begin: self.news.0,
+            begin: since.0,
             end: now,
-            first_frame: self.news.1,
+            first_frame: since.1,
             last_frame: observation.frame,
             outstanding,
             timeouts: 0,
@@ -540,10 +555,11 @@ impl Sender {
             self.recovering = Some(waiting.highest);
             self.reduce(waiting.outstanding, true);
         }
+        let since = waiting.since.max(self.heard);
         stalls.push(Stall {
-            begin: waiting.since.0,
+            begin: since.0,
             end: now,
-            first_frame: waiting.since.1,
+            first_frame: since.1,
             last_frame: observation.frame,
             outstanding: waiting.outstanding,
             timeouts: waiting.count,

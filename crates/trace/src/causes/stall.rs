@@ -47,7 +47,17 @@ impl fmt::Display for Stall {
     /// Its story, in one sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = self.length();
-        write!(f, "nothing got through for {length} (frames {} to {})", self.first_frame, self.last_frame)?;
+        let (first, last) = (self.first_frame, self.last_frame);
+        if self.outstanding == 0 {
+            // Seen where the data arrives: what its sender had under way is not.
+            return match self.fate {
+                Fate::Lost => {
+                    write!(f, "nothing came for {length} (frames {first} to {last}), and then what had been lost")
+                }
+                _ => write!(f, "nothing came for {length} (frames {first} to {last}), though there was more to come"),
+            };
+        }
+        write!(f, "nothing got through for {length} (frames {first} to {last})")?;
         write!(f, " with {} bytes outstanding: ", self.outstanding)?;
         let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
         match (self.fate, self.timeouts) {

@@ -221,6 +221,24 @@ fn what_is_held_back_and_then_arrives_is_the_radios() {
 }
 
 #[test]
+fn while_the_other_ends_data_comes_the_radio_is_not_silent() {
+    let mut script = steady(20, 10, 5, 1 << 20);
+    let last = script.observations.last().unwrap().time.as_nanos() / 1_000_000;
+    let delivered = script.delivered;
+    for place in 1..40_i64 {
+        // They were sent before what is outstanding had arrived, and waited in a queue.
+        script.add(last + 50 * place as u64, End::Client, Flags::ACK, |observation| {
+            (observation.offset, observation.length) = (place * SEGMENT, SEGMENT as u32);
+            (observation.acknowledged, observation.delivered) = (Some(delivered as i64), delivered);
+        });
+    }
+    script.acknowledge(last + 2000, 120);
+    let account = script.times();
+    assert!(milliseconds(&account, Cause::Radio) < 100, "{account}");
+    assert!(account.stalls.is_empty(), "{}", account.stalls[0]);
+}
+
+#[test]
 fn what_is_lost_waits_for_the_timer() {
     let mut script = steady(5, 2, 5, 1 << 20);
     let last = script.observations.last().unwrap().time.as_nanos() / 1_000_000;
