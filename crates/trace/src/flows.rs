@@ -62,7 +62,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { idle: Span::from_secs(2 * 3600 + 240), linger: Span::from_secs(240), lingering: 1024 }
+        Self { idle: Span::from_secs(2 * 3600 + 240), linger: Span::from_secs(240), lingering: 4096 }
     }
 }
 
