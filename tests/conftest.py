@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 
 from link_support import ENDS, LinkCommand, SmallHost, can_make_namespaces
 from support import DOWNLOAD, Command
+
+# Under nohup, what the tests start would ignore the signal, and a shell cannot trap what it ignored when it began.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
