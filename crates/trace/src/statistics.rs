@@ -12,6 +12,9 @@ use crate::decode::Segment;
 pub use columns::{COLUMNS, CONNECTION_COLUMNS, Column, ConnectionColumn};
 pub use value::{Figure, Kind, Value};
 
+/// The largest shift of a window (RFC 7323 §2.3).
+pub(crate) const MAXIMUM_SHIFT: u8 = 14;
+
 /// What one end sent, and how the other acknowledged it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
@@ -237,6 +240,11 @@ impl Figures {
     /// Mean bytes of a segment with data.
     pub fn mean_segment(&self) -> Option<f64> {
         (self.data_segments > 0).then(|| self.data_bytes as f64 / self.data_segments as f64)
+    }
+
+    /// The shift that applies to its windows: no more than 14, whatever it asked for (RFC 7323 §2.3).
+    pub fn applied_scale(&self) -> Option<u8> {
+        self.window_scale.map(|shift| shift.min(MAXIMUM_SHIFT))
     }
 
     /// Retransmissions that were found needless.

@@ -11,10 +11,7 @@ use super::round_trip::Estimate;
 use super::trigger::{Recovery, Trigger};
 use super::{Detector, End, Events, Needless, Observation, Retransmission};
 use crate::decode::Segment;
-use crate::statistics::Figures;
-
-/// The largest shift of a window (RFC 7323 §2.3).
-const MAXIMUM_SHIFT: u8 = 14;
+use crate::statistics::{Figures, MAXIMUM_SHIFT};
 
 /// Reordering that is not taken for a retransmission, where round trips are shorter: Wireshark's bound.
 const MOST_REORDERING: Span = Span::from_millis(3);

@@ -111,8 +111,8 @@ pub const COLUMNS: &[Column] = columns! {
     "asks_window_scale", "", "req_1323_ws/ts:1", "whether it asked for window scaling (RFC 7323)",
         |figures, _| figures.window_scale.is_some().into();
     "timestamps", "", "req_1323_ws/ts:2", "whether it sent timestamps (RFC 7323)", |figures, _| figures.timestamps.into();
-    "window_scale", "", "adv_wind_scale", "the shift of its window, where both ends asked for one",
-        |figures, connection| connection.scaled().then_some(figures.window_scale.map(u64::from)).flatten().into();
+    "window_scale", "", "adv_wind_scale", "the shift of its window, where both ends asked for one; more than 14 counts as 14 (RFC 7323)",
+        |figures, connection| connection.scaled().then_some(figures.applied_scale().map(u64::from)).flatten().into();
     "selective_permitted", "", "req_sack", "whether it permits selective acknowledgements (RFC 2018)",
         |figures, _| figures.selective_permitted.into();
     "urgent_segments", "", "urgent_data_pkts", "segments with data and URG", |figures, _| figures.urgent_segments.into();

@@ -1,11 +1,13 @@
 //! What the tests of captures share.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use airpath_trace::capture::Reader;
-use airpath_trace::connection::Connection;
-use airpath_trace::decode::{Decoded, Decoder};
+use airpath_trace::connection::{Connection, Observation};
+use airpath_trace::decode::{Decoded, Decoder, Segment};
 use airpath_trace::flows::{Ending, FlowNumber, Flows, Listener};
 
 /// Where the captures are.
@@ -23,18 +25,38 @@ pub fn collection() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Keeps the connections of a capture.
-#[derive(Default)]
-struct Kept(Vec<(FlowNumber, Connection)>);
+/// A connection of a capture, with what each of its segments meant.
+pub struct Seen {
+    pub connection: Connection,
+    pub observations: Vec<Observation>,
+}
 
-impl Listener for Kept {
-    fn ended(&mut self, flow: FlowNumber, connection: &Connection, _why: Ending) {
-        self.0.push((flow, connection.clone()));
+impl Seen {
+    /// The port of the client, by which messages name a connection.
+    pub fn port(&self) -> u16 {
+        self.connection.route().source.port
     }
 }
 
-/// The connections of a capture, in the order in which they began; none of what is no capture.
-pub fn connections(path: &Path) -> Vec<Connection> {
+/// Keeps the connections of a capture.
+#[derive(Default)]
+struct Kept {
+    observations: BTreeMap<FlowNumber, Vec<Observation>>,
+    ended: Vec<(FlowNumber, Connection)>,
+}
+
+impl Listener for Kept {
+    fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, _: &Connection) {
+        self.observations.entry(flow).or_default().push(observation.clone());
+    }
+
+    fn ended(&mut self, flow: FlowNumber, connection: &Connection, _why: Ending) {
+        self.ended.push((flow, connection.clone()));
+    }
+}
+
+/// The connections of a capture with their segments, in the order in which they began; none of what is no capture.
+pub fn seen(path: &Path) -> Vec<Seen> {
     let Ok(mut reader) = Reader::new(File::open(path).expect("the capture can be read")) else { return Vec::new() };
     let (mut decoder, mut flows, mut kept) = (Decoder::default(), Flows::default(), Kept::default());
     while let Some(record) = reader.next_record() {
@@ -43,6 +65,21 @@ pub fn connections(path: &Path) -> Vec<Connection> {
         }
     }
     flows.finish(&mut kept);
-    kept.0.sort_by_key(|(number, _)| *number);
-    kept.0.into_iter().map(|(_, connection)| connection).collect()
+    let Kept { mut observations, mut ended } = kept;
+    ended.sort_by_key(|(number, _)| *number);
+    let seen =
+        |(number, connection)| Seen { connection, observations: observations.remove(&number).unwrap_or_default() };
+    ended.into_iter().map(seen).collect()
+}
+
+/// The connections of a capture, in the order in which they began; none of what is no capture.
+pub fn connections(path: &Path) -> Vec<Connection> {
+    seen(path).into_iter().map(|seen| seen.connection).collect()
+}
+
+/// Frames of a capture; none of what is no capture.
+pub fn frames(path: &Path) -> u64 {
+    let Some(mut reader) = File::open(path).ok().and_then(|file| Reader::new(file).ok()) else { return 0 };
+    while reader.next_record().is_some() {}
+    reader.frames()
 }

@@ -1,0 +1,117 @@
+//! The differences that are known, with their reasons: `differences.toml`.
+
+use serde::Deserialize;
+
+/// All of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Differences {
+    /// Captures in which one of the two finds connections that the other does not.
+    pub unmatched: Vec<Unmatched>,
+    /// Figures that differ in a way that can be told.
+    pub difference: Vec<Difference>,
+    /// Figures that are stated, one by one.
+    pub stated: Vec<Stated>,
+}
+
+/// A capture in which one of the two finds connections that the other does not.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unmatched {
+    /// Which.
+    pub capture: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A way in which tcptrace's figures differ from ours.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Difference {
+    /// tcptrace's names, without the direction.
+    pub columns: Vec<String>,
+    /// Which captures; every one where it is left out.
+    #[serde(default)]
+    pub captures: Vec<String>,
+    /// Whether it is only the outputs that tcptrace's own tests expect which differ so.
+    #[serde(default)]
+    pub expected_outputs_only: bool,
+    /// How the figures are related.
+    pub relation: Relation,
+    /// Why tcptrace is not right.
+    pub reason: String,
+    /// The packet that shows it: a capture and a frame.
+    pub proof: (String, u64),
+}
+
+/// Figures of a capture that differ, as both say them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stated {
+    /// The capture.
+    pub capture: String,
+    /// Why tcptrace is not right.
+    pub reason: String,
+    /// The frame that shows it.
+    pub proof: u64,
+    /// A line for each: tcptrace's number of the connection, the direction, its column, our figure with as many places, theirs.
+    pub figures: String,
+}
+
+/// How their figure is related to ours.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// Theirs is one, whatever ours.
+    One,
+    /// Theirs is one more.
+    OneMore,
+    /// Theirs is less by one or two.
+    LittleLess,
+    /// Theirs is more.
+    More,
+    /// Theirs is less.
+    Less,
+    /// Theirs is less by a thousandth at most.
+    Nearly,
+    /// Theirs is nothing.
+    Nothing,
+    /// Theirs is what its way of reckoning makes of what was sent: see `reckoning.rs`.
+    Reckoned,
+}
+
+impl Relation {
+    /// Whether it holds. `reckoned` is what their way of reckoning makes of it, where that is known, and how exactly.
+    pub fn holds(self, ours: f64, theirs: f64, reckoned: Option<(f64, f64)>) -> bool {
+        match self {
+            Self::One => theirs == 1.0,
+            // Means are cut to whole numbers.
+            Self::OneMore => (theirs - 1.0 - ours).abs() < 1.0,
+            Self::LittleLess => theirs < ours && ours - theirs < 3.0,
+            Self::More => theirs > ours,
+            Self::Less => theirs < ours,
+            Self::Nearly => theirs <= ours && ours - theirs <= ours * 1e-3 + 0.1,
+            Self::Nothing => theirs == 0.0,
+            Self::Reckoned => reckoned.is_some_and(|(reckoned, within)| (theirs - reckoned).abs() <= within),
+        }
+    }
+}
+
+impl Differences {
+    /// Those of the file.
+    pub fn known() -> Self {
+        toml::from_str(include_str!("differences.toml")).expect("the file of differences is in order")
+    }
+}
+
+impl Stated {
+    /// Which of its lines is about this figure.
+    pub fn line(&self, figure: &str) -> Option<usize> {
+        self.lines().position(|line| line.split_whitespace().eq(figure.split_whitespace()))
+    }
+
+    /// Its figures.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.figures.lines().filter(|line| !line.trim().is_empty())
+    }
+}
