@@ -89,3 +89,17 @@ def web(link: LinkCommand, need: Callable[..., str]) -> str:
     # Root's worker would become `nobody`, who may not read the folder.
     user = ["-g", "user root;"] if os.geteuid() == 0 else []
     return shlex.join([nginx, "-p", str(link.folder), "-e", "stderr", "-c", str(ENDS / "nginx.conf"), *user])
+
+
+@pytest.fixture
+def browse(tmp_path: Path, need: Callable[[str], str]) -> Callable[..., str]:
+    """Open a page in a browser, and return the document as it then is."""
+    quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    command = [need("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", *quiet]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000", "--dump-dom"]
+
+    def document(page: Path, query: str = "") -> str:
+        url = page.as_uri() + query
+        return subprocess.run([*command, url], capture_output=True, text=True, timeout=120, check=True).stdout
+
+    return document

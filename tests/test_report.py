@@ -3,12 +3,9 @@
 import json
 import re
 import shlex
-import subprocess
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import polars as pl
 import pytest
@@ -18,59 +15,10 @@ import airpath
 from airpath import report, theme
 from airpath.quantities import rate, seconds
 from airpath.report import metrics
+from report_page import Page
 from support import DOWNLOAD, ROOT, Command
 
 DCH = DOWNLOAD.replace("hs-dsch-384", "umts-dch-384").replace('"small"', '"DCH"')
-
-
-class Page(HTMLParser):
-    """What a reader, by eye or by ear, finds in a page."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.html = path.read_text(encoding="utf-8").replace(get_plotlyjs(), "")
-        self.open: list[str] = []
-        self.texts: dict[str, list[str]] = {}
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(self.html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        self.handle_data(" ")  # what stands in two elements is two words
-        self.elements.append((tag, dict(attrs)))
-        if tag not in ("meta", "link", "input"):
-            self.open.append(tag)
-            self.texts.setdefault(tag, []).append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close an element, and what was left open in it."""
-        self.handle_data(" ")
-        while self.open and self.open.pop() != tag:
-            pass
-
-    def handle_data(self, data: str) -> None:
-        """Add text to all elements that it stands in."""
-        for tag in set(self.open):
-            self.texts[tag][-1] += data
-
-    def all(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
-        """Return the attributes of the elements that have these."""
-        return [found for name, found in self.elements if name == tag and attributes.items() <= found.items()]
-
-    @property
-    def words(self) -> str:
-        """All text, with its white space made plain."""
-        return " ".join(" ".join(self.texts["main"]).split())
-
-    @property
-    def figures(self) -> dict[str, dict[str, Any]]:
-        """The figures by their headings."""
-        return {
-            heading: json.loads(data)
-            for heading, data in re.findall(
-                r"<h3>([^<]*)</h3>(?:(?!<h3>).)*?json\">(.*?)</script>", self.html, re.DOTALL
-            )
-        }
 
 
 @pytest.fixture(scope="module")
@@ -313,20 +261,6 @@ def test_a_study_that_was_run_says_which_rows_agree(tmp_path: Path) -> None:
     assert page.words.count("✓ yes") == agree
     assert "when the clock starts" in page.words
     assert {"href": "#choices"} in page.all("a")
-
-
-@pytest.fixture
-def browse(tmp_path: Path, need: Callable[[str], str]) -> Callable[..., str]:
-    """Open a page in a browser, and return the document as it then is."""
-    quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    command = [need("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", *quiet]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000", "--dump-dom"]
-
-    def document(page: Path, query: str = "") -> str:
-        url = page.as_uri() + query
-        return subprocess.run([*command, url], capture_output=True, text=True, timeout=120, check=True).stdout
-
-    return document
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])

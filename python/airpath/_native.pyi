@@ -182,11 +182,16 @@ def replay(
         ValueError: The recordings do not fit the scenario.
     """
 
+def trace_figures() -> list[tuple[str, str]]:
+    """Return the figures of each direction of a connection: their names, and kinds as those of columns."""
+
 def trace(
     files: list[Path],
     *,
     peer: Path | None,
     one_clock: bool,
+    log: tuple[str, list[tuple[str, str]], dict[str, bytes]] | None,
+    log_ends: bool,
     radio: list[tuple[str | None, str, dict[str, str]]],
     flow: str | None,
     causes: bool,
@@ -203,6 +208,8 @@ def trace(
         files: Captures, in the order of their times; `-` is standard input.
         peer: A capture of the same traffic at the other end.
         one_clock: Whether one clock made both captures.
+        log: An event log instead of files, as `airpath.trace.event_log` has it.
+        log_ends: Whether that is told from both ends.
         radio: Radio logs: the mobile's address or `None`, the log as CSV, and which columns hold what.
         flow: Which connections, `None` for all.
         causes: Whether their time is put down to causes.

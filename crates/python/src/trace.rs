@@ -1,14 +1,19 @@
-//! Captures: analysed in a thread of their own, their tables handed over as arrays.
+//! Captures and event logs: analysed in a thread of their own, their tables handed over as arrays.
+
+mod log;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use airpath_core::Span;
 use airpath_trace::analysis::table::{Column, Table, Values};
-use airpath_trace::analysis::{Options, Peer, Reading, Report, SelectorError, analyse};
+use airpath_trace::analysis::{Options, Peer, Reading, Report, SelectorError, Source, Step, analyse, figures};
+use airpath_trace::event_log::Vantage;
 use airpath_trace::http::Har;
 use airpath_trace::radio::{Columns, RadioLog};
+use airpath_trace::statistics::Kind;
 use airpath_trace::two_ends::TwoEnds;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -18,15 +23,18 @@ use crate::{TraceError, interruptible};
 
 /// Analyses captures, and returns how they were read, as JSON, the tables, as a dictionary of columns by name, and what was said on the
 /// connections as an HTTP Archive. With `line`, that
-/// is called with the line of JSON of each connection when it ends, and there are no tables.
+/// is called with the line of JSON of each connection when it ends, and there are no tables. With `log`, that is analysed instead of files, from
+/// both its ends if `log_ends` says so.
 #[pyfunction]
-#[pyo3(signature = (files, *, peer, one_clock, radio, flow, causes, exchanges, observations, line))]
+#[pyo3(signature = (files, *, peer, one_clock, log, log_ends, radio, flow, causes, exchanges, observations, line))]
 #[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
 pub fn trace<'py>(
     py: Python<'py>,
     files: Vec<PathBuf>,
     peer: Option<PathBuf>,
     one_clock: bool,
+    log: Option<log::Columns<'py>>,
+    log_ends: bool,
     radio: Vec<(Option<IpAddr>, String, BTreeMap<String, String>)>,
     flow: Option<&str>,
     causes: bool,
@@ -36,10 +44,17 @@ pub fn trace<'py>(
 ) -> PyResult<(String, Bound<'py, PyDict>, Option<String>)> {
     let select = flow.map(str::parse).transpose();
     let select = select.map_err(|error: SelectorError| TraceError::new_err(error.to_string()))?;
-    let peer = peer.map(|file| Peer { file, one_clock });
+    let (source, peer) = match log {
+        Some(log) => {
+            let log = Arc::new(log::read(&log)?);
+            let other = Peer { source: Source::Log(Arc::clone(&log), Vantage::Receiver), one_clock: true };
+            (Source::Log(log, Vantage::Sender), log_ends.then_some(other))
+        }
+        None => (Source::Captures(files), peer.map(|file| Peer { source: Source::Captures(vec![file]), one_clock })),
+    };
     let radio = radio.iter().map(|(mobile, log, columns)| Ok((*mobile, Arc::new(read_log(log, columns)?))));
     let radio = radio.collect::<PyResult<_>>()?;
-    let options = Options { files, select, peer, radio, causes, exchanges, observations, stream: line.is_some() };
+    let options = Options { source, select, peer, radio, causes, exchanges, observations, stream: line.is_some() };
     let mut refused = None;
     let mut tell = |text: &str| {
         let Some(line) = &line else { return true };
@@ -57,6 +72,18 @@ pub fn trace<'py>(
     }
     let archive = exchanges.as_ref().map(|exchanges| json!(Har::new(exchanges)).to_string());
     Ok((describe(&reading, stopped, ends.as_ref()).to_string(), frames, archive))
+}
+
+/// The figures of each direction of a connection, in the order of their columns: names, and kinds as those of columns.
+#[pyfunction]
+pub fn trace_figures() -> Vec<(&'static str, &'static str)> {
+    let kind = |kind| match kind {
+        Kind::Whole => "whole",
+        Kind::Real => "real",
+        Kind::Truth => "flag",
+        Kind::Text => "text",
+    };
+    figures().map(|(name, of)| (name, kind(of))).collect()
 }
 
 /// A radio log out of the text of a CSV file; `map` says which columns hold what, by the names of [`Columns`]. An empty map is that of
@@ -97,6 +124,8 @@ fn describe(reading: &Reading, interrupted: bool, ends: Option<&TwoEnds>) -> Val
             "link_type": file.link_type.map(|link_type| link_type.0),
             "first": file.times.map(|(first, _)| first.as_nanos()),
             "last": file.times.map(|(_, last)| last.as_nanos()),
+            "ahead": step(&file.ahead),
+            "back": step(&file.back),
             "ending": file.ending,
         })
     });
@@ -113,6 +142,11 @@ fn describe(reading: &Reading, interrupted: bool, ends: Option<&TwoEnds>) -> Val
         "datagrams": reading.datagrams,
         "passed_over": Value::Object(passed_over.collect()),
     })
+}
+
+/// A step in the times of a file; `None` if there is none.
+fn step(step: &Step) -> Option<Value> {
+    (step.length != Span::ZERO).then(|| json!({ "s": step.length.as_secs_f64(), "frame": step.frame }))
 }
 
 /// The columns of a table: name, kind, values, and which of them are there, where some are not.

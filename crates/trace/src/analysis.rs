@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::capture::OpenError;
+use crate::event_log::{EventLog, Vantage};
 use crate::flows::Flows;
 use crate::http::Exchanges;
 use crate::radio::RadioLog;
@@ -35,17 +36,18 @@ use pipeline::{Packet, packets};
 use table::Table;
 
 pub use ends::Peer;
-pub use pipeline::{FileReading, Reading, STANDARD_INPUT};
+pub use pipeline::{FileReading, Reading, STANDARD_INPUT, Step};
+pub use records::figures;
 pub use selector::{Selector, SelectorError};
 
 /// What is to be analysed, and what is wanted of it.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Captures, in the order of their times; [`STANDARD_INPUT`] stands for standard input.
-    pub files: Vec<PathBuf>,
+    /// Where the packets come from.
+    pub source: Source,
     /// Which connections; all if none is given.
     pub select: Option<Selector>,
-    /// A capture of the same traffic at the other end.
+    /// The same traffic at the other end.
     pub peer: Option<Peer>,
     /// Radio logs, each with the address of its mobile; without one it is that of every client.
     pub radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
@@ -57,6 +59,31 @@ pub struct Options {
     pub observations: bool,
     /// Whether connections are told of as they end, and then forgotten: there are no tables then.
     pub stream: bool,
+}
+
+/// Where packets come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Captures, in the order of their times; [`STANDARD_INPUT`] stands for standard input.
+    Captures(Vec<PathBuf>),
+    /// The event log of a run, told from one of its ends.
+    Log(Arc<EventLog>, Vantage),
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Captures(Vec::new())
+    }
+}
+
+impl Source {
+    /// What it is called: its first file, or the log.
+    fn name(&self) -> String {
+        match self {
+            Self::Captures(files) => files.first().map(|file| file.display().to_string()).unwrap_or_default(),
+            Self::Log(log, _) => log.name().to_owned(),
+        }
+    }
 }
 
 /// What came out.
@@ -126,7 +153,7 @@ pub enum TraceError {
 pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) -> bool) -> Result<Report, TraceError> {
     let mut flows = Flows::default();
     let mut collector = Collector::new(options, line);
-    let reading = packets(&options.files, |packet| {
+    let reading = packets(&options.source, |packet| {
         match packet {
             Packet::Segment(segment) => flows.segment(segment, &mut collector),
             Packet::Datagram(datagram) => collector.datagram(datagram),
@@ -142,7 +169,7 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
         return Err(TraceError::NoSuchFlow { selector, begun: flows.begun() });
     }
     let ends = match (collector.first_end(), &options.peer) {
-        (Some(first), Some(peer)) => Some(first.join(&options.files, peer, stop)?),
+        (Some(first), Some(peer)) => Some(first.join(&options.source, peer, stop)?),
         _ => None,
     };
     let (mut tables, exchanges) = collector.finish();

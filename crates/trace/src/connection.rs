@@ -11,10 +11,12 @@ mod ranges;
 mod round_trip;
 mod trigger;
 
+use std::net::Ipv4Addr;
+
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
-use crate::decode::{Route, Segment};
+use crate::decode::{Endpoint, Route, Segment, Tunnel};
 use crate::statistics::Figures;
 use direction::Direction;
 
@@ -121,6 +123,19 @@ impl Connection {
             last: segment.time,
             segments: 0,
             reused,
+            directions: [Direction::default(), Direction::default()],
+        }
+    }
+
+    /// A connection of which nothing was seen: what its figures are without any.
+    pub(crate) fn without_segments() -> Self {
+        let nowhere = Endpoint { address: Ipv4Addr::UNSPECIFIED.into(), port: 0 };
+        Self {
+            route: Route { source: nowhere, destination: nowhere, tunnel: Tunnel::None },
+            first: Instant::ZERO,
+            last: Instant::ZERO,
+            segments: 0,
+            reused: false,
             directions: [Direction::default(), Direction::default()],
         }
     }

@@ -10,6 +10,7 @@
 //! | [`flows`] | the segments of a capture | their connections, and who they are told to |
 //! | [`statistics`] | what a connection found | figures, and their names |
 //! | [`two_ends`] | two captures of the same connections | what became of each packet on its way |
+//! | [`event_log`] | the event log of a run | the segments that captures at its ends would have |
 //! | everything else | observations | figures, causes, exchanges of HTTP |
 //!
 //! Nothing here reads a clock; times are those of the capture, in nanoseconds since 1 January 1970, UTC.
@@ -21,6 +22,7 @@ pub mod capture;
 pub mod causes;
 pub mod connection;
 pub mod decode;
+pub mod event_log;
 pub mod flows;
 pub mod http;
 pub mod passed_over;

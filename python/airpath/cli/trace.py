@@ -1,5 +1,7 @@
 """`airpath trace`: what the TCP connections of a capture did, and where their time went."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -56,6 +58,9 @@ def trace(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a report: one HTML file.")
     ] = None,
+    in_full: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many connections the report draws in full, the longest first.")
+    ] = 3,
     xplot: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write time–sequence plots for xplot, as tcptrace -S does.")
     ] = None,
@@ -75,7 +80,7 @@ def trace(
     Examples:
       airpath trace capture.pcapng
       airpath trace capture.pcapng --flow 3 --why
-      airpath trace capture.pcapng --flow 3 -o report.html
+      airpath trace capture.pcapng -o report.html --in-full 5
       airpath trace sender.pcap --peer receiver.pcap --radio radio.csv
       airpath trace runs/one
       airpath trace compare before.pcap after.pcap
@@ -101,7 +106,15 @@ def trace(
         columns = _columns(radio_columns)
         traced = analyse(files, peer=peer, radio=radio, radio_columns=columns, flow=flow)
         _print(traced, format, why)
-        _write(traced, {"report": out, "xplot": xplot, "perfetto": perfetto, "har": har})
+        files_of = {
+            "report": (out, partial(traced.report, in_full=in_full)),
+            "xplot": (xplot, traced.xplot),
+            "perfetto": (perfetto, traced.perfetto),
+            "har": (har, traced.har),
+        }
+        for what, (path, write) in files_of.items():
+            if path is not None:
+                written(what, path, partial(write, path))
     raise typer.Exit(_remark(traced.reading))
 
 
@@ -139,20 +152,23 @@ def _print(traced: "Trace", format: Format, why: bool) -> None:
             write(traced, format)
 
 
-def _write(traced: "Trace", wanted: dict[str, Path | None]) -> None:
-    """Write the files that were asked for; each has a method of the trace."""
-    for what, out in wanted.items():
-        if out is None:
-            continue
-        try:
-            getattr(traced, what)(out)
-        except OSError as error:
-            raise Problem(
-                f"{out} cannot be written: {error.strerror or error}",
-                next_step="free some space or name another place",
-                exit_code=ExitCode.NOT_WRITTEN,
-            ) from None
-        note(f"{_WRITTEN[what]} in {out}")
+def written(what: str, out: Path, write: Callable[[], object]) -> None:
+    """Write a file, and say where it is.
+
+    Args:
+        what: What it is: a key of `_WRITTEN`.
+        out: Where it goes.
+        write: Writes it.
+    """
+    try:
+        write()
+    except OSError as error:
+        raise Problem(
+            f"{out} cannot be written: {error.strerror or error}",
+            next_step="free some space or name another place",
+            exit_code=ExitCode.NOT_WRITTEN,
+        ) from None
+    note(f"{_WRITTEN[what]} in {out}")
 
 
 _WRITTEN = {

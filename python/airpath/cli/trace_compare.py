@@ -1,4 +1,4 @@
-"""`airpath trace compare`: two captures beside each other."""
+"""`airpath trace compare`: captures beside each other."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,65 +7,93 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from airpath.cli.words import explained
+from airpath.cli.words import Problem, explained
 
 
 def compare(
-    one: Annotated[Path, typer.Argument(metavar="A", help="A capture, or a result folder with captures.")],
-    other: Annotated[Path, typer.Argument(metavar="B", help="The other.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="A B...", help="Captures or result folders, what others are measured by first."),
+    ],
     flow: Annotated[
         str | None,
-        typer.Option(metavar="SELECTOR", help="Which connections of both: a number, an address, a port, or both."),
+        typer.Option(metavar="SELECTOR", help="Which connections of each: a number, an address, a port, or both."),
     ] = None,
     format: Annotated[
         Literal["text", "json", "csv"], typer.Option(help="On standard output: a table, JSON, or CSV.")
     ] = "text",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a report: one HTML file.")
+    ] = None,
 ) -> None:
-    """Put two captures beside each other: where the time of their connections went, in sum.
+    """Put captures beside each other: where the time of their connections went.
+
+    On standard output are sums over all connections of each. The report draws the longest connection of each on one
+    axis of time since its start, and lists all.
 
     \b
     Examples:
       airpath trace compare before.pcap after.pcap
-      airpath trace compare runs/reno runs/cubic --flow 1
+      airpath trace compare before.pcap after.pcap -o report.html
+      airpath trace compare runs/reno runs/cubic runs/bbr --flow 1
 
     \b
     Exit codes: as of `airpath trace`.
     """
     from airpath.trace import trace
     from airpath.trace.compare import compare as compared
+    from airpath.trace.compare import labels
 
     with explained():
-        table = compared([trace(path, flow=flow) for path in (one, other)])
-    match format:
-        case "csv":
-            typer.echo(table.write_csv(), nl=False)
-        case "json":
-            import json
+        if len(files) < 2:
+            raise Problem("one capture alone cannot be compared", next_step="name another, or use `airpath trace`")
+        traces = [trace(path, flow=flow) for path in files]
+        table = compared(traces)
+        match format:
+            case "csv":
+                typer.echo(table.write_csv(), nl=False)
+            case "json":
+                import json
 
-            typer.echo(json.dumps(table.to_dicts(), indent=2))
-        case _:
-            _print(table.rows(), (str(one), str(other)))
+                typer.echo(json.dumps(table.to_dicts(), indent=2))
+            case _:
+                _print(table.rows(), labels(traces))
+        if out is not None:
+            from airpath.cli.trace import written
+            from airpath.trace.comparison import write
+
+            written("report", out, lambda: write(traces, out))
 
 
-def _print(rows: Sequence[tuple[str, float, float]], names: tuple[str, str]) -> None:
+def _print(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> None:
+    """Print a row a figure, with the difference of two traces, or of more those to the first."""
     from airpath.cli.output import print_table
     from airpath.quantities import count, seconds, size
     from airpath.trace.causes import CAUSES
 
     causes = {each.name: each.words for each in CAUSES}
     said: list[tuple[str, ...]] = []
-    for name, first, second in rows:
-        if not first and not second:
+    for name, *values in rows:
+        if not any(values):
             continue
         words: Callable[[float], str] = count
         if name in causes or name == "seconds":
             words = seconds
         elif name.startswith("bytes"):
             words = size
-        change = second - first
-        sign = "+" if change > 0 else "−" if change < 0 else ""
-        said.append((causes.get(name, name), words(first), words(second), f"{sign}{words(abs(change))}"))
-    print_table(("", *names, "difference"), said)
+        changes = [_signed(value - values[0], words) for value in values[1:]]
+        cells = [words(value) for value in values]
+        if len(values) == 2:
+            cells += changes
+        else:
+            cells[1:] = [f"{cell} ({change})" for cell, change in zip(cells[1:], changes, strict=True)]
+        said.append((causes.get(name, name), *cells))
+    print_table(("", *names, "difference") if len(names) == 2 else ("", *names), said)
+
+
+def _signed(change: float, words: Callable[[float], str]) -> str:
+    sign = "+" if change > 0 else "−" if change < 0 else ""
+    return f"{sign}{words(abs(change))}"
 
 
 class WithCompare(TyperCommand):

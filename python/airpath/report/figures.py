@@ -25,8 +25,10 @@ class Figure:
     caption: Caption
     json: str
     time: bool
-    """Whether its horizontal axis is the run's time, which all such figures share."""
+    """Whether its horizontal axis is one of time, which all such figures of its group share."""
     height: int
+    group: str = ""
+    """What its axis is the time of, on a page that has several: part of the names of its elements."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ def render(template: str, **values: Any) -> str:
             shared=Markup(dumped({"dark": theme.dark_of(), "template": TEMPLATE.to_plotly_json()})),
             colours=theme.NAMED,
             series=theme.SERIES,
+            causes=theme.CAUSES,
             font=FONT,
             **values,
         )

@@ -17,6 +17,17 @@ MOST_ROWS = 100
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of a whole, as a bar shows it."""
+
+    kind: str
+    """The classes that give it its colour and hatching."""
+    share: float
+    """Its share of the whole, in per cent."""
+    words: str
+
+
+@dataclass(frozen=True)
 class Cell:
     """A cell of a table: its text, what stands smaller below it, and how it is set."""
 
@@ -25,6 +36,13 @@ class Cell:
     number: bool = True
     tone: str = ""
     """`good` or `bad` where it is a judgement."""
+    parts: Sequence[Part] = ()
+    """The parts of a whole, drawn as a bar."""
+
+    @property
+    def spoken(self) -> str:
+        """The bar in words."""
+        return ", ".join(part.words for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,8 @@ class Table:
     head: list[str]
     rows: list[list[Cell]]
     notes: list[str] = field(default_factory=list)
+    keys: Sequence[Part] = ()
+    """What the colours of its bars mean."""
 
 
 def differences(runs: Sequence[Drawn]) -> Table:

@@ -7,7 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.trace.folder import captured
+from airpath.result import UnreadableResultError
+from airpath.trace.event_log import Log as EventLog
+from airpath.trace.folder import Captured, recorded
 from airpath.trace.radio_log import Log, addresses, of_file, of_result
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ def trace(
 
     Args:
         path: A capture (pcap, pcapng or snoop, also compressed by gzip or zstd), several in the order of their times,
-            `-` for standard input, or a result folder with captures: then `peer` and `radio` are those in it.
+            `-` for standard input, or a result folder: then its captures or, if it has none, its event log is read,
+            from both ends, and `radio` is the log in it.
         peer: A capture of the same traffic at the other end.
         radio: A radio log: a result folder, or a CSV file.
         radio_columns: Which columns of a CSV file hold what (`docs/trace.md`); by default those of airpath's own logs.
@@ -38,7 +41,7 @@ def trace(
     Raises:
         TraceError: A file is not there or no capture, holds no TCP, `peer` does not match, or there is no such
             connection.
-        UnreadableResultError: A result folder has no captures.
+        UnreadableResultError: A result folder has neither captures nor a log of its packets.
         OSError: The radio log cannot be read.
     """
     sources = _sources(path, peer, radio, radio_columns or {})
@@ -53,6 +56,8 @@ class Sources:
     """What a trace is made from."""
 
     files: tuple[Path, ...]
+    log: EventLog | None = None
+    """The event log that is read instead of files, from both ends."""
     peer: Path | None = None
     one_clock: bool = False
     """Whether one clock made the captures of both ends."""
@@ -79,9 +84,9 @@ class Trace:
 
     def _request(self) -> dict[str, Any]:
         sources = self.sources
-        ends = {"peer": sources.peer, "one_clock": sources.one_clock, "radio": list(sources.radio)}
+        ends = {"peer": sources.peer, "one_clock": sources.one_clock, "log_ends": True, "radio": list(sources.radio)}
         wanted = {"causes": True, "exchanges": True, "observations": self._once}
-        return {"files": sources.files, "flow": self.flow} | wanted | ends
+        return {"files": sources.files, "log": sources.log, "flow": self.flow} | wanted | ends
 
     @property
     def _once(self) -> bool:
@@ -187,11 +192,12 @@ class Trace:
 
         return perfetto(self, Path(out))
 
-    def report(self, out: str | Path, *, command: str | None = None) -> Path:
+    def report(self, out: str | Path, *, in_full: int = 3, command: str | None = None) -> Path:
         """Write the report as one HTML file that works offline.
 
         Args:
             out: The file.
+            in_full: How many connections are drawn in full, the longest first; all are listed.
             command: The command that makes it again; by default `airpath trace` with these files.
 
         Raises:
@@ -199,7 +205,7 @@ class Trace:
         """
         from airpath.trace.report import write
 
-        return write(self, Path(out), command=command)
+        return write(self, Path(out), in_full=in_full, command=command)
 
     def har(self, out: str | Path) -> Path:
         """Write the exchanges of HTTP as an HTTP Archive.
@@ -220,7 +226,8 @@ class Trace:
         if selector not in self._observed:
             from airpath.trace.columns import table
 
-            request = {"files": self.sources.files, "flow": selector, "observations": True}
+            sources = {"files": self.sources.files, "log": self.sources.log}
+            request = sources | {"flow": selector, "observations": True}
             tables = _analysed(request)["tables"]
             self._observed[selector] = (table("observations", tables), table("selective", tables))
         return self._observed[selector]
@@ -242,7 +249,7 @@ class Trace:
         return rows.sort("connection", maintain_order=True) if "connection" in rows.columns else rows
 
     def __repr__(self) -> str:
-        named = ", ".join(str(file) for file in self.sources.files)
+        named = ", ".join(file["name"] for file in self.reading["files"])
         return f"<airpath.Trace of {named}: {self.connections.height:,} connections>"
 
 
@@ -266,10 +273,11 @@ def stream(
 
     Raises:
         TraceError: As of `trace`.
-        UnreadableResultError: A result folder has no captures.
+        UnreadableResultError: As of `trace`.
     """
     selector = None if flow is None else str(flow)
-    request = {"files": _sources(path, None, None, {}).files, "flow": selector, "causes": causes}
+    sources = _sources(path, None, None, {})
+    request = {"files": sources.files, "log": sources.log, "flow": selector, "causes": causes}
     return _analysed(request, line)["reading"]
 
 
@@ -277,7 +285,8 @@ def _analysed(request: dict[str, Any], line: Callable[[str], object] | None = No
     """Have the core analyse captures."""
     from airpath import _native
 
-    usual = {"peer": None, "one_clock": False, "radio": [], "causes": False, "exchanges": False, "observations": False}
+    usual = {"log": None, "log_ends": False, "peer": None, "one_clock": False, "radio": []}
+    usual |= {"causes": False, "exchanges": False, "observations": False}
     wanted = usual | request
     reading, tables, archive = _native.trace(list(wanted.pop("files")), **wanted, line=line)
     return {"reading": json.loads(reading), "tables": tables, "archive": archive}
@@ -291,14 +300,22 @@ def _sources(
     peer = None if peer is None else Path(peer)
     given = tuple(map(str, files))
     one_clock, run = False, None
+    log: EventLog | None = None
     logs: list[Log] = []
     if len(files) == 1 and files[0].is_dir():
-        inside = captured(files[0])
-        logs = of_result(files[0])
-        # Where most data is sent comes first: there the sender is seen.
-        one_clock = peer is None
         run = files[0]
-        files, peer = [inside.server], peer or inside.mobile
+        inside = recorded(run)
+        logs = of_result(run)
+        if isinstance(inside, Captured):
+            one_clock = peer is None
+            files, peer = [inside.near], peer or inside.far
+        elif peer is not None:
+            raise UnreadableResultError(
+                f"{run}: has no captures that {peer} could be joined with; run it again with `--capture`, or leave "
+                "the other end to the event log"
+            )
+        else:
+            files, log = [], inside
     elif peer is not None:
         given += ("--peer", str(peer))
     if radio is not None:
@@ -307,4 +324,4 @@ def _sources(
         given += ("--radio", str(radio))
         if columns:
             given += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
-    return Sources(tuple(files), peer, one_clock, tuple(logs), run, given)
+    return Sources(tuple(files), log, peer, one_clock, tuple(logs), run, given)

@@ -1,4 +1,4 @@
-"""Two traces beside each other: where the time of each went."""
+"""Traces beside each other: where the time of each went, in sum."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,6 +23,16 @@ def compare(traces: Sequence["Trace"]) -> pl.DataFrame:
     names = ["connections", "seconds", *(each.name for each in CAUSES), "bytes down", "bytes up", "sent again"]
     columns = {f"trace {number}": _sums(trace) for number, trace in enumerate(traces, 1)}
     return pl.DataFrame({"figure": names} | columns, strict=False)
+
+
+def labels(traces: Sequence["Trace"]) -> list[str]:
+    """Return a name for each trace that no other has: that of its file or folder, with its place where needed."""
+    given = [trace.sources.given[0] for trace in traces]
+    for parts in range(1, max(len(each.split("/")) for each in given) + 1):
+        names = ["/".join(each.rstrip("/").split("/")[-parts:]) for each in given]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{name}, {number}" for number, name in enumerate(given, 1)]
 
 
 def _sums(trace: "Trace") -> list[float]:

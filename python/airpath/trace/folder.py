@@ -1,33 +1,50 @@
-"""A result folder as something to trace: its captures."""
+"""A result folder as something to trace: its captures, or else its event log."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from airpath.result import UnreadableResultError
+from airpath.result import NotLoggedError, UnreadableResultError, load
+from airpath.tables import TRANSFERS, direction_of
+from airpath.trace.event_log import Log
+from airpath.trace.event_log import of_result as logged
 
 
 @dataclass(frozen=True)
 class Captured:
     """The captures of one repetition of a run."""
 
-    server: Path
-    mobile: Path
+    near: Path
+    """Where most data is sent: there the sender is seen."""
+    far: Path
+    """At the other end."""
 
 
-def captured(folder: Path, repetition: int = 0) -> Captured:
-    """Return the captures of a result folder.
+def recorded(folder: Path, repetition: int = 0) -> Captured | Log:
+    """Return the captures of a result folder or, if there are none, the packets of its event log.
 
     Args:
         folder: The result folder.
         repetition: The repetition.
 
     Raises:
-        UnreadableResultError: The folder is no result, or has no captures of that repetition.
+        UnreadableResultError: The folder is no result, or has neither of that repetition.
     """
     server, mobile = (folder / "captures" / f"{repetition:04}-{end}.pcapng" for end in ("server", "mobile"))
-    if not server.is_file() or not mobile.is_file():
+    if server.is_file() and mobile.is_file():
+        return Captured(server, mobile) if _goes_down(folder, repetition) else Captured(mobile, server)
+    try:
+        return logged(folder, repetition)
+    except NotLoggedError:
         raise UnreadableResultError(
-            f"{folder}: no captures of repetition {repetition} in it; `airpath run SCENARIO.toml --out {folder} "
-            "--capture` makes a result with captures, or name a capture file"
-        )
-    return Captured(server, mobile)
+            f"{folder}: neither captures of repetition {repetition} in it nor a log of its packets; run it again with "
+            "`--capture` or with the log of packets on, or name a capture file"
+        ) from None
+
+
+def _goes_down(folder: Path, repetition: int) -> bool:
+    """Return whether at least as many bytes went over TCP to the mobiles as from them."""
+    sums = {"down": 0, "up": 0}
+    for flow in load(folder).summary["flows"]:
+        if flow["repetition"] == repetition and flow["kind"] in TRANSFERS:
+            sums[direction_of(flow)] += flow["bytes"]
+    return sums["down"] >= sums["up"]

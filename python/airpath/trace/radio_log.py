@@ -42,11 +42,11 @@ def of_result(folder: Path, repetition: int = 0) -> list[Log]:
     """
     result = load(folder)
     origin, emulated = origin_of(result), "emulation" in result.summary
-    mobiles = _mobiles(result)
+    mobiles = mobiles_of(result)
     logs: list[Log] = []
     for user in range(len(mobiles)):
         rows = sorted(_silences(result, repetition, user), key=lambda row: row[:2])
-        address = None if emulated or len(mobiles) == 1 else _address(user)
+        address = None if emulated or len(mobiles) == 1 else address_of(user)
         lines = [f"{origin + begin},{origin + end},{way or ''},{name}" for begin, end, way, name in rows]
         if lines:
             logs.append((address, "\n".join(["begin,end,direction,name", *lines]), {}))
@@ -62,10 +62,11 @@ def addresses(folder: Path) -> dict[str, str]:
     result = load(folder)
     if "emulation" in result.summary:
         return {}
-    return {name: _address(user) for user, name in enumerate(_mobiles(result))}
+    return {name: address_of(user) for user, name in enumerate(mobiles_of(result))}
 
 
-def _address(user: int) -> str:
+def address_of(user: int) -> str:
+    """Return the address of a simulated run's mobile by its number."""
     return str(_FIRST_MOBILE + user)
 
 
@@ -75,7 +76,8 @@ def origin_of(result: Result) -> int:
     return round(emulated["started_s"] * 1e9) if emulated else _SIMULATED_ORIGIN
 
 
-def _mobiles(result: Result) -> list[str]:
+def mobiles_of(result: Result) -> list[str]:
+    """Return the names of a run's mobiles, in the order of their numbers."""
     names = [component["name"] for component in result.summary["components"]]
     return names[names.index("server") + 1 :] if "server" in names else names[-1:]
 

@@ -1,68 +1,94 @@
-"""The report of a trace: all connections in a table, and one of them drawn in full."""
+"""The report of a trace: all connections in a table, and the longest of them drawn in full."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import plotly.graph_objects as go
 import polars as pl
 
-from airpath.quantities import count, seconds
+from airpath.quantities import seconds
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
-from airpath.report.tables import MOST_ROWS, Cell, Table
+from airpath.report.tables import Cell, Table
 from airpath.trace import figures
 from airpath.trace.analysis import Trace
+from airpath.trace.connections import connections_table
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.numbers import figures as numbers
 from airpath.trace.text import MOST_STALLS
-from airpath.trace.words import Row, ended, ends, lost, main_cause, remarks, sentence, summary, worst_first
+from airpath.trace.words import Row, longest_first, remarks, sentence, summary
 
+IN_FULL = 3
+"""As many connections are drawn in full, if nothing else is asked for."""
 MOST_PAGES = 4
 """More pages than this, one of each client, are not drawn."""
 
 
-def write(trace: Trace, out: Path, *, command: str | None = None) -> Path:
+@dataclass(frozen=True)
+class Connection:
+    """A connection as the page shows it in full."""
+
+    id: str
+    name: str
+    sentence: str
+    stalls: list[str]
+    over_time: list[Figure]
+    absent: list[Missing]
+    table: Table
+
+
+def write(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> Path:
     """Write the report of a trace.
 
     Args:
-        trace: The trace; of its connections the one that lost most time is drawn.
+        trace: The trace.
         out: The HTML file.
+        in_full: How many of its connections are drawn in full, the longest first.
         command: The command that makes the report again.
 
     Raises:
         OSError: The file cannot be written.
     """
-    out.write_text(page(trace, out, command), encoding="utf-8")
+    out.write_text(page(trace, out, in_full=in_full, command=command), encoding="utf-8")
     return out
 
 
-def page(trace: Trace, out: Path, command: str | None = None) -> str:
+def page(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
     """Return the report as HTML."""
-    flows = worst_first(trace.connections.iter_rows(named=True))
-    number = flows[0]["connection"]
-    own = pl.col("connection") == number
-    view = FlowView(
-        flows[0],
-        trace.observations(number),
-        trace.selective(number),
-        trace.causes.filter(own),
-        trace.passages.filter(own),
-    )
-    drawn = _over_time(view, trace)
+    flows = longest_first(trace.connections.iter_rows(named=True))
+    drawn = [_connection(trace, flow) for flow in flows[:in_full]]
+    alone = len(flows) == len(drawn) == 1
     return render(
         "trace.html.j2",
-        title=f"Connection {view.name}",
+        title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
         summary=summary(trace.reading, len(flows)),
-        sentence=sentence(flows[0]),
-        stalls=_stalls(trace, flows[0]),
         remarks=remarks(trace.reading),
-        over_time=[each for each in drawn if isinstance(each, Figure)],
-        absent=[each for each in drawn if isinstance(each, Missing)],
+        alone=alone,
+        drawn=drawn,
+        connections=connections_table(flows, len(drawn)),
         pages=[each for each in _pages(trace) if isinstance(each, Figure)],
-        tables=[_directions(trace, flows[0]), _connections(flows)],
-        commands=[command or _command(trace, out)],
+        commands=[command or _command(trace, out, in_full)],
+    )
+
+
+def _connection(trace: Trace, flow: Row) -> Connection:
+    view = FlowView.of(trace, flow)
+    group = f"connection-{flow['connection']}"
+    made = [
+        replace(each, id=f"{group}-{each.id}", group=group) if isinstance(each, Figure) else each
+        for each in _over_time(view, trace)
+    ]
+    return Connection(
+        group,
+        view.name,
+        sentence(flow),
+        _stalls(trace, flow),
+        [each for each in made if isinstance(each, Figure)],
+        [each for each in made if isinstance(each, Missing)],
+        _directions(trace, flow),
     )
 
 
@@ -112,33 +138,13 @@ def _directions(trace: Trace, flow: Row) -> Table:
     head = ["figure", *(f"from the {row['from']}" for row in rows)]
     cells = [[Cell(text, number=False) for text in (name, *said)] for name, said in numbers(rows)]
     caption = "What each end sent, as the capture saw it; all figures are in `Trace.directions`."
-    return Table(f"Connection {flow['connection']}", caption, head, cells)
+    return Table(f"Figures of connection {flow['connection']}", caption, head, cells)
 
 
-def _connections(flows: Sequence[Row]) -> Table:
-    head = ["connection", "ends", "time", "lost", "most of it", "segments", "ended"]
-    rows = [
-        [
-            Cell(str(flow["connection"]), number=False),
-            Cell(ends(flow), number=False),
-            Cell(seconds(flow["duration_s"])),
-            Cell(seconds(lost(flow))),
-            Cell(main_cause(flow), number=False),
-            Cell(count(flow["segments"])),
-            Cell(ended(flow), number=False),
-        ]
-        for flow in flows[:MOST_ROWS]
-    ]
-    caption = (
-        "Lost is the time for which neither the path at its rate nor the applications account; who lost most comes "
-        "first, and is drawn above."
-    )
-    notes = [f"{MOST_ROWS} of {len(flows):,} connections; all of them are in `Trace.connections`."]
-    return Table("Connections", caption, head, rows, notes if len(flows) > MOST_ROWS else [])
-
-
-def _command(trace: Trace, out: Path) -> str:
+def _command(trace: Trace, out: Path, in_full: int) -> str:
     words = ["airpath", "trace", *trace.sources.given]
     if trace.flow is not None:
         words += ["--flow", trace.flow]
+    if in_full != IN_FULL:
+        words += ["--in-full", str(in_full)]
     return shlex.join([*words, "-o", str(out)])

@@ -23,6 +23,10 @@ _NOT_LOST = {"path-rate", "application", "closing"}
 """Causes that are nobody's fault: a full link, applications with nothing to send, a transfer that is over."""
 
 
+_ODD_AHEAD_S = 86_400.0
+"""More seconds than this between two frames are remarked upon: networks are not silent for a day."""
+_ODD_BACK_S = 1.0
+"""So is a step back of more than this: several interfaces of a capture are less out of order."""
 _SMALL = 0.01
 """Causes with less of the time than this share are summed up in a sentence, where there are several."""
 
@@ -75,6 +79,11 @@ def worst_first(connections: Iterable[Row]) -> list[Row]:
     return sorted(connections, key=lambda flow: (-lost(flow), -flow["duration_s"], flow["connection"]))
 
 
+def longest_first(connections: Iterable[Row]) -> list[Row]:
+    """Return connections in the order of their length."""
+    return sorted(connections, key=lambda flow: (-flow["duration_s"], flow["connection"]))
+
+
 def summary(reading: Row, connections: int) -> str:
     """Return what there was, in a sentence."""
     frames = sum(file["frames"] for file in reading["files"])
@@ -82,7 +91,37 @@ def summary(reading: Row, connections: int) -> str:
     times = [(file["first"], file["last"]) for file in reading["files"] if file["first"] is not None]
     span = (max(last for _, last in times) - min(first for first, _ in times)) / 1e9 if times else 0.0
     flows = "1 connection" if connections == 1 else f"{connections:,} connections"
-    return f"{names}: {count(frames)} frames in {seconds(span)}, {flows}"
+    return f"{names}: {count(frames)} {_what(reading)} in {length(span)}, {flows}"
+
+
+def _what(reading: Row) -> str:
+    """Return what was counted: an event log has no frames."""
+    return "frames" if any(file["link_type"] is not None for file in reading["files"]) else "segments"
+
+
+def length(span: float) -> str:
+    """Return how long a capture is: seconds in hours, days or years where it is long."""
+    for unit, of in (("years", 365.25 * 86_400), ("days", 86_400.0), ("h", 3_600.0)):
+        if span >= 2 * of:
+            return f"{span / of:.3g} {unit}"
+    return seconds(span)
+
+
+def _steps(file: Row) -> list[str]:
+    """Return what is odd about the times of a capture."""
+    said = []
+    ahead, back = file["ahead"], file["back"]
+    if ahead and ahead["s"] > _ODD_AHEAD_S:
+        said.append(
+            f"{file['name']}: {length(ahead['s'])} lie between frames {ahead['frame'] - 1} and {ahead['frame']}: "
+            "a time stamp is damaged, or captures of different times were put together"
+        )
+    if back and back["s"] > _ODD_BACK_S:
+        said.append(
+            f"{file['name']}: frame {back['frame']} is stamped {length(back['s'])} before the one that precedes it: "
+            "a time stamp is damaged, the clock was set, or captures were put together out of order"
+        )
+    return said
 
 
 def remarks(reading: Row) -> list[str]:
@@ -90,6 +129,8 @@ def remarks(reading: Row) -> list[str]:
     said = [
         f"{file['name']}: {file['ending']}; what comes before is told of" for file in reading["files"] if file["ending"]
     ]
+    for file in reading["files"]:
+        said += _steps(file)
     passed = [
         f"{reading['passed_over'][cause]:,} {words}"
         for cause, words in _PASSED_OVER.items()

@@ -1,23 +1,22 @@
 //! Captures of both ends: read one after the other, joined, and the rows of the tables of what became of each packet.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::pipeline::{Packet, packets};
 use super::records::{number, span, time};
 use super::table::{Fields, Record, Table, table};
-use super::{Selector, TraceError};
+use super::{Selector, Source, TraceError};
 use crate::connection::{Connection, End, Observation};
 use crate::decode::Segment;
 use crate::flows::{FlowNumber, Flows, Listener};
 use crate::two_ends::{Clock, Direction, Fate, JoinOptions, Joined, Passage, Quantiles, Silence, Tap, TwoEnds, join};
 
-/// A capture of the same traffic at the other end.
-#[derive(Clone, Debug, PartialEq)]
+/// The same traffic at the other end.
+#[derive(Clone, Debug)]
 pub struct Peer {
-    /// Its file.
-    pub file: PathBuf,
-    /// Whether one clock made both captures; else theirs are fitted.
+    /// Where its packets come from.
+    pub source: Source,
+    /// Whether one clock made both; else theirs are fitted.
     pub one_clock: bool,
 }
 
@@ -29,10 +28,10 @@ pub struct FirstEnd {
 
 impl FirstEnd {
     /// Reads the other end's capture, and joins the two.
-    pub fn join(self, files: &[PathBuf], peer: &Peer, stop: &AtomicBool) -> Result<TwoEnds, TraceError> {
+    pub fn join(self, first: &Source, peer: &Peer, stop: &AtomicBool) -> Result<TwoEnds, TraceError> {
         let mut flows = Flows::default();
         let mut second = Tap::default();
-        packets(std::slice::from_ref(&peer.file), |packet| {
+        packets(&peer.source, |packet| {
             if let Packet::Segment(segment) = packet {
                 flows.segment(segment, &mut second);
             }
@@ -41,8 +40,8 @@ impl FirstEnd {
         flows.finish(&mut second);
         let options = JoinOptions { clock: peer.one_clock.then_some(Clock::SAME), ..JoinOptions::default() };
         join(self.tap, second, &options).map_err(|error| TraceError::Peer {
-            file: files.first().map(|file| file.display().to_string()).unwrap_or_default(),
-            peer: peer.file.display().to_string(),
+            file: first.name(),
+            peer: peer.source.name(),
             error,
         })
     }

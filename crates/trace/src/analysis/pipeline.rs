@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
-use airpath_core::Instant;
+use airpath_core::{Instant, Span};
 
-use super::TraceError;
+use super::{Source, TraceError};
 use crate::capture::{Ending, LinkType, Reader};
 use crate::decode::{Datagram, Decoded, Decoder, Segment};
+use crate::event_log::{EventLog, Vantage};
 use crate::passed_over::Counts;
 
 /// Packets of a batch: together with their headers about as much as the second cache of a processor core takes.
@@ -63,10 +64,55 @@ pub struct FileReading {
     pub frames: u64,
     /// What its first frame begins with.
     pub link_type: Option<LinkType>,
-    /// When its first packet was captured, and its last.
+    /// When its earliest packet was captured, and its latest.
     pub times: Option<(Instant, Instant)>,
+    /// The longest step ahead from the time of one packet to that of the next.
+    pub ahead: Step,
+    /// The longest step back, where packets do not lie in the order of their times.
+    pub back: Step,
     /// What is wrong with its end, in words.
     pub ending: Option<String>,
+}
+
+impl FileReading {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            frames: 0,
+            link_type: None,
+            times: None,
+            ahead: Step::default(),
+            back: Step::default(),
+            ending: None,
+        }
+    }
+
+    /// Takes the time of a packet and that of the one before.
+    #[inline]
+    fn stamped(&mut self, time: Instant, last: Option<Instant>, frame: u64) {
+        self.times = Some(self.times.map_or((time, time), |(first, last)| (first.min(time), last.max(time))));
+        if let Some(last) = last {
+            self.ahead.take(time.since(last), frame);
+            self.back.take(last.since(time), frame);
+        }
+    }
+}
+
+/// From the time of one packet to that of the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// How far apart they are; zero where there is no such step.
+    pub length: Span,
+    /// The frame of the next.
+    pub frame: u64,
+}
+
+impl Step {
+    fn take(&mut self, length: Span, frame: u64) {
+        if length > self.length {
+            *self = Self { length, frame };
+        }
+    }
 }
 
 /// What a capture has in it, as far as it is of use.
@@ -101,12 +147,34 @@ impl Batch {
     }
 }
 
-/// Reads captures one after the other, and gives `consume` what they have in it, in that order. When that says `false`, nothing more is
-/// read. Frames are counted through all files.
+/// Gives `consume` the packets of a source in their order. When that says `false`, nothing more is read.
 ///
 /// # Errors
 /// Where a file cannot be opened or is no capture. What is damaged or cut short further on is no error: [`Reading`] tells of it.
-pub fn packets(files: &[PathBuf], mut consume: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
+pub fn packets(source: &Source, consume: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
+    match source {
+        Source::Captures(files) => captured(files, consume),
+        Source::Log(log, vantage) => Ok(logged(log, *vantage, consume)),
+    }
+}
+
+/// Tells an event log.
+fn logged(log: &EventLog, vantage: Vantage, mut consume: impl FnMut(&Packet<'_>) -> bool) -> Reading {
+    let mut reading = Reading::default();
+    let mut times = None;
+    log.segments(vantage, |segment| {
+        reading.segments += 1;
+        times = Some((times.map_or(segment.time, |(first, _)| first), segment.time));
+        consume(&Packet::Segment(segment))
+    });
+    let name = log.name().to_owned();
+    let frames = reading.segments;
+    reading.files.push(FileReading { times, frames, ..FileReading::new(name) });
+    reading
+}
+
+/// Reads captures one after the other. Frames are counted through all files.
+fn captured(files: &[PathBuf], mut consume: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
     let (full, batches) = sync_channel(BATCHES_AHEAD);
     let (back, empty) = channel();
     thread::scope(|scope| {
@@ -147,10 +215,10 @@ fn read(files: &[PathBuf], full: &SyncSender<Batch>, empty: &Receiver<Batch>) ->
         let name = file.display().to_string();
         let mut reader =
             Reader::new(open(file)?).map_err(|error| TraceError::NotACapture { file: name.clone(), error })?;
-        let mut of_file = FileReading { name, frames: 0, link_type: None, times: None, ending: None };
+        let mut of_file = FileReading::new(name);
+        let mut last = None;
         while let Some(record) = reader.next_record() {
-            let first = of_file.times.map_or(record.time, |(first, _)| first);
-            of_file.times = Some((first, record.time));
+            of_file.stamped(record.time, last.replace(record.time), base + record.frame);
             of_file.link_type = of_file.link_type.or(Some(record.link_type));
             match decoder.decode(&record) {
                 Decoded::Segment(segment) => {

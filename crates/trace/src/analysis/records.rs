@@ -129,6 +129,12 @@ impl Record for DirectionRow<'_> {
     }
 }
 
+/// The figures of `directions`: their names, and what they are.
+pub fn figures() -> impl Iterator<Item = (&'static str, Kind)> {
+    let none = Connection::without_segments();
+    COLUMNS.iter().map(move |column| (column.name, (column.value)(&none, End::Client).kind()))
+}
+
 /// A row of `observations`.
 pub struct ObservationRow<'a> {
     pub flow: FlowNumber,
@@ -139,6 +145,7 @@ impl Record for ObservationRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
         let Self { flow, observation } = self;
         let (round_trip, of_frame) = observation.round_trip.unzip();
+        let (echo_round_trip, echo_of_frame) = observation.echo_round_trip.unzip();
         let again = observation.retransmission;
         number(fields, "connection", flow.0);
         number(fields, "frame", observation.frame);
@@ -152,6 +159,8 @@ impl Record for ObservationRow<'_> {
         number(fields, "outstanding", observation.outstanding);
         span(fields, "round_trip", round_trip);
         fields.whole("round_trip_of", of_frame.map(|frame| frame as i64));
+        span(fields, "echo_round_trip", echo_round_trip);
+        fields.whole("echo_round_trip_of", echo_of_frame.map(|frame| frame as i64));
         fields.text("retransmission", again.map(|again| again.trigger.name()));
         fields.whole("retransmission_of", again.and_then(|again| again.of_frame).map(|frame| frame as i64));
         fields.whole("needless", observation.needless.map(|needless| needless.frame as i64));

@@ -46,7 +46,7 @@ impl Stall {
 impl fmt::Display for Stall {
     /// Its story, in one sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let length = self.length();
+        let length = Rounded(self.length());
         let (first, last) = (self.first_frame, self.last_frame);
         if self.outstanding == 0 {
             // Seen where the data arrives: what its sender had under way is not.
@@ -73,18 +73,54 @@ impl fmt::Display for Stall {
                 write!(
                     f,
                     "they were lost, and only the retransmission timer noticed, after {}",
-                    length.saturating_sub(self.silent)
+                    Rounded(self.length().saturating_sub(self.silent))
                 )
             }
             (Fate::Lost, timeouts) => write!(
                 f,
                 "they were lost, and so was what the timer sent; it went off {}, and after about {} the path was back",
                 times(timeouts),
-                self.silent
+                Rounded(self.silent)
             ),
             (Fate::Unknown, timeouts) => {
                 write!(f, "the timer went off {}, and nothing more was heard", times(timeouts))
             }
+        }
+    }
+}
+
+/// A length of time as it is told: three significant digits, in milliseconds below a second.
+struct Rounded(Span);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs_f64();
+        let (value, unit) = if seconds < 1.0 { (seconds * 1e3, "ms") } else { (seconds, "s") };
+        let digits = match value {
+            ..10.0 => 2,
+            10.0..100.0 => 1,
+            _ => 0,
+        };
+        write!(f, "{value:.digits$} {unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_told_with_three_digits() {
+        for (micros, words) in [
+            (3_003_873, "3.00 s"),
+            (12_345_678, "12.3 s"),
+            (245_000_000, "245 s"),
+            (1_496_000, "1.50 s"),
+            (428_499, "428 ms"),
+            (7_512, "7.51 ms"),
+            (0, "0.00 ms"),
+        ] {
+            assert_eq!(Rounded(Span::from_micros(micros)).to_string(), words);
         }
     }
 }

@@ -73,6 +73,17 @@ impl Figure for bool {
 }
 
 impl Value {
+    /// Its kind.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::None(kind) => *kind,
+            Self::Count(_) | Self::Difference(_) | Self::Time(_) => Kind::Whole,
+            Self::Number(_) | Self::Seconds(_) => Kind::Real,
+            Self::Truth(_) => Kind::Truth,
+            Self::Text(_) => Kind::Text,
+        }
+    }
+
     /// The value as a number; of what is none, nothing.
     pub fn number(&self) -> Option<f64> {
         match self {

@@ -6,10 +6,10 @@
     element,
     plot: element.querySelector(".plot"),
     text: element.querySelector("script").textContent,
-    overTime: element.hasAttribute("data-time"),
+    time: element.dataset.time, // what its axis is the time of; nothing if that is not one of time
     log: element.querySelector("[data-log]"),
   }));
-  const overTime = figures.filter((figure) => figure.overTime);
+  const beside = (figure) => figures.filter((other) => figure.time !== undefined && other.time === figure.time);
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   let printing = false;
 
@@ -43,28 +43,28 @@
     return Plotly.react(figure.plot, data, layout, config);
   }
 
-  const currentRange = () => overTime.find((figure) => figure.plot.layout)?.plot.layout.xaxis.range;
+  const currentRange = (figure) => beside(figure).find((other) => other.plot.layout)?.plot.layout.xaxis.range;
   const redraw = () => {
-    const range = currentRange();
-    for (const figure of figures) draw(figure, figure.overTime ? range : null);
+    const ranges = figures.map(currentRange);
+    figures.forEach((figure, index) => draw(figure, ranges[index]));
   };
 
-  // The time axes move together.
+  // The axes of one time move together.
   let following = false;
-  function follow(range) {
+  function follow(moved, range) {
     following = true;
-    const moves = overTime.map((figure) => Plotly.relayout(figure.plot, { "xaxis.range": [...range] }));
+    const moves = beside(moved).map((figure) => Plotly.relayout(figure.plot, { "xaxis.range": [...range] }));
     Promise.all(moves).finally(() => { following = false; });
   }
   const wholeRange = (figure) => JSON.parse(figure.text).layout.xaxis.range;
 
   function listen(figure) {
-    if (figure.overTime) {
+    if (figure.time !== undefined) {
       figure.plot.on("plotly_relayout", (change) => {
         if (following) return;
         const range = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
-        if (range[0] !== undefined) follow(range);
-        else if (change["xaxis.autorange"]) follow(wholeRange(figure));
+        if (range[0] !== undefined) follow(figure, range);
+        else if (change["xaxis.autorange"]) follow(figure, wholeRange(figure));
       });
       figure.plot.addEventListener("keydown", (event) => {
         const [start, end] = figure.plot.layout.xaxis.range;
@@ -78,13 +78,13 @@
         };
         if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
         event.preventDefault();
-        follow(moves[event.key]);
+        follow(figure, moves[event.key]);
       });
     }
     figure.log?.addEventListener("click", () => {
       const pressed = figure.log.getAttribute("aria-pressed") !== "true";
       figure.log.setAttribute("aria-pressed", String(pressed));
-      draw(figure, figure.overTime ? currentRange() : null);
+      draw(figure, currentRange(figure));
     });
   }
 

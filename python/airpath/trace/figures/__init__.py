@@ -10,9 +10,13 @@
 | `throughput` | payload per second |
 | `radio_lanes` | the radio log of the run that was captured |
 | `page_timeline` | connections and objects of a page, of a `PageView`, on an axis of its own |
+
+Several connections are compared by `cause_bars`, `sequences`, `throughputs` and `round_trips`, which take them as
+`Shown`, on one axis of the time since the start of each.
 """
 
 from airpath.trace.figures.causes import cause_bar
+from airpath.trace.figures.compared import Shown, cause_bars, round_trips, sequences, throughputs
 from airpath.trace.figures.one_way import one_way
 from airpath.trace.figures.outstanding import outstanding
 from airpath.trace.figures.page import PageView, page_timeline
@@ -25,12 +29,17 @@ from airpath.trace.figures.view import FlowView
 __all__ = [
     "FlowView",
     "PageView",
+    "Shown",
     "cause_bar",
+    "cause_bars",
     "one_way",
     "outstanding",
     "page_timeline",
     "radio_lanes",
     "round_trip",
+    "round_trips",
+    "sequences",
     "throughput",
+    "throughputs",
     "time_sequence",
 ]

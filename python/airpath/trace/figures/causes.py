@@ -34,7 +34,7 @@ def cause_bar(view: FlowView) -> go.Figure:
     for each, total in present:
         pieces = view.pieces.filter(cause=each.name)
         name = f"{each.words}: {seconds(total)}, {percent(parts[each.name])}"
-        figure.add_trace(go.Bar(**_band(pieces, each, name)))
+        figure.add_trace(go.Bar(**band(pieces, each, name)))
     figure.update_layout(showlegend=True, barmode="overlay", bargap=0)
     figure.update_yaxes(
         range=[-0.5, 0.5], showticklabels=False, ticks="", showgrid=False, zeroline=False, fixedrange=True
@@ -44,7 +44,8 @@ def cause_bar(view: FlowView) -> go.Figure:
     return captioned(figure, Caption("Where the time went", _READ, alt))
 
 
-def _band(pieces: pl.DataFrame, cause: Cause, name: str) -> dict[str, Any]:
+def band(pieces: pl.DataFrame, cause: Cause, name: str) -> dict[str, Any]:
+    """Return the pieces of a flow's time with one cause as a trace of Plotly's, a bar that lies."""
     frames = pieces.select(pl.format("frames {} to {}", "first_frame", "last_frame")).to_series().to_list()
     lengths = [seconds(length) for length in pieces["length"]]
     pattern = {"shape": cause.pattern, "fgcolor": theme.PAGE.light, "size": 6, "solidity": 0.35, "fillmode": "overlay"}

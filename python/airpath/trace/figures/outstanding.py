@@ -50,10 +50,13 @@ def outstanding(view: FlowView, *, bins: int = BINS) -> go.Figure:
 
 def _known(view: FlowView, sender: str) -> pl.DataFrame:
     """Return the outstanding data of an end at each of its segments, and less at each acknowledgement."""
-    sent = view.sent.filter(pl.col("from") == sender).select("t", "frame", "outstanding", "end")
-    heard = view.sent.filter((pl.col("from") == other(sender)) & pl.col("acknowledged").is_not_null())
-    steps_down = heard.select("t", "frame", outstanding=None, end=None, acknowledged=pl.col("acknowledged"))
-    both = pl.concat([sent.with_columns(acknowledged=None), steps_down], how="vertical_relaxed").sort("frame")
+    is_sent = pl.col("from") == sender
+    both = view.sent.filter(is_sent | pl.col("acknowledged").is_not_null()).select(
+        "t",
+        outstanding=pl.when(is_sent).then("outstanding"),
+        end=pl.when(is_sent).then("end"),
+        acknowledged=pl.when(~is_sent).then("acknowledged"),
+    )
     highest = pl.col("end").cum_max().forward_fill()
     after = (highest - pl.col("acknowledged")).clip(lower_bound=0)
     return both.with_columns(outstanding=pl.coalesce("outstanding", after)).drop_nulls("outstanding")

@@ -1,5 +1,7 @@
 """The round trips that the acknowledgements of a captured flow measure."""
 
+from typing import Any
+
 import plotly.graph_objects as go
 import polars as pl
 
@@ -11,52 +13,56 @@ from airpath.plot.traces import scatter
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import average, largest, numbers, smallest
 from airpath.quantities import seconds
-from airpath.trace.figures.view import FlowView, direction, other
+from airpath.trace.figures.view import SENDERS, FlowView, direction, other
 
 _READ = (
-    "Each dot is the time from a segment to the acknowledgement that measures it, between the capture and the end that "
-    "answers. What lies above the lowest is waiting: queues, repetitions on the radio, delayed acknowledgements."
+    "Each dot is the time from a segment that was sent once to the acknowledgement that measures it (Karn's rule), "
+    "between the capture and the end that answers. What lies above the lowest is waiting: queues, repetitions on the "
+    "radio, delayed acknowledgements."
+)
+_READ_ECHO = (
+    " A ring is measured by the echo of a timestamp alone: an outage that held back what was sent again is among these."
 )
 
 
 def round_trip(view: FlowView, *, bins: int = BINS) -> go.Figure:
-    """Draw the round trips in each direction.
+    """Draw the round trips in each direction: those by Karn's rule, and those that only timestamps measure.
 
     Raises:
         NothingToDrawError: No acknowledgement measures one.
     """
-    measured = view.sent.filter(pl.col("round_trip").is_not_null()).with_columns(rtt=pl.col("round_trip") / 1e9)
-    if measured.height == 0:
+    karn = view.sent.filter(pl.col("round_trip").is_not_null()).with_columns(rtt=pl.col("round_trip") / 1e9)
+    echo = view.sent.filter(pl.col("round_trip").is_null(), pl.col("echo_round_trip").is_not_null())
+    echo = echo.with_columns(rtt=pl.col("echo_round_trip") / 1e9)
+    if karn.height + echo.height == 0:
         raise NothingToDrawError("no acknowledgement measures a round trip")
     thinner = Thinner(bins)
-    scale, unit = seconds_unit(largest(measured["rtt"]))
+    scale, unit = seconds_unit(max(largest(karn["rtt"]), largest(echo["rtt"])))
     figure = blank(260, y_title=f"round trip ({unit})", span=view.span)
     figure.update_yaxes(rangemode="tozero")
     words = []
-    for sender in ("server", "client"):
-        samples = measured.filter(pl.col("from") == other(sender))
-        if samples.height == 0:
-            continue
+    for sender in SENDERS:
         way = direction(sender)
-        kept = thinner(samples, "rtt", f"of data {way}")
-        name = f"of data {way} ({samples.height:,})"
-        symbol = "circle" if way == "down" else "diamond-open"
-        style = {"color": theme.direction(way).light, "size": 4, "symbol": symbol}
-        x, y = numbers(kept["t"]), numbers(kept["rtt"], scale)
-        figure.add_trace(
-            scatter(
-                x,
-                y,
-                mode="markers",
-                name=name,
-                marker=style,
-                customdata=kept["frame"].to_list(),
-                hovertemplate="%{x} s: %{y}<br>frame %{customdata}",
-            )
-        )
-        low, mean, high = smallest(samples["rtt"]), average(samples["rtt"]), largest(samples["rtt"])
-        words.append(f"of data {way} {seconds(low)} to {seconds(high)}, {seconds(mean)} on the mean")
+        colour = theme.direction(way).light
+        samples, echoed = (each.filter(pl.col("from") == other(sender)) for each in (karn, echo))
+        if samples.height:
+            dot = {"color": colour, "size": 4, "symbol": "circle" if way == "down" else "diamond"}
+            _dots(figure, thinner(samples, "rtt", f"of data {way}"), samples.height, scale, f"of data {way}", dot)
+            low, mean, high = smallest(samples["rtt"]), average(samples["rtt"]), largest(samples["rtt"])
+            words.append(f"of data {way} {seconds(low)} to {seconds(high)}, {seconds(mean)} on the mean")
+        if echoed.height:
+            name = f"of data {way}, by timestamps alone"
+            ring = {"color": colour, "size": 8, "symbol": "circle-open" if way == "down" else "diamond-open"}
+            _dots(figure, thinner(echoed, "rtt", name), echoed.height, scale, name, ring)
+            words.append(f"by timestamps alone {way} up to {seconds(largest(echoed['rtt']))}")
     figure.update_layout(showlegend=True)
     alt = f"Round trips over time of flow {view.name}: {'; '.join(words)}."
-    caption = Caption("Round trip", _READ, alt, thinner.notes(), log_axis=True)
+    read = _READ + (_READ_ECHO if echo.height else "")
+    caption = Caption("Round trip", read, alt, thinner.notes(), log_axis=True)
     return captioned(figure, caption)
+
+
+def _dots(figure: go.Figure, kept: pl.DataFrame, number: int, scale: float, name: str, marker: dict[str, Any]) -> None:
+    x, y = numbers(kept["t"]), numbers(kept["rtt"], scale)
+    more = {"customdata": kept["frame"].to_list(), "hovertemplate": "%{x} s: %{y}<br>frame %{customdata}"}
+    figure.add_trace(scatter(x, y, mode="markers", name=f"{name} ({number:,})", marker=marker, **more))

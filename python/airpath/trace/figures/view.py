@@ -3,9 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
+
+from airpath.trace.columns import table
+
+if TYPE_CHECKING:
+    from airpath.trace.analysis import Trace
 
 SENDERS = ("server", "client")
 """Who sends, the direction towards the client first."""
@@ -28,6 +33,21 @@ class FlowView:
     """Its rows of `Trace.causes`: what its time is put down to."""
     passages: pl.DataFrame
     """Its rows of `Trace.passages`: what became of each packet, by a capture of the other end."""
+
+    @classmethod
+    def of(cls, trace: "Trace", flow: Mapping[str, Any]) -> Self:
+        """Return the connection of a trace whose row of `Trace.connections` is `flow`; the files are read again."""
+        number = flow["connection"]
+        own = pl.col("connection") == number
+        segments, reports = trace.observations(number), trace.selective(number)
+        return cls(flow, segments, reports, trace.causes.filter(own), trace.passages.filter(own))
+
+    @classmethod
+    def outline(cls, trace: "Trace", flow: Mapping[str, Any]) -> Self:
+        """Return the same without its segments: nothing is read again."""
+        none = (table(name, {}) for name in ("observations", "selective", "passages"))
+        segments, reports, passages = none
+        return cls(flow, segments, reports, trace.causes.filter(connection=flow["connection"]), passages)
 
     @property
     def name(self) -> str:

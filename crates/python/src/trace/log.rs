@@ -1,0 +1,79 @@
+//! The event log of a run: columns from Python as the packets of a log.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use airpath_core::{Direction, Ecn, Instant, SegmentInfo};
+use airpath_trace::decode::Endpoint;
+use airpath_trace::event_log::{Event, EventLog, Logged, LoggedFlow};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::TraceError;
+
+/// The log's name, mobile and server of each flow, and its columns by their names: whole numbers of eight bytes in the machine's order, and
+/// [`MISSING`] where there is none.
+pub type Columns<'py> = (String, Vec<(String, String)>, BTreeMap<String, Bound<'py, PyBytes>>);
+
+/// Stands for what is not there.
+const MISSING: i64 = i64::MIN;
+
+/// The log out of its columns.
+pub fn read((name, flows, columns): &Columns<'_>) -> PyResult<EventLog> {
+    let flows = flows.iter().map(|(mobile, server)| Ok(LoggedFlow { mobile: end(mobile)?, server: end(server)? }));
+    let flows: Vec<_> = flows.collect::<PyResult<_>>()?;
+    let column = |name: &str| {
+        let bytes = columns.get(name).ok_or_else(|| TraceError::new_err(format!("event log: no column `{name}`")))?;
+        Ok::<_, PyErr>(bytes.as_bytes().as_chunks::<8>().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)))
+    };
+    let mut rows = column("packet")?
+        .zip(column("flow")?)
+        .zip(column("up")?)
+        .zip(column("size")?)
+        .zip(column("offset")?.zip(column("length")?).zip(column("ack")?).zip(column("window")?))
+        .zip(column("flags")?.zip(column("retransmission")?))
+        .zip(column("sent")?.zip(column("sent_row")?).zip(column("sent_ecn")?))
+        .zip(column("received")?.zip(column("received_row")?).zip(column("received_ecn")?));
+    let segments = rows.try_fold(Vec::new(), |mut segments, row| {
+        let (((((((packet, flow), up), size), header), flags), sent), received) = row;
+        let (((offset, length), ack), window) = header;
+        let header = SegmentInfo {
+            offset,
+            length: whole(length)?,
+            ack: Some(ack).filter(|ack| *ack != MISSING),
+            window: whole(window)?,
+            flags: whole(flags.0)?,
+            retransmission: flags.1 != 0,
+        };
+        let flow: u32 = whole(flow)?;
+        if flow as usize >= flows.len() {
+            return Err(TraceError::new_err(format!("event log: there is no flow {flow}")));
+        }
+        segments.push(Logged {
+            packet: whole(packet)?,
+            flow,
+            direction: if up == 0 { Direction::Down } else { Direction::Up },
+            size: whole(size)?,
+            header,
+            sent: event(sent)?,
+            received: if received.0.0 == MISSING { None } else { Some(event(received)?) },
+        });
+        Ok(segments)
+    })?;
+    Ok(EventLog::new(name.clone(), &flows, segments))
+}
+
+fn end(text: &str) -> PyResult<Endpoint> {
+    let address: SocketAddr =
+        text.parse().map_err(|_| TraceError::new_err(format!("event log: `{text}` is no address with a port")))?;
+    Ok(Endpoint { address: address.ip(), port: address.port() })
+}
+
+fn event(((time, row), ecn): ((i64, i64), i64)) -> PyResult<Event> {
+    Ok(Event { time: Instant::from_nanos(whole(time)?), row: whole(row)?, ecn: Ecn::from_bits(whole(ecn)?) })
+}
+
+fn whole<T: TryFrom<i64>>(value: i64) -> PyResult<T> {
+    T::try_from(value)
+        .map_err(|_| TraceError::new_err(format!("event log: {value} is out of range; the log is damaged")))
+}

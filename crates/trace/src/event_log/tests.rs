@@ -1,0 +1,165 @@
+//! A small log, told from both ends.
+
+use airpath_core::Span;
+
+use super::*;
+use crate::flows::Flows;
+use crate::two_ends::{Clock, Fate, JoinOptions, Tap, join};
+
+const MILLISECOND: Span = Span::from_millis(1);
+const ACK: u8 = Flags::ACK.0;
+const SYN: u8 = Flags::SYN.0;
+const FIN: u8 = Flags::FIN.0;
+
+/// Writes a log: each packet a millisecond after the one before, and 20 ms on its way.
+#[derive(Default)]
+struct Writer {
+    segments: Vec<Logged>,
+    row: u64,
+}
+
+impl Writer {
+    fn add(&mut self, direction: Direction, offset: i64, length: u32, ack: Option<i64>, flags: u8) -> &mut Logged {
+        let packet = self.segments.len() as u64;
+        let sent = Instant::ZERO + MILLISECOND * (packet + 1);
+        self.row += 2;
+        let event = |time, row| Event { time, row, ecn: Ecn::NotEct };
+        self.segments.push(Logged {
+            packet,
+            flow: 0,
+            direction,
+            size: 40 + length,
+            header: SegmentInfo { offset, length, ack, window: 65_536 * 4, flags, retransmission: false },
+            sent: event(sent, self.row),
+            received: Some(event(sent + MILLISECOND * 20, self.row + 1)),
+        });
+        self.segments.last_mut().expect("one was just added")
+    }
+
+    fn down(&mut self, offset: i64, length: u32) -> &mut Logged {
+        self.add(Direction::Down, offset, length, Some(0), ACK)
+    }
+
+    fn acknowledge(&mut self, ack: i64) -> &mut Logged {
+        self.add(Direction::Up, 0, 0, Some(ack), ACK)
+    }
+
+    fn handshake(&mut self) {
+        self.add(Direction::Up, -1, 0, None, SYN).header.window = 65_535;
+        self.add(Direction::Down, -1, 0, Some(0), SYN | ACK).header.window = 65_535;
+        self.acknowledge(0);
+    }
+
+    fn log(&self) -> EventLog {
+        let end = |text: &str, port| Endpoint { address: text.parse().expect("an address"), port };
+        let flow = LoggedFlow { mobile: end("10.0.0.2", 49_152), server: end("192.0.2.1", 80) };
+        EventLog::new("a log".into(), &[flow], self.segments.clone())
+    }
+}
+
+fn told(log: &EventLog, vantage: Vantage) -> Vec<Segment<'static>> {
+    let mut all = Vec::new();
+    log.segments(vantage, |segment| {
+        all.push(segment);
+        true
+    });
+    all
+}
+
+#[test]
+fn each_end_sees_what_it_sends_and_what_arrives() {
+    let mut writer = Writer::default();
+    writer.handshake();
+    writer.down(0, 1000);
+    writer.down(1000, 1000).received = None;
+    let log = writer.log();
+    let [near, far] = [Vantage::Sender, Vantage::Receiver].map(|vantage| told(&log, vantage));
+    // The data goes down: the server sees it as it is sent, and of the mobile what arrives.
+    let seen = |all: &[Segment<'_>]| {
+        all.iter().map(|segment| (segment.frame, segment.time.as_nanos() / 1_000_000)).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&near), [(1, 2), (3, 4), (4, 5), (0, 21), (2, 23)]);
+    assert_eq!(seen(&far), [(0, 1), (2, 3), (1, 22), (3, 24)]);
+    assert_eq!(near[1].sequence, 1, "the first byte follows the SYN");
+    assert_eq!((near[1].window, near[0].window, near[0].options.window_scale), (32_768, 65_535, Some(3)));
+}
+
+#[test]
+fn both_ends_join_and_know_what_was_lost() {
+    let mut writer = Writer::default();
+    writer.handshake();
+    for number in 0..10 {
+        let lost = number == 4;
+        let logged = writer.down(1000 * number, 1000);
+        logged.received = logged.received.filter(|_| !lost);
+    }
+    let log = writer.log();
+    let [near, far] = [Vantage::Sender, Vantage::Receiver].map(|vantage| {
+        let (mut flows, mut tap) = (Flows::default(), Tap::default());
+        log.segments(vantage, |segment| {
+            flows.segment(&segment, &mut tap);
+            true
+        });
+        tap
+    });
+    let options = JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() };
+    let joined = join(near, far, &options).expect("they share a connection");
+    let passages: Vec<_> = joined
+        .connections
+        .iter()
+        .flat_map(|joined| &joined.directions)
+        .flat_map(|direction| &direction.passages)
+        .collect();
+    let lost: Vec<_> = passages.iter().filter(|passage| passage.fate == Fate::Lost).collect();
+    assert_eq!(passages.len(), 13);
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].packet.offset, 4000);
+}
+
+#[test]
+fn blocks_are_those_for_which_a_segment_is_long_enough() {
+    let mut writer = Writer::default();
+    writer.handshake();
+    writer.down(0, 1000).received = None;
+    writer.down(1000, 1000);
+    writer.down(2000, 1000);
+    writer.down(3000, 1000).received = None;
+    writer.down(4000, 1000);
+    writer.down(1000, 1000);
+    for _ in 0..30 {
+        writer.down(5000, 0);
+    }
+    writer.acknowledge(0).size = 40 + 4 + 3 * 8;
+    writer.acknowledge(0).size = 40 + 4 + 2 * 8;
+    writer.acknowledge(0);
+    let log = writer.log();
+    let blocks: Vec<Vec<_>> = told(&log, Vantage::Receiver)
+        .iter()
+        .filter(|segment| !segment.options.sack.is_empty())
+        .map(|segment| segment.options.sack.as_slice().to_vec())
+        .collect();
+    // The duplicate, the block that it lies in, and the other; then what is left to tell.
+    assert_eq!(blocks, [vec![(1001, 2001), (1001, 3001), (4001, 5001)], vec![(1001, 3001), (4001, 5001)]]);
+    assert!(told(&log, Vantage::Receiver)[0].options.sack_permitted);
+}
+
+#[test]
+fn a_connection_that_closes_is_told_from_the_one_that_opens() {
+    let mut writer = Writer::default();
+    writer.handshake();
+    writer.add(Direction::Up, 0, 300, Some(0), ACK);
+    writer.add(Direction::Down, 0, 900, Some(300), ACK | FIN);
+    // The next opens, its SYN is sent again, and only then the first is closed from this side, too.
+    writer.add(Direction::Up, -1, 0, None, SYN);
+    writer.add(Direction::Up, -1, 0, None, SYN);
+    writer.add(Direction::Up, 300, 0, Some(901), ACK | FIN);
+    writer.add(Direction::Down, -1, 0, Some(0), SYN | ACK);
+    writer.add(Direction::Down, 901, 0, Some(301), ACK);
+    writer.acknowledge(0);
+    let ports: Vec<_> = told(&writer.log(), Vantage::Receiver)
+        .iter()
+        .map(|segment| segment.route.source.port.max(segment.route.destination.port))
+        .collect();
+    let first = ports.iter().filter(|port| **port == 49_152).count();
+    assert_eq!((first, ports.len() - first), (7, 4));
+}

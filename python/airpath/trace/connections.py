@@ -1,0 +1,71 @@
+"""The table of connections in a report: each with a bar of where its time went."""
+
+from collections.abc import Sequence
+
+from airpath import theme
+from airpath.quantities import count, seconds
+from airpath.report.tables import MOST_ROWS, Cell, Part, Table
+from airpath.trace.causes import CAUSES, Cause, of_name, seconds_of, shares
+from airpath.trace.words import Row, ended, ends, lost, main_cause, percent
+
+_HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
+"""The classes of the style sheet that stand for Plotly's hatchings."""
+
+
+def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
+    """Return a row a connection.
+
+    Args:
+        flows: Rows of `Trace.connections`, in their order in the table.
+        drawn: How many of the first are drawn in full on the same page.
+    """
+    rows = [
+        [
+            Cell(str(flow["connection"]), number=False),
+            Cell(ends(flow), number=False),
+            Cell(seconds(flow["duration_s"])),
+            where_it_went(flow),
+            Cell(seconds(lost(flow))),
+            Cell(count(flow["segments"])),
+            Cell(ended(flow), number=False),
+        ]
+        for flow in flows[:MOST_ROWS]
+    ]
+    caption = (
+        "Each bar is the whole time of its connection, whatever its length. Lost is the time for which neither the "
+        "path at its rate nor the applications account. The longest connection comes first."
+    )
+    notes = []
+    if 0 < drawn < len(flows):
+        which = "The first is" if drawn == 1 else f"The first {drawn} are"
+        notes.append(f"{which} drawn in full below; --flow chooses others, --in-full more.")
+    if len(flows) > MOST_ROWS:
+        notes.append(f"{MOST_ROWS} of {len(flows):,} connections; all of them are in `Trace.connections`.")
+    head = ["connection", "ends", "time", "where it went", "lost", "segments", "ended"]
+    return Table("Connections", caption, head, rows, notes, keys(flows[:MOST_ROWS]))
+
+
+def where_it_went(flow: Row) -> Cell:
+    """Return the bar of a connection's time, with its main cause below."""
+    totals = seconds_of(flow)
+    whole = sum(totals.values())
+    share = shares(totals)
+    parts = [
+        Part(
+            _kind(of_name(name)),
+            round(100 * total / whole, 3),
+            f"{of_name(name).words} {seconds(total)}, {percent(share[name])}",
+        )
+        for name, total in totals.items()
+    ]
+    return Cell("", main_cause(flow), number=False, parts=parts)
+
+
+def keys(flows: Sequence[Row]) -> list[Part]:
+    """Return what the colours of the bars of connections mean, as far as they are there."""
+    present = {name for flow in flows for name in seconds_of(flow)}
+    return [Part(_kind(cause), 0, cause.words) for cause in CAUSES if cause.name in present]
+
+
+def _kind(cause: Cause) -> str:
+    return f"cause-{theme.CAUSES.index(cause.colour)}{_HATCHINGS[cause.pattern]}"

@@ -1,0 +1,93 @@
+"""The event log of a result folder, in the form in which the core reads it as captures at both ends."""
+
+from array import array
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airpath.result import Result, load
+from airpath.trace.radio_log import address_of, mobiles_of, origin_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Log = tuple[str, list[tuple[str, str]], dict[str, bytes]]
+"""Its name; the ends of each flow, mobile first; and its columns by name, of whole numbers."""
+
+_MISSING = -(2**63)
+"""Stands for what is not there."""
+_SERVER = "192.0.2.1"
+"""The address of all servers of simulated runs, as in their captures."""
+_PORTS = (49_152, 16_384)
+"""The first port of simulated mobiles, and how many there are."""
+_PORTS_OF_TRANSACTIONS = 1009
+"""Ports from one flow of transactions to the next."""
+_HEADER = ("offset", "length", "ack", "window", "flags", "retransmission")
+
+
+def of_result(folder: Path, repetition: int = 0) -> Log:
+    """Return the packets of a result folder's event log that carry TCP.
+
+    Args:
+        folder: The result folder.
+        repetition: The repetition.
+
+    Raises:
+        UnreadableResultError: The folder is no result.
+        NotLoggedError: The run did not log its packets.
+    """
+    import polars as pl
+
+    result = load(folder)
+    numbers, ends = _ends(result, repetition)
+    steps = result.scan("packets").with_row_index("row").filter(pl.col("repetition") == repetition)
+    event = ("time", "row", "ecn")
+    sent = steps.filter(pl.col("step") == "sent", pl.col("offset").is_not_null(), pl.col("flow").is_in(numbers))
+    received = steps.filter(pl.col("step") == "received").select(
+        "packet", **{f"received_{name}": pl.col(name) for name in event}
+    )
+    flows = pl.LazyFrame({"flow": numbers, "place": range(len(numbers))}, schema={"flow": pl.Int32, "place": pl.Int64})
+    rows = (
+        sent.join(received, on="packet", how="left")
+        .join(flows, on="flow")
+        .with_columns(up=pl.col("direction") == "up", **{f"sent_{name}": pl.col(name) for name in event})
+        .select(
+            "packet",
+            "place",
+            "up",
+            "size",
+            *_HEADER,
+            *(f"{end}_{name}" for end in ("sent", "received") for name in event),
+        )
+        .with_columns(pl.col("sent_time", "received_time") + origin_of(result))
+        .collect()
+    )
+    return f"{folder / 'events' / 'packets'}", ends, {_NAMES.get(each.name, each.name): _column(each) for each in rows}
+
+
+_NAMES = {"place": "flow", "sent_time": "sent", "received_time": "received"}
+"""The core's names of columns that are called otherwise here."""
+
+
+def _column(values: "pl.Series") -> bytes:
+    import polars as pl
+
+    return array("q", values.cast(pl.Int64).fill_null(_MISSING).to_list()).tobytes()
+
+
+def _ends(result: Result, repetition: int) -> tuple[list[int], list[tuple[str, str]]]:
+    """Return the numbers of the flows over TCP, and the ends of each."""
+    flows = [
+        flow for flow in result.summary["flows"] if flow["repetition"] == repetition and flow.get("tcp") is not None
+    ]
+    mobiles = mobiles_of(result)
+    return [flow["flow"] for flow in flows], [_ends_of(flow, mobiles) for flow in flows]
+
+
+def _ends_of(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
+    """Return the ends of a flow; those of a simulated one as its captures have them."""
+    if flow.get("local") and flow.get("remote"):
+        return flow["local"], flow["remote"]
+    number = flow["flow"] * _PORTS_OF_TRANSACTIONS if flow["kind"] == "transactions" else flow["flow"]
+    first, count = _PORTS
+    mobile = address_of(mobiles.index(flow["mobile"]))
+    return f"{mobile}:{first + number % count}", f"{_SERVER}:80"

@@ -1,0 +1,224 @@
+"""What is shown of captures: reports of several connections, traces beside each other, runs without captures."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import airpath
+from airpath import _native
+from airpath.trace import comparison
+from airpath.trace.causes import CAUSES, seconds_of
+from airpath.trace.compare import labels
+from airpath.trace.report import write
+from airpath.trace.tables import TABLES
+from airpath.trace.words import length, remarks, summary
+from report_page import Page
+from support import DOWNLOAD, ROOT, Command
+from test_trace_command import shared
+
+TWO = DOWNLOAD + '\n[[flow]]\nkind = "upload"\nbytes = "20 kB"\nstart = "1 s"\n'
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[airpath.Result]:
+    """A captured run with a lossy download and an upload, and the same on another seed."""
+    folder = tmp_path_factory.mktemp("views")
+    return [airpath.run(TWO, seed=seed, out=folder / f"seed-{seed}", capture=True) for seed in (3, 4)]
+
+
+@pytest.fixture(scope="module")
+def traces(runs: list[airpath.Result]) -> list[airpath.Trace]:
+    return [airpath.trace(run.path) for run in runs]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(traces: list[airpath.Trace], tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The report of a trace with two connections."""
+    return Page(write(traces[0], tmp_path_factory.mktemp("whole") / "report.html"))
+
+
+@pytest.fixture(scope="module")
+def beside(traces: list[airpath.Trace], tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The report of two traces."""
+    return Page(comparison.write(traces, tmp_path_factory.mktemp("beside") / "report.html"))
+
+
+@pytest.mark.parametrize("which", ["whole", "beside"])
+def test_a_page_can_be_read_without_eyes_or_mouse(which: str, request: pytest.FixtureRequest) -> None:
+    page: Page = request.getfixturevalue(which)
+    assert len(page.texts["h1"]) == 1
+    ids = [found["id"] for _, found in page.elements if found.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {str(found["href"])[1:] for found in page.all("a")} <= set(ids)
+    plots = page.all("div", role="img")
+    assert all(len(str(plot["aria-label"])) > 20 for plot in plots)
+    assert "://" not in page.html
+
+
+def test_every_connection_is_listed_with_a_bar_of_its_time(whole: Page, traces: list[airpath.Trace]) -> None:
+    flows = traces[0].connections.sort("duration_s", descending=True).rows(named=True)
+    bars = [str(found["aria-label"]) for found in whole.all("span", **{"class": "shares"})]
+    assert len(bars) == len(flows)
+    for bar, flow in zip(bars, flows, strict=True):
+        assert bar.count("%") == len(seconds_of(flow))
+    names = [f"{flow['connection']}: {flow['client']} to {flow['server']}" for flow in flows]
+    assert [text.strip() for text in whole.texts["h2"] if text.startswith("Connection ")] == [
+        f"Connection {name}" for name in names
+    ]
+
+
+def test_connections_have_axes_of_time_of_their_own(whole: Page) -> None:
+    groups = [str(found["data-time"]) for found in whole.all("figure") if "data-time" in found]
+    assert set(groups) == {"connection-1", "connection-2"}
+    assert all(
+        str(found["id"]).startswith(str(found["data-time"])) for found in whole.all("figure", **{"class": "figure"})
+    )
+
+
+def test_as_many_are_drawn_in_full_as_asked_for(runs: list[airpath.Result], command: Command) -> None:
+    told = command("trace", runs[0].path, "-o", "report.html", "--in-full", "1")
+    assert told.code == 0
+    page = Page(command.folder / "report.html")
+    assert {found["data-time"] for found in page.all("figure")} == {"connection-1"}
+    assert "The first is drawn in full below" in page.words
+    assert f"airpath trace {runs[0].path} --in-full 1 -o report.html" in page.words
+
+
+def test_traces_are_drawn_beside_each_other(beside: Page, traces: list[airpath.Trace]) -> None:
+    assert list(beside.figures) == ["Where the time went", "Time–sequence", "Throughput", "Round trip"]
+    longest = [trace.connections.sort("duration_s", descending=True).row(0, named=True) for trace in traces]
+    for name, figure in beside.figures.items():
+        assert figure["layout"]["xaxis"]["range"][1] == max(flow["duration_s"] for flow in longest), name
+    bars = beside.figures["Where the time went"]["data"]
+    drawn = sum(sum(bar["x"]) for bar in bars)
+    assert drawn == pytest.approx(sum(trace.connections["duration_s"].sum() for trace in traces), rel=1e-3)
+    lines = [each["name"] for each in beside.figures["Throughput"]["data"]]
+    assert lines == labels(traces) == ["seed-3", "seed-4"]
+
+
+def test_the_table_of_differences_has_what_differs(beside: Page, traces: list[airpath.Trace]) -> None:
+    [one, other] = (trace.connections.sort("duration_s", descending=True).row(0, named=True) for trace in traces)
+    words = beside.words
+    differing = [cause for cause in CAUSES if (one[cause.column] or 0) != (other[cause.column] or 0)]
+    assert differing
+    table = words[words.index("Differences Of the connections") :]
+    assert all(f" {cause.words} " in table for cause in differing)
+    assert "seed-4 took" in words
+
+
+def test_the_command_compares_any_number(runs: list[airpath.Result], command: Command) -> None:
+    three = [runs[0].path, runs[1].path, runs[0].path]
+    told = command("trace", "compare", *three, "-o", "report.html")
+    assert told.code == 0
+    assert "the report is in report.html" in told.err
+    assert len(Page(command.folder / "report.html").figures["Throughput"]["data"]) == 3
+    figures = command("trace", "compare", *three, "--format", "json").json
+    assert all(row["trace 1"] == row["trace 3"] for row in figures)
+    assert any(row["trace 1"] != row["trace 2"] for row in figures)
+    alone = command("trace", "compare", runs[0].path)
+    assert alone.code == 2
+    assert "one capture alone" in alone.err
+
+
+def test_a_browser_draws_them(
+    traces: list[airpath.Trace], beside: Page, tmp_path: Path, browse: Callable[..., str]
+) -> None:
+    seen = browse(comparison.write(traces, tmp_path / "report.html"), "?theme=dark")
+    assert 'data-drawn="all"' in seen
+    assert seen.count('class="main-svg"') >= len(beside.all("figure"))
+
+
+def uncaptured(run: airpath.Result, folder: Path) -> Path:
+    """Return a copy of a result without its captures."""
+    return Path(shutil.copytree(run.path, folder, ignore=shutil.ignore_patterns("captures")))
+
+
+def test_a_run_without_captures_is_told_from_its_events(runs: list[airpath.Result], tmp_path: Path) -> None:
+    captured = airpath.trace(runs[0].path)
+    logged = airpath.trace(uncaptured(runs[0], tmp_path / "run"))
+    assert logged.reading["files"][0]["name"].endswith("events/packets")
+    same = ["client", "server", "complete", "reset"]
+    assert logged.connections.select(same).equals(captured.connections.select(same))
+    counted = ["from", "unique_bytes", "data_bytes", "retransmissions"]
+    of_download = [trace.directions.filter(connection=1).select(counted) for trace in (logged, captured)]
+    assert of_download[0].equals(of_download[1])
+    lost = [trace.ways.filter(connection=1)["lost"].sum() for trace in (logged, captured)]
+    assert lost[0] == lost[1] > 0
+    numbers = runs[0].packets.filter(pl.col("step") == "sent", pl.col("flow") == 0)["packet"]
+    assert set(logged.observations(1)["frame"]) <= set(numbers), "a frame is the packet of that number"
+
+
+@pytest.mark.parametrize("name", ["hs-dsch", "outage", "gprs-drive", "upload"])
+def test_events_and_captures_tell_of_the_same_causes(name: str, tmp_path: Path) -> None:
+    """What is sent is seen at its sender in both; only timestamps are missing from the events."""
+    run = airpath.run(ROOT / "examples" / f"{name}.toml", out=tmp_path / "captured", capture=True)
+    captured, logged = airpath.trace(run.path), airpath.trace(uncaptured(run, tmp_path / "logged"))
+    of_captures, of_events = (seconds_of(trace.connections.row(0, named=True)) for trace in (captured, logged))
+    figures = ["from", "segments", "selective_acknowledgements", "duplicate_reports", "most_blocks", "timeouts"]
+    assert logged.directions.select(figures).equals(captured.directions.select(figures))
+    whole = sum(of_captures.values())
+    moved = sum(abs(of_captures.get(cause.name, 0) - of_events.get(cause.name, 0)) for cause in CAUSES) / 2
+    assert moved < 0.05 * whole, (of_captures, of_events)
+
+
+def test_transactions_on_connections_of_their_own_are_told_apart(tmp_path: Path) -> None:
+    scenario = DOWNLOAD[: DOWNLOAD.index("[[flow]]")] + (
+        '[[flow]]\nkind = "transactions"\ntransactions = 12\nconnections = "each"\n'
+        'request = "300 B"\nresponse = "4 kB"\n'
+    )
+    run = airpath.run(scenario, out=tmp_path / "captured", capture=True)
+    captured, logged = airpath.trace(run.path), airpath.trace(uncaptured(run, tmp_path / "logged"))
+    figures = ["client", "segments", "complete"]
+    assert captured.connections.height == 12
+    assert logged.connections.select(figures).equals(captured.connections.select(figures))
+
+
+def test_a_folder_with_neither_says_so(command: Command) -> None:
+    scenario = DOWNLOAD + "\n[log]\npackets = false\n"
+    airpath.run(scenario, out=command.folder / "run")
+    told = command("trace", "run")
+    assert told.code == 2
+    assert "neither captures of repetition 0 in it nor a log of its packets" in told.err
+    assert "--capture" in told.err
+
+
+def test_round_trips_of_timestamps_stand_beside_those_by_karns_rule(tmp_path: Path) -> None:
+    """What was held back in the outage of the shared capture, and sent again meanwhile, only timestamps measure."""
+    trace = airpath.trace(shared("own/outage3_snd.pcap"))
+    longest = trace.directions.sort("unique_bytes").row(-1, named=True)
+    assert longest["longest_echo_round_trip"] > 2 * longest["longest_round_trip"]
+    echoed = trace.observations(longest["connection"])["echo_round_trip"].drop_nulls()
+    assert echoed.len() > 0
+    assert echoed.max() == pytest.approx(1e9 * longest["longest_echo_round_trip"])
+    assert "of data up, by timestamps alone (" in Page(trace.report(tmp_path / "report.html")).html
+
+
+def test_times_that_cannot_be_are_said(command: Command) -> None:
+    capture = shared("tcptrace__http.dmp")
+    trace = airpath.trace(capture)
+    assert " in 4.08 years, " in summary(trace.reading, trace.connections.height)
+    [said] = remarks(trace.reading)
+    assert "4.08 years lie between frames 417 and 418" in said
+    assert said in command("trace", capture).err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.5, "500 ms"), (7_100, "7,100.0 s"), (9_000, "2.5 h"), (3e5, "3.47 days"), (1e8, "3.17 years")],
+)
+def test_long_captures_are_told_in_sensible_units(seconds: float, words: str) -> None:
+    assert length(seconds) == words
+
+
+def test_the_columns_of_the_directions_are_the_cores() -> None:
+    names = [name for name, _ in _native.trace_figures()]
+    assert list(TABLES["directions"]) == ["connection", "from", *names]
+    assert len(set(names)) == len(names) > 80
