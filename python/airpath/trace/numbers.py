@@ -27,6 +27,10 @@ def _if(value: float | None, words: Callable[[float], str]) -> str:
     return words(value) if value else ""
 
 
+def _segments(number: float) -> str:
+    return "1 segment" if number == 1 else f"{count(number)} segments"
+
+
 def _again(row: Row) -> str:
     if not row["retransmissions"]:
         return ""
@@ -71,7 +75,7 @@ def _window(row: Row) -> str:
 
 _WINDOW = "window of the other end"
 _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
-    ("sent", lambda row: f"{size(row['unique_bytes'])} in {count(row['data_segments'])} segments"),
+    ("sent", lambda row: f"{size(row['unique_bytes'])} in {_segments(row['data_segments'])}"),
     ("throughput", lambda row: _if(row["throughput"], lambda value: rate(value * 8))),
     ("sent again", _again),
     ("needless of these", _needless),
@@ -80,7 +84,12 @@ _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("the same, outages included", lambda row: _spread(row, "echo_round_trip")),
     ("most outstanding", lambda row: _if(row["largest_outstanding"], size)),
     (_WINDOW, _window),
-    ("first flight", lambda row: _if(row["initial_window_segments"], lambda value: f"{count(value)} segments")),
+    (
+        "first flight",
+        lambda row: _if(
+            row["initial_window_segments"], lambda value: "1 segment" if value == 1 else f"{count(value)} segments"
+        ),
+    ),
     ("largest segment", lambda row: _if(row["largest_segment"], size)),
     ("longest pause", lambda row: seconds(row["longest_idle"])),
 )

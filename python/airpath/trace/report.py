@@ -59,7 +59,7 @@ def write(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | Non
 def page(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
     """Return the report as HTML."""
     flows = longest_first(trace.connections.iter_rows(named=True))
-    drawn = [_connection(trace, flow) for flow in flows[:in_full]]
+    drawn = [_connection(trace, flow, first=flow is flows[0]) for flow in flows[:in_full]]
     alone = len(flows) == len(drawn) == 1
     return render(
         "trace.html.j2",
@@ -74,13 +74,17 @@ def page(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None
     )
 
 
-def _connection(trace: Trace, flow: Row) -> Connection:
+def _connection(trace: Trace, flow: Row, *, first: bool) -> Connection:
+    """Return what is shown of a connection; how its figures are read is said once, with the first."""
     view = FlowView.of(trace, flow)
     group = f"connection-{flow['connection']}"
-    made = [
-        replace(each, id=f"{group}-{each.id}", group=group) if isinstance(each, Figure) else each
-        for each in _over_time(view, trace)
-    ]
+    made: list[Figure | Missing] = []
+    for each in _over_time(view, trace):
+        if isinstance(each, Figure):
+            caption = each.caption if first else replace(each.caption, read="")
+            made.append(replace(each, id=f"{group}-{each.id}", group=group, caption=caption))
+        else:
+            made.append(each)
     return Connection(
         group,
         view.name,
