@@ -11,10 +11,11 @@
 | --- | --- |
 | `analysis` | `trace`, `stream` and `Trace` |
 | `tables`, `columns` | the tables' columns, and the core's columns as frames |
-| `folder` | the captures of a result folder |
+| `folder`, `event_log` | the captures of a result folder, or else the packets of its log |
 | `words`, `text`, `output` | what is said of connections, and how it is printed |
 | `figures` | what is drawn of a connection |
-| `report` | the HTML file |
+| `report`, `connections` | the HTML file, and its table of connections |
+| `compare`, `comparison` | the figures of several traces beside each other, and the HTML file of these |
 """
 
 from typing import TYPE_CHECKING, Any
