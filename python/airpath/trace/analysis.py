@@ -61,6 +61,8 @@ class Sources:
     peer: Path | None = None
     one_clock: bool = False
     """Whether one clock made the captures of both ends."""
+    clients: Path | None = None
+    """The capture at the clients' end, by that clock, if the files are those of the other."""
     radio: tuple["Log", ...] = ()
     run: Path | None = None
     """The result folder that has the radio's log."""
@@ -119,19 +121,33 @@ class Trace:
         return self._frame("stalls")
 
     @cached_property
+    def _said(self) -> "tuple[dict[str, pl.DataFrame], dict[str, Any]]":
+        """What was said, as the clients had it where there is a capture at their end."""
+        from airpath.trace.client_end import said
+
+        clients = self.sources.clients
+        ways = self.ways if clients is not None else self.ways.clear()
+        return said(
+            self._analysed,
+            self.flow,
+            ways,
+            lambda flow: _analysed({"files": [clients], "flow": flow, "exchanges": True}),
+        )
+
+    @cached_property
     def exchanges(self) -> "pl.DataFrame":
         """One row a request of HTTP and its response: what was asked for, when each passed, and its bytes."""
-        return self._frame("exchanges")
+        return self._ordered(self._said[0]["exchanges"])
 
     @cached_property
     def timelines(self) -> "pl.DataFrame":
         """One row a connection with HTTP or TLS, or nothing on it: its handshakes, and how far it was pipelined."""
-        return self._frame("timelines")
+        return self._ordered(self._said[0]["timelines"])
 
     @cached_property
     def pages(self) -> "pl.DataFrame":
         """One row a client of HTTP: what it fetched over all its connections, and how well these were used."""
-        return self._frame("pages")
+        return self._said[0]["pages"]
 
     @cached_property
     def quic(self) -> "pl.DataFrame":
@@ -156,7 +172,7 @@ class Trace:
     @property
     def archive(self) -> dict[str, Any]:
         """The exchanges of HTTP as an HTTP Archive (HAR 1.2), which browsers' developer tools read."""
-        return json.loads(self._analysed["archive"])
+        return self._said[1]
 
     def observations(self, flow: str | int | None = None) -> "pl.DataFrame":
         """Return one row a segment, of all connections or of those that `flow` selects; the files are read again."""
@@ -245,7 +261,11 @@ class Trace:
     def _frame(self, name: str) -> "pl.DataFrame":
         from airpath.trace.columns import table
 
-        rows = table(name, self._analysed["tables"])
+        return self._ordered(table(name, self._analysed["tables"]))
+
+    @staticmethod
+    def _ordered(rows: "pl.DataFrame") -> "pl.DataFrame":
+        """Return the rows of a table by the numbers of their connections."""
         return rows.sort("connection", maintain_order=True) if "connection" in rows.columns else rows
 
     def __repr__(self) -> str:
@@ -299,7 +319,7 @@ def _sources(
     files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
     peer = None if peer is None else Path(peer)
     given = tuple(map(str, files))
-    one_clock, run = False, None
+    one_clock, clients, run = False, None, None
     log: EventLog | None = None
     logs: list[Log] = []
     if len(files) == 1 and files[0].is_dir():
@@ -308,6 +328,7 @@ def _sources(
         logs = of_result(run)
         if isinstance(inside, Captured):
             one_clock = peer is None
+            clients = inside.far if one_clock and inside.far.name.endswith("-mobile.pcapng") else None
             files, peer = [inside.near], peer or inside.far
         elif peer is not None:
             raise UnreadableResultError(
@@ -324,4 +345,4 @@ def _sources(
         given += ("--radio", str(radio))
         if columns:
             given += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
-    return Sources(tuple(files), log, peer, one_clock, tuple(logs), run, given)
+    return Sources(tuple(files), log, peer, one_clock, clients, tuple(logs), run, given)

@@ -70,7 +70,8 @@ def _window(row: Row) -> str:
     if not row["largest_window"]:
         return ""
     closed = f", closed {count(row['closed_windows'])} times" if row["closed_windows"] else ""
-    return f"{size(row['smallest_window'])} to {size(row['largest_window'])}{closed}"
+    low, high = size(row["smallest_window"]), size(row["largest_window"])
+    return f"{low if low == high else f'{low} to {high}'}{closed}"
 
 
 _WINDOW = "window of the other end"

@@ -59,7 +59,8 @@ def write(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | Non
 def page(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
     """Return the report as HTML."""
     flows = longest_first(trace.connections.iter_rows(named=True))
-    drawn = [_connection(trace, flow, first=flow is flows[0]) for flow in flows[:in_full]]
+    said: set[str] = set()
+    drawn = [_connection(trace, flow, said) for flow in flows[:in_full]]
     alone = len(flows) == len(drawn) == 1
     return render(
         "trace.html.j2",
@@ -74,14 +75,15 @@ def page(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None
     )
 
 
-def _connection(trace: Trace, flow: Row, *, first: bool) -> Connection:
-    """Return what is shown of a connection; how its figures are read is said once, with the first."""
+def _connection(trace: Trace, flow: Row, said: set[str]) -> Connection:
+    """Return what is shown of a connection. How a figure is read is said once: `said` has what was, and gets more."""
     view = FlowView.of(trace, flow)
     group = f"connection-{flow['connection']}"
     made: list[Figure | Missing] = []
     for each in _over_time(view, trace):
         if isinstance(each, Figure):
-            caption = each.caption if first else replace(each.caption, read="")
+            caption = replace(each.caption, read="") if each.caption.read in said else each.caption
+            said.add(each.caption.read)
             made.append(replace(each, id=f"{group}-{each.id}", group=group, caption=caption))
         else:
             made.append(each)

@@ -9,7 +9,7 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import Caption, blank, captioned
-from airpath.quantities import seconds, size
+from airpath.quantities import count, seconds, size
 
 _READ = (
     "Each row is a connection: a thin line from its SYN to its end, or to the page's, with a dot when it was open. On "
@@ -54,11 +54,11 @@ def page_timeline(view: PageView) -> go.Figure:
         ("receiving", "response_first", "response_last", theme.DOWN.light),
     ):
         figure.add_trace(_bars(view, placed, name, begin, end, colour))
-    for number, (row, last) in connections.items():
-        _line(figure, view, number, row, last)
+    for number, row in connections.items():
+        _line(figure, view, number, row)
     ticks = {
         "tickmode": "array",
-        "tickvals": [row for row, _ in connections.values()],
+        "tickvals": list(connections.values()),
         "ticktext": list(map(str, connections)),
     }
     figure.update_yaxes(
@@ -70,27 +70,38 @@ def page_timeline(view: PageView) -> go.Figure:
         **ticks,
     )
     figure.update_layout(barmode="overlay", bargap=0.2, showlegend=True)
-    notes = []
+    notes = [_sum(view)]
     if rows.height > len(placed):
         notes.append(f"{len(placed)} of {rows.height:,} objects are drawn: the first.")
-    alt = (
-        f"Page of {view.page['client_address']}: {view.page['requests']} requests on {view.page['connections']} "
-        f"connections in {seconds(view.span)}."
-    )
+    alt = f"Page of {view.page['client_address']}: {notes[0]}"
     return captioned(figure, Caption(f"Page of {view.page['client_address']}", _READ, alt, notes))
+
+
+def _sum(view: PageView) -> str:
+    """Return what the page took, and how well its connections and the path were used."""
+    page = view.page
+    said = (
+        f"{count(page['requests'])} requests and {size(page['bytes'])} of responses on {count(page['connections'])} "
+        f"connections in {seconds(view.span)}"
+    )
+    if page["efficiency"] is not None:
+        said += f"; efficiency η {page['efficiency']:.3g}"
+    if page["idle_downlink_s"] is not None:
+        said += f"; the downlink was idle for {seconds(page['idle_downlink_s'])} of it"
+    return f"{said}."
 
 
 Placed = list[tuple[dict[str, Any], int]]
 
 
-def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, tuple[int, int]]]:
+def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, int]]:
     """Give each exchange a row: its connection's, or one below where it overlaps with another there.
 
     Returns:
-        The exchanges with their rows; and of each connection its first row and its last.
+        The exchanges with their rows; and of each connection its first row.
     """
     placed: Placed = []
-    connections: dict[int, tuple[int, int]] = {}
+    connections: dict[int, int] = {}
     used = 0
     for (number,), own in rows.group_by("connection", maintain_order=True):
         if used >= _MOST_ROWS:
@@ -101,7 +112,7 @@ def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, tuple
             lane = next((lane for lane, until in enumerate(ends) if until <= exchange["request_first"]), len(ends))
             ends[lane : lane + 1] = [end]
             placed.append((exchange, used + lane))
-        connections[int(str(number))] = (used, used + len(ends) - 1)
+        connections[int(str(number))] = used
         used += len(ends)
     return placed, connections
 
@@ -127,7 +138,7 @@ def _bars(view: PageView, placed: Placed, name: str, begin: str, end: str, colou
     )
 
 
-def _line(figure: go.Figure, view: PageView, number: int, row: int, last: int) -> None:
+def _line(figure: go.Figure, view: PageView, number: int, row: int) -> None:
     """Draw a connection from its SYN to its end, with a dot when it was established."""
     found = view.timelines.filter(connection=number)
     if found.height == 0:
@@ -136,12 +147,12 @@ def _line(figure: go.Figure, view: PageView, number: int, row: int, last: int) -
     begin = _since(view, timeline["opened"] or timeline["first"])
     end = min(_since(view, timeline["closed"]), view.span) if timeline["closed"] is not None else view.span
     style = {"color": theme.MUTED.light, "width": 1}
-    figure.add_shape(type="line", x0=begin, x1=max(begin, end), y0=row - 0.5, y1=row - 0.5, line=style, layer="below")
+    figure.add_shape(type="line", x0=begin, x1=max(begin, end), y0=row, y1=row, line=style, layer="below")
     if timeline["established"] is not None:
         figure.add_trace(
             go.Scatter(
                 x=[_since(view, timeline["established"])],
-                y=[row - 0.5],
+                y=[row],
                 mode="markers",
                 marker={"size": 5, "color": theme.INK.light},
                 name="established",

@@ -22,8 +22,8 @@ _READ = (
 _AGAIN = {
     "timeout": ("sent again by the timer", "x-thin"),
     "fast": ("sent again in fast recovery", "cross-thin"),
-    "tail_probe": ("tail probe", "y-up-thin"),
-    "unknown": ("sent again", "asterisk-thin"),
+    "tail_probe": ("tail probe", "y-up-open"),
+    "unknown": ("sent again", "asterisk-open"),
 }
 """How a retransmission is told of and drawn, by what triggered it."""
 _WINDOW_SHOWN = 1.6
@@ -66,7 +66,8 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
     for trigger, (words, symbol) in _AGAIN.items():
         rows = again.filter(retransmission=trigger)
         if rows.height:
-            style = {"symbol": symbol, "size": 8, "line": {"width": 1.8, "color": theme.ALERT.light}}
+            red = theme.ALERT.light
+            style = {"symbol": symbol, "size": 8, "color": red, "line": {"width": 1.8, "color": red}}
             _marks(figure, rows, scale, f"{words} ({rows.height:,})", style)
     _zero_windows(figure, heard, scale)
     alt = (
