@@ -16,7 +16,7 @@ use airpath_core::Probability;
 use serde::{Deserialize, Serialize};
 
 /// How signal and interferer fade while a block is sent: the propagation conditions of TS 45.005 annex C at 900 MHz.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// Not at all: what moves is in the C/I that the curve is asked for.

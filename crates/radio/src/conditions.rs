@@ -48,10 +48,19 @@ use shadowing::Shadowing;
 pub struct Sample {
     /// Carrier to interference and noise, in decibels, averaged over fading that is faster than a radio block.
     pub carrier_to_interference: f64,
+    /// The level of the serving cell in decibels over the noise of the receiver; `None` where there are no cells to have one.
+    pub level: Option<f64>,
     /// The serving cell, from 0; the last one that was, where there is no coverage.
     pub cell: u16,
     /// Whether there is a cell that serves the mobile. Where there is none, nothing gets through.
     pub covered: bool,
+}
+
+impl Sample {
+    /// In the only cell.
+    pub const fn in_one_cell(carrier_to_interference: f64) -> Self {
+        Self { carrier_to_interference, level: None, cell: 0, covered: true }
+    }
 }
 
 /// What happens between two samples.
@@ -169,16 +178,17 @@ impl Conditions {
     #[inline]
     pub fn at(&mut self, now: Instant) -> Sample {
         let now = Instant::ZERO + now.since(self.origin);
-        let steady = |carrier_to_interference| Sample { carrier_to_interference, cell: 0, covered: true };
         let mut sample = match &mut self.process {
-            Process::Fixed { ratio, cell } => Sample { carrier_to_interference: *ratio, cell: *cell, covered: true },
-            Process::Varying(varying) => steady(varying.at(now)),
-            Process::Table(table) => steady(table.at(now)),
-            Process::Recorded(series) => steady(series.at(now)),
+            Process::Fixed { ratio, cell } => Sample { cell: *cell, ..Sample::in_one_cell(*ratio) },
+            Process::Varying(varying) => Sample::in_one_cell(varying.at(now)),
+            Process::Table(table) => Sample::in_one_cell(table.at(now)),
+            Process::Recorded(series) => Sample::in_one_cell(series.at(now)),
             Process::Cells(mobility) => mobility.at(now),
         };
         if let Some(rayleigh) = &self.rayleigh {
-            sample.carrier_to_interference += rayleigh.at(now);
+            let fade = rayleigh.at(now);
+            sample.carrier_to_interference += fade;
+            sample.level = sample.level.map(|level| level + fade);
         }
         sample
     }
@@ -223,9 +233,10 @@ impl Conditions {
             Change::CarrierToInterference(ratio) => {
                 let cell = self.at(now).cell;
                 self.process = Process::Fixed { ratio: ratio.get(), cell };
-                self.rayleigh = None;
                 // What the curves are averaged over goes on, but where C/I had the fading.
-                self.profile = if self.profile == Profile::Static { Profile::default() } else { self.profile };
+                if self.rayleigh.take().is_some() {
+                    self.profile = Profile::default();
+                }
             }
             Change::Scene(scene) => *self = Self { origin: now, ..self.in_scene(scene)? },
             _ => unreachable!("`check` lets no other pass"),

@@ -1,6 +1,6 @@
 //! The UMTS packet bearer: the contracts, whatever its parameters; RLC against what can be calculated; its states.
 
-use airpath_core::{Aspect, Direction, DropCause, Event, Instant, Probability, Seed, Span, StateValue};
+use airpath_core::{Aspect, Direction, DropCause, Event, Instant, Probability, Seed, Span, StateValue, UserId};
 use airpath_link::Bearer;
 use airpath_link::command::{BearerCommand, Buffer, Change};
 use airpath_link::testing::{
@@ -283,7 +283,7 @@ fn more_than_the_threshold_gets_a_channel_and_more_still_a_faster_one() {
     let fast = pdus(&config);
     assert!([4.0, 8.0, 12.0].iter().all(|pdus| fast.contains(&StateValue::Number(*pdus))), "{fast:?}");
     // 1 dB is enough for 128 kbit/s and its margin, and not for 384.
-    config.conditions = toml::from_str("ci = \"1 dB\"").expect("conditions");
+    config.conditions = toml::from_str("ci = \"1 dB\"\nfading = \"static\"").expect("conditions");
     let slow = pdus(&config);
     assert!(slow.contains(&StateValue::Number(8.0)) && !slow.contains(&StateValue::Number(12.0)), "{slow:?}");
 }
@@ -389,4 +389,55 @@ fn wrong_parameters_are_refused_with_their_key() {
         assert_eq!(error.field(), at, "{error}");
         assert!(error.to_string().contains(text), "{key}: {error}");
     }
+}
+
+#[test]
+fn fast_fading_costs_what_its_margin_says() {
+    let share = |fading: &str, ci: &str| {
+        let conditions: toml::Table = format!("ci = \"{ci}\"\nfading = \"{fading}\"").parse().expect("a table");
+        let set = [("conditions", toml::Value::Table(conditions)), ("downlink.rlc.max_dat", 40.into())];
+        let mut bearer = umts(&preset("umts-r99-384", &set), 1);
+        let arrivals = traffic(3000, 400, Span::from_millis(20));
+        drive(&mut bearer, &arrivals, Polling::OnTime, ms(60_000));
+        let totals = bearer.radio_totals(Direction::Down, UserId(0)).expect("the mobile");
+        totals.errored as f64 / totals.pdus as f64
+    };
+    // Power control keeps its target of 1 % where there is power; some 3000 TTIs are drawn.
+    for (fading, ci) in [("static", "0 dB"), ("tu3", "12 dB"), ("tu50", "6.1 dB")] {
+        assert!((0.004..0.018).contains(&share(fading, ci)), "{fading}: {}", share(fading, ci));
+    }
+    // Ten times the odds, 1/99, at so much less: 10/109 of TTIs.
+    for (fading, ci) in [("static", "-2 dB"), ("tu3", "8.1 dB"), ("tu50", "4.3 dB")] {
+        assert!((0.07..0.115).contains(&share(fading, ci)), "{fading}: {}", share(fading, ci));
+    }
+}
+
+#[test]
+fn the_uplink_goes_by_the_level_of_the_cell_not_by_its_interference() {
+    // A mobile between three cells of which one may serve it: much interference, and far more level than it needs.
+    let conditions = r#"
+        network = { frequency = "2.1 GHz", reuse = 1, load = 1.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
+        cells = { count = 1, spacing = "400 m", setback = "0 m", antenna = "30 m", penetration = "0 dB" }
+        shadowing = { deviation = "0 dB", correlation_distance = "20 m" }
+        movement = { speed = "0 m/s", from = "320 m", to = "320 m" }
+        fading = "static"
+    "#;
+    let table: toml::Table = conditions.parse().expect("a table");
+    let mut bearer = umts(&preset("umts-r99-64", &[("conditions", toml::Value::Table(table))]), 1);
+    let arrivals: Vec<_> = traffic(600, 400, Span::from_millis(100))
+        .into_iter()
+        .enumerate()
+        .map(|(n, arrival)| Arrival { direction: Direction::BOTH[n % 2], ..arrival })
+        .collect();
+    drive(&mut bearer, &arrivals, Polling::OnTime, ms(60_000));
+    let errors = |direction| {
+        let totals = bearer.radio_totals(direction, UserId(0)).expect("the mobile");
+        totals.errored as f64 / totals.pdus as f64
+    };
+    assert!(
+        errors(Direction::Down) > 0.3 && errors(Direction::Up) < 0.03,
+        "{} {}",
+        errors(Direction::Down),
+        errors(Direction::Up)
+    );
 }

@@ -128,7 +128,9 @@ def _multiplied_throughput(flows: Sequence[Flow], given: Given) -> float:
 
 
 def _retransmitted(flows: Sequence[Flow], _: Given) -> float:
-    return 100 * sum(flow["retransmitted_packets"] for flow in flows) / sum(flow["data_packets"] for flow in flows)
+    """Return the share of data packets that were sent again, none of none where no connection was opened."""
+    packets = sum(flow["data_packets"] for flow in flows)
+    return 100 * sum(flow["retransmitted_packets"] for flow in flows) / max(packets, 1)
 
 
 def _ftp_throughput(flows: Sequence[Flow], _: Given) -> float:

@@ -49,6 +49,24 @@ impl Correlation {
 /// How far back changes are told one by one to someone who has not asked for long.
 pub const TOLD: Span = Span::from_secs(60);
 
+/// What a cell is like at a measurement and at the next, in decibels.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    step: u64,
+    cell: u16,
+    begin: Point,
+    end: Point,
+}
+
+/// What a cell is like at a measurement, in decibels.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    /// C/I, of all those that serve together.
+    ratio: f64,
+    /// The level over noise.
+    level: f64,
+}
+
 /// Changes that are kept for someone who never asks for them.
 const MOST_KEPT: usize = 64;
 
@@ -74,8 +92,8 @@ pub struct Mobility {
     /// The cell that served last, where there is no coverage.
     cell: u16,
     changes: VecDeque<(Instant, Transition)>,
-    /// C/I of a cell at a measurement and at the next, in decibels.
-    line: Option<(u64, u16, f64, f64)>,
+    /// From the last measurement to the next.
+    line: Option<Line>,
 }
 
 impl Mobility {
@@ -119,17 +137,26 @@ impl Mobility {
     pub fn at(&mut self, now: Instant) -> Sample {
         let step = self.advance(now);
         let Some(cell) = self.serving else {
-            return Sample { carrier_to_interference: LOWEST, cell: self.cell, covered: false };
+            let (carrier_to_interference, level) = (LOWEST, Some(LOWEST));
+            return Sample { carrier_to_interference, level, cell: self.cell, covered: false };
         };
-        let (begin, end) = match self.line {
-            Some((at, of, begin, end)) if at == step && of == cell => (begin, end),
-            Some((at, of, _, end)) if at + 1 == step && of == cell => (end, self.ratio(cell, step + 1)),
-            _ => (self.ratio(cell, step), self.ratio(cell, step + 1)),
+        let line = match self.line {
+            Some(line) if line.step == step && line.cell == cell => line,
+            Some(line) if line.step + 1 == step && line.cell == cell => {
+                Line { step, begin: line.end, end: self.point(cell, step + 1), ..line }
+            }
+            _ => Line { step, cell, begin: self.point(cell, step), end: self.point(cell, step + 1) },
         };
-        self.line = Some((step, cell, begin, end));
+        self.line = Some(line);
         let period = self.period.as_nanos();
         let part = if step == self.last { 0.0 } else { (now.as_nanos() % period) as f64 / period as f64 };
-        Sample { carrier_to_interference: begin + (end - begin) * part, cell, covered: true }
+        let Line { begin, end, .. } = line;
+        Sample {
+            carrier_to_interference: begin.ratio + (end.ratio - begin.ratio) * part,
+            level: Some(begin.level + (end.level - begin.level) * part),
+            cell,
+            covered: true,
+        }
     }
 
     /// The next change up to `now` that was not told.
@@ -222,9 +249,10 @@ impl Mobility {
         measurements.add(|levels| place.levels(position, shadow, levels));
     }
 
-    /// C/I of a cell, or of those that serve together with it, in decibels.
-    fn ratio(&mut self, cell: u16, step: u64) -> f64 {
+    /// What a cell is like at a measurement, with those that serve together with it.
+    fn point(&mut self, cell: u16, step: u64) -> Point {
         let (position, shadow) = self.whereabouts(step);
+        let level = self.place.level(usize::from(cell), position, shadow);
         let ratio = match self.manner {
             Manner::Reselection(_) | Manner::Handover(_) => self.place.ratio(usize::from(cell), position, shadow),
             Manner::Soft(window) => {
@@ -238,6 +266,6 @@ impl Mobility {
                     .sum()
             }
         };
-        (10.0 * libm::log10(ratio)).max(LOWEST)
+        Point { ratio: (10.0 * libm::log10(ratio)).max(LOWEST), level }
     }
 }

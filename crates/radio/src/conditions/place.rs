@@ -151,7 +151,7 @@ impl Place {
     }
 
     /// The level of a site at `position` metres, where the shadowing is that of `shadow` correlation distances.
-    fn level(&mut self, site: usize, position: f64, shadow: f64) -> f64 {
+    pub fn level(&mut self, site: usize, position: f64, shadow: f64) -> f64 {
         let (of_all, of_one) = self.shares;
         let Site { position: (along, away), shadowing } = &mut self.sites[site];
         let along = *along - position / 1e3;

@@ -28,7 +28,7 @@ impl Air {
     /// The radio of a mobile with streams `path/down/errors` and `path/up/errors`.
     pub fn new(conditions: Conditions, schemes: Vec<CodingScheme>, seed: Seed, path: &str) -> Self {
         let errors = Direction::BOTH.map(|direction| seed.stream(&format!("{path}/{}/errors", direction.name())));
-        let sample = Sample { carrier_to_interference: 0.0, cell: 0, covered: true };
+        let sample = Sample::in_one_cell(0.0);
         let curves = curves(&schemes, conditions.profile());
         Self { conditions, sample, schemes, curves, forced: [None; 2], errors }
     }

@@ -71,6 +71,9 @@ impl User {
         let (down, mobile) = (&config.downlink, &config.mobile);
         let window = u64::from(mobile.reordering_window);
         let pdu = down.pdu.get() as u32;
+        let conditions = Conditions::new(&config.conditions, index, seed, &format!("{path}/conditions"))?;
+        let mut up = Leg::new(&config.uplink, Direction::Up, &down.rlc, seed, path)?;
+        up.fade(conditions.profile());
         Ok(Self {
             id: UserId(index as u16),
             down: RlcAm::new(&Parameters {
@@ -82,7 +85,7 @@ impl User {
                 delay: down.delay,
                 queue: down.queue.as_ref(),
             })?,
-            up: Leg::new(&config.uplink, Direction::Up, &down.rlc, seed, path)?,
+            up,
             resets: Resets::new(&down.rlc),
             iub: Iub::new(down.iub.delay, down.iub.interval, (down.iub.buffer.get() / u64::from(pdu)) as u32),
             harq: Harq::new(down.harq.processes, window),
@@ -90,7 +93,7 @@ impl User {
             reordering: Reordering::new(window, mobile.reordering_timer),
             ready: VecDeque::new(),
             reports: Reports::new(mobile.cqi_cycle, mobile.cqi_delay),
-            conditions: Conditions::new(&config.conditions, index, seed, &format!("{path}/conditions"))?,
+            conditions,
             movement: movement::Movement::default(),
             errors: seed.stream(&format!("{path}/down/errors")),
             bler: down.bler,
@@ -318,8 +321,8 @@ impl User {
             return;
         }
         let format = self.up.formats[0];
-        let needs = format.needs.map(|needs| needs.get());
-        let ci = sample.carrier_to_interference;
+        let needs = self.up.needs(&format);
+        let ci = self.up.ci(&sample);
         let is_errored = |errors: &mut crate::umts::errors::BlockErrors| errors.is_errored(now, format.tti, ci, needs);
         let (carried, errored) = self.up.send(now, &format, &self.down, is_errored, &mut self.dropped);
         self.up.rlc.lose(now, &mut self.dropped, cx);

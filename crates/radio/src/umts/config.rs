@@ -1,10 +1,13 @@
 //! What a scenario says of UMTS, and what is wrong with it.
 
+use std::collections::BTreeMap;
+
 use airpath_core::{Bytes, Decibel, Probability, Span};
 use airpath_link::command::Buffer;
 use airpath_link::queue::Queue;
 use serde::{Deserialize, Serialize};
 
+use crate::block_errors::Profile;
 use crate::common::rlc_am::Rlc;
 use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
 use crate::{ConfigError, conditions};
@@ -47,6 +50,14 @@ pub struct Leg {
     /// How much C/I below what the format needs makes the odds of an error ten times as high: power is then at its limit.
     #[serde(default = "ci_per_decade")]
     pub ci_per_decade: Decibel,
+    /// What fast fading costs, by the `fading` of the conditions. Where it is not in here, it costs nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fading: BTreeMap<Profile, Fading>,
+    /// By how much the mobile's highest power, over the noise and interference of the base station, is below the power of the
+    /// cell over the mobile's noise. With it, C/I of this direction follows from the level of the serving cell, if there are
+    /// cells; without it, it is that of the downlink.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below_cell: Option<Decibel>,
     /// From the end of a TTI to when the RLC at the other end has it: the physical layer, Node B and Iub.
     pub radio_delay: Span,
     /// From the RLC at the other end to where the bearer ends: RNC, core network and the terminal itself.
@@ -63,6 +74,17 @@ pub struct Leg {
 
 fn ci_per_decade() -> Decibel {
     Decibel::new(2.0).expect("a number")
+}
+
+/// What fast fading costs a dedicated channel. While there is power left, power control makes up for it; at its limit nothing
+/// does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fading {
+    /// By how much more C/I than its `needs` a format then needs.
+    pub margin: Decibel,
+    /// The `ci_per_decade` of the leg then.
+    pub ci_per_decade: Decibel,
 }
 
 /// What a dedicated channel carries in a TTI.
@@ -227,6 +249,9 @@ impl Leg {
         self.formats.iter().try_for_each(|format| format.check(&format!("{table}.formats")))?;
         self.pdu_size(table)?;
         above_zero(self.ci_per_decade.get() > 0.0, table, "ci_per_decade")?;
+        for fading in self.fading.values() {
+            above_zero(fading.ci_per_decade.get() > 0.0, table, "fading")?;
+        }
         if self.pdcp_header.get() > 255 {
             return Err(ConfigError::TooLarge { key: format!("{table}.pdcp_header"), max: 255 });
         }

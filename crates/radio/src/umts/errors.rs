@@ -29,6 +29,11 @@ impl BlockErrors {
         self.target = target.get();
     }
 
+    /// From now on so much C/I too little makes the odds of an error ten times as high.
+    pub const fn set_ci_per_decade(&mut self, ci_per_decade: f64) {
+        self.ci_per_decade = ci_per_decade;
+    }
+
     /// Whether the TTI that begins at `start` is in error, at a C/I, and what is needed of it.
     pub fn is_errored(&mut self, start: Instant, tti: Span, ci: f64, needs: Option<f64>) -> bool {
         let share = self.share(ci, needs);

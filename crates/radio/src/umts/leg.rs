@@ -1,14 +1,16 @@
 //! One direction of a mobile: its RLC, and the dedicated channel that carries it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Packet, RadioTotals, Seed, Span};
+use airpath_core::{Cx, Decibel, Direction, DropCause, Instant, Packet, RadioTotals, Seed, Span};
 
-use super::config::{self, Format};
+use super::config::{self, Fading, Format};
 use super::errors::BlockErrors;
 use crate::ConfigError;
+use crate::block_errors::Profile;
 use crate::common::acknowledged::Pdu;
 use crate::common::rlc_am::{Carried, Control, Parameters, Rlc, RlcAm};
+use crate::conditions::Sample;
 
 /// One direction of a mobile.
 #[derive(Debug)]
@@ -18,6 +20,13 @@ pub struct Leg {
     pub format: usize,
     radio_delay: Span,
     pub errors: BlockErrors,
+    /// What fast fading costs, and what C/I a decade of errors is without.
+    fading: BTreeMap<Profile, Fading>,
+    ci_per_decade: f64,
+    /// By how much its level is below that of the serving cell.
+    below_cell: Option<f64>,
+    /// By how much more C/I formats need with the fading that there is.
+    margin: f64,
     pub rlc: RlcAm,
     /// When the next TTI that is used begins.
     pub tti_at: Option<Instant>,
@@ -61,6 +70,10 @@ impl Leg {
             format: config.formats.len() - 1,
             radio_delay: config.radio_delay,
             errors: BlockErrors::new(config.bler, config.burst, config.ci_per_decade.get(), stream),
+            fading: config.fading.clone(),
+            ci_per_decade: config.ci_per_decade.get(),
+            below_cell: config.below_cell.map(Decibel::get),
+            margin: 0.0,
             rlc: RlcAm::new(&Parameters {
                 rlc: &config.rlc,
                 opposite,
@@ -76,6 +89,28 @@ impl Leg {
             pdus: VecDeque::new(),
             totals: RadioTotals::default(),
         })
+    }
+
+    /// From now on there is this fast fading.
+    pub fn fade(&mut self, profile: Profile) {
+        let fading = self.fading.get(&profile);
+        self.margin = fading.map_or(0.0, |fading| fading.margin.get());
+        self.errors.set_ci_per_decade(fading.map_or(self.ci_per_decade, |fading| fading.ci_per_decade.get()));
+    }
+
+    /// C/I of this direction at its highest power.
+    #[inline]
+    pub fn ci(&self, sample: &Sample) -> f64 {
+        match (sample.level, self.below_cell) {
+            (Some(level), Some(below)) => level - below,
+            _ => sample.carrier_to_interference,
+        }
+    }
+
+    /// C/I at which power control is at its limit with a format; `None` if it never is.
+    #[inline]
+    pub fn needs(&self, format: &Format) -> Option<f64> {
+        format.needs.map(|needs| needs.get() + self.margin)
     }
 
     /// Whether there is anything to send at `now`.

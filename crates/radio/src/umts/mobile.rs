@@ -62,6 +62,8 @@ impl Mobile {
             // A bearer that can be switched begins with the slowest format.
             legs.iter_mut().for_each(|leg| leg.format = 0);
         }
+        let conditions = Conditions::new(&config.conditions, usize::from(user), seed, &format!("{path}/conditions"))?;
+        legs.iter_mut().for_each(|leg| leg.fade(conditions.profile()));
         Ok(Self {
             user: UserId(user),
             legs,
@@ -69,7 +71,7 @@ impl Mobile {
             rrc: Rrc::new(config.rrc.as_ref()),
             common: [config.rrc.as_ref().map(|rrc| rrc.fach), config.rrc.as_ref().map(|rrc| rrc.rach)],
             resets: Resets::new(&down.rlc),
-            conditions: Conditions::new(&config.conditions, usize::from(user), seed, &format!("{path}/conditions"))?,
+            conditions,
             mobility: config.mobility.clone(),
             coverage: Coverage::default(),
             held_until: Instant::ZERO,
@@ -201,14 +203,14 @@ impl Mobile {
         }
         let Some(format) = self.channel(direction).copied() else { return };
         self.tell_lanes(now, direction, &sample, cx);
-        let needs = format.needs.map(|needs| needs.get());
+        let (ci, needs) = (self.legs[index].ci(&sample), self.legs[index].needs(&format));
         let [down, up] = &mut self.legs;
         let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
         let (carried, errored) = leg.send(
             now,
             &format,
             &opposite.rlc,
-            |errors| errors.is_errored(now, format.tti, sample.carrier_to_interference, needs),
+            |errors| errors.is_errored(now, format.tti, ci, needs),
             &mut self.dropped,
         );
         leg.rlc.lose(now, &mut self.dropped, cx);
@@ -253,7 +255,7 @@ impl Mobile {
         let (Some(switching), leg) = (&mut self.switching[index], &mut self.legs[index]) else { return false };
         let waits = leg.rlc.sender.backlog(now).1;
         let sent = leg.totals.bytes;
-        let Some(format) = switching.choose(now, leg, sample.carrier_to_interference, waits, sent) else {
+        let Some(format) = switching.choose(now, leg, leg.ci(sample), waits, sent) else {
             return false;
         };
         leg.format = format;

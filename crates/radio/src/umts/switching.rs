@@ -30,7 +30,7 @@ impl Switching {
         let (began, sent_before) = *self.measured_from.get_or_insert((now, sent));
         let current = leg.format;
         let enough =
-            |format: usize, margin: f64| leg.formats[format].needs.is_none_or(|needs| ci >= needs.get() + margin);
+            |format: usize, margin: f64| leg.needs(&leg.formats[format]).is_none_or(|needs| ci >= needs + margin);
         let below = (0..current).rev();
         let chosen = if !enough(current, 0.0) && current > 0 {
             below.into_iter().find(|format| enough(*format, 0.0)).or(Some(0))

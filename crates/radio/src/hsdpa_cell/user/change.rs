@@ -46,6 +46,7 @@ impl User {
         match &command.change {
             Change::CarrierToInterference(_) | Change::Scene(_) => {
                 self.conditions.command(now, &command.change).expect("it was checked before");
+                self.up.fade(self.conditions.profile());
                 self.forget_coverage();
             }
             Change::Bler(bler) => {

@@ -61,6 +61,7 @@ impl Mobile {
                 Change::CarrierToInterference(_) | Change::Scene(_) => {
                     self.conditions.command(now, &command.change).expect("it was checked before");
                     self.coverage = Coverage::default();
+                    self.legs.iter_mut().for_each(|leg| leg.fade(self.conditions.profile()));
                 }
                 Change::Outage(_) | Change::Handover { .. } | Change::Loss(_) | Change::Level(_) | Change::Class(_) => {
                     unreachable!("the first two are interruptions, and a mobile refuses the others")
