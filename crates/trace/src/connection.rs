@@ -1,6 +1,7 @@
 //! One connection: what each of its segments meant.
 
 mod acknowledgement;
+mod arrivals;
 mod direction;
 mod events;
 mod needless;
@@ -82,8 +83,13 @@ pub struct Observation {
     /// The round trip that the echo of a timestamp measures (RFC 7323 §4.3), of whichever copy arrived, and its frame. An outage
     /// that held packets back is in it, which Karn's rule throws away.
     pub echo_round_trip: Option<(Span, u64)>,
-    /// A retransmission that this segment shows to have been needless: an earlier one of the other end or, if it repeats what is
-    /// acknowledged already, itself.
+    /// Which duplicate acknowledgement it is, if it is one.
+    pub duplicate: Option<Duplicate>,
+    /// Bytes that its sender has sent since the last segment with PSH, this one included; 0 for a segment without data, and what
+    /// is sent again counts again.
+    pub since_push: u64,
+    /// A retransmission that this segment shows to have been needless: an earlier one of the other end, of several the last, or, if
+    /// it repeats what is acknowledged already, itself.
     pub needless: Option<Needless>,
 }
 
@@ -96,6 +102,15 @@ pub struct Retransmission {
     pub of_time: Option<Instant>,
     /// What made the sender send it again.
     pub trigger: Trigger,
+}
+
+/// A duplicate acknowledgement (RFC 5681 §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    /// Its place in the row of duplicates, from 1: with the third the sender retransmits.
+    pub number: u32,
+    /// The frame that acknowledged the same first.
+    pub of_frame: u64,
 }
 
 /// A connection: both directions, as far as the capture goes.
@@ -199,6 +214,12 @@ impl Connection {
         observation.events.set(Events::REUSED_PORTS, self.reused && self.segments == 1);
         self.directions[from as usize].figures.events(observation.events);
         observation
+    }
+
+    /// Which of the latest 256 retransmissions of `end` were found needless by now. One acknowledgement may show several, of which its
+    /// [`Observation`] names the last.
+    pub fn needless(&self, end: End) -> impl Iterator<Item = Needless> {
+        self.directions[end as usize].retransmissions.needless()
     }
 
     /// Whether both ends have closed and acknowledged it, or one has reset it.

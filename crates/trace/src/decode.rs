@@ -21,9 +21,6 @@ use crate::passed_over::{Cause, Counts};
 use fragments::Fragments;
 use part::Part;
 
-/// Payload of an IP packet that no network carries in one piece: the largest frames of common interfaces have 9,216 bytes.
-const UNCUT: usize = 9_216;
-
 /// IP packets in each other that are looked into.
 const DEPTH: usize = 4;
 
@@ -33,14 +30,7 @@ pub struct Decoder {
     /// Those of each depth of wrapping.
     fragments: [Fragments; DEPTH],
     gtp_ports: Vec<u16>,
-    tally: Tally,
-}
-
-/// What has been met so far.
-#[derive(Debug, Default)]
-struct Tally {
     passed_over: Counts,
-    uncut: u64,
 }
 
 /// What a frame had in it.
@@ -154,7 +144,7 @@ pub enum Tunnel {
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { fragments: Default::default(), gtp_ports: vec![gtp::PORT], tally: Tally::default() }
+        Self { fragments: Default::default(), gtp_ports: vec![gtp::PORT], passed_over: Counts::default() }
     }
 }
 
@@ -169,22 +159,16 @@ impl Decoder {
     /// What the frame has in it.
     #[inline]
     pub fn decode<'a>(&'a mut self, record: &Record<'a>) -> Decoded<'a> {
-        let Self { fragments, gtp_ports, tally } = self;
-        decode(record, fragments, gtp_ports, tally).unwrap_or_else(|cause| {
-            tally.passed_over.add(cause);
+        let Self { fragments, gtp_ports, passed_over } = self;
+        decode(record, fragments, gtp_ports, passed_over).unwrap_or_else(|cause| {
+            passed_over.add(cause);
             Decoded::PassedOver(cause)
         })
     }
 
     /// What was passed over so far.
     pub const fn passed_over(&self) -> &Counts {
-        &self.tally.passed_over
-    }
-
-    /// Segments so far that are too long for any network: the capturing host leaves it to its interface to cut them into
-    /// packets, or puts together what came in several. There may be shorter ones that were not cut, either.
-    pub const fn uncut(&self) -> u64 {
-        self.tally.uncut
+        &self.passed_over
     }
 
     /// Packets whose fragments are still waited for: at the end of a capture, packets that are incomplete.
@@ -198,18 +182,16 @@ fn decode<'a>(
     record: &Record<'a>,
     fragments: &'a mut [Fragments; DEPTH],
     gtp_ports: &[u16],
-    tally: &mut Tally,
+    passed_over: &mut Counts,
 ) -> Result<Decoded<'a>, Cause> {
     let frame = Part::new(record.bytes, record.original_length as usize);
     let mut content = link::content(record.link_type, frame)?;
     let mut tunnel = Tunnel::None;
     for fragments in fragments {
-        let packet = network::packet(record.time, content, fragments, &mut tally.passed_over)?;
+        let packet = network::packet(record.time, content, fragments, passed_over)?;
         (content, tunnel) = match packet.protocol {
             Protocol::TCP => {
-                let segment = transport::segment(record, &packet, tunnel)?;
-                tally.uncut += u64::from(packet.is_uncut || packet.payload.length > UNCUT);
-                return Ok(Decoded::Segment(segment));
+                return transport::segment(record, &packet, tunnel).map(Decoded::Segment);
             }
             Protocol::UDP => {
                 let (datagram, whole) = transport::datagram(record, &packet, tunnel)?;

@@ -1,6 +1,7 @@
 //! What is counted and measured of each direction of a connection, and the table of its names.
 
 mod columns;
+mod segments;
 mod value;
 
 use airpath_core::{Instant, Span};
@@ -10,6 +11,7 @@ use crate::connection::{Detector, Events, Phases, Spread, Trigger};
 use crate::decode::Segment;
 
 pub use columns::{COLUMNS, CONNECTION_COLUMNS, Column, ConnectionColumn};
+pub use segments::{SEGMENT_COLUMNS, SegmentColumn};
 pub use value::{Figure, Kind, Value};
 
 /// The largest shift of a window (RFC 7323 §2.3).
@@ -52,6 +54,8 @@ pub struct Figures {
     pub truncated_bytes: u64,
     /// Segments with such.
     pub truncated_segments: u64,
+    /// Bytes that were acknowledged, and not captured by then or later.
+    pub unseen_bytes: u64,
     /// Bytes of the largest segment.
     pub largest_segment: u32,
     /// Bytes of the smallest segment with data.

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use airpath_trace::statistics::{COLUMNS, CONNECTION_COLUMNS};
+use airpath_trace::connection::Events;
+use airpath_trace::statistics::{COLUMNS, CONNECTION_COLUMNS, SEGMENT_COLUMNS};
 
 /// tcptrace's columns for each direction, with `--csv -l -r -W`.
 const TCPTRACE: &str = "total_packets resets_sent ack_pkts_sent pure_acks_sent sack_pkts_sent dsack_pkts_sent max_sack_blks/ack
@@ -61,6 +62,16 @@ fn document() -> String {
     for column in COLUMNS {
         row(&mut text, column.name, column.unit, column.meaning, column.tcptrace);
     }
+    text.push_str(include_str!("figures/segments.md"));
+    text.push_str("\n| name | unit | what it is | tshark |\n| --- | --- | --- | --- |\n");
+    for column in SEGMENT_COLUMNS {
+        let tshark = if column.tshark.is_empty() { String::new() } else { format!("`{}`", column.tshark) };
+        writeln!(text, "| `{}` | {} | {} | {tshark} |", column.name, column.unit, column.meaning)
+            .expect("a string takes it");
+    }
+    text.push_str("\n### Events\n\n");
+    let names: Vec<String> = Events::NAMES.iter().map(|(_, name)| format!("`{name}`")).collect();
+    writeln!(text, "{}.", names.join(", ")).expect("a string takes it");
     text
 }
 

@@ -1,14 +1,15 @@
 //! Captures of both ends, with known truth.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use airpath_core::Span;
 use airpath_trace::capture::Reader;
-use airpath_trace::connection::End;
-use airpath_trace::decode::{Decoded, Decoder};
-use airpath_trace::flows::Flows;
-use airpath_trace::two_ends::{Clock, Direction, JoinOptions, Tap, TwoEnds, join};
+use airpath_trace::connection::{Connection, Detector, End, Observation};
+use airpath_trace::decode::{Decoded, Decoder, Segment};
+use airpath_trace::flows::{FlowNumber, Flows, Listener};
+use airpath_trace::two_ends::{Clock, Direction, JoinOptions, TwoEnds, join};
 
 /// The captures of our own in `AIRPATH_SHARED`, or beside the repository.
 fn captures() -> Option<PathBuf> {
@@ -22,21 +23,22 @@ fn captures() -> Option<PathBuf> {
     None
 }
 
-fn tap(path: &Path) -> Tap {
+/// What a listener makes of a capture.
+fn heard<L: Listener + Default>(path: &Path) -> L {
     let mut reader = Reader::new(File::open(path).expect("the capture opens")).expect("it is a capture");
-    let (mut decoder, mut flows, mut tap) = (Decoder::default(), Flows::default(), Tap::default());
+    let (mut decoder, mut flows, mut listener) = (Decoder::default(), Flows::default(), L::default());
     while let Some(record) = reader.next_record() {
         if let Decoded::Segment(segment) = decoder.decode(&record) {
-            flows.segment(&segment, &mut tap);
+            flows.segment(&segment, &mut listener);
         }
     }
-    flows.finish(&mut tap);
-    tap
+    flows.finish(&mut listener);
+    listener
 }
 
 fn both(folder: &Path, name: &str, options: &JoinOptions) -> TwoEnds {
     let file = |end: &str| folder.join(format!("{name}_{end}.pcap"));
-    join(tap(&file("snd")), tap(&file("rcv")), options).expect("they share connections")
+    join(heard(&file("snd")), heard(&file("rcv")), options).expect("they share connections")
 }
 
 /// What INDEX.md says of the packets with data: sent, lost (those included that were queued at the end), retransmitted, and
@@ -70,6 +72,35 @@ fn losses_and_needless_retransmissions_are_exact() {
         for connection in &ends.connections {
             assert_eq!(connection.near, End::Client, "{name}: the client sends");
         }
+    }
+}
+
+/// Retransmissions that must be found needless from the sender's capture alone, of those of `TRUTH`: all where the receiver reports them,
+/// and without selective acknowledgements and timestamps those that the number and the times of acknowledgements tell.
+const FOUND: [(&str, usize); 5] =
+    [("clean", 0), ("loss1", 0), ("loss1_nosack", 93), ("loss1_plain", 178), ("outage3", 2)];
+
+/// The retransmissions of clients that were found needless, and by what.
+#[derive(Default)]
+struct Found(BTreeMap<u64, Detector>);
+
+impl Listener for Found {
+    fn observed(&mut self, _: FlowNumber, _: &Observation, _: &Segment<'_>, connection: &Connection) {
+        self.0.extend(connection.needless(End::Client).map(|needless| (needless.frame, needless.detector)));
+    }
+}
+
+#[test]
+fn what_the_sender_alone_finds_needless_is_needless() {
+    let Some(folder) = captures() else { return };
+    for (name, least) in FOUND {
+        let ends = both(&folder, name, &JoinOptions::default());
+        let Found(found) = heard(&folder.join(format!("{name}_snd.pcap")));
+        for (frame, detector) in &found {
+            let passage = bulk(&ends).passage(*frame).expect("the sender's capture has it");
+            assert!(passage.needless, "{name}: frame {frame} was needed, whatever says {detector:?}");
+        }
+        assert!(found.len() >= least, "{name}: {} found", found.len());
     }
 }
 

@@ -53,6 +53,7 @@ def _needless(row: Row) -> str:
         "by timestamp": row["needless_timestamp"],
         "by F-RTO": row["needless_forward_acknowledgement"],
         "answered too soon": row["needless_too_soon"],
+        "by the count of ACKs": row["needless_extra_acknowledgement"],
         "seen at the receiver": row["needless_other_end"],
     }
     told = ", ".join(f"{count(number)} {name}" for name, number in detectors.items() if number)

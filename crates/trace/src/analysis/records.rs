@@ -163,6 +163,11 @@ impl Record for ObservationRow<'_> {
         fields.whole("echo_round_trip_of", echo_of_frame.map(|frame| frame as i64));
         fields.text("retransmission", again.map(|again| again.trigger.name()));
         fields.whole("retransmission_of", again.and_then(|again| again.of_frame).map(|frame| frame as i64));
+        let after = again.and_then(|again| again.of_time).map(|before| observation.time.since(before));
+        span(fields, "retransmission_after", after);
+        fields.whole("duplicate", observation.duplicate.map(|duplicate| duplicate.number.into()));
+        fields.whole("duplicate_of", observation.duplicate.map(|duplicate| duplicate.of_frame as i64));
+        number(fields, "since_push", observation.since_push);
         fields.whole("needless", observation.needless.map(|needless| needless.frame as i64));
         fields.text("needless_by", observation.needless.map(|needless| needless.detector.name()));
         fields.text("events", Some(&observation.events.names().collect::<Vec<_>>().join(" ")));
@@ -265,4 +270,20 @@ pub(super) fn time(fields: &mut impl Fields, name: &'static str, value: Option<I
 
 pub(super) fn span(fields: &mut impl Fields, name: &'static str, value: Option<Span>) {
     fields.whole(name, value.and_then(|value| i64::try_from(value.as_nanos()).ok()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::play;
+    use crate::statistics::SEGMENT_COLUMNS;
+
+    #[test]
+    fn the_columns_of_segments_are_those_that_are_documented() {
+        let (_, observations) = play("0 > syn");
+        let table =
+            super::super::table::Table::of(&ObservationRow { flow: FlowNumber(1), observation: &observations[0] });
+        let names: Vec<_> = table.columns().iter().map(|column| column.name).collect();
+        assert_eq!(names, SEGMENT_COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>());
+    }
 }

@@ -53,6 +53,8 @@ impl Script {
             outstanding: 0,
             round_trip: None,
             echo_round_trip: None,
+            duplicate: None,
+            since_push: 0,
             needless: None,
         };
         change(&mut observation);

@@ -6,7 +6,7 @@ use airpath_wire::tcp::Flags;
 use super::direction::{Direction, Previous};
 use super::numbering::Anchor;
 use super::outstanding::Covered;
-use super::{Detector, Events, Needless, Observation, Trigger};
+use super::{Detector, Duplicate, Events, Needless, Observation, Trigger};
 use crate::decode::Segment;
 
 /// Segments sent closer than this say nothing about bunching: hosts send several at once.
@@ -50,6 +50,8 @@ pub(super) fn acknowledge(
         }
     });
     let events = &mut observation.events;
+    events.set(Events::ACK_LOST_SEGMENT, covered.unseen > 0);
+    answered.figures.unseen_bytes += covered.unseen as u64;
     answered.numbering.advance(acknowledged);
     answered.acknowledged = before.max(Some(acknowledged));
     let blocks = segment.options.sack.as_slice();
@@ -80,6 +82,9 @@ pub(super) fn acknowledge(
     } else if repeated && bare && outstanding && (same_window && observation.window > 0 || news > 0) {
         answered.recovery.duplicate(segment.time);
     }
+    let repeats = repeated && bare && in_place && same_window && observation.window > 0;
+    let needless = if covered.advance > 0 || repeats { count_arrivals(&covered, acknowledged, answered) } else { None };
+    observation.needless = needless.or(observation.needless);
     let (highest, recovery) = (answered.outstanding.highest(), &answered.recovery);
     answered.figures.phases.acknowledged(segment.time, acknowledged, highest, recovery);
     answered.data_acknowledged |= acknowledged != 0 || answered.numbering.anchor() != Anchor::Syn;
@@ -98,14 +103,17 @@ pub(super) fn acknowledge(
     }
     if events.contains(Events::DUPLICATE_ACK) {
         answered.duplicates_in_row += 1;
+        observation.duplicate =
+            Some(Duplicate { number: answered.duplicates_in_row, of_frame: answered.acknowledged_in });
         answered.figures.duplicate_acknowledgements += 1;
         answered.figures.triple_duplicates += u64::from(answered.duplicates_in_row == 3);
     } else {
         answered.duplicates_in_row = 0;
+        answered.acknowledged_in = segment.frame;
     }
     events.set(
         Events::ZERO_WINDOW,
-        observation.window == 0 && !flags.contains(Flags::SYN) && !flags.contains(Flags::FIN),
+        observation.window == 0 && ![Flags::SYN, Flags::FIN, Flags::RST].iter().any(|flag| flags.contains(*flag)),
     );
     let allowed = acknowledged.saturating_add_unsigned(observation.window);
     sent.allowed = sent.allowed.max(Some(allowed));
@@ -166,6 +174,22 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
         let verdict = answered.retransmissions.verdict(front.start, front.end, since, Detector::Timestamp, counts);
         observation.needless = verdict.or(observation.needless);
     }
+}
+
+/// What the number of acknowledgements says about retransmissions.
+fn count_arrivals(covered: &Covered, acknowledged: i64, answered: &mut Direction) -> Option<Needless> {
+    if covered.unseen > 0 {
+        // What the capture lacks may have been answered, too.
+        answered.is_uncountable = true;
+        answered.arrivals = None;
+    }
+    let arrivals = answered.arrivals.as_mut()?;
+    let (retransmissions, counts) = (&mut answered.retransmissions, &mut answered.figures.needless);
+    let needless = arrivals.answered(acknowledged - covered.advance, acknowledged, retransmissions, counts);
+    if arrivals.is_over(acknowledged) {
+        answered.arrivals = None;
+    }
+    needless
 }
 
 /// F-RTO (RFC 5682 §2.1): two acknowledgements in a row after a timeout get on, and the second is for what was sent once, before the

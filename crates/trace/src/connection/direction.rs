@@ -4,6 +4,7 @@ use airpath_core::{Ecn, Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use super::acknowledgement::acknowledge;
+use super::arrivals::Arrivals;
 use super::needless::{Resent, Retransmissions};
 use super::numbering::{Anchor, Numbering};
 use super::outstanding::{Outstanding, Placed, Transmission};
@@ -15,6 +16,13 @@ use crate::statistics::{Figures, MAXIMUM_SHIFT};
 
 /// Reordering that is not taken for a retransmission, where round trips are shorter: Wireshark's bound.
 const MOST_REORDERING: Span = Span::from_millis(3);
+
+/// A longer payload than any network carries in one piece: the largest frames of common interfaces have 9,216 bytes. It tells
+/// super-segments of connections whose SYNs were not seen.
+const LONGEST_PAYLOAD: u32 = 9_216;
+
+/// The longest segment that fits a frame of Ethernet, and is surely one packet: RFC 9293 §3.7.1 with an MTU of 1500.
+const LONGEST_IN_ETHERNET: u32 = 1_460;
 
 /// Packets in which a duplicate by the capture or a link is looked for.
 const DUPLICATES_WITHIN: usize = 8;
@@ -29,6 +37,10 @@ pub(crate) struct Direction {
     pub(super) recovery: Recovery,
     pub(super) estimate: Estimate,
     pub(super) retransmissions: Retransmissions,
+    /// What acknowledgements answer, while that can show retransmissions to have been needless.
+    pub(super) arrivals: Option<Box<Arrivals>>,
+    /// They cannot be counted: a segment may be several packets, or the capture has holes.
+    pub(super) is_uncountable: bool,
     /// The window that this end offers, as scaled in its last segment.
     pub(super) window: Option<u64>,
     /// One past the last byte of the other end that this one's window ever allowed.
@@ -48,6 +60,11 @@ pub(crate) struct Direction {
     pub(super) data_acknowledged: bool,
     /// Duplicate acknowledgements for it, one after the other.
     pub(super) duplicates_in_row: u32,
+    /// The frame that acknowledged as much first.
+    pub(super) acknowledged_in: u64,
+    /// Bytes sent since the last PSH, and whether the last segment with data had it.
+    since_push: u64,
+    pushed: bool,
     /// When the last segment that measured a round trip was sent, and when acknowledged.
     pub(super) last_pair: Option<(Instant, Instant)>,
     /// Hops that the first packet could still make.
@@ -129,6 +146,35 @@ impl Direction {
         matches!(self.time_to_live, Some(64 | 128 | 255)) && !other.is_zero() && other < own / 10
     }
 
+    /// Bytes sent since the last PSH, those of this segment included.
+    fn since_push(&mut self, segment: &Segment<'_>) -> u64 {
+        if segment.length == 0 {
+            return 0;
+        }
+        let before = if self.pushed { 0 } else { self.since_push };
+        self.since_push = before + u64::from(segment.length);
+        self.pushed = segment.flags.contains(Flags::PSH);
+        self.since_push
+    }
+
+    /// Notes for [`Arrivals`] what was sent.
+    fn follow_arrivals(&mut self, segment: &Segment<'_>, (start, end): (i64, i64), placed: &Placed, again: bool) {
+        if segment.length > LONGEST_IN_ETHERNET {
+            self.is_uncountable = true;
+            self.arrivals = None;
+        }
+        let resent = if again { self.retransmissions.latest() } else { None };
+        match (&mut self.arrivals, resent) {
+            (Some(arrivals), Some(resent)) => arrivals.again(resent),
+            (Some(arrivals), None) => arrivals.other(start, end, segment.frame, placed.new > 0),
+            // Where the receiver reports what it got twice, nothing need be counted.
+            (None, Some(resent)) if !self.is_uncountable && !self.selective_permitted => {
+                self.arrivals = Some(Box::new(Arrivals::begin(&self.outstanding, resent)));
+            }
+            _ => {}
+        }
+    }
+
     /// Whether the same packet was among the last ones. Packets without identification are never the same.
     fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
         let Some(identification @ 1..) = segment.identification else { return false };
@@ -158,6 +204,9 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     events.set(Events::HARDWARE_DUPLICATE, duplicate);
     events.set(Events::BAD_CHECKSUM, segment.checksum == Some(false));
     events.set(Events::CONGESTION_EXPERIENCED, segment.ecn == Ecn::Ce);
+    events.set(Events::OPTIONS_CUT, segment.options_cut);
+    let longest = answered.figures.maximum_segment_size.map_or(LONGEST_PAYLOAD, u32::from);
+    events.set(Events::SUPER_SEGMENT, segment.length > longest);
 
     let window = scaled_window(segment, sent, answered);
     let expected = sent.outstanding.highest();
@@ -181,6 +230,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         // What is new, less the SYN and the FIN.
         let unique = placed.new - i64::from(syn && placed.again == 0) - i64::from(fresh_fin);
         sent.figures.unique_bytes += u64::try_from(unique).unwrap_or(0);
+        sent.figures.unseen_bytes = sent.figures.unseen_bytes.saturating_sub(placed.late as u64);
         if probing {
             // A probe is no retransmission; but the byte that it carries may be accepted.
             sent.figures.window_probes += 1;
@@ -189,9 +239,16 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
             (retransmission, needless) = judge(segment, offset, end, &placed, sent, answered, &mut events);
             again = placed.again > 0;
         }
+        sent.follow_arrivals(segment, (offset, end), &placed, retransmission.is_some());
         sent.numbering.advance(end);
         if sent.numbering.anchor() == Anchor::Syn {
             sent.figures.stream_length = sent.fin.and_then(|fin| u64::try_from(fin).ok());
+        }
+    }
+    if length == 0 && !rst && offset < expected {
+        // The receiver answers what it does not expect (RFC 9293 §3.10.7.4).
+        if let Some(arrivals) = &mut sent.arrivals {
+            arrivals.other(offset, end, segment.frame, false);
         }
     }
     events.set(Events::WINDOW_FULL, segment.length > 0 && answered.allowed == Some(end) && !syn && !fin && !rst);
@@ -215,6 +272,8 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         round_trip: None,
         echo_round_trip: None,
         delivered: answered.delivered(),
+        duplicate: None,
+        since_push: sent.since_push(segment),
         needless,
     };
     if flags.contains(Flags::ACK) && !duplicate {

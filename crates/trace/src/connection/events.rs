@@ -29,7 +29,7 @@ events! {
     OUT_OF_ORDER = 3, "out_of_order";
     /// Bytes before this segment were not seen (yet).
     LOST_SEGMENT = 4, "lost_segment";
-    /// Acknowledges bytes that were not seen: the capture has a hole.
+    /// Acknowledges bytes that were not seen, for the first time: the capture has a hole.
     ACK_LOST_SEGMENT = 5, "ack_lost_segment";
     /// A duplicate acknowledgement (RFC 5681 §2): nothing new, while data is outstanding.
     DUPLICATE_ACK = 6, "duplicate_ack";
@@ -41,7 +41,7 @@ events! {
     WINDOW_UPDATE = 9, "window_update";
     /// Reaches the end of the receive window.
     WINDOW_FULL = 10, "window_full";
-    /// Closes the receive window.
+    /// Closes the receive window. A reset, which offers none, does not.
     ZERO_WINDOW = 11, "zero_window";
     /// Sent into a closed window (RFC 9293 §3.8.6.1).
     ZERO_WINDOW_PROBE = 12, "zero_window_probe";
@@ -67,6 +67,10 @@ events! {
     CONGESTION_EXPERIENCED = 22, "congestion_experienced";
     /// It shows a retransmission of the other end to have been needless.
     SHOWS_NEEDLESS = 23, "shows_needless";
+    /// Its options were cut off by the snap length, or are malformed: what they said is not known.
+    OPTIONS_CUT = 24, "options_cut";
+    /// Longer than the other end takes in one piece: the capturing host's interface cuts it into segments, or put it together.
+    SUPER_SEGMENT = 25, "super_segment";
 }
 
 impl Events {

@@ -20,18 +20,21 @@ pub enum Detector {
     ForwardAcknowledgement,
     /// The acknowledgement came sooner than any round trip to the second copy takes.
     TooSoon,
+    /// There were more acknowledgements than what was needed can have made: one is for a copy that the receiver had already.
+    ExtraAcknowledgement,
     /// An earlier copy came by at the receiver: in the other end's capture, or in this one if it was taken there.
     OtherEnd,
 }
 
 impl Detector {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Acknowledged,
         Self::DuplicateReport,
         Self::Timestamp,
         Self::ForwardAcknowledgement,
         Self::TooSoon,
+        Self::ExtraAcknowledgement,
         Self::OtherEnd,
     ];
 
@@ -43,6 +46,7 @@ impl Detector {
             Self::Timestamp => "timestamp",
             Self::ForwardAcknowledgement => "forward_acknowledgement",
             Self::TooSoon => "too_soon",
+            Self::ExtraAcknowledgement => "extra_acknowledgement",
             Self::OtherEnd => "other_end",
         }
     }
@@ -53,8 +57,8 @@ impl Detector {
             Self::Acknowledged | Self::Timestamp | Self::OtherEnd => Confidence::Certain,
             // A network that duplicates packets looks the same (RFC 3708 §3).
             Self::DuplicateReport => Confidence::High,
-            // Both reason from the times and the order of acknowledgements.
-            Self::ForwardAcknowledgement | Self::TooSoon => Confidence::Likely,
+            // They reason from the times, the order and the number of acknowledgements.
+            Self::ForwardAcknowledgement | Self::TooSoon | Self::ExtraAcknowledgement => Confidence::Likely,
         }
     }
 }
@@ -119,6 +123,31 @@ impl Retransmissions {
             last = Some(Needless { frame: resent.frame, detector });
         }
         last
+    }
+
+    /// Those that were found needless, of the latest ones that are remembered.
+    pub(crate) fn needless(&self) -> impl Iterator<Item = Needless> {
+        self.0.iter().filter_map(|resent| Some(Needless { frame: resent.frame, detector: resent.verdict? }))
+    }
+
+    /// The latest.
+    pub(crate) fn latest(&self) -> Option<&Resent> {
+        self.0.back()
+    }
+
+    /// Gives the verdict to the one of this frame, if it has none yet, and counts it in `counts`.
+    pub(crate) fn verdict_of(
+        &mut self,
+        frame: u64,
+        detector: Detector,
+        counts: &mut [u64; Detector::ALL.len()],
+    ) -> Option<Needless> {
+        // In the order of their frames.
+        let place = self.0.binary_search_by_key(&frame, |resent| resent.frame).ok()?;
+        let resent = self.0.get_mut(place).filter(|resent| resent.verdict.is_none())?;
+        resent.verdict = Some(detector);
+        counts[detector as usize] += 1;
+        Some(Needless { frame, detector })
     }
 
     /// Those without a verdict that carried anything of `start` to before `end`, the oldest first.

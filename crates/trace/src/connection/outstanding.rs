@@ -52,6 +52,8 @@ pub(crate) struct Placed {
     pub(crate) before: Option<Sent>,
     /// Some of it had been acknowledged (or was too long ago).
     pub(crate) below: bool,
+    /// Numbers of it that had been acknowledged, or passed over, unseen.
+    pub(crate) late: i64,
     /// It starts after the highest number seen: something is missing.
     pub(crate) after_gap: bool,
     /// It has new numbers below others that were seen, and ends before them.
@@ -150,6 +152,8 @@ impl Outstanding {
             let below = end.min(self.floor);
             let new = self.fill_holes(at, below);
             placed.below = true;
+            // What lies before the beginning of a capture was not acknowledged in it.
+            placed.late = if at >= 0 { new } else { 0 };
             placed.new += new;
             placed.again += below - at - new;
             placed.out_of_order = new > 0 && end <= self.floor;
@@ -256,6 +260,11 @@ impl Outstanding {
             }
         });
         news
+    }
+
+    /// What is not acknowledged, and when it was first sent.
+    pub(crate) fn first_transmissions(&self) -> impl Iterator<Item = (i64, i64, Transmission)> {
+        self.runs.iter().map(|run| (run.start, run.end, run.first))
     }
 
     /// What is selectively acknowledged.

@@ -12,7 +12,7 @@ use crate::decode::{Endpoint, Route, Segment, Tunnel};
 const INITIAL: [u32; 2] = [u32::MAX - 1000, 7_000_000];
 
 /// Plays an exchange, a segment a line: milliseconds, `>` from the client or `<` from the server, and what it has:
-/// `syn`, `fin`, `rst`, `data FROM..TO`, `ack N`, `win N`, `sack FROM..TO`, `ts VALUE,ECHO`, `id N`, `scale N`, `permitted`. Numbers of bytes are
+/// `syn`, `fin`, `rst`, `data FROM..TO`, `ack N`, `win N`, `sack FROM..TO`, `ts VALUE,ECHO`, `id N`, `scale N`, `mss N`, `permitted`. Numbers of bytes are
 /// offsets of the stream.
 pub(crate) fn play(exchange: &str) -> (Connection, Vec<Observation>) {
     let segments: Vec<(Segment<'static>, End)> = exchange
@@ -78,6 +78,7 @@ pub(crate) fn segment(line: &str, frame: u64) -> (Segment<'static>, End) {
                         made.flags |= Flags::ACK;
                         made.acknowledgment = number(other, value);
                     }
+                    "mss" => made.options.maximum_segment_size = Some(value.parse().unwrap()),
                     "win" => made.window = value.parse().unwrap(),
                     "scale" => made.options.window_scale = Some(value.parse().unwrap()),
                     "id" => made.identification = Some(value.parse().unwrap()),
@@ -242,6 +243,105 @@ fn an_acknowledgement_sooner_than_any_round_trip() {
     );
     let needless = seen[2].needless.unwrap();
     assert_eq!((needless.frame, needless.detector), (5, Detector::TooSoon));
+}
+
+/// Without selective acknowledgements and timestamps.
+const PLAIN: &str = "
+    0   > syn
+    100 < syn ack 0
+    100 > ack 0
+    200 > data 0..1000 ack 0
+    201 > data 1000..2000 ack 0
+    202 > data 2000..3000 ack 0
+";
+
+#[test]
+fn one_acknowledgement_too_many_shows_what_had_arrived() {
+    // The first segment was lost; the second had arrived.
+    let (connection, seen) = play(&format!(
+        "{PLAIN}
+        301 < ack 0
+        302 < ack 0
+        800 > data 0..1000 ack 0
+        801 > data 1000..2000 ack 0
+        900 < ack 3000
+        900 > data 3000..4000 ack 0
+        901 < ack 3000
+        "
+    ));
+    let needless = seen[12].needless.unwrap();
+    assert_eq!((needless.frame, needless.detector), (10, Detector::ExtraAcknowledgement));
+    assert_eq!(connection.needless(End::Client).collect::<Vec<_>>(), [needless]);
+}
+
+#[test]
+fn acknowledgements_that_can_all_be_for_what_was_needed_show_nothing() {
+    // The first two were lost, and the acknowledgement of the first retransmission on its way back.
+    let (connection, _) = play(&format!(
+        "{PLAIN}
+        301 < ack 0
+        800 > data 0..1000 ack 0
+        801 > data 1000..2000 ack 0
+        901 < ack 3000
+        901 > data 3000..4000 ack 0
+        902 > data 4000..5000 ack 0
+        1002 < ack 3000
+        "
+    ));
+    assert_eq!(connection.needless(End::Client).count(), 0, "the last may be for 4000..5000, if 3000..4000 was lost");
+}
+
+#[test]
+fn of_super_segments_acknowledgements_are_not_counted() {
+    let (connection, seen) = play(
+        "
+        0   > syn
+        100 < syn ack 0
+        100 > ack 0
+        200 > data 0..9000 ack 0
+        301 < ack 0
+        302 < ack 0
+        800 > data 0..9000 ack 0
+        901 < ack 9000
+        901 > data 9000..9999 ack 0
+        902 < ack 9000
+        903 < ack 9000
+        ",
+    );
+    assert_eq!(connection.needless(End::Client).count(), 0);
+    assert!(!seen[3].events.contains(Events::SUPER_SEGMENT), "without an announced size, a jumbo frame");
+}
+
+#[test]
+fn a_segment_longer_than_the_other_end_takes() {
+    let (connection, seen) = play(
+        "
+        0   > syn mss 1460
+        100 < syn ack 0 mss 1460
+        100 > ack 0
+        200 > data 0..1460 ack 0
+        200 > data 1460..4380 ack 0
+        300 < ack 4380
+        ",
+    );
+    assert_eq!([seen[3].events, seen[4].events], [Events::default(), Events::SUPER_SEGMENT]);
+    assert_eq!(connection.figures(End::Client).event(Events::SUPER_SEGMENT), 1);
+}
+
+#[test]
+fn which_duplicate_and_of_what() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        201 > data 1000..2000 ack 0
+        202 > data 2000..3000 ack 0
+        300 < ack 1000
+        301 < ack 1000 sack 2000..3000
+        302 < ack 1000 sack 2000..3000
+        ",
+    );
+    let duplicates: Vec<_> = seen.iter().filter_map(|seen| seen.duplicate).map(|it| (it.number, it.of_frame)).collect();
+    assert_eq!(duplicates, [(1, 7), (2, 7)]);
 }
 
 #[test]

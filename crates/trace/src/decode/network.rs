@@ -37,8 +37,6 @@ pub(super) struct Packet<'a> {
     pub time_to_live: u8,
     pub ecn: Ecn,
     pub protocol: Protocol,
-    /// It has no length, so that an interface has yet to cut it into packets.
-    pub is_uncut: bool,
     pub payload: Part<'a>,
 }
 
@@ -85,7 +83,6 @@ fn version_4<'a>(
         time_to_live: header[8],
         ecn: Ecn::from_bits(header[1]),
         protocol: Protocol(header[9]),
-        is_uncut: total_length == 0,
         payload: content.after(header_length)?,
     };
     if word(6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0 {
@@ -130,7 +127,6 @@ fn version_6<'a>(
         // The traffic class lies across the first two bytes.
         ecn: Ecn::from_bits(header[1] >> 4),
         protocol: Protocol(header[6]),
-        is_uncut: payload_length == 0,
         payload: match payload_length {
             // A jumbogram (RFC 2675), or what an interface will cut into packets.
             0 => content,

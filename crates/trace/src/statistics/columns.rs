@@ -207,6 +207,8 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.needless[Detector::ForwardAcknowledgement as usize].into();
     "needless_too_soon", "", "", "those acknowledged sooner than half the shortest round trip",
         |figures, _| figures.needless[Detector::TooSoon as usize].into();
+    "needless_extra_acknowledgement", "", "", "those that the number of acknowledgements shows",
+        |figures, _| figures.needless[Detector::ExtraAcknowledgement as usize].into();
     "needless_other_end", "", "", "those of which both copies were seen at the receiver",
         |figures, _| figures.needless[Detector::OtherEnd as usize].into();
     "slow_start", "s", "", "time in which what is outstanding grows by a quarter or more a round",
@@ -263,4 +265,10 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.event(Events::CONGESTION_EXPERIENCED).into();
     "shows_needless", "", "", "acknowledgements that show a retransmission to have been needless",
         |figures, _| figures.event(Events::SHOWS_NEEDLESS).into();
+    "options_cut", "", "", "segments whose options the snap length cut off, or that are malformed",
+        |figures, _| figures.event(Events::OPTIONS_CUT).into();
+    "super_segments", "", "", "segments longer than the other end takes: the capturing host's interface cuts them, or put them together",
+        |figures, _| figures.event(Events::SUPER_SEGMENT).into();
+    "unseen_bytes", "bytes", "", "bytes that were acknowledged and never captured: the capturing host dropped them, or they went another way",
+        |figures, _| figures.unseen_bytes.into();
 };

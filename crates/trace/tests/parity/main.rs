@@ -17,7 +17,7 @@ use airpath_trace::statistics::{COLUMNS, Column, Value};
 use differences::{Difference, Differences};
 use reckoning::{Reckoning, reckon};
 use rows::Row;
-use support::{Seen, collection, frames, seen};
+use support::{Seen, captures, collection, frames, listed, seen};
 
 #[test]
 fn tcptrace_agrees_where_it_is_right() {
@@ -246,20 +246,4 @@ fn lacks(folder: &Path, capture: &str, frame: u64, reason: &str) -> Option<Strin
 fn path_of(folder: &Path, capture: &str) -> PathBuf {
     let path = folder.join(capture);
     if path.is_file() { path } else { folder.join("own").join(capture) }
-}
-
-fn captures(folder: &Path) -> Vec<PathBuf> {
-    let known = ["pcap", "pcapng", "dmp", "dump", "snoop"];
-    let is_capture = |path: &PathBuf| path.extension().is_some_and(|end| known.iter().any(|known| end == *known));
-    let mut found: Vec<PathBuf> =
-        listed(folder).into_iter().chain(listed(&folder.join("own"))).filter(is_capture).collect();
-    found.sort();
-    found
-}
-
-fn listed(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("the folder is there");
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("the folder can be listed").path()).collect();
-    found.sort();
-    found
 }

@@ -83,3 +83,21 @@ pub fn frames(path: &Path) -> u64 {
     while reader.next_record().is_some() {}
     reader.frames()
 }
+
+/// The captures of the collection, our own included.
+pub fn captures(folder: &Path) -> Vec<PathBuf> {
+    let known = ["pcap", "pcapng", "dmp", "dump", "snoop"];
+    let is_capture = |path: &PathBuf| path.extension().is_some_and(|end| known.iter().any(|known| end == *known));
+    let mut found: Vec<PathBuf> =
+        listed(folder).into_iter().chain(listed(&folder.join("own"))).filter(is_capture).collect();
+    found.sort();
+    found
+}
+
+/// What is in a folder, by name.
+pub fn listed(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("the folder can be listed").path()).collect();
+    found.sort();
+    found
+}

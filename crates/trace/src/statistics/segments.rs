@@ -1,0 +1,73 @@
+//! The names of what is said of each segment, and what tshark calls the same.
+
+/// A column of the table of segments.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentColumn {
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit; empty for numbers of things and words.
+    pub unit: &'static str,
+    /// What it is.
+    pub meaning: &'static str,
+    /// The field of tshark that says the same; empty where there is none.
+    pub tshark: &'static str,
+}
+
+const fn column(name: &'static str, unit: &'static str, tshark: &'static str, meaning: &'static str) -> SegmentColumn {
+    SegmentColumn { name, unit, meaning, tshark }
+}
+
+/// What is said of each segment: the columns of the table `observations`, in their order.
+pub const SEGMENT_COLUMNS: &[SegmentColumn] = &[
+    column("connection", "", "", "number of its connection, from 1"),
+    column("frame", "", "frame.number", "its frame"),
+    column("time", "ns since 1970", "frame.time_epoch", "when it passed"),
+    column("from", "", "", "which end sent it: `client` or `server`"),
+    column("flags", "", "tcp.flags.str", "control bits, as tcpdump has them"),
+    column(
+        "offset",
+        "bytes",
+        "tcp.seq",
+        "where it lies in the stream of its sender: the first byte of data is 0, the SYN -1",
+    ),
+    column("length", "bytes", "tcp.len", "bytes of data"),
+    column("acknowledged", "bytes", "tcp.ack", "up to where it acknowledges the stream of the other end"),
+    column("window", "bytes", "tcp.window_size", "the receive window that it offers, scaled"),
+    column(
+        "outstanding",
+        "bytes",
+        "tcp.analysis.bytes_in_flight",
+        "what its sender has sent and not seen acknowledged, this segment included",
+    ),
+    column(
+        "round_trip",
+        "ns",
+        "tcp.analysis.ack_rtt",
+        "the round trip that it measures, of what was sent once (Karn's rule)",
+    ),
+    column("round_trip_of", "", "tcp.analysis.acks_frame", "the frame whose round trip that is"),
+    column(
+        "retransmission",
+        "",
+        "",
+        "what made its sender send it again: `timeout`, `fast`, `tail_probe` or `unknown`",
+    ),
+    column("retransmission_of", "", "tcp.analysis.rto_frame", "the frame that carried it the time before"),
+    column("retransmission_after", "ns", "tcp.analysis.rto", "how long ago that was"),
+    column(
+        "duplicate",
+        "",
+        "tcp.analysis.duplicate_ack_num",
+        "which duplicate acknowledgement in a row it is, from 1 (RFC 5681)",
+    ),
+    column("duplicate_of", "", "tcp.analysis.duplicate_ack_frame", "the frame that acknowledged as much first"),
+    column(
+        "since_push",
+        "bytes",
+        "tcp.analysis.push_bytes_sent",
+        "what its sender has sent since the last segment with PSH, this one included; 0 without data",
+    ),
+    column("needless", "", "", "the frame of a retransmission that it shows to have been needless, or its own"),
+    column("needless_by", "", "", "what shows that: one of the detectors above, without `needless_`"),
+    column("events", "", "tcp.analysis.flags", "what stands out about it: the names below, with spaces between them"),
+];
