@@ -74,6 +74,11 @@ pub(super) fn acknowledge(
     observation.delivered = answered.delivered();
 
     let repeated = before == Some(acknowledged);
+    if before < Some(acknowledged) {
+        // A row of duplicates ends where SND.UNA moves, and not before (RFC 5681 §3.2).
+        answered.acknowledged_in = segment.frame;
+        answered.duplicates_in_row = 0;
+    }
     let same_window = sent.window == Some(observation.window);
     if covered.advance > 0 {
         forward(&covered, answered, observation);
@@ -107,9 +112,6 @@ pub(super) fn acknowledge(
             Some(Duplicate { number: answered.duplicates_in_row, of_frame: answered.acknowledged_in });
         answered.figures.duplicate_acknowledgements += 1;
         answered.figures.triple_duplicates += u64::from(answered.duplicates_in_row == 3);
-    } else {
-        answered.duplicates_in_row = 0;
-        answered.acknowledged_in = segment.frame;
     }
     events.set(
         Events::ZERO_WINDOW,
