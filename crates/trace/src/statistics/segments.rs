@@ -47,6 +47,13 @@ pub const SEGMENT_COLUMNS: &[SegmentColumn] = &[
     ),
     column("round_trip_of", "", "tcp.analysis.acks_frame", "the frame whose round trip that is"),
     column(
+        "echo_round_trip",
+        "ns",
+        "",
+        "the round trip that the echo of a timestamp measures, of whichever copy arrived (RFC 7323)",
+    ),
+    column("echo_round_trip_of", "", "", "the frame whose round trip that is"),
+    column(
         "retransmission",
         "",
         "",
