@@ -1,7 +1,9 @@
 """What is shown of captures: reports of several connections, traces beside each other, runs without captures."""
 
+import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -9,9 +11,11 @@ import pytest
 
 import airpath
 from airpath import _native
-from airpath.trace import comparison
+from airpath.trace import comparison, stream
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.compare import labels
+from airpath.trace.figures.time_sequence import AGAIN, time_sequence
+from airpath.trace.figures.view import FlowView
 from airpath.trace.report import write
 from airpath.trace.tables import TABLES
 from airpath.trace.words import length, remarks, summary
@@ -188,6 +192,31 @@ def test_a_folder_with_neither_says_so(command: Command) -> None:
     assert told.code == 2
     assert "neither captures of repetition 0 in it nor a log of its packets" in told.err
     assert "--capture" in told.err
+
+
+def test_a_capture_cannot_be_joined_with_a_log(runs: list[airpath.Result], command: Command) -> None:
+    folder = uncaptured(runs[0], command.folder / "run")
+    told = command("trace", folder, "--peer", runs[0].captures()[0])
+    assert told.code == 2
+    assert "no captures that" in told.err
+
+
+def test_a_stream_reads_a_log_too(runs: list[airpath.Result], tmp_path: Path) -> None:
+    lines: list[str] = []
+    folder = uncaptured(runs[0], tmp_path / "run")
+    stream(folder, lines.append)
+    told = sorted((json.loads(line) for line in lines), key=lambda each: each["connection"])
+    assert [each["segments"] for each in told] == airpath.trace(folder).connections["segments"].to_list()
+
+
+@pytest.mark.parametrize("trigger", [*AGAIN, None])
+def test_every_way_to_send_again_is_drawn(trigger: str | None, traces: list[airpath.Trace]) -> None:
+    flow = traces[0].connections.row(0, named=True)
+    view = FlowView.of(traces[0], flow)
+    kind = pl.when(pl.col("retransmission").is_not_null()).then(pl.lit(trigger, pl.String))
+    figure = time_sequence(replace(view, segments=view.segments.with_columns(retransmission=kind)), "server")
+    names = [each["name"] for each in figure.to_plotly_json()["data"]]
+    assert any(name.startswith(AGAIN[trigger][0]) for name in names) if trigger else "sent" in names
 
 
 def test_round_trips_of_timestamps_stand_beside_those_by_karns_rule(tmp_path: Path) -> None:

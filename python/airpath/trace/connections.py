@@ -33,8 +33,10 @@ def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
     ]
     caption = (
         "Each bar is the whole time of its connection, whatever its length. Lost is the time for which neither the "
-        "path at its rate nor the applications account. The longest connection comes first."
+        "path at its rate nor the applications account."
     )
+    if len(flows) > 1:
+        caption += " The longest connection comes first."
     notes = []
     if 0 < drawn < len(flows):
         which = "The first is" if drawn == 1 else f"The first {drawn} are"

@@ -64,7 +64,7 @@ def _spread(row: Row, of: str) -> str:
     if not row[f"{of}s"]:
         return ""
     low, mean, high = (seconds(row[f"{which}_{of}"]) for which in ("shortest", "mean", "longest"))
-    return f"{low} to {high}, mean {mean}"
+    return low if low == high else f"{low} to {high}, mean {mean}"
 
 
 def _window(row: Row) -> str:

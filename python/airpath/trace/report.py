@@ -102,7 +102,7 @@ def _over_time(view: FlowView, trace: Trace) -> list[Figure | Missing]:
     makers: list[tuple[str, Callable[[], go.Figure]]] = [("Where the time went", lambda: figures.cause_bar(view))]
     makers += [
         (f"Time–sequence, {direction(sender)}", partial(figures.time_sequence, view, sender))
-        for sender in _worth_drawing(view)
+        for sender in view.main_senders or ["server"]
     ]
     makers += [
         ("Outstanding data", lambda: figures.outstanding(view)),
@@ -113,12 +113,6 @@ def _over_time(view: FlowView, trace: Trace) -> list[Figure | Missing]:
     if trace.sources.run is not None:
         makers.append(("Radio log", partial(figures.radio_lanes, view, trace.sources.run)))
     return [figure(make, title, time=True) for title, make in makers]
-
-
-def _worth_drawing(view: FlowView) -> list[str]:
-    """Return the ends whose stream is drawn: not one that merely asked for what the other sent."""
-    sizes = {sender: int(view.data(sender)["length"].sum()) for sender in view.senders}
-    return [sender for sender in view.senders if sizes[sender] * 20 >= max(sizes.values())] or ["server"]
 
 
 def _pages(trace: Trace) -> list[Figure | Missing]:

@@ -24,18 +24,18 @@ def outstanding(view: FlowView, *, bins: int = BINS) -> go.Figure:
     Raises:
         NothingToDrawError: No data was sent.
     """
-    if not view.senders:
+    if not view.main_senders:
         raise NothingToDrawError("no data was sent")
     thinner = Thinner(bins)
-    most = max(largest(view.data(sender)["outstanding"]) for sender in view.senders)
+    most = max(largest(view.data(sender)["outstanding"]) for sender in view.main_senders)
     scale, unit = bytes_unit(most)
     figure = blank(260, y_title=f"outstanding ({unit})", span=view.span)
     figure.update_yaxes(range=[0, most * 1.15 * scale])
     words = []
-    for sender in view.senders:
+    for sender in view.main_senders:
         way = direction(sender)
         known = _known(view, sender)
-        dash = "dash" if way == "up" and len(view.senders) > 1 else "solid"
+        dash = "dash" if way == "up" and len(view.main_senders) > 1 else "solid"
         style = {"color": theme.direction(way).light, "width": 1.4, "dash": dash}
         steps(figure, known, "outstanding", scale, f"outstanding, {way}", style, thinner)
         window = view.sent.filter(pl.col("from") == other(sender)).filter(pl.col("window") <= 1.15 * most)

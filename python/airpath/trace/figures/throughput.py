@@ -22,11 +22,11 @@ def throughput(view: FlowView) -> go.Figure:
     Raises:
         NothingToDrawError: No data was sent.
     """
-    if not view.senders:
+    if not view.main_senders:
         raise NothingToDrawError("no data was sent")
-    packets = max(view.data(sender).height for sender in view.senders)
+    packets = max(view.data(sender).height for sender in view.main_senders)
     step = nice_step(max(view.span / _STEPS, min(12 / packets, 0.1) * view.span, 1e-6))
-    rates = {sender: rates_of(_sizes(view, sender), step, view.span) for sender in view.senders}
+    rates = {sender: rates_of(_sizes(view, sender), step, view.span) for sender in view.main_senders}
     scale, unit = rate_unit(max(largest(rate["rate"]) for rate in rates.values()))
     figure = blank(240, y_title=f"rate ({unit})", span=view.span)
     figure.update_yaxes(rangemode="tozero")
@@ -34,7 +34,7 @@ def throughput(view: FlowView) -> go.Figure:
     for sender, rate in rates.items():
         way = direction(sender)
         x, y = [*numbers(rate["t"]), view.span], numbers(rate["rate"][[*range(rate.height), -1]], scale)
-        dash = "dash" if way == "up" and len(view.senders) > 1 else "solid"
+        dash = "dash" if way == "up" and len(view.main_senders) > 1 else "solid"
         style = {"color": theme.direction(way).light, "width": 1.6, "dash": dash, "shape": "hv"}
         figure.add_trace(scatter(x, y, mode="lines", name=way, line=style, hovertemplate="%{x} s: %{y}"))
         words.append(f"{way} up to {largest(rate['rate']) * scale:.4g} {unit}")

@@ -19,7 +19,7 @@ _READ = (
     "above where the receiver's window ended. The vertical distance of dots and line is the data on the way, the "
     "horizontal one the round trip. Short bars are selectively acknowledged, crosses were sent again, by cause."
 )
-_AGAIN = {
+AGAIN = {
     "timeout": ("sent again by the timer", "x-thin"),
     "fast": ("sent again in fast recovery", "cross-thin"),
     "tail_probe": ("tail probe", "y-up-open"),
@@ -63,7 +63,7 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
     new = thinner(data.filter(pl.col("retransmission").is_null()), "end", "sent")
     _marks(figure, new, scale, "sent", {"symbol": "circle", "size": 4, "color": hue.light})
     again = data.filter(pl.col("retransmission").is_not_null())
-    for trigger, (words, symbol) in _AGAIN.items():
+    for trigger, (words, symbol) in AGAIN.items():
         rows = again.filter(retransmission=trigger)
         if rows.height:
             red = theme.ALERT.light

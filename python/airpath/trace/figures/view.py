@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SENDERS = ("server", "client")
 """Who sends, the direction towards the client first."""
+_LITTLE = 20
+"""Data is not worth drawing if there is so many times more in the other direction."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,12 @@ class FlowView:
         """The ends that sent data, who sent more first."""
         bytes_of = {sender: int(self.data(sender)["length"].sum()) for sender in SENDERS}
         return sorted((sender for sender in SENDERS if bytes_of[sender]), key=lambda sender: -bytes_of[sender])
+
+    @cached_property
+    def main_senders(self) -> list[str]:
+        """Those of them whose data is worth drawing: not one that merely asked for what the other sent."""
+        sizes = {sender: int(self.data(sender)["length"].sum()) for sender in self.senders}
+        return [sender for sender in self.senders if _LITTLE * sizes[sender] >= max(sizes.values())]
 
 
 def direction(sender: str) -> str:
