@@ -11,6 +11,7 @@ import pytest
 
 import airpath
 from airpath import _native
+from airpath.quantities import size
 from airpath.trace import comparison, stream
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.compare import labels
@@ -251,3 +252,16 @@ def test_the_columns_of_the_directions_are_the_cores() -> None:
     names = [name for name, _ in _native.trace_figures()]
     assert list(TABLES["directions"]) == ["connection", "from", *names]
     assert len(set(names)) == len(names) > 80
+
+
+def test_pages_stand_under_each_other_on_one_scale(tmp_path: Path) -> None:
+    """The shared captures of one page, fetched with a connection for each object, and pipelined."""
+    traces = [airpath.trace(shared(f"own/http_{how}.pcap")) for how in ("http10", "pipe")]
+    page = Page(comparison.write(traces, tmp_path / "report.html"))
+    drawn = {name: figure for name, figure in page.figures.items() if ": page of " in name}
+    spans = [(trace.pages["end"] - trace.pages["start"]).item() / 1e9 for trace in traces]
+    assert [name.split(":")[0] for name in drawn] == labels(traces)
+    assert [figure["layout"]["xaxis"]["range"][1] for figure in drawn.values()] == pytest.approx([max(spans)] * 2)
+    assert "The longest connection of http_http10.pcap" not in page.words, "the first is what others are measured by"
+    assert "than the longest connection of http_http10.pcap" in page.words
+    assert f"12 requests and {size(traces[1].pages['bytes'].item())} of responses on 1 connection in" in page.words

@@ -15,7 +15,9 @@
 | `words`, `text`, `output` | what is said of connections, and how it is printed |
 | `figures` | what is drawn of a connection |
 | `report`, `connections` | the HTML file, and its table of connections |
-| `compare`, `comparison` | the figures of several traces beside each other, and the HTML file of these |
+| `client_end` | what was said on connections, as their clients had it |
+| `compare` | the figures of several traces in sum |
+| `comparison`, `differences` | the HTML file of several traces, and how they differ |
 """
 
 from typing import TYPE_CHECKING, Any

@@ -2,49 +2,29 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import plotly.graph_objects as go
 
-from airpath.quantities import count, rate, seconds, size
+from airpath.quantities import count, seconds
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.trace import figures
 from airpath.trace.analysis import Trace
-from airpath.trace.causes import CAUSES, Cause, seconds_of
 from airpath.trace.compare import labels
 from airpath.trace.connections import keys, where_it_went
+from airpath.trace.differences import Compared, against, differences
 from airpath.trace.figures.compared import Shown
 from airpath.trace.figures.view import FlowView
-from airpath.trace.words import Row, ended, ends, longest_first, lost, remarks, summary
+from airpath.trace.words import ended, ends, longest_first, lost, remarks, summary
 
 MOST_BARS = 6
 """More connections of a trace than this have no bar; the table has up to `MOST_ROWS` of each."""
 MOST_ROWS = 30
 """More connections of a trace than this are not listed; the report of that trace alone has more."""
-_TOLD = 3
-"""Causes that a sentence of differences names."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A trace among those that are compared, and its connection that is drawn: the longest."""
-
-    trace: Trace
-    label: str
-    index: int
-    flows: list[Row]
-    """Its connections, the longest first."""
-    shown: Shown
-
-    @property
-    def sent(self) -> Row:
-        """The figures of what the main sender of that connection sent."""
-        of_flow = self.trace.directions.filter(connection=self.flows[0]["connection"])
-        return of_flow.filter(**{"from": self.shown.sender}).row(0, named=True)
 
 
 def write(traces: Sequence[Trace], out: Path, *, command: str | None = None) -> Path:
@@ -75,12 +55,13 @@ def page(traces: Sequence[Trace], out: Path, command: str | None = None) -> str:
         "traces.html.j2",
         title=" · ".join(each.label for each in compared),
         runs=compared,
-        sentences=[_against(each, compared[0]) for each in compared[1:]],
+        sentences=[against(each, compared[0]) for each in compared[1:]],
         summaries=[summary(each.trace.reading, len(each.flows)) for each in compared],
-        remarks=[f"{remark}" for each in compared for remark in remarks(each.trace.reading)],
+        remarks=[remark for each in compared for remark in remarks(each.trace.reading)],
         over_time=[each for each in drawn if isinstance(each, Figure)],
         absent=[each for each in drawn if isinstance(each, Missing)],
-        differences=_differences(compared),
+        pages=[each for each in _pages(compared) if isinstance(each, Figure)],
+        differences=differences(compared),
         tables=[_connections(compared)],
         commands=[command or _command(traces, out)],
     )
@@ -102,6 +83,24 @@ def _drawn(compared: Sequence[Compared]) -> list[Figure | Missing]:
     return [figure(make, title, time=True) for title, make in makers]
 
 
+def _pages(compared: Sequence[Compared]) -> list[Figure | Missing]:
+    """Draw the page of each trace that has one, on one scale of time."""
+    views = [
+        replace(figures.PageView.of(each.trace, each.page), label=each.label)
+        for each in compared
+        if each.page is not None
+    ]
+    until = max((view.span for view in views), default=0.0)
+    drawn: list[Figure | Missing] = []
+    for number, view in enumerate(views, 1):
+        made = figure(partial(figures.page_timeline, replace(view, until=until)), "Page", time=True)
+        if isinstance(made, Figure):
+            caption = replace(made.caption, read="") if drawn else made.caption
+            made = replace(made, id=f"page-{number}", group="page", caption=caption)
+        drawn.append(made)
+    return drawn
+
+
 def _bars(compared: Sequence[Compared]) -> list[Shown]:
     """Return a bar for each connection, of a trace with many for the longest."""
     return [
@@ -113,116 +112,6 @@ def _bars(compared: Sequence[Compared]) -> list[Shown]:
         for each in compared
         for flow in each.flows[:MOST_BARS]
     ]
-
-
-def _against(each: Compared, first: Compared) -> str:
-    """Return how long a trace's connection took against the first's, and which causes make the difference."""
-    own, others = (seconds_of(compared.flows[0]) for compared in (each, first))
-    changes = {cause: own.get(cause.name, 0.0) - others.get(cause.name, 0.0) for cause in CAUSES}
-    whole = each.flows[0]["duration_s"] - first.flows[0]["duration_s"]
-    said = f"{each.label} took {seconds(each.flows[0]['duration_s'])}"
-    if not any(changes.values()):
-        return f"{said}, as {first.label} did, from the same causes."
-    largest = sorted(changes, key=lambda cause: -abs(changes[cause]))[:_TOLD]
-    causes = ", ".join(f"{cause.words} {_signed(changes[cause], seconds)}" for cause in largest if changes[cause])
-    length = (
-        f"as long as {first.label}" if whole == 0 else f"{_more(whole)} than {first.label}{_relative(whole, first)}"
-    )
-    return f"{said}, {length}: {causes}."
-
-
-def _more(change: float) -> str:
-    return f"{seconds(abs(change))} {'more' if change > 0 else 'less'}"
-
-
-def _relative(change: float, first: Compared) -> str:
-    base = first.flows[0]["duration_s"]
-    return f" ({_percent(change / base)})" if base else ""
-
-
-def _percent(share: float) -> str:
-    return f"{share:+.1%}".replace("%", "\u00a0%").replace("-", "−")
-
-
-def _signed(change: float, words: Callable[[float], str]) -> str:
-    return f"{'+' if change > 0 else '−'}{words(abs(change))}"
-
-
-Value = Callable[[Compared], float | None]
-
-
-def _of_cause(cause: Cause) -> Value:
-    return lambda each: seconds_of(each.flows[0]).get(cause.name, 0.0)
-
-
-def _sent(column: str, factor: float = 1.0) -> Value:
-    def value(each: Compared) -> float | None:
-        figure = each.sent[column]
-        return None if figure is None else figure * factor
-
-    return value
-
-
-_FIGURES: Sequence[tuple[str, Value, Callable[[float], str]]] = (
-    ("time", lambda each: each.flows[0]["duration_s"], seconds),
-    ("lost", lambda each: lost(each.flows[0]), seconds),
-    *((cause.words, _of_cause(cause), seconds) for cause in CAUSES),
-    ("bytes", _sent("unique_bytes"), size),
-    ("throughput", _sent("throughput", 8), rate),
-    ("segments with data", _sent("data_segments"), count),
-    ("sent again", _sent("retransmissions"), count),
-    ("by the timer", _sent("timeouts"), count),
-    ("fast", _sent("fast_retransmissions"), count),
-    ("tail probes", _sent("tail_probes"), count),
-    ("needless", _sent("needless"), count),
-    ("out of order", _sent("out_of_order"), count),
-    ("round trip, least", _sent("shortest_round_trip"), seconds),
-    ("round trip, mean", _sent("mean_round_trip"), seconds),
-    ("round trip, most", _sent("longest_round_trip"), seconds),
-    ("outages included, mean", _sent("mean_echo_round_trip"), seconds),
-    ("outages included, most", _sent("longest_echo_round_trip"), seconds),
-    ("most outstanding", _sent("largest_outstanding"), size),
-    ("mean queueing", _sent("mean_queueing"), seconds),
-    ("first flight", _sent("initial_window_segments"), count),
-    ("largest segment", _sent("largest_segment"), size),
-    ("longest pause", _sent("longest_idle"), seconds),
-)
-"""What is compared of the connections that are drawn."""
-
-
-def _differences(compared: Sequence[Compared]) -> Table:
-    """Return the figures that differ, each with its difference to the first trace's."""
-    rows = []
-    same = 0
-    for name, value, words in _FIGURES:
-        values = [value(each) for each in compared]
-        if not any(values):
-            continue
-        if len({None if figure is None else words(figure) for figure in values}) == 1 and len(values) > 1:
-            same += 1
-            continue
-        cells = [_figure(figure, None if index == 0 else values[0], words) for index, figure in enumerate(values)]
-        rows.append([Cell(name, number=False), *cells])
-    caption = (
-        "Of the connections that are drawn above, and of the direction with more data; below each figure its "
-        f"difference to {compared[0].label}."
-    )
-    notes = (
-        [f"{same} more figures are the same in all."] if same > 1 else ["One more figure is the same in all."] * same
-    )
-    return Table("Differences", caption, ["figure", *(each.label for each in compared)], rows, notes)
-
-
-def _figure(value: float | None, base: float | None, words: Callable[[float], str]) -> Cell:
-    if value is None:
-        return Cell("–")
-    if base is None:
-        return Cell(words(value))
-    change = value - base
-    if change == 0:
-        return Cell(words(value), "the same")
-    relative = f" ({_percent(change / base)})" if base else ""
-    return Cell(words(value), f"{_signed(change, words)}{relative}")
 
 
 def _connections(compared: Sequence[Compared]) -> Table:

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import plotly.graph_objects as go
-import polars as pl
 
 from airpath.quantities import seconds
 from airpath.report.figures import Figure, Missing, figure
@@ -119,11 +118,7 @@ def _pages(trace: Trace) -> list[Figure | Missing]:
     """Draw the pages with most requests."""
     drawn = []
     for page in trace.pages.sort("requests", descending=True).head(MOST_PAGES).iter_rows(named=True):
-        own = trace.connections.filter(client_address=page["client_address"])["connection"].implode()
-        exchanges, timelines = (
-            frame.filter(pl.col("connection").is_in(own)) for frame in (trace.exchanges, trace.timelines)
-        )
-        view = figures.PageView(page, exchanges, timelines)
+        view = figures.PageView.of(trace, page)
         drawn.append(figure(partial(figures.page_timeline, view), "Page"))
     return drawn
 

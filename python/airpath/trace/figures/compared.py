@@ -82,7 +82,7 @@ def cause_bars(shown: Sequence[Shown]) -> go.Figure:
             y=row - 0.34,
             yref="y",
             yanchor="middle",
-            font={"size": 12},
+            font={"size": 12, "color": each.colour},
         )
     figure.update_layout(showlegend=True, barmode="overlay", bargap=0)
     hidden = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False, "fixedrange": True}

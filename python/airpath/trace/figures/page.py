@@ -1,7 +1,8 @@
 """What a client fetched: its connections as lines, the objects on them as bars, as page time-lines are drawn."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import plotly.graph_objects as go
 import polars as pl
@@ -10,6 +11,9 @@ from airpath import theme
 from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import Caption, blank, captioned
 from airpath.quantities import count, seconds, size
+
+if TYPE_CHECKING:
+    from airpath.trace.analysis import Trace
 
 _READ = (
     "Each row is a connection: a thin line from its SYN to its end, or to the page's, with a dot when it was open. On "
@@ -24,12 +28,29 @@ _MOST_ROWS = 60
 class PageView:
     """What one client fetched, on a time axis that begins where the page does."""
 
-    page: dict[str, Any]
+    page: Mapping[str, Any]
     """Its row of `Trace.pages`."""
     exchanges: pl.DataFrame
     """Its rows of `Trace.exchanges`."""
     timelines: pl.DataFrame
     """Its rows of `Trace.timelines`."""
+    label: str = ""
+    """The name of its trace, among several."""
+    until: float = 0.0
+    """Where the axis of time ends, in seconds, if the page does not last longer."""
+
+    @classmethod
+    def of(cls, trace: "Trace", page: Mapping[str, Any]) -> Self:
+        """Return the page of a trace whose row of `Trace.pages` is `page`."""
+        own = trace.connections.filter(client_address=page["client_address"])["connection"].implode()
+        is_own = pl.col("connection").is_in(own)
+        return cls(page, trace.exchanges.filter(is_own), trace.timelines.filter(is_own))
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        name = f"Page of {self.page['client_address']}"
+        return f"{self.label}: {name.lower()}" if self.label else name
 
     @property
     def span(self) -> float:
@@ -48,7 +69,7 @@ def page_timeline(view: PageView) -> go.Figure:
         raise NothingToDrawError("no request of HTTP was seen")
     placed, connections = _placed(rows, view)
     height = _ROW * max((row for _, row in placed), default=0) + _ROW
-    figure = blank(height + 70, span=view.span, top=30)
+    figure = blank(height + 70, span=max(view.span, view.until), top=30)
     for name, begin, end, colour in (
         ("waiting for the first byte", "request_first", "response_first", f"{theme.DOWN.light}59"),
         ("receiving", "response_first", "response_last", theme.DOWN.light),
@@ -73,22 +94,22 @@ def page_timeline(view: PageView) -> go.Figure:
     notes = [_sum(view)]
     if rows.height > len(placed):
         notes.append(f"{len(placed)} of {rows.height:,} objects are drawn: the first.")
-    alt = f"Page of {view.page['client_address']}: {notes[0]}"
-    return captioned(figure, Caption(f"Page of {view.page['client_address']}", _READ, alt, notes))
+    alt = f"{view.name}: {notes[0]}"
+    return captioned(figure, Caption(view.name, _READ, alt, notes))
 
 
 def _sum(view: PageView) -> str:
     """Return what the page took, and how well its connections and the path were used."""
     page = view.page
-    said = (
-        f"{count(page['requests'])} requests and {size(page['bytes'])} of responses on {count(page['connections'])} "
-        f"connections in {seconds(view.span)}"
-    )
+    requests, connections = (_several(page[what], what) for what in ("requests", "connections"))
+    said = f"{requests} and {size(page['bytes'])} of responses on {connections} in {seconds(view.span)}"
     if page["efficiency"] is not None:
-        said += f"; efficiency η {page['efficiency']:.3g}"
-    if page["idle_downlink_s"] is not None:
-        said += f"; the downlink was idle for {seconds(page['idle_downlink_s'])} of it"
-    return f"{said}."
+        said += f"; pipelining efficiency η {page['efficiency']:.3g}"
+    return f"{said}; for {seconds(page['without_response_s'])} of it no response was under way."
+
+
+def _several(number: int, what: str) -> str:
+    return f"1 {what.removesuffix('s')}" if number == 1 else f"{count(number)} {what}"
 
 
 Placed = list[tuple[dict[str, Any], int]]
