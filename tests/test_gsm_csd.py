@@ -44,8 +44,7 @@ def test_curl_takes_as_long_as_simulated(link: LinkCommand, need: Callable[..., 
 
 def test_the_study_is_as_its_table_says() -> None:
     result = study.run("gsm-csd")
-    failed = [finding.id for finding in result.findings if not finding.holds]
-    assert failed == ["rr-no-better-than-crr", "radio-does-not-rule-transactions"], "its README says why"
+    assert not [finding.id for finding in result.findings if not finding.holds]
     table = (ROOT / "studies" / "gsm-csd" / "agreement.md").read_text(encoding="utf-8")
     assert result.render_markdown().strip() == table.strip(), (
         "bless it: airpath study run gsm-csd --format markdown > studies/gsm-csd/agreement.md"

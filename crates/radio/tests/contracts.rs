@@ -141,6 +141,7 @@ fn csd_config() -> impl Strategy<Value = gsm_csd::Config> {
             ppp: gsm_csd::config::Ppp {
                 overhead: "8 B".parse().expect("a size"),
                 escaped: Probability::new(f64::from(escaped) / 1000.0).expect("within range"),
+                escaped_headers: (escaped % 2 > 0).then(|| Probability::new(0.25).expect("within range")),
                 compressed_header: (escaped % 3 > 0).then(|| "10 B".parse().expect("a size")),
             },
             radio: radio.or_else(|| {

@@ -57,6 +57,10 @@ pub struct Ppp {
     /// frame gets its share of such octets, exactly in the long run.
     #[serde(default)]
     pub escaped: Probability,
+    /// The same share of what PPP adds and of the headers of the packet, its first 40 bytes or what compression leaves of them,
+    /// where it differs from that of what follows: `escaped` then is that of the data alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escaped_headers: Option<Probability>,
     /// Bytes of IP and TCP header that are left of 40 where Van Jacobson's compression (RFC 1144) sends the difference to the
     /// segment before. Without it, headers are not compressed.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use airpath_core::headers::PLAIN_HEADERS;
 use airpath_core::{DropCause, Instant, Packet};
 
 use super::config;
@@ -18,7 +19,8 @@ use crate::common::rlc_queue::RlcQueue;
 pub struct Ppp {
     queue: RlcQueue,
     overhead: u32,
-    escaped: f64,
+    /// The share of octets that are sent as two: of headers and what PPP adds, and of the data behind them.
+    escaped: [f64; 2],
     /// What the frames so far are short of their share of escaped octets.
     owed: f64,
     /// Frames that are not complete at the other end.
@@ -44,7 +46,7 @@ impl Ppp {
         Self {
             queue,
             overhead: ppp.overhead.get() as u32,
-            escaped: ppp.escaped.get(),
+            escaped: [ppp.escaped_headers.unwrap_or(ppp.escaped), ppp.escaped].map(|share| share.get()),
             owed: 0.0,
             frames: VecDeque::new(),
             first: 0,
@@ -72,7 +74,9 @@ impl Ppp {
             None => (Form::Plain, packet.size),
         };
         let plain = size + self.overhead;
-        self.owed += f64::from(plain) * self.escaped;
+        let data = packet.size.saturating_sub(PLAIN_HEADERS);
+        let [of_headers, of_data] = self.escaped;
+        self.owed += f64::from(plain - data) * of_headers + f64::from(data) * of_data;
         let escaped = self.owed as u32;
         self.owed -= f64::from(escaped);
         let octets = plain + escaped;
@@ -111,5 +115,38 @@ impl Ppp {
     /// Loses what waits to be framed.
     pub fn clear(&mut self, lost: impl FnMut(Packet)) {
         self.queue.clear(lost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::headers::Headers;
+    use airpath_core::{Ecn, FlowId, Slot, UserId};
+    use airpath_link::queue::Queue;
+
+    use super::*;
+
+    fn octets(toml: &str, size: u32) -> u32 {
+        let ppp: config::Ppp = toml::from_str(toml).expect("a table");
+        let mut ppp = Ppp::new(&ppp, RlcQueue::new(&Queue::default()));
+        let packet = Packet {
+            id: 0,
+            size,
+            flow: FlowId(0),
+            user: UserId(0),
+            ecn: Ecn::NotEct,
+            headers: Headers::Other,
+            slot: Slot(0),
+        };
+        assert!(ppp.enqueue(Instant::ZERO, packet));
+        ppp.frame(Instant::ZERO, |_| {}).expect("it waits").octets
+    }
+
+    #[test]
+    fn what_is_sent_as_two_depends_on_what_is_sent() {
+        assert_eq!(octets("overhead = \"8 B\"", 540), 548);
+        assert_eq!(octets("overhead = \"8 B\"\nescaped = 0.25", 540), 548 + 137);
+        assert_eq!(octets("overhead = \"8 B\"\nescaped = 1.0\nescaped_headers = 0.25", 540), 548 + 500 + 12);
+        assert_eq!(octets("overhead = \"8 B\"\nescaped = 1.0\nescaped_headers = 0.5", 24), 32 + 16, "headers alone");
     }
 }
