@@ -92,6 +92,10 @@ pub struct Config {
 pub struct ReceiveBuffer {
     /// The window offered at the start.
     pub initial: Bytes,
+    /// The most that is offered at first, in segments; each segment that arrives in order then adds two, up to the buffer's
+    /// size, as in Linux.
+    #[serde(default)]
+    pub first_offer: Limit,
     /// The largest window that is ever offered. The window grows when the application reads more than half of it in a
     /// round trip (dynamic right-sizing, as Linux does); where this equals `initial`, it does not.
     pub maximum: Bytes,

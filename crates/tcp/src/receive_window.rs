@@ -46,13 +46,14 @@ impl ReceiveWindow {
         // A window of less than a segment would never be sent into.
         let capacity = config.initial.get().max(u64::from(segment_size));
         let most = capacity.min(FIRST_ROUND * u64::from(segment_size));
+        let threshold = capacity.min(config.first_offer.bytes(segment_size));
         Self {
             capacity,
             maximum: config.maximum.get().max(capacity),
-            threshold: capacity,
-            edge: FIRST_BYTE + capacity,
+            threshold,
+            edge: FIRST_BYTE + threshold,
             round_trip: None,
-            round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + capacity, most },
+            round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + threshold, most },
         }
     }
 
@@ -152,10 +153,26 @@ impl ReceiveWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Limit;
     use airpath_core::Bytes;
 
     fn window(initial: u64, maximum: u64) -> ReceiveWindow {
-        ReceiveWindow::new(&ReceiveBuffer { initial: Bytes::new(initial), maximum: Bytes::new(maximum) }, 1000)
+        offering(Limit::UNLIMITED, initial, maximum)
+    }
+
+    fn offering(first_offer: Limit, initial: u64, maximum: u64) -> ReceiveWindow {
+        let (initial, maximum) = (Bytes::new(initial), Bytes::new(maximum));
+        ReceiveWindow::new(&ReceiveBuffer { initial, first_offer, maximum }, 1000)
+    }
+
+    #[test]
+    fn the_first_offer_may_be_less_than_the_buffer() {
+        let mut window = offering(Limit::at_most(4), 64_000, 64_000);
+        assert_eq!(window.offer(1, 1, 1000), 4000);
+        assert!(window.on_arrival(1000));
+        assert_eq!(window.offer(1001, 1001, 1000), 6000);
+        assert_eq!((0..1000).filter(|_| window.on_arrival(1000)).count(), 29, "58,000 bytes are left");
+        assert_eq!(offering(Limit::at_most(4), 3000, 3000).offer(1, 1, 1000), 3000, "the buffer is smaller");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Linux 2.4.
 //!
-//! Sources are `net/ipv4/tcp_input.c` and `include/net/tcp.h` of 2.4.27. Left out: the window that is offered grows slowly
-//! from 5840 bytes on there (`tcp_grow_window`), and retransmissions that are lost again are told before the timer.
+//! Sources are `net/ipv4/tcp_input.c` and `include/net/tcp.h` of 2.4.27. Left out: retransmissions that are lost again are told
+//! before the timer.
 
 use airpath_core::{Bytes, Span};
 
@@ -31,7 +31,12 @@ pub(super) const CONFIG: Config = Config {
     ecn: false,
     // sysctl_tcp_rmem 87380, of which a quarter is kept for overhead (sysctl_tcp_adv_win_scale 2);
     // sysctl_tcp_moderate_rcvbuf 0: it does not grow.
-    receive_buffer: ReceiveBuffer { initial: Bytes::new(65_535), maximum: Bytes::new(65_535) },
+    receive_buffer: ReceiveBuffer {
+        initial: Bytes::new(65_535),
+        // tcp_select_initial_window: four segments of up to 1460 bytes; then tcp_grow_window.
+        first_offer: Limit::at_most(4),
+        maximum: Bytes::new(65_535),
+    },
     // TCP_DELACK_MAX, TCP_DELACK_MIN, TCP_MAX_QUICKACKS; the second full-sized segment is acknowledged.
     delayed_ack: DelayedAck {
         timeout: Span::from_millis(200),

@@ -30,7 +30,11 @@ pub(super) const CONFIG: Config = Config {
     ecn: false,
     // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, of which half is kept for overhead (tcp_adv_win_scale 1; since 6.6
     // the share is measured).
-    receive_buffer: ReceiveBuffer { initial: Bytes::new(65_535), maximum: Bytes::new(3_145_728) },
+    receive_buffer: ReceiveBuffer {
+        initial: Bytes::new(65_535),
+        first_offer: Limit::UNLIMITED,
+        maximum: Bytes::new(3_145_728),
+    },
     // TCP_DELACK_MAX, TCP_DELACK_MIN, TCP_MAX_QUICKACKS; the second full-sized segment is acknowledged.
     delayed_ack: DelayedAck {
         timeout: Span::from_millis(200),

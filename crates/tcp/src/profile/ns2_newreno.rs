@@ -29,7 +29,11 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: false,
     ecn: false,
     // The sink takes everything: window_limit stands for window_.
-    receive_buffer: ReceiveBuffer { initial: Bytes::new(1 << 30), maximum: Bytes::new(1 << 30) },
+    receive_buffer: ReceiveBuffer {
+        initial: Bytes::new(1 << 30),
+        first_offer: Limit::UNLIMITED,
+        maximum: Bytes::new(1 << 30),
+    },
     // Agent/TCPSink/DelAck: interval_ 100 ms; of two segments at most one waits.
     delayed_ack: DelayedAck {
         timeout: Span::from_millis(100),

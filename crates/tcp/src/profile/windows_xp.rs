@@ -30,7 +30,11 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: false,
     ecn: false,
     // 64 KB on fast links, rounded down to whole segments: 44 × 1460 (KB 224829). On links of 1 to 100 Mbit/s it is 17520.
-    receive_buffer: ReceiveBuffer { initial: Bytes::new(64_240), maximum: Bytes::new(64_240) },
+    receive_buffer: ReceiveBuffer {
+        initial: Bytes::new(64_240),
+        first_offer: Limit::UNLIMITED,
+        maximum: Bytes::new(64_240),
+    },
     // Every second segment, or after [TcpDelAckTicks] 2 of 100 ms.
     delayed_ack: DelayedAck {
         timeout: Span::from_millis(200),

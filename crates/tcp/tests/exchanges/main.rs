@@ -22,7 +22,11 @@ fn plain() -> Config {
         maximum_segment_size: 1000,
         window_scaling: false,
         timestamps: false,
-        receive_buffer: ReceiveBuffer { initial: Bytes::new(10_000), maximum: Bytes::new(10_000) },
+        receive_buffer: ReceiveBuffer {
+            initial: Bytes::new(10_000),
+            first_offer: Limit::UNLIMITED,
+            maximum: Bytes::new(10_000),
+        },
         delayed_ack: DelayedAck {
             timeout: Span::from_millis(200),
             minimum: Span::from_millis(200),
