@@ -1,5 +1,6 @@
 """What a study reads from the air interface, and its rows over many repetitions."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -79,13 +80,21 @@ def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:
     assert len(seen.losses) == sum(
         row["dropped"].get("loss", {"packets": 0})["packets"] for row in result.summary["links"]
     )
-    given = {"product": 10_000.0}
+    given = {"product": 10_000.0, "outstanding": 10_000.0}
     figures = {name: kind.compute([flow | {sender.KEY: seen}], given) for name, kind in sender.SENDER_METRICS.items()}
     assert 0 < figures["time-to-product"] < 60
     assert figures["acknowledgements-in-a-group"] >= 1
     # It takes a round trip at least to tell of the loss, and the time of the queue to come out of it.
     assert flow["rtt_mean_s"] / 2 < figures["repair-time"] < 3 * flow["rtt_max_s"]
     assert figures["late-openings"] == 0
+    assert flow["rtt_min_s"] < figures["full-round-trip"] <= flow["rtt_max_s"]
+    never = sender.SENDER_METRICS["full-round-trip"].compute([flow | {sender.KEY: seen}], {"outstanding": 1e6})
+    assert math.isnan(never)
+
+
+def test_a_repetition_without_the_figure_does_not_count() -> None:
+    (row,) = study.run("gprs-proxy", only="queueing-poor", repeat=8).rows
+    assert 2 <= row.interval.n < 8
 
 
 @pytest.mark.parametrize(

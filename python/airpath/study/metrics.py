@@ -26,7 +26,7 @@ class Metric:
     decimals: int
     """Digits after the point in tables: a digit more than the study printed, at least."""
     compute: Callable[[Sequence[Flow], Given], float]
-    """From the flows of one repetition, and what the study gives."""
+    """From the flows of one repetition, and what the study gives; `nan` if it has no such thing and does not count."""
     needs: tuple[str, ...] = ()
     """What it must be given."""
     observed: str | None = None

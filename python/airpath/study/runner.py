@@ -6,6 +6,7 @@ Under the real clock each case is run in virtual time as well: what counts is th
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,7 +100,11 @@ def _rows_of(experiment: Experiment, study: Study, seed: int, repeat: int | None
     for case in experiment.cases:
         runs = _run_case(case, seed, repeat or case.repeat, counter)
         for kind in case.metrics:
-            samples = tuple(kind.compute(flows, case.given) for flows in runs)
+            computed = (kind.compute(flows, case.given) for flows in runs)
+            samples = tuple(sample for sample in computed if not isnan(sample))
+            if len(samples) < 2:
+                where = f"{case.experiment}, {', '.join(case.values.values())}"
+                raise StudyError(f"{where}: fewer than two repetitions have a {kind.name}; give it more of them")
             tolerance = study.tolerances[kind.name]
             published = case.published[kind.name]
             rows.append(Row(experiment.name, case.values, kind.name, kind, published, tolerance, samples))

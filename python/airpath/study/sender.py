@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import nan
 from statistics import fmean
 
 from airpath.result import Result
@@ -23,6 +24,8 @@ class Observation:
 
     windows: list[tuple[float, int]] = field(default_factory=list)
     """Its congestion window, in bytes, whenever it changed."""
+    round_trips: list[tuple[int, float]] = field(default_factory=list)
+    """What was outstanding when one was measured, in bytes, and how long it was."""
     acknowledgements: list[float] = field(default_factory=list)
     """When they came."""
     openings: int = 0
@@ -46,9 +49,13 @@ def observe(result: Result) -> list[Observation]:
         return found.select(*key).collect().rows()
 
     tcp = result.scan("tcp").filter(down).sort("time", maintain_order=True)
-    for repetition, flow, time, trigger, window in tcp.select(*key, "trigger", "congestion_window").collect().rows():
+    round_trip = pl.col("round_trip") / 1e9
+    columns = tcp.select(*key, "trigger", "congestion_window", "outstanding", round_trip).collect()
+    for repetition, flow, time, trigger, window, outstanding, measured in columns.rows():
         one = seen[repetition, flow]
         one.windows.append((time, window))
+        if measured is not None:
+            one.round_trips.append((outstanding, measured))
         if trigger == "recovery-end":
             one.repaired.append(time)
     for repetition, flow, time in packets(up & (pl.col("step") == "received")):
@@ -77,6 +84,12 @@ def _group(flows: Sequence[Flow], _: Given) -> float:
     return len(times) / groups
 
 
+def _full_round_trip(flows: Sequence[Flow], given: Given) -> float:
+    """Return the longest round trip that was measured while at least so much was outstanding; `nan` if it never was."""
+    measured = (each for flow in flows for each in flow[KEY].round_trips)
+    return max((seconds for outstanding, seconds in measured if outstanding >= given["outstanding"]), default=nan)
+
+
 def _repair(flows: Sequence[Flow], _: Given) -> float:
     """Return the seconds from the first loss until recovery is over, or the transfer."""
 
@@ -93,6 +106,7 @@ SENDER_METRICS = {
     for name, unit, decimals, formula, needs in (
         ("time-to-product", "s", 2, _time_to_product, ("product",)),
         ("acknowledgements-in-a-group", "1", 2, _group, ()),
+        ("full-round-trip", "s", 2, _full_round_trip, ("outstanding",)),
         ("repair-time", "s", 2, _repair, ()),
         ("late-openings", "1", 2, lambda flows, _: flows[-1][KEY].openings - 1, ()),
     )
