@@ -7,7 +7,7 @@
 //! - A TTI carries up to `pdus` PDUs, those with reports among them. It is in error as a whole, by a power-controlled
 //!   share of errors in bursts; where C/I is too low for the format, power is at its limit and errors multiply. Fast fading
 //!   makes a format need more, and the more so the slower it is.
-//! - The RLC polls, reports, repeats and resets as configured; packets leave in sequence. A sender knows from frame
+//! - The RLC polls, reports, repeats, discards and resets as configured; packets leave in sequence. A sender knows from frame
 //!   numbers which of its PDUs a report can tell of, and does not repeat those that were sent later.
 //! - Without the table `rrc` the mobile is always in CELL_DCH. With it, it begins in IDLE, and its channel comes and goes
 //!   with traffic and time.
@@ -64,7 +64,7 @@ mod switching;
 use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Seed, Tally, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
-pub use crate::common::rlc_am::Rlc;
+pub use crate::common::rlc_am::{Discard, Rlc};
 pub use config::{Config, Connected, Fading, Format, Leg, Mobility, Pch, Rrc, Switching};
 
 use crate::ConfigError;

@@ -238,3 +238,35 @@ proptest! {
         transfer(Settings { window, packet_overhead, end_overhead }, payload, &sizes, losses, delays, seed);
     }
 }
+
+#[test]
+fn what_is_given_up_is_skipped_and_what_shares_its_pdus_is_not() {
+    let mut sender = sender(64, 1, &[30, 30, 30, 30, 100]);
+    let pdus: Vec<Pdu> = (0..4).map_while(|_| sender.next_new(NOW, 50, 0, |_| {})).collect();
+    assert_eq!(pdus.iter().map(|pdu| pdu.length).collect::<Vec<_>>(), [49, 48, 23 + 26, 50]);
+    let mut receiver = Receiver::new(64);
+    for pdu in &pdus[1..3] {
+        receiver.receive(pdu);
+    }
+    // The first PDU has the first packet and the beginning of the second; the other one has its end, and more.
+    let mut lost = Vec::new();
+    assert_eq!(sender.give_up(0, |packet| lost.push(packet.id)), (1, 60));
+    assert_eq!(lost, [0, 1]);
+    sender.handle(&status(&receiver), u64::MAX);
+    assert_eq!((sender.first_unacknowledged(), sender.has_repeats()), (0, false), "the window waits for the receiver");
+    receiver.skip(1, 60);
+    assert_eq!((receiver.next_expected(), handed_over(&mut sender, &receiver)), (3, vec![2, 3]));
+    sender.skipped();
+    assert_eq!((sender.first_unacknowledged(), sender.has_unacknowledged()), (3, true));
+    // Of the last packet a part was never sent: it never will be. The next one follows right behind.
+    assert_eq!(sender.give_up(3, |packet| lost.push(packet.id)), (4, 196));
+    assert!(lost == [0, 1, 4] && !sender.has_new() && !sender.has_unacknowledged());
+    receiver.skip(4, 196);
+    sender.skipped();
+    assert!(sender.enqueue(NOW, packet(5, 40)));
+    let next = sender.next_new(NOW, 50, 0, |_| {}).expect("a new one");
+    assert_eq!((next.sequence, next.offset, next.length), (4, 196, 40));
+    assert_eq!((receiver.receive(&next), handed_over(&mut sender, &receiver)), (Reception::New, vec![5]));
+    receiver.skip(2, 60);
+    assert_eq!(receiver.next_expected(), 5, "what comes late changes nothing");
+}

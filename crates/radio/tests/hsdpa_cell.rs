@@ -46,6 +46,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             let (window, timer, cycle, cqi_delay, max_dat) = rest;
             let pdu = if cqi.is_some() || category > 10 { pdu.min(60) } else { pdu };
             let (buffer, cycle) = (room * pdu, 2 * cycle);
+            let discard = if max_dat % 2 == 0 { ", discard = { timer_mrw = \"90 ms\", max_mrw = 3 }" } else { "" };
             let mut config = config(&format!(
                 r#"
                 cell = {{ codes = {codes}, users_per_tti = {users}, scheduler = "{scheduler}" }}
@@ -56,7 +57,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                 pdu = "{pdu} B"
                 harq = {{ processes = {processes}, round_trip = {trip}, max_transmissions = {max}, combining = "{combining}" }}
                 iub = {{ delay = "{delay} ms", interval = "{interval} ms", buffer = "{buffer} B" }}
-                rlc = {{ max_dat = {max_dat}, max_rst = 3 }}
+                rlc = {{ max_dat = {max_dat}, max_rst = 3{discard} }}
                 "#
             ));
             config.downlink.bler = bler.map(|bler| Probability::new(bler).expect("a share"));

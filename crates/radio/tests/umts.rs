@@ -134,6 +134,10 @@ fn config() -> impl Strategy<Value = Config> {
                 if let Some(packets) = packets {
                     put("rlc.poll_packets", packets.into());
                     put("rlc.concatenation", (packets % 2 == 0).into());
+                    if packets > 1 {
+                        put("rlc.discard.timer_mrw", "150 ms".into());
+                        put("rlc.discard.max_mrw", packets.into());
+                    }
                 }
                 if let Some(prohibit) = prohibit {
                     put("rlc.timer_poll_prohibit", format!("{prohibit} ms").into());
@@ -440,4 +444,34 @@ fn the_uplink_goes_by_the_level_of_the_cell_not_by_its_interference() {
         errors(Direction::Down),
         errors(Direction::Up)
     );
+}
+
+#[test]
+fn a_discard_loses_what_cannot_be_repeated_and_nothing_else() {
+    // Five packets at once, of which nothing comes through downwards for 3.5 s, and ten when it does again.
+    let mut arrivals = traffic(15, 500, Span::ZERO);
+    arrivals[5..].iter_mut().for_each(|arrival| arrival.at = ms(4000));
+    let better = [Commanded { at: ms(3500), command: BearerCommand::from(Change::Bler(Probability::NEVER)) }];
+    let run = |discard: Option<i64>| {
+        let mut set = vec![("downlink.bler", 1.0.into()), ("uplink.bler", 0.0.into())];
+        set.push(("downlink.rlc.concatenation", false.into()));
+        if let Some(max_mrw) = discard {
+            set.push(("downlink.rlc.discard.timer_mrw", "200 ms".into()));
+            set.push(("downlink.rlc.discard.max_mrw", max_mrw.into()));
+        }
+        let config = preset("umts-r99-384", &set);
+        let script = Script { arrivals: &arrivals, commands: &better };
+        let done = drive(&mut umts(&config, 1), script, Polling::OnTime, ms(30_000));
+        let reports = events(&mut umts(&config, 1), &arrivals, &better, ms(30_000));
+        let link = states(&reports, Aspect::Link);
+        (done, link.iter().any(|(_, value)| *value == StateValue::Name("reset")))
+    };
+    let (discarding, has_reset) = run(Some(12));
+    assert!(!has_reset);
+    // The poll is repeated every 200 ms; the ninth time was the last. What comes later does not wait for what is gone.
+    assert_eq!(discarding.lost(DropCause::AttemptsExhausted).packets, 5);
+    let ids: Vec<_> = discarding.departures.iter().map(|(_, departure)| departure.packet.id).collect();
+    assert_eq!(ids, (5..15).collect::<Vec<_>>());
+    // When the news of it finds no answer, either, the RLC resets after all.
+    assert!(run(Some(2)).1 && run(None).1);
 }

@@ -6,6 +6,7 @@
 //! last PDU once more (TS 25.322 §11.3.2). What arrives is given to [`RlcAm::receive`] in the order in which it was sent.
 
 mod config;
+mod discard;
 mod polling;
 mod reset;
 
@@ -15,13 +16,14 @@ use airpath_core::{Cx, Direction, DropCause, Instant, Packet, Span, Tally};
 use airpath_link::Departure;
 use airpath_link::queue::Queue;
 
-pub use config::Rlc;
+pub use config::{Discard, Rlc};
 pub(crate) use polling::{Polling, Reporting};
 pub(crate) use reset::{Late, Resets};
 
 use super::acknowledged::{Pdu, Receiver, Reception, Sender, Settings, Status};
 use crate::ConfigError;
 use crate::error::check_queue;
+use discard::Discarding;
 use polling::Sent;
 
 /// One direction.
@@ -39,8 +41,11 @@ pub(crate) struct RlcAm {
     receiver: Receiver,
     pub polling: Polling,
     pub reporting: Reporting,
+    discarding: Discarding,
     /// A RESET or an acknowledgement of one that is to be sent.
     pub control: Option<Control>,
+    /// An acknowledgement that is to be sent of a discard in the opposite direction.
+    window_moved: Option<Control>,
     /// Whether it has stopped because of a RESET that is not acknowledged.
     pub is_stopped: bool,
     /// Reports for the sender of the opposite direction, on their way.
@@ -70,13 +75,17 @@ pub(crate) struct Parameters<'a> {
     pub queue: Option<&'a Queue>,
 }
 
-/// A message of the reset procedure (TS 25.322 §11.4).
+/// A message that is no report: of a reset (TS 25.322 §11.4), or of a discard (§11.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// Both ends begin anew.
     Reset,
     /// They have.
     ResetAck,
+    /// MRW: what comes before a PDU, and the packets that end in the stream up to there, were given up.
+    MoveWindow { sequence: u64, end: u64 },
+    /// MRW_ACK: the receiver has skipped what comes before this PDU.
+    WindowMoved { sequence: u64 },
 }
 
 /// A report on its way, and which transmissions it knows of.
@@ -96,11 +105,11 @@ pub(crate) struct Carried {
     pub data: u32,
     /// Of these, sent again.
     pub repeated: u32,
-    /// Whether a PDU was due that may not be sent once more.
+    /// Whether the RLC is to reset: a PDU was due that may not be sent once more, or news of a discard.
     pub exhausted: bool,
     /// Whether the last PDU with data polls.
     pub polls: bool,
-    /// A message of the reset procedure.
+    /// A message of a reset or a discard.
     pub control: Option<Control>,
     /// The number of a report.
     pub report: Option<u64>,
@@ -138,7 +147,9 @@ impl RlcAm {
             polling: Polling::new(rlc),
             // A status report is the receiver's: it keeps to what is configured for the direction of the data.
             reporting: Reporting::new(opposite),
+            discarding: Discarding::new(rlc.discard),
             control: None,
+            window_moved: None,
             is_stopped: false,
             reports: VecDeque::new(),
             reported: 0,
@@ -152,7 +163,10 @@ impl RlcAm {
     /// Whether there is anything to send at `now`.
     #[inline]
     pub fn has_something(&self, now: Instant) -> bool {
-        self.control.is_some() || self.reporting.is_due(now) || (!self.is_stopped && self.has_data(now))
+        self.control.is_some()
+            || self.reporting.is_due(now)
+            || self.window_moved.is_some()
+            || (!self.is_stopped && (self.discarding.is_due() || self.has_data(now)))
     }
 
     #[inline]
@@ -172,7 +186,13 @@ impl RlcAm {
     #[inline]
     pub fn next_timer(&self, after: Instant) -> Option<Instant> {
         let polling = if self.is_stopped { None } else { self.polling.next_timer(after) };
-        [polling, self.reporting.next_timer(after)].into_iter().flatten().min()
+        [polling, self.reporting.next_timer(after), self.discarding.next_timer()].into_iter().flatten().min()
+    }
+
+    /// Does what the timers that expired by `now` ask for.
+    pub fn expire(&mut self, now: Instant) {
+        self.polling.expire(now);
+        self.discarding.expire(now);
     }
 
     /// Takes up to `room` PDUs to be sent, of which those with data go into `pdus`. `receiving` is the opposite direction,
@@ -185,8 +205,10 @@ impl RlcAm {
         pdus: &mut VecDeque<Pdu>,
         dropped: &mut Vec<Packet>,
     ) -> Carried {
-        let mut carried = Carried { control: self.control.take(), ..Carried::default() };
+        let mut carried =
+            Carried { control: self.control.take().or_else(|| self.window_moved.take()), ..Carried::default() };
         carried.pdus += u32::from(carried.control.is_some());
+        self.tell_discard(now, room, &mut carried);
         if carried.pdus < room && self.reporting.is_due(now) {
             self.reporting.sent(now);
             let mut status = self.spare.pop().unwrap_or_default();
@@ -199,7 +221,23 @@ impl RlcAm {
             self.reported += 1;
         }
         carried.polls = !self.is_stopped && self.fill_data(now, room, &mut carried, pdus, dropped);
+        // One that has just begun, perhaps with nothing else to send.
+        self.tell_discard(now, room, &mut carried);
         carried
+    }
+
+    /// Takes the news of a discard, if there is any and room for it.
+    fn tell_discard(&mut self, now: Instant, room: u32, carried: &mut Carried) {
+        if self.is_stopped || carried.control.is_some() || carried.pdus >= room {
+            return;
+        }
+        match self.discarding.message(now) {
+            Ok(message) => {
+                carried.pdus += u32::from(message.is_some());
+                carried.control = message;
+            }
+            Err(()) => carried.exhausted = true,
+        }
     }
 
     /// Takes packet data. Returns whether its last PDU polls.
@@ -217,7 +255,9 @@ impl RlcAm {
         {
             // TS 25.322 §9.6: the maximum number of transmissions is MaxDAT − 1.
             if peeked.attempt >= self.max_dat {
-                carried.exhausted = true;
+                if self.give_up(peeked.sequence, carried) {
+                    continue;
+                }
                 break;
             }
             let pdu = self.sender.next_repeat().expect("it was just seen");
@@ -240,11 +280,16 @@ impl RlcAm {
             // Of the PDUs that may carry the poll, the last one that was sent tells most.
             let last = self.sender.repeat_from(self.sender.next_sequence().saturating_sub(1));
             let repeated = if last.is_some() { last } else { self.sender.repeat_from(0) };
-            carried.exhausted = repeated.is_some_and(|pdu| pdu.attempt >= self.max_dat);
-            if let Some(pdu) = repeated.filter(|_| !carried.exhausted) {
-                pdus.push_back(pdu);
-                carried.pdus += 1;
-                carried.repeated += 1;
+            match repeated {
+                Some(pdu) if pdu.attempt >= self.max_dat => {
+                    self.give_up(pdu.sequence, carried);
+                }
+                Some(pdu) => {
+                    pdus.push_back(pdu);
+                    carried.pdus += 1;
+                    carried.repeated += 1;
+                }
+                None => {}
             }
         }
         carried.data = carried.pdus - before;
@@ -264,6 +309,39 @@ impl RlcAm {
                 transmissions: self.sender.transmissions(),
             },
         )
+    }
+
+    /// A PDU may not be sent once more. Returns whether its packets were discarded: if not, it waits for the end of a discard
+    /// before, or the RLC is to reset.
+    fn give_up(&mut self, sequence: u64, carried: &mut Carried) -> bool {
+        if !self.discarding.is_configured() {
+            carried.exhausted = true;
+        }
+        if !self.discarding.is_configured() || self.discarding.is_running() {
+            return false;
+        }
+        let Self { sender, discarding, .. } = self;
+        let (next, end) = sender.give_up(sequence, |packet| discarding.lost.push(packet));
+        discarding.begin(next, end);
+        true
+    }
+
+    /// A message of a discard has come in this direction, at `at`: `opposite` has the answer to give, or the sender that waits
+    /// for it. Those of a reset are not for here.
+    pub fn take_discard(&mut self, at: Instant, message: Control, opposite: &mut Self) {
+        match message {
+            Control::MoveWindow { sequence, end } => {
+                self.receiver.skip(sequence, end);
+                self.deliver(at);
+                opposite.window_moved = Some(Control::WindowMoved { sequence });
+            }
+            Control::WindowMoved { sequence } => {
+                if opposite.discarding.answered(sequence) {
+                    opposite.sender.skipped();
+                }
+            }
+            Control::Reset | Control::ResetAck => unreachable!("a reset concerns the connection, not a direction"),
+        }
     }
 
     /// A PDU will not come, and no PDU that was sent before it.
@@ -321,6 +399,8 @@ impl RlcAm {
         });
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
         self.polling.reset();
+        self.discarding.reset();
+        self.window_moved = None;
     }
 
     /// Loses all that was not delivered, what was never sent included.
@@ -335,12 +415,15 @@ impl RlcAm {
         self.is_stopped = false;
     }
 
-    /// Counts packets that the queue dropped instead of sending them.
+    /// Counts packets that the queue dropped instead of sending them, and those that were discarded.
     pub fn lose(&mut self, now: Instant, dropped: &mut Vec<Packet>, cx: &mut Cx<'_>) {
         cx.direction = self.direction;
-        for packet in dropped.drain(..) {
-            self.tally.lose(&packet, DropCause::QueueManagement);
-            cx.drop_packet(now, packet, DropCause::QueueManagement);
+        let causes = [DropCause::QueueManagement, DropCause::AttemptsExhausted];
+        for (packets, cause) in [dropped, &mut self.discarding.lost].into_iter().zip(causes) {
+            for packet in packets.drain(..) {
+                self.tally.lose(&packet, cause);
+                cx.drop_packet(now, packet, cause);
+            }
         }
     }
 }

@@ -162,8 +162,8 @@ impl User {
         self.iub.work(now);
         self.receive_down(now, cx);
         self.receive_up(now, cx);
-        self.down.polling.expire(now);
-        self.up.rlc.polling.expire(now);
+        self.down.expire(now);
+        self.up.rlc.expire(now);
         match self.resets.expire(now) {
             Some(Late::Again(direction)) => self.rlc(direction).control = Some(Control::Reset),
             Some(Late::Failed) => self.fail(now, cx),
@@ -252,7 +252,7 @@ impl User {
         }
     }
 
-    /// A message of the reset procedure has come in a direction.
+    /// A message of a reset or a discard has come in a direction.
     fn take_control(&mut self, now: Instant, direction: Direction, control: Control, cx: &mut Cx<'_>) {
         match control {
             Control::Reset => {
@@ -266,6 +266,10 @@ impl User {
                     self.tell(now, None, Aspect::Link, StateValue::Name("connected"), cx);
                 }
             }
+            discard => match direction {
+                Direction::Down => self.down.take_discard(now, discard, &mut self.up.rlc),
+                Direction::Up => self.up.rlc.take_discard(now, discard, &mut self.down),
+            },
         }
     }
 

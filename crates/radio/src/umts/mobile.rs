@@ -113,7 +113,7 @@ impl Mobile {
             self.receive(now, direction, cx);
         }
         for leg in &mut self.legs {
-            leg.rlc.polling.expire(now);
+            leg.rlc.expire(now);
         }
         self.expire_reset(now, cx);
         let is_empty = self.legs.iter().all(Leg::is_empty);
@@ -145,6 +145,7 @@ impl Mobile {
                     self.legs[opposite_of(direction) as usize].rlc.control = Some(Control::ResetAck);
                 }
                 Some(Control::ResetAck) => self.reset_acknowledged(now, direction, cx),
+                Some(discard) => leg.rlc.take_discard(now, discard, &mut opposite.rlc),
                 None => {}
             }
         }

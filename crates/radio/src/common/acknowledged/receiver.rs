@@ -62,6 +62,24 @@ impl Receiver {
         if gap { Reception::Gap } else { Reception::New }
     }
 
+    /// The sender has given up what comes before PDU `sequence`, and the packets that end in the stream up to `end`: nothing of
+    /// that is waited for any more.
+    pub fn skip(&mut self, sequence: u64, end: u64) {
+        if sequence <= self.next_expected {
+            return;
+        }
+        let gone = ((sequence - self.next_expected) as usize).min(self.ends.len());
+        self.ends.drain(..gone);
+        self.highest = self.highest.max(sequence);
+        self.complete = self.complete.max(end);
+        let next = self.received.first_gap_from(sequence);
+        if let Some(complete) = self.ends.drain(..(next - sequence) as usize).next_back() {
+            self.complete = complete;
+        }
+        self.next_expected = next;
+        self.received.forget_below(next);
+    }
+
     /// The stream is complete up to here: [`Sender::hand_over`](super::Sender::hand_over) delivers what ends before.
     #[inline]
     pub const fn complete(&self) -> u64 {

@@ -51,6 +51,8 @@ pub struct Sender {
     transmissions: u64,
     /// Packets that were cut to their ends.
     ended: u64,
+    /// PDUs from this one on were given up, which the receiver does not know yet: the window stays here.
+    given_up: Option<u64>,
 }
 
 /// A PDU that was sent.
@@ -85,6 +87,7 @@ impl Sender {
             first_negative: 0,
             transmissions: 0,
             ended: 0,
+            given_up: None,
         }
     }
 
@@ -216,7 +219,55 @@ impl Sender {
                 }
             }
         }
-        let first = self.acknowledged.first_gap_from(self.first.max(next_expected)).min(self.next);
+        self.move_on(self.first.max(next_expected));
+    }
+
+    /// Gives up all packets of which something is in a PDU up to number `sequence`, from the oldest PDU that is not acknowledged
+    /// on: those that were not handed over are `lost`. Their PDUs are not sent again, but stay in the window until the
+    /// receiver has [skipped](super::Receiver::skip) them and [`Self::skipped`] says so. Returns what the receiver is to
+    /// be told: the first PDU that is still to come, and where in the stream the given up packets end.
+    pub fn give_up(&mut self, sequence: u64, mut lost: impl FnMut(Packet)) -> (u64, u64) {
+        let flight = self.flights[(sequence - self.first) as usize];
+        let reach = flight.offset + u64::from(flight.length);
+        let mut end = reach;
+        while let Some((packet_end, packet)) = self.cut_packets.front().copied() {
+            if packet_end - self.stream_bytes(&packet) >= reach {
+                break;
+            }
+            self.cut_packets.pop_front();
+            lost(packet);
+            // Of the last one a part may not be cut: it never will be.
+            end = packet_end.min(self.cut);
+        }
+        if self.cut_packets.is_empty() {
+            self.uncut = 0;
+            self.owed = 0;
+        }
+        let mut edge = sequence + 1;
+        while self
+            .flights
+            .get((edge - self.first) as usize)
+            .is_some_and(|next| next.offset + u64::from(next.length) <= end)
+        {
+            edge += 1;
+        }
+        for gone in self.first..edge {
+            self.acknowledged.insert(gone);
+            self.negative.remove(gone);
+        }
+        self.given_up = Some(self.first);
+        (edge, end)
+    }
+
+    /// The receiver has skipped what was given up: the window moves on.
+    pub fn skipped(&mut self) {
+        self.given_up = None;
+        self.move_on(self.first);
+    }
+
+    /// Moves the window's beginning to the first PDU at or after `from` that is not acknowledged.
+    fn move_on(&mut self, from: u64) {
+        let first = self.acknowledged.first_gap_from(from).min(self.next).min(self.given_up.unwrap_or(u64::MAX));
         self.flights.drain(..(first - self.first) as usize);
         self.first = first;
         self.first_negative = self.first_negative.max(first);
@@ -267,10 +318,13 @@ impl Sender {
         self.first_repeat().is_some()
     }
 
-    /// Whether a PDU was sent and not acknowledged.
+    /// Whether a PDU was sent and neither acknowledged nor given up.
     #[inline]
-    pub const fn has_unacknowledged(&self) -> bool {
-        self.first < self.next
+    pub fn has_unacknowledged(&self) -> bool {
+        match self.given_up {
+            None => self.first < self.next,
+            Some(_) => self.acknowledged.first_gap_from(self.first) < self.next,
+        }
     }
 
     /// Whether the window has room for a new PDU.
@@ -340,13 +394,19 @@ impl Sender {
     #[inline]
     fn begin_packet(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> bool {
         let Some(packet) = self.again.pop_front().or_else(|| self.queue.dequeue(now, dropped)) else { return false };
-        // A packet of no bytes would have no end in any PDU.
-        self.uncut = u64::from(self.framing.bytes(packet.size)).max(1);
+        self.uncut = self.stream_bytes(&packet);
         self.cut_packets.push_back((self.cut + self.uncut, packet));
         true
     }
 
+    /// What a packet takes in the stream. One of no bytes would have no end in any PDU.
+    #[inline]
+    fn stream_bytes(&self, packet: &Packet) -> u64 {
+        u64::from(self.framing.bytes(packet.size)).max(1)
+    }
+
     fn begin_anew(&mut self) {
+        self.given_up = None;
         self.uncut = 0;
         self.owed = 0;
         self.first = self.next;

@@ -12,12 +12,15 @@ use crate::error::{above_zero, within_an_hour};
 pub struct Rlc {
     /// Configured_Tx_Window_Size, at most 2047 (TS 25.331 §10.3.4.23).
     pub window: u32,
-    /// MaxDAT: a PDU that would be sent for this time resets the RLC instead (TS 25.322 §9.6).
+    /// MaxDAT: a PDU is not sent for this time (TS 25.322 §9.6).
     pub max_dat: u32,
     /// Whether a PDU in which a packet ends carries the beginning of the next, too. TS 25.322 §9.2.2.8 lets a PDU have several
     /// length indicators; a sender that does not use that fills up with padding.
     #[serde(default = "concatenation")]
     pub concatenation: bool,
+    /// What is done about that PDU instead. Without it, the RLC resets ("no discard after MaxDAT").
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discard: Option<Discard>,
     /// Timer_RST: how long an answer to a RESET is waited for.
     pub timer_rst: Span,
     /// MaxRST: a RESET that would be sent for this time ends the connection instead.
@@ -51,6 +54,17 @@ pub struct Rlc {
     pub timer_status_prohibit: Option<Span>,
 }
 
+/// SDU discard after MaxDAT number of transmissions (TS 25.322 §9.7.3.3): the packets of which something is in the PDU, and all
+/// before them, are given up, and the receiver is told so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Discard {
+    /// Timer_MRW: how long the answer to a MRW, which tells of a discard, is waited for.
+    pub timer_mrw: Span,
+    /// MaxMRW: after so many of them without an answer, the RLC resets.
+    pub max_mrw: u32,
+}
+
 const fn concatenation() -> bool {
     true
 }
@@ -68,6 +82,11 @@ impl Rlc {
         above_zero(self.max_dat > 1, table, "max_dat")?;
         above_zero(self.max_rst > 1, table, "max_rst")?;
         above_zero(!self.timer_rst.is_zero(), table, "timer_rst")?;
+        if let Some(discard) = &self.discard {
+            above_zero(!discard.timer_mrw.is_zero(), table, "discard.timer_mrw")?;
+            within_an_hour(discard.timer_mrw, table, "discard.timer_mrw")?;
+            above_zero(discard.max_mrw > 0, table, "discard.max_mrw")?;
+        }
         above_zero(self.poll_pdus != Some(0), table, "poll_pdus")?;
         above_zero(self.poll_packets != Some(0), table, "poll_packets")?;
         for (timer, key) in [
