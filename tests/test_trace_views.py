@@ -186,6 +186,22 @@ def test_transactions_on_connections_of_their_own_are_told_apart(tmp_path: Path)
     assert logged.connections.select(figures).equals(captured.connections.select(figures))
 
 
+def test_of_several_repetitions_one_is_told_of(command: Command) -> None:
+    run = airpath.run(DOWNLOAD, repeat=3, out=command.folder / "run")
+    lasted = [airpath.trace(run.path, repetition=number).connections["duration_s"].item() for number in range(3)]
+    assert len(set(lasted)) == 3
+    assert airpath.trace(run.path).connections["duration_s"].item() == sorted(lasted)[1], "the median one"
+    told = command("trace", run.path, "--repetition", "2", "--format", "json")
+    assert told.json["connections"][0]["duration_s"] == lasted[2]
+    for arguments, said in (
+        ((run.path, "--repetition", "3"), "has no repetition 3; there are 3"),
+        (("x.pcap", "--repetition", "1"), "--repetition is of a result folder"),
+        ((run.path, "--in-full", "2"), "--in-full is for a report"),
+    ):
+        told = command("trace", *arguments)
+        assert (told.code, said in told.err) == (2, True)
+
+
 def test_a_folder_with_neither_says_so(command: Command) -> None:
     scenario = DOWNLOAD + "\n[log]\npackets = false\n"
     airpath.run(scenario, out=command.folder / "run")

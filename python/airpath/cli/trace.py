@@ -44,6 +44,12 @@ def trace(
             help="Which connections: a number (3), an address, a port (:443), or both (192.0.2.1:443).",
         ),
     ] = None,
+    repetition: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="The repetition of a result folder, from 0; the median one if not given."
+        ),
+    ] = None,
     why: Annotated[
         bool,
         typer.Option("--why", help="List what each stretch of time is put down to; with jsonl, tell of the causes."),
@@ -59,8 +65,11 @@ def trace(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a report: one HTML file.")
     ] = None,
     in_full: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many connections the report draws in full, the longest first.")
-    ] = 3,
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="How many connections the report draws in full, the longest first; 3 if not given."
+        ),
+    ] = None,
     xplot: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write time–sequence plots for xplot, as tcptrace -S does.")
     ] = None,
@@ -100,14 +109,18 @@ def trace(
                     "--format jsonl tells of connections as they end, without --peer, --radio and files of its own",
                     next_step="remove these, or take --format json",
                 )
-            raise typer.Exit(_stream(files, flow, why))
+            raise typer.Exit(_stream(files, flow, repetition, why))
+        if in_full is not None and out is None:
+            raise Problem("--in-full is for a report", next_step="add -o report.html, or remove it")
+        if repetition is not None and not any(each.is_dir() for each in (*files, radio or Path("-"))):
+            raise Problem("--repetition is of a result folder", next_step="name a folder, or remove it")
         from airpath.trace import trace as analyse
 
         columns = _columns(radio_columns)
-        traced = analyse(files, peer=peer, radio=radio, radio_columns=columns, flow=flow)
+        traced = analyse(files, peer=peer, radio=radio, radio_columns=columns, flow=flow, repetition=repetition)
         _print(traced, format, why)
         files_of = {
-            "report": (out, partial(traced.report, in_full=in_full)),
+            "report": (out, partial(traced.report, in_full=in_full or 3)),
             "xplot": (xplot, traced.xplot),
             "perfetto": (perfetto, traced.perfetto),
             "har": (har, traced.har),
@@ -127,7 +140,7 @@ def _columns(text: str | None) -> dict[str, str]:
     return {key.strip(): value for key, _, value in pairs}
 
 
-def _stream(files: list[Path], flow: str | None, why: bool) -> ExitCode:
+def _stream(files: list[Path], flow: str | None, repetition: int | None, why: bool) -> ExitCode:
     """Print each connection when it ends."""
     import sys
 
@@ -136,7 +149,7 @@ def _stream(files: list[Path], flow: str | None, why: bool) -> ExitCode:
     def line(text: str) -> None:
         sys.stdout.write(text + "\n")
 
-    return _remark(stream(files, line, flow=flow, causes=why))
+    return _remark(stream(files, line, flow=flow, causes=why, repetition=repetition))
 
 
 def _print(traced: "Trace", format: Format, why: bool) -> None:

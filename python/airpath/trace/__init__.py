@@ -11,6 +11,7 @@
 | --- | --- |
 | `analysis` | `trace`, `stream` and `Trace` |
 | `tables`, `columns` | the tables' columns, and the core's columns as frames |
+| `sources` | what a trace is made from |
 | `folder`, `event_log` | the captures of a result folder, or else the packets of its log |
 | `words`, `text`, `output` | what is said of connections, and how it is printed |
 | `figures` | what is drawn of a connection |

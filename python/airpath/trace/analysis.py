@@ -2,20 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.result import UnreadableResultError
-from airpath.trace.event_log import Log as EventLog
-from airpath.trace.folder import Captured, recorded
-from airpath.trace.radio_log import Log, addresses, of_file, of_result
+from airpath.trace.radio_log import addresses
+from airpath.trace.sources import Source, Sources, sources_of
 
 if TYPE_CHECKING:
     import polars as pl
-
-Source = str | Path
 
 
 def trace(
@@ -25,6 +20,7 @@ def trace(
     radio: Source | None = None,
     radio_columns: Mapping[str, str] | None = None,
     flow: str | int | None = None,
+    repetition: int | None = None,
 ) -> "Trace":
     """Read captures and say what each TCP connection in them did.
 
@@ -37,6 +33,7 @@ def trace(
         radio_columns: Which columns of a CSV file hold what (`docs/trace.md`); by default those of airpath's own logs.
         flow: Which connections: a number, an address, a port (`:443`), or both (`192.0.2.1:443`), of a simulated run's
             folder the name of a mobile; by default all.
+        repetition: Of a result folder, which repetition, from 0; by default the median one, as reports draw it.
 
     Raises:
         TraceError: A file is not there or no capture, holds no TCP, `peer` does not match, or there is no such
@@ -44,30 +41,11 @@ def trace(
         UnreadableResultError: A result folder has neither captures nor a log of its packets.
         OSError: The radio log cannot be read.
     """
-    sources = _sources(path, peer, radio, radio_columns or {})
+    sources = sources_of(path, peer, radio, radio_columns or {}, repetition)
     selector = None if flow is None else str(flow)
     if sources.run is not None and selector is not None:
         selector = addresses(sources.run).get(selector, selector)
     return Trace(sources, flow=selector)
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What a trace is made from."""
-
-    files: tuple[Path, ...]
-    log: EventLog | None = None
-    """The event log that is read instead of files, from both ends."""
-    peer: Path | None = None
-    one_clock: bool = False
-    """Whether one clock made the captures of both ends."""
-    clients: Path | None = None
-    """The capture at the clients' end, by that clock, if the files are those of the other."""
-    radio: tuple["Log", ...] = ()
-    run: Path | None = None
-    """The result folder that has the radio's log."""
-    given: tuple[str, ...] = ()
-    """The arguments of `airpath trace` that make it."""
 
 
 class Trace:
@@ -279,6 +257,7 @@ def stream(
     *,
     flow: str | int | None = None,
     causes: bool = False,
+    repetition: int | None = None,
 ) -> dict[str, Any]:
     """Analyse captures of any length, and tell of each connection when it ends; memory grows with the open ones only.
 
@@ -287,6 +266,7 @@ def stream(
         line: Called with an object of JSON, as text without a line's end, for each connection.
         flow: As of `trace`.
         causes: Whether to tell where the time went, too.
+        repetition: As of `trace`.
 
     Returns:
         How the files were read, as of `Trace.reading`.
@@ -296,7 +276,7 @@ def stream(
         UnreadableResultError: As of `trace`.
     """
     selector = None if flow is None else str(flow)
-    sources = _sources(path, None, None, {})
+    sources = sources_of(path, None, None, {}, repetition)
     request = {"files": sources.files, "log": sources.log, "flow": selector, "causes": causes}
     return _analysed(request, line)["reading"]
 
@@ -310,39 +290,3 @@ def _analysed(request: dict[str, Any], line: Callable[[str], object] | None = No
     wanted = usual | request
     reading, tables, archive = _native.trace(list(wanted.pop("files")), **wanted, line=line)
     return {"reading": json.loads(reading), "tables": tables, "archive": archive}
-
-
-def _sources(
-    path: Source | Sequence[Source], peer: Source | None, radio: Source | None, columns: Mapping[str, str]
-) -> Sources:
-    """Return what is to be read; of a result folder the captures at both ends, and the radio's log."""
-    files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
-    peer = None if peer is None else Path(peer)
-    given = tuple(map(str, files))
-    one_clock, clients, run = False, None, None
-    log: EventLog | None = None
-    logs: list[Log] = []
-    if len(files) == 1 and files[0].is_dir():
-        run = files[0]
-        inside = recorded(run)
-        logs = of_result(run)
-        if isinstance(inside, Captured):
-            one_clock = peer is None
-            clients = inside.far if one_clock and inside.far.name.endswith("-mobile.pcapng") else None
-            files, peer = [inside.near], peer or inside.far
-        elif peer is not None:
-            raise UnreadableResultError(
-                f"{run}: has no captures that {peer} could be joined with; run it again with `--capture`, or leave "
-                "the other end to the event log"
-            )
-        else:
-            files, log = [], inside
-    elif peer is not None:
-        given += ("--peer", str(peer))
-    if radio is not None:
-        run = Path(radio) if Path(radio).is_dir() else None
-        logs = of_file(Path(radio), columns) if run is None else of_result(run)
-        given += ("--radio", str(radio))
-        if columns:
-            given += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
-    return Sources(tuple(files), log, peer, one_clock, clients, tuple(logs), run, given)

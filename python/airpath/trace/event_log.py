@@ -24,7 +24,7 @@ _PORTS_OF_TRANSACTIONS = 1009
 _HEADER = ("offset", "length", "ack", "window", "flags", "retransmission")
 
 
-def of_result(folder: Path, repetition: int = 0) -> Log:
+def of_result(folder: Path, repetition: int) -> Log:
     """Return the packets of a result folder's event log that carry TCP.
 
     Args:

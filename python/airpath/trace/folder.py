@@ -19,7 +19,24 @@ class Captured:
     """At the other end."""
 
 
-def recorded(folder: Path, repetition: int = 0) -> Captured | Log:
+def chosen(folder: Path, repetition: int | None) -> int:
+    """Return which repetition of a result is told of: the one asked for, or the median one, as reports draw it.
+
+    Raises:
+        UnreadableResultError: The folder is no result, or has no such repetition.
+    """
+    from airpath.plot.selection import median_repetition
+
+    result = load(folder)
+    if repetition is None:
+        return median_repetition(result)
+    there = len(result.summary["repetitions"])
+    if all(row["repetition"] != repetition for row in result.summary["repetitions"]):
+        raise UnreadableResultError(f"{folder}: has no repetition {repetition}; there are {there}, numbered from 0")
+    return repetition
+
+
+def recorded(folder: Path, repetition: int) -> Captured | Log:
     """Return the captures of a result folder or, if there are none, the packets of its event log.
 
     Args:

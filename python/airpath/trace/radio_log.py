@@ -34,7 +34,7 @@ def of_file(path: Path, columns: Mapping[str, str]) -> list[Log]:
     return [(None, path.read_text(encoding="utf-8"), dict(columns))]
 
 
-def of_result(folder: Path, repetition: int = 0) -> list[Log]:
+def of_result(folder: Path, repetition: int) -> list[Log]:
     """Return the log of each mobile of a result folder; none if the run did not log its radio.
 
     Raises:

@@ -110,7 +110,7 @@ def _over_time(view: FlowView, trace: Trace) -> list[Figure | Missing]:
         ("Throughput", lambda: figures.throughput(view)),
     ]
     if trace.sources.run is not None:
-        makers.append(("Radio log", partial(figures.radio_lanes, view, trace.sources.run)))
+        makers.append(("Radio log", partial(figures.radio_lanes, view, trace.sources.run, trace.sources.repetition)))
     return [figure(make, title, time=True) for title, make in makers]
 
 

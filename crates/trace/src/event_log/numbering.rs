@@ -79,7 +79,7 @@ impl Open {
     fn take(&mut self, direction: Direction, header: &SegmentInfo) {
         let way = direction as usize;
         let counted = i64::from(header.flags & Flags::SYN.0 != 0) + i64::from(header.flags & Flags::FIN.0 != 0);
-        self.next[way] = self.next[way].max(header.offset + i64::from(header.length) + counted);
+        self.next[way] = self.next[way].max(header.offset.saturating_add(i64::from(header.length) + counted));
         self.goes_on[way] |= header.flags & Flags::SYN.0 == 0;
     }
 }

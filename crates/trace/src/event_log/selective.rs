@@ -28,7 +28,7 @@ pub(super) fn blocks(flows: &[LoggedFlow], segments: &[Logged], connections: &[u
         let is_mobile = (*direction == Direction::Down) == arrives;
         let receiver = receivers.entry((*flow, connections[index], is_mobile)).or_default();
         if arrives {
-            receiver.arrived(header.offset, header.offset + i64::from(header.length));
+            receiver.arrived(header.offset, header.offset.saturating_add(i64::from(header.length)));
         } else if let Some(acknowledged) = header.ack {
             blocks[index] = receiver.tell(acknowledged, numbers[index]);
         }

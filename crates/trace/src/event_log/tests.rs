@@ -1,6 +1,7 @@
 //! A small log, told from both ends.
 
 use airpath_core::Span;
+use proptest::prelude::*;
 
 use super::*;
 use crate::flows::Flows;
@@ -162,4 +163,65 @@ fn a_connection_that_closes_is_told_from_the_one_that_opens() {
         .collect();
     let first = ports.iter().filter(|port| **port == 49_152).count();
     assert_eq!((first, ports.len() - first), (7, 4));
+}
+
+/// Packets that no run sends: anything at all.
+fn anything() -> impl Strategy<Value = Logged> {
+    let header = (any::<i64>(), 0..70_000_u32, any::<Option<i64>>(), any::<u64>(), any::<u8>());
+    let header = header.prop_map(|(offset, length, ack, window, flags)| SegmentInfo {
+        offset,
+        length,
+        ack,
+        window,
+        flags,
+        retransmission: false,
+    });
+    let near = (-3_i64..9, 0..3_u32, prop::option::of(-1_i64..9), 0..90_000_u64, any::<u8>());
+    let near = near.prop_map(|(offset, length, ack, window, flags)| SegmentInfo {
+        offset,
+        length,
+        ack,
+        window,
+        flags,
+        retransmission: false,
+    });
+    let event = (0..50_u64, 0..50_u64).prop_map(|(time, row)| Event {
+        time: Instant::ZERO + MILLISECOND * time,
+        row,
+        ecn: Ecn::NotEct,
+    });
+    let packet = (0..50_u64, 0..2_u32, any::<bool>(), 0..200_u32, prop_oneof![header, near]);
+    (packet, event.clone(), prop::option::of(event)).prop_map(|((packet, flow, up, size, header), sent, received)| {
+        Logged {
+            packet,
+            flow,
+            direction: if up { Direction::Up } else { Direction::Down },
+            size,
+            header,
+            sent,
+            received,
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_log_has_is_told_once_at_each_end(segments in prop::collection::vec(anything(), 0..60)) {
+        let end = |port| Endpoint { address: [10, 0, 0, 2].into(), port };
+        let flows = [80, 60_000].map(|port| LoggedFlow { mobile: end(port), server: end(80) });
+        let events = segments.len() + segments.iter().filter(|segment| segment.received.is_some()).count();
+        let log = EventLog::new("a log".into(), &flows, segments);
+        let [near, far] = [Vantage::Sender, Vantage::Receiver].map(|vantage| {
+            let all = told(&log, vantage);
+            prop_assert!(all.is_sorted_by_key(|segment| segment.time));
+            let mut flows = Flows::default();
+            let mut tap = Tap::default();
+            all.iter().for_each(|segment| flows.segment(segment, &mut tap));
+            Ok((all.len(), tap))
+        });
+        let ((near, first), (far, second)) = (near?, far?);
+        prop_assert_eq!(near + far, events);
+        // They may have nothing in common, which is said.
+        let _ = join(first, second, &JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() });
+    }
 }

@@ -38,7 +38,7 @@ class _Shifted(Drawn):
         return self.length
 
 
-def radio_lanes(view: FlowView, run: Path) -> go.Figure:
+def radio_lanes(view: FlowView, run: Path, repetition: int) -> go.Figure:
     """Draw the radio log of a result folder on the time axis of a connection.
 
     Raises:
@@ -48,4 +48,4 @@ def radio_lanes(view: FlowView, run: Path) -> go.Figure:
     """
     result = load(run)
     begin = (view.flow["start"] - origin_of(result)) / 1e9
-    return lanes_of([_Shifted(result, str(result.summary["scenario"]), 0, 0, begin, view.span)])
+    return lanes_of([_Shifted(result, str(result.summary["scenario"]), 0, repetition, begin, view.span)])

@@ -1,0 +1,86 @@
+"""What a trace is made from: captures, or what a result folder has, and the radio's log."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from airpath.result import UnreadableResultError
+from airpath.trace.event_log import Log as EventLog
+from airpath.trace.folder import Captured, chosen, recorded
+from airpath.trace.radio_log import Log, of_file, of_result
+
+Source = str | Path
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a trace is made from."""
+
+    files: tuple[Path, ...]
+    log: EventLog | None = None
+    """The event log that is read instead of files, from both ends."""
+    peer: Path | None = None
+    one_clock: bool = False
+    """Whether one clock made the captures of both ends."""
+    clients: Path | None = None
+    """The capture at the clients' end, by that clock, if the files are those of the other."""
+    radio: tuple["Log", ...] = ()
+    run: Path | None = None
+    """The result folder that has the radio's log."""
+    repetition: int = 0
+    """Its repetition."""
+    given: tuple[str, ...] = ()
+    """The arguments of `airpath trace` that make it."""
+
+
+def sources_of(
+    path: Source | Sequence[Source],
+    peer: Source | None,
+    radio: Source | None,
+    columns: Mapping[str, str],
+    repetition: int | None,
+) -> Sources:
+    """Return what is to be read; of a result folder the captures at both ends or its event log, and the radio's log."""
+    files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
+    peer = None if peer is None else Path(peer)
+    given = tuple(map(str, files))
+    sources = Sources(tuple(files), peer=peer)
+    if len(files) == 1 and files[0].is_dir():
+        sources = _of_run(files[0], peer, chosen(files[0], repetition))
+    elif peer is not None:
+        given += ("--peer", str(peer))
+    if radio is not None:
+        run = Path(radio) if Path(radio).is_dir() else None
+        number = 0 if run is None else chosen(run, repetition)
+        logs = of_file(Path(radio), columns) if run is None else of_result(run, number)
+        sources = replace(sources, radio=tuple(logs), run=run, repetition=number)
+        given += ("--radio", str(radio))
+        if columns:
+            given += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
+    if repetition is not None:
+        given += ("--repetition", str(repetition))
+    return replace(sources, given=given)
+
+
+def _of_run(run: Path, peer: Path | None, repetition: int) -> Sources:
+    """Return what is to be read of a result folder."""
+    inside = recorded(run, repetition)
+    logs = tuple(of_result(run, repetition))
+    if not isinstance(inside, Captured):
+        if peer is not None:
+            raise UnreadableResultError(
+                f"{run}: has no captures that {peer} could be joined with; run it again with `--capture`, or leave "
+                "the other end to the event log"
+            )
+        return Sources((), inside, radio=logs, run=run, repetition=repetition)
+    if peer is not None:
+        return Sources((inside.near,), peer=peer, radio=logs, run=run, repetition=repetition)
+    return Sources(
+        (inside.near,),
+        peer=inside.far,
+        one_clock=True,
+        clients=inside.far if inside.far.name.endswith("-mobile.pcapng") else None,
+        radio=logs,
+        run=run,
+        repetition=repetition,
+    )
