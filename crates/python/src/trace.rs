@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use airpath_core::Span;
 use airpath_trace::analysis::table::{Column, Table, Values};
-use airpath_trace::analysis::{Options, Peer, Reading, Report, SelectorError, Source, Step, analyse, figures};
+use airpath_trace::analysis::{
+    Options, Peer, Reading, Report, SelectorError, Shortcomings, Source, Step, analyse, figures,
+};
 use airpath_trace::event_log::Vantage;
 use airpath_trace::http::Har;
 use airpath_trace::radio::{Columns, RadioLog};
@@ -64,14 +66,14 @@ pub fn trace<'py>(
     if let Some(error) = refused {
         return Err(error);
     }
-    let Report { reading, stopped, tables, exchanges, ends } =
+    let Report { reading, shortcomings, stopped, tables, exchanges, ends } =
         report.map_err(|error| TraceError::new_err(error.to_string()))?;
     let frames = PyDict::new(py);
     for (name, table) in tables {
         frames.set_item(name, columns(py, &table)?)?;
     }
     let archive = exchanges.as_ref().map(|exchanges| json!(Har::new(exchanges)).to_string());
-    Ok((describe(&reading, stopped, ends.as_ref()).to_string(), frames, archive))
+    Ok((describe(&reading, shortcomings, stopped, ends.as_ref()).to_string(), frames, archive))
 }
 
 /// The figures of each direction of a connection, in the order of their columns: names, and kinds as those of columns.
@@ -116,7 +118,7 @@ fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
 }
 
 /// How captures were read.
-fn describe(reading: &Reading, interrupted: bool, ends: Option<&TwoEnds>) -> Value {
+fn describe(reading: &Reading, shortcomings: Shortcomings, interrupted: bool, ends: Option<&TwoEnds>) -> Value {
     let files = reading.files.iter().map(|file| {
         json!({
             "name": file.name,
@@ -126,6 +128,7 @@ fn describe(reading: &Reading, interrupted: bool, ends: Option<&TwoEnds>) -> Val
             "last": file.times.map(|(_, last)| last.as_nanos()),
             "ahead": step(&file.ahead),
             "back": step(&file.back),
+            "dropped": file.dropped,
             "ending": file.ending,
         })
     });
@@ -141,6 +144,11 @@ fn describe(reading: &Reading, interrupted: bool, ends: Option<&TwoEnds>) -> Val
         "segments": reading.segments,
         "datagrams": reading.datagrams,
         "passed_over": Value::Object(passed_over.collect()),
+        "shortcomings": {
+            "options_cut": shortcomings.options_cut,
+            "super_segments": shortcomings.super_segments,
+            "unseen_bytes": shortcomings.unseen_bytes,
+        },
     })
 }
 

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `pipeline` | reading in one thread, all else in another |
 //! | [`selector`](Selector) | which connections are meant |
+//! | [`Shortcomings`] | what the capture lacks |
 //! | `collect` | what is kept of each connection, and its line of JSON when it ends |
 //! | `records`, `said` | the rows of the tables: of connections and segments, and of what was said on them |
 //! | `ends` | captures of both ends joined, and the rows of their tables |
@@ -17,6 +18,7 @@ mod pipeline;
 mod records;
 mod said;
 mod selector;
+mod shortcomings;
 pub mod table;
 
 use std::io;
@@ -39,6 +41,7 @@ pub use ends::Peer;
 pub use pipeline::{FileReading, Reading, STANDARD_INPUT, Step};
 pub use records::figures;
 pub use selector::{Selector, SelectorError};
+pub use shortcomings::Shortcomings;
 
 /// What is to be analysed, and what is wanted of it.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +94,8 @@ impl Source {
 pub struct Report {
     /// How the captures were read.
     pub reading: Reading,
+    /// What the capture lacks of the connections that are told of.
+    pub shortcomings: Shortcomings,
     /// Whether the analysis was ended early.
     pub stopped: bool,
     /// The tables, by name.
@@ -172,7 +177,8 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
         (Some(first), Some(peer)) => Some(first.join(&options.source, peer, stop)?),
         _ => None,
     };
+    let shortcomings = collector.shortcomings();
     let (mut tables, exchanges) = collector.finish();
     tables.extend(ends.iter().flat_map(ends::tables));
-    Ok(Report { reading, stopped, tables, exchanges, ends })
+    Ok(Report { reading, shortcomings, stopped, tables, exchanges, ends })
 }

@@ -124,6 +124,33 @@ def _steps(file: Row) -> list[str]:
     return said
 
 
+def _shortcomings(reading: Row) -> list[str]:
+    """Return what the capture lacks, with what that means and how to capture without it."""
+    said = [
+        f"{file['name']}: the capturing host dropped {file['dropped']:,} packets; they look like losses and were none"
+        for file in reading["files"]
+        if file["dropped"]
+    ]
+    lacks = reading["shortcomings"]
+    if lacks["unseen_bytes"]:
+        said.append(
+            f"{lacks['unseen_bytes']:,} bytes were acknowledged that are not in the capture: the capturing host "
+            "dropped packets, or they went another way; they look like losses and were none"
+        )
+    if lacks["options_cut"]:
+        said.append(
+            f"the options of {lacks['options_cut']:,} segments are cut off or malformed: what they acknowledge "
+            "selectively and their timestamps are not known; capture with a longer snap length (tcpdump -s 128)"
+        )
+    if lacks["super_segments"]:
+        said.append(
+            f"{lacks['super_segments']:,} segments are longer than the other end takes: the capturing host's interface "
+            "cuts them, or put them together, and the packets on the network were more and smaller "
+            "(ethtool -K DEVICE tso off gso off gro off before capturing)"
+        )
+    return said
+
+
 def remarks(reading: Row) -> list[str]:
     """Return what should be known of how the files were read."""
     said = [
@@ -138,6 +165,7 @@ def remarks(reading: Row) -> list[str]:
     ]
     if passed:
         said.append(f"passed over: {', '.join(passed)}")
+    said += _shortcomings(reading)
     if reading["interrupted"]:
         said.append("interrupted: what was read until then is told of")
     return said

@@ -7,7 +7,7 @@ use super::ends::FirstEnd;
 use super::numbered::Numbered;
 use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, StallRow};
 use super::table::{Object, Record, Table};
-use super::{Options, Selector, said};
+use super::{Options, Selector, Shortcomings, said};
 use crate::causes::Causes;
 use crate::connection::{Connection, End, Events, Observation};
 use crate::decode::{Datagram, Segment};
@@ -26,6 +26,7 @@ pub struct Collector<'a> {
     first: Option<FirstEnd>,
     radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
     selected: u64,
+    shortcomings: Shortcomings,
     /// The causes of the connections that are open, where they are wanted.
     open: Option<Numbered<Causes>>,
     /// What is said on them, where that is wanted.
@@ -49,6 +50,7 @@ impl<'a> Collector<'a> {
             first: options.peer.is_some().then(FirstEnd::default),
             radio: options.radio.clone(),
             selected: 0,
+            shortcomings: Shortcomings::default(),
             open: options.causes.then(Numbered::default),
             web: options.exchanges.then(Web::with_all_fields),
             connections: None,
@@ -68,6 +70,11 @@ impl<'a> Collector<'a> {
     /// Connections that were told of.
     pub const fn selected(&self) -> u64 {
         self.selected
+    }
+
+    /// What the capture lacks of them.
+    pub const fn shortcomings(&self) -> Shortcomings {
+        self.shortcomings
     }
 
     /// What the other end's capture is to be joined with.
@@ -170,6 +177,7 @@ impl Listener for Collector<'_> {
             return;
         }
         self.selected += 1;
+        self.shortcomings.add(connection);
         if let Some(web) = &mut self.web {
             web.ended(flow, connection, ending);
         }

@@ -70,6 +70,8 @@ pub struct FileReading {
     pub ahead: Step,
     /// The longest step back, where packets do not lie in the order of their times.
     pub back: Step,
+    /// Packets that the capturing host dropped, as far as the file tells: pcapng and snoop do, pcap does not.
+    pub dropped: u64,
     /// What is wrong with its end, in words.
     pub ending: Option<String>,
 }
@@ -83,6 +85,7 @@ impl FileReading {
             times: None,
             ahead: Step::default(),
             back: Step::default(),
+            dropped: 0,
             ending: None,
         }
     }
@@ -241,6 +244,7 @@ fn read(files: &[PathBuf], full: &SyncSender<Batch>, empty: &Receiver<Batch>) ->
             }
         }
         of_file.frames = reader.frames();
+        of_file.dropped = reader.interfaces().iter().map(|interface| interface.dropped).sum();
         of_file.ending = match reader.ending() {
             Ending::Whole => None,
             Ending::CutShort => Some("it ends within a record".into()),

@@ -1,0 +1,31 @@
+"""What a capture lacks is said: dropped packets, cut options, super-segments, bytes that were acknowledged and not captured."""
+
+import polars as pl
+
+import airpath
+from airpath.trace.words import remarks
+from support import Command
+from test_trace_command import shared
+
+
+def test_what_a_capture_lacks_is_said(command: Command) -> None:
+    capture = shared("own/variant_snap60.pcap")
+    whole = airpath.trace(shared("own/loss1_snd.pcap"))
+    cut = airpath.trace(capture)
+    assert remarks(whole.reading) == []
+    # As many as have selective acknowledgements, says the index of the collection: with them a header passes 60 bytes.
+    assert cut.reading["shortcomings"] == {"options_cut": 1385, "super_segments": 0, "unseen_bytes": 0}
+    [said] = remarks(cut.reading)
+    assert said.startswith("the options of 1,385 segments are cut off")
+    assert said in command("trace", capture).err
+    assert cut.observations().filter(pl.col("events").str.contains("options_cut")).height == 1385
+
+
+def test_packets_that_the_capturing_host_dropped_are_said() -> None:
+    reading = {"files": [{"name": "one.pcapng", "ending": None, "ahead": None, "back": None, "dropped": 12}]}
+    reading |= {"passed_over": {}, "interrupted": False}
+    lacks = {"options_cut": 0, "super_segments": 3, "unseen_bytes": 2_896}
+    dropped, unseen, longer = remarks(reading | {"shortcomings": lacks})
+    assert dropped.startswith("one.pcapng: the capturing host dropped 12 packets")
+    assert unseen.startswith("2,896 bytes were acknowledged that are not in the capture")
+    assert longer.startswith("3 segments are longer than the other end takes")
