@@ -1,4 +1,4 @@
-"""What a capture lacks is said: dropped packets, cut options, super-segments, bytes that were acknowledged and not captured."""
+"""What a capture lacks is said: dropped packets, cut options, super-segments, acknowledged bytes that are not in it."""
 
 import polars as pl
 
@@ -8,7 +8,7 @@ from support import Command
 from test_trace_command import shared
 
 
-def test_what_a_capture_lacks_is_said(command: Command) -> None:
+def test_what_a_capture_lacks_is_said(airpath_command: Command) -> None:
     capture = shared("own/variant_snap60.pcap")
     whole = airpath.trace(shared("own/loss1_snd.pcap"))
     cut = airpath.trace(capture)
@@ -17,7 +17,7 @@ def test_what_a_capture_lacks_is_said(command: Command) -> None:
     assert cut.reading["shortcomings"] == {"options_cut": 1385, "super_segments": 0, "unseen_bytes": 0}
     [said] = remarks(cut.reading)
     assert said.startswith("the options of 1,385 segments are cut off")
-    assert said in command("trace", capture).err
+    assert said in airpath_command("trace", capture).err
     assert cut.observations().filter(pl.col("events").str.contains("options_cut")).height == 1385
 
 
