@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from airpath import run, study
-from airpath.study import aggregate, definition, delays, sender
+from airpath.study import aggregate, arrivals, definition, delays, sender
 from airpath.study.air_interface import _Lane, _Repetition, observe
 from airpath.study.grid import flattened
 from airpath.study.metrics import METRICS
@@ -67,7 +67,26 @@ def test_the_bars_of_a_histogram_are_all_of_it(tmp_path: Path) -> None:
         assert len(seen) == flow["received"]
         assert seen[0] == pytest.approx(flow["delay_min_s"])
         shares = [kind.compute([flow | {delays.KEY: seen}], {}) for kind in delays.DELAY_METRICS.values()]
-        assert sum(shares) == pytest.approx(100)
+        assert sum(shares[:-1]) == pytest.approx(100)
+
+
+def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
+    scenario = ROOT / "studies" / "umts-live" / "datagrams.toml"
+    flow = {"flow.0.rate": "80 kbit/s", "flow.0.size": 972, "flow.0.duration": "30 s"}
+    gap = {"at": "20 s", "handover": "1 s"}
+    result = run(
+        scenario,
+        set=flow | {"bearer.downlink.bler": 0.0, "bearer.uplink.bler": 0.0, "change": [gap]},
+        out=tmp_path / "out",
+    )
+    (seen,) = arrivals.observe(result)
+    assert seen.handovers == [20.0]
+    (one,) = ({**each, arrivals.KEY: seen} for each in result.summary["flows"])
+    figures = {name: kind.compute([one], {"interval": 0.1}) for name, kind in arrivals.ARRIVAL_METRICS.items()}
+    # Of 299 times, ten after the second in which none came, at the rate of the bearer, and some while these are sent.
+    assert 3 <= figures["bunched-arrivals"] <= 4.7
+    assert figures["inter-arrival-deviation"] > 10
+    assert figures["inter-arrival-before-handover"] == pytest.approx(100, abs=15)
 
 
 def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:

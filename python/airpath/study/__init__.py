@@ -11,7 +11,7 @@ A study is data: a folder in `studies/` with a `study.toml`, its scenarios and a
 | --- | --- |
 | `definition` | reads `study.toml` and multiplies its axes out |
 | `metrics` | the formulas |
-| `air_interface`, `delays`, `sender` | those that need the event log: of the air, of datagrams, of a sender |
+| `air_interface`, `arrivals`, `delays`, `sender` | those that need the event log |
 | `observations` | what is read from the log for them |
 | `aggregate` | rows over many repetitions, or over an axis |
 | `grid` | published values, nested as the axes are |

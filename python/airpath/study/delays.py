@@ -1,7 +1,8 @@
-"""How the delays of datagrams are distributed: the bars of a histogram, one figure each."""
+"""How the delays of datagrams and pings are distributed: the bars of a histogram, and their deviation."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from statistics import pstdev
 
 from airpath.result import Result
 from airpath.study.metrics import Flow, Given, Metric
@@ -34,11 +35,15 @@ def _share(low: float, high: float) -> Callable[[Sequence[Flow], Given], float]:
     return formula
 
 
+def _deviation(flows: Sequence[Flow], _: Given) -> float:
+    return 1e3 * pstdev(each for flow in flows for each in flow[KEY])
+
+
 DELAY_METRICS = {
     name: Metric(name, "%", 1, _share(low, high), observed=KEY)
     for name, low, high in (
         *((f"delays-of-{100 * bar}-to-{100 * (bar + 1)}-ms", bar * _BAR_S, (bar + 1) * _BAR_S) for bar in range(_BARS)),
         ("delays-of-a-second-or-more", _BARS * _BAR_S, float("inf")),
     )
-}
+} | {"ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observed=KEY)}
 """By name."""

@@ -193,6 +193,8 @@ METRICS = {
         Metric("half-throughput", "kbit/s", 1, _half_throughput),
         Metric("multiplied-throughput", "kbit/s", 2, _multiplied_throughput, ("factor",)),
         Metric("retransmitted", "%", 2, _retransmitted),
+        Metric("timeouts", "1", 2, lambda flows, _: sum(flow["timeouts"] for flow in flows)),
+        Metric("fast-retransmits", "1", 2, lambda flows, _: sum(flow["fast_retransmits"] for flow in flows)),
         Metric("ftp-throughput", "kbyte/s", 3, _ftp_throughput),
         Metric("share-of-header-arithmetic", "%", 1, _share_of_header_arithmetic, ("header_limit_bps",)),
         Metric("completed", "%", 1, _completed_share),

@@ -1,0 +1,94 @@
+"""When datagrams arrive, and what a handover has to do with it: the times from one to the next, and the bursts."""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean, pstdev
+
+from airpath.result import Result
+from airpath.study.metrics import Flow, Given, Metric
+
+KEY = "arrivals"
+"""Where in a flow the observations stand."""
+
+_BEFORE_S = 5.0
+"""So long before a handover a mobile is near the border."""
+
+
+@dataclass(slots=True)
+class Observation:
+    """What a receiver of datagrams saw, and when its mobile was handed over; seconds from the beginning of the run."""
+
+    arrivals: list[float] = field(default_factory=list)
+    handovers: list[float] = field(default_factory=list)
+
+
+def observe(result: Result) -> list[Observation]:
+    """Return what the log of a run tells of each flow of its summary; each repetition must have one mobile."""
+    import polars as pl
+
+    seen: defaultdict[tuple[int, int], Observation] = defaultdict(Observation)
+    arrived = result.scan("app").filter(pl.col("step") == "arrived").sort("time", maintain_order=True)
+    for repetition, flow, time in arrived.select("repetition", "flow", pl.col("time") / 1e9).collect().rows():
+        seen[repetition, flow].arrivals.append(time)
+    handover = (pl.col("aspect") == "mode") & (pl.col("name") == "handover")
+    states = result.scan("states").filter(handover).sort("time", maintain_order=True)
+    handovers: defaultdict[int, list[float]] = defaultdict(list)
+    for repetition, time in states.select("repetition", pl.col("time") / 1e9).collect().rows():
+        handovers[repetition].append(time)
+    for flow in result.summary["flows"]:
+        seen[flow["repetition"], flow["flow"]].handovers = handovers[flow["repetition"]]
+    return [seen[flow["repetition"], flow["flow"]] for flow in result.summary["flows"]]
+
+
+def _times(seen: Observation) -> list[float]:
+    """Return the times from one arrival to the next."""
+    return [later - earlier for earlier, later in pairwise(seen.arrivals)]
+
+
+def _deviation(flows: Sequence[Flow], _: Given) -> float:
+    return 1e3 * fmean(pstdev(_times(flow[KEY])) for flow in flows)
+
+
+def _bunched(flows: Sequence[Flow], given: Given) -> float:
+    """Return the share of times from one arrival to the next that are below half of that between departures."""
+    times = [each for flow in flows for each in _times(flow[KEY])]
+    return 100 * sum(each < given["interval"] / 2 for each in times) / len(times)
+
+
+def _longest_near(before: bool) -> Callable[[Sequence[Flow], Given], float]:
+    """Return the formula of the longest time between arrivals in the seconds before a handover, as a mean over all.
+
+    Or in as many seconds half-way from one to the next. Without handovers it has no value.
+    """
+
+    def formula(flows: Sequence[Flow], _: Given) -> float:
+        longest: list[float] = []
+        for flow in flows:
+            arrivals, handovers = flow[KEY].arrivals, flow[KEY].handovers
+            for earlier, handover in pairwise([0.0, *handovers]):
+                end = handover if before else (earlier + handover + _BEFORE_S) / 2
+                if handover - earlier < 3 * _BEFORE_S:
+                    # Both times would be those of one border.
+                    continue
+                first, last = bisect_left(arrivals, end - _BEFORE_S), bisect_right(arrivals, end)
+                # What has not come by the end has been waited for until then.
+                near = [end - _BEFORE_S, *arrivals[first:last], end]
+                longest.append(max(later - sooner for sooner, later in pairwise(near)))
+        return 1e3 * fmean(longest) if longest else float("nan")
+
+    return formula
+
+
+ARRIVAL_METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("inter-arrival-deviation", "ms", 1, _deviation, observed=KEY),
+        Metric("bunched-arrivals", "%", 2, _bunched, ("interval",), observed=KEY),
+        Metric("inter-arrival-before-handover", "ms", 1, _longest_near(before=True), observed=KEY),
+        Metric("inter-arrival-between-handovers", "ms", 1, _longest_near(before=False), observed=KEY),
+    )
+}
+"""By name."""
