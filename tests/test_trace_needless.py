@@ -22,11 +22,15 @@ SENDERS: dict[str, dict[str, Any]] = {
     "windows xp": {"profile": "windows-xp", "selective_acknowledgement": False, "timestamps": False},
 }
 
+JITTER = {"distribution": "normal", "mean": "50 ms", "deviation": "6 ms", "reorder": True}
+"""A delay by which packets overtake each other."""
+
 PATHS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "loss": ({"downlink": {"loss": 0.03}}, []),
     "loss of acknowledgements": ({"downlink": {"loss": 0.02}, "uplink": {"loss": 0.05}}, []),
     "outage": ({}, [{"at": "3 s", "outage": "3 s"}]),
     "spikes": ({"downlink": {"loss": 0.005}}, [{"at": f"{at} s", "outage": "700 ms"} for at in (1, 3, 5)]),
+    "reordering": ({"downlink": {"delay": JITTER, "loss": 0.01}, "uplink": {"delay": JITTER}}, []),
     "silent uplink": ({}, [{"at": "2 s", "outage": "1500 ms", "direction": "up"}]),
 }
 
@@ -62,7 +66,8 @@ def test_none_is_called_needless_that_was_needed_and_most_are_found(tmp_path: Pa
         assert set(shown["needless"]) <= set(truth), f"{path}, {sender}: it was needed"
         server = alone.directions.row(by_predicate=pl.col("from") == "server", named=True)
         assert server["needless"] <= len(truth), f"{path}, {sender}"
-        known += len(truth)
-        found += server["needless"]
+        if path != "reordering":
+            known += len(truth)
+            found += server["needless"]
     assert known > 500, "too few were needless for the test to show anything"
     assert found >= 0.9 * known, f"{found} of {known}"

@@ -74,6 +74,11 @@ pub(super) fn acknowledge(
     observation.delivered = answered.delivered();
 
     let repeated = before == Some(acknowledged);
+    // Of acknowledgements an older one came later; or what was waited for came without being sent again: something was overtaken.
+    let unaided = answered.arrivals.is_none() && covered.front.is_some_and(|front| front.transmissions == 1);
+    if before > Some(acknowledged) || answered.duplicates_in_row > 0 && covered.advance > 0 && unaided {
+        answered.give_up_counting();
+    }
     if before < Some(acknowledged) {
         // A row of duplicates ends where SND.UNA moves, and not before (RFC 5681 §3.2).
         answered.acknowledged_in = segment.frame;
@@ -88,7 +93,8 @@ pub(super) fn acknowledge(
         answered.recovery.duplicate(segment.time);
     }
     let repeats = repeated && bare && in_place && same_window && observation.window > 0;
-    let needless = if covered.advance > 0 || repeats { count_arrivals(&covered, acknowledged, answered) } else { None };
+    let needless =
+        if covered.advance > 0 || repeats { count_arrivals(segment, &covered, acknowledged, answered) } else { None };
     observation.needless = needless.or(observation.needless);
     let (highest, recovery) = (answered.outstanding.highest(), &answered.recovery);
     answered.figures.phases.acknowledged(segment.time, acknowledged, highest, recovery);
@@ -179,15 +185,21 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
 }
 
 /// What the number of acknowledgements says about retransmissions.
-fn count_arrivals(covered: &Covered, acknowledged: i64, answered: &mut Direction) -> Option<Needless> {
+fn count_arrivals(
+    segment: &Segment<'_>,
+    covered: &Covered,
+    acknowledged: i64,
+    answered: &mut Direction,
+) -> Option<Needless> {
     if covered.unseen > 0 {
         // What the capture lacks may have been answered, too.
-        answered.is_uncountable = true;
-        answered.arrivals = None;
+        answered.give_up_counting();
     }
     let arrivals = answered.arrivals.as_mut()?;
     let (retransmissions, counts) = (&mut answered.retransmissions, &mut answered.figures.needless);
-    let needless = arrivals.answered(acknowledged - covered.advance, acknowledged, retransmissions, counts);
+    let echo = segment.options.timestamps.map_or(0, |timestamps| timestamps.echo);
+    let span = (acknowledged - covered.advance, acknowledged);
+    let needless = arrivals.answered(span, echo, retransmissions, counts);
     if arrivals.is_over(acknowledged) {
         answered.arrivals = None;
     }

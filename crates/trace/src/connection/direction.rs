@@ -39,7 +39,7 @@ pub(crate) struct Direction {
     pub(super) retransmissions: Retransmissions,
     /// What acknowledgements answer, while that can show retransmissions to have been needless.
     pub(super) arrivals: Option<Box<Arrivals>>,
-    /// They cannot be counted: a segment may be several packets, or the capture has holes.
+    /// They cannot be counted: a segment may be several packets, the capture has holes, or the path does not keep the order.
     pub(super) is_uncountable: bool,
     /// The window that this end offers, as scaled in its last segment.
     pub(super) window: Option<u64>,
@@ -157,19 +157,35 @@ impl Direction {
         self.since_push
     }
 
+    /// Gives up counting what acknowledgements answer.
+    pub(super) fn give_up_counting(&mut self) {
+        self.is_uncountable = true;
+        self.arrivals = None;
+    }
+
     /// Notes for [`Arrivals`] what was sent.
-    fn follow_arrivals(&mut self, segment: &Segment<'_>, (start, end): (i64, i64), placed: &Placed, again: bool) {
-        if segment.length > LONGEST_IN_ETHERNET {
-            self.is_uncountable = true;
-            self.arrivals = None;
+    fn follow_arrivals(
+        &mut self,
+        segment: &Segment<'_>,
+        (start, end): (i64, i64),
+        placed: &Placed,
+        again: bool,
+        events: Events,
+    ) {
+        if segment.length > LONGEST_IN_ETHERNET || events.contains(Events::OUT_OF_ORDER) {
+            self.give_up_counting();
         }
         let resent = if again { self.retransmissions.latest() } else { None };
         match (&mut self.arrivals, resent) {
-            (Some(arrivals), Some(resent)) => arrivals.again(resent),
-            (Some(arrivals), None) => arrivals.other(start, end, segment.frame, placed.new > 0),
+            (Some(arrivals), Some(resent)) => arrivals.again(resent, stamp(segment)),
+            (Some(arrivals), None) => {
+                arrivals.other((start, end), segment.frame, stamp(segment), placed.new > 0);
+            }
             // Where the receiver reports what it got twice, nothing need be counted.
             (None, Some(resent)) if !self.is_uncountable && !self.selective_permitted => {
-                self.arrivals = Some(Box::new(Arrivals::begin(&self.outstanding, resent)));
+                let duplicates = self.duplicates_in_row;
+                let arrivals = Arrivals::begin(&self.outstanding, resent, stamp(segment), duplicates);
+                self.arrivals = Some(Box::new(arrivals));
             }
             _ => {}
         }
@@ -239,7 +255,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
             (retransmission, needless) = judge(segment, offset, end, &placed, sent, answered, &mut events);
             again = placed.again > 0;
         }
-        sent.follow_arrivals(segment, (offset, end), &placed, retransmission.is_some());
+        sent.follow_arrivals(segment, (offset, end), &placed, retransmission.is_some(), events);
         sent.numbering.advance(end);
         if sent.numbering.anchor() == Anchor::Syn {
             sent.figures.stream_length = sent.fin.and_then(|fin| u64::try_from(fin).ok());
@@ -248,7 +264,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     if length == 0 && !rst && offset < expected {
         // The receiver answers what it does not expect (RFC 9293 §3.10.7.4).
         if let Some(arrivals) = &mut sent.arrivals {
-            arrivals.other(offset, end, segment.frame, false);
+            arrivals.other((offset, end), segment.frame, stamp(segment), false);
         }
     }
     events.set(Events::WINDOW_FULL, segment.length > 0 && answered.allowed == Some(end) && !syn && !fin && !rst);

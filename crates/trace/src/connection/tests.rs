@@ -275,6 +275,53 @@ fn one_acknowledgement_too_many_shows_what_had_arrived() {
 }
 
 #[test]
+fn the_echo_tells_which_transmission_an_acknowledgement_answers() {
+    // The first and the third of seven were lost; the second had arrived. Both are sent again after a timeout.
+    let exchange = |echo: u32| {
+        let (connection, _) = play(&format!(
+            "
+            0   > syn ts 5000,0
+            100 < syn ack 0 ts 1,5000
+            100 > ack 0 ts 5100,1
+            200 > data 0..1000 ack 0 ts 5200,1
+            201 > data 1000..2000 ack 0 ts 5201,1
+            202 > data 2000..3000 ack 0 ts 5202,1
+            203 > data 3000..4000 ack 0 ts 5203,1
+            204 > data 4000..5000 ack 0 ts 5204,1
+            301 < ack 0 ts 9,5100
+            303 < ack 0 ts 9,5100
+            304 < ack 0 ts 9,5100
+            800 > data 0..1000 ack 0 ts 5800,9
+            801 > data 1000..2000 ack 0 ts 5801,9
+            901 < ack 2000 ts 15,{echo}
+            "
+        ));
+        connection.needless(End::Client).map(|needless| (needless.frame, needless.detector)).collect::<Vec<_>>()
+    };
+    assert_eq!(exchange(5800), [(13, Detector::ExtraAcknowledgement)]);
+    assert_eq!(exchange(5801), [], "the answer to the first may be lost");
+}
+
+#[test]
+fn where_the_path_does_not_keep_the_order_acknowledgements_are_not_counted() {
+    let (connection, _) = play(&format!(
+        "{PLAIN}
+        301 < ack 0
+        302 < ack 3000
+        400 > data 3000..4000 ack 0
+        401 > data 4000..5000 ack 0
+        501 < ack 3000
+        1000 > data 3000..4000 ack 0
+        1001 > data 4000..5000 ack 0
+        1100 < ack 5000
+        1100 > data 5000..6000 ack 0
+        1101 < ack 5000
+        "
+    ));
+    assert_eq!(connection.needless(End::Client).count(), 0);
+}
+
+#[test]
 fn acknowledgements_that_can_all_be_for_what_was_needed_show_nothing() {
     // The first two were lost, and the acknowledgement of the first retransmission on its way back.
     let (connection, _) = play(&format!(
