@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from plotly.offline import get_plotlyjs
 
 import airpath
 from airpath import _native
@@ -139,6 +140,26 @@ def test_a_browser_draws_them(
     seen = browse(comparison.write(traces, tmp_path / "report.html"), "?theme=dark")
     assert 'data-drawn="all"' in seen
     assert seen.count('class="main-svg"') >= len(beside.all("figure"))
+
+
+# Zooms a figure of the first connection, and notes what all figures then show.
+_ZOOM = """<script>(async () => {
+  const until = async (done) => { while (!done()) await new Promise((wake) => setTimeout(wake, 50)); };
+  await until(() => document.documentElement.dataset.drawn === "all");
+  const plots = (group) => [...document.querySelectorAll(`figure[data-time="${group}"] .plot`)];
+  const ranges = (group) => [...new Set(plots(group).map((plot) => plot.layout.xaxis.range.join("-")))];
+  const other = ranges("connection-2");
+  await Plotly.relayout(plots("connection-1")[1], { "xaxis.range[0]": 1, "xaxis.range[1]": 2 });
+  await until(() => ranges("connection-1").length === 1 && ranges("connection-1")[0] === "1-2");
+  document.body.dataset.noted = other.length === 1 && ranges("connection-2").join() === other.join();
+})();</script></body>"""
+
+
+def test_connections_are_zoomed_one_by_one(whole: Page, tmp_path: Path, browse: Callable[..., str]) -> None:
+    path = tmp_path / "zoomed.html"
+    library = f"<script>{get_plotlyjs()}</script>"
+    path.write_text(whole.html.replace("<script></script>", library).replace("</body>", _ZOOM), encoding="utf-8")
+    assert 'data-noted="true"' in browse(path)
 
 
 def uncaptured(run: airpath.Result, folder: Path) -> Path:

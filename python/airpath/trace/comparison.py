@@ -121,7 +121,7 @@ def _connections(compared: Sequence[Compared]) -> Table:
         [
             Cell(each.label, number=False),
             Cell(str(flow["connection"]), number=False),
-            Cell(ends(flow), number=False),
+            Cell(flow["client"], f"→ {flow['server']}", number=False),
             Cell(seconds(flow["duration_s"])),
             where_it_went(flow),
             Cell(seconds(lost(flow))),

@@ -6,7 +6,7 @@ from airpath import theme
 from airpath.quantities import count, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
 from airpath.trace.causes import CAUSES, Cause, of_name, seconds_of, shares
-from airpath.trace.words import Row, ended, ends, lost, main_cause, percent
+from airpath.trace.words import Row, ended, lost, main_cause, percent
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
 """The classes of the style sheet that stand for Plotly's hatchings."""
@@ -22,7 +22,7 @@ def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
     rows = [
         [
             Cell(str(flow["connection"]), number=False),
-            Cell(ends(flow), number=False),
+            Cell(flow["client"], f"→ {flow['server']}", number=False),
             Cell(seconds(flow["duration_s"])),
             where_it_went(flow),
             Cell(seconds(lost(flow))),
