@@ -190,7 +190,7 @@ def trace(
     *,
     peer: Path | None,
     one_clock: bool,
-    log: tuple[str, list[tuple[str, str]], dict[str, bytes]] | None,
+    log: tuple[str, list[tuple[str, str, tuple[bool, int, int] | None]], dict[str, bytes]] | None,
     log_ends: bool,
     radio: list[tuple[str | None, str, dict[str, str]]],
     flow: str | None,

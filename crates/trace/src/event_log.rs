@@ -34,6 +34,17 @@ pub struct LoggedFlow {
     pub mobile: Endpoint,
     /// Address and port at the server.
     pub server: Endpoint,
+    /// What its ends agreed on when they opened it; `None` where that is not known.
+    pub agreed: Option<Agreed>,
+}
+
+/// What the ends of a connection agreed on by the options of their SYNs, which the log does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// Whether acknowledgements may be selective (RFC 2018 §2).
+    pub selective: bool,
+    /// How far the windows in segments that go down and up are shifted (RFC 7323 §2); both 0 where they are not scaled.
+    pub shifts: [u8; 2],
 }
 
 /// A TCP segment of the log.
@@ -202,11 +213,16 @@ fn described(flows: &[LoggedFlow], segments: &[Told]) -> Vec<Described> {
         windows[way] = windows[way].max(logged.header.window);
         *selective |= !blocks.is_empty();
     }
-    let described = flows.iter().zip(sums).map(|(&ends, ([down, up], windows, selective))| Described {
-        ends,
-        main: if down >= up { Direction::Down } else { Direction::Up },
-        shifts: windows.map(shift_for),
-        selective,
+    let described = flows.iter().zip(sums).map(|(&ends, ([down, up], windows, selective))| {
+        let least = windows.map(shift_for);
+        let shifts = ends.agreed.map_or([0, 0], |agreed| agreed.shifts);
+        Described {
+            ends,
+            main: if down >= up { Direction::Down } else { Direction::Up },
+            // Those that were agreed on, unless windows do not fit: then the log tells of other connections, too.
+            shifts: [0, 1].map(|way| least[way].max(shifts[way].min(MAX_SHIFT))),
+            selective: selective || ends.agreed.is_some_and(|agreed| agreed.selective),
+        }
     });
     described.collect()
 }

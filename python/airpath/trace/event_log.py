@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.result import Result, load
+from airpath.tables import direction_of
 from airpath.trace.radio_log import address_of, mobiles_of, origin_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-Log = tuple[str, list[tuple[str, str]], dict[str, bytes]]
-"""Its name; the ends of each flow, mobile first; and its columns by name, of whole numbers."""
+Flow = tuple[str, str, tuple[bool, int, int] | None]
+"""Mobile and server; and what they agreed on, if it is known: whether acknowledgements are selective, and by how much
+the windows of segments that go down and up are shifted."""
+Log = tuple[str, list[Flow], dict[str, bytes]]
+"""Its name, its flows, and its columns by name, of whole numbers."""
 
 _MISSING = -(2**63)
 """Stands for what is not there."""
@@ -38,7 +42,7 @@ def of_result(folder: Path, repetition: int) -> Log:
     import polars as pl
 
     result = load(folder)
-    numbers, ends = _ends(result, repetition)
+    numbers, described = _flows(result, repetition)
     steps = result.scan("packets").with_row_index("row").filter(pl.col("repetition") == repetition)
     event = ("time", "row", "ecn")
     sent = steps.filter(pl.col("step") == "sent", pl.col("offset").is_not_null(), pl.col("flow").is_in(numbers))
@@ -61,7 +65,11 @@ def of_result(folder: Path, repetition: int) -> Log:
         .with_columns(pl.col("sent_time", "received_time") + origin_of(result))
         .collect()
     )
-    return f"{folder / 'events' / 'packets'}", ends, {_NAMES.get(each.name, each.name): _column(each) for each in rows}
+    return (
+        f"{folder / 'events' / 'packets'}",
+        described,
+        {_NAMES.get(each.name, each.name): _column(each) for each in rows},
+    )
 
 
 _NAMES = {"place": "flow", "sent_time": "sent", "received_time": "received"}
@@ -74,16 +82,16 @@ def _column(values: "pl.Series") -> bytes:
     return array("q", values.cast(pl.Int64).fill_null(_MISSING).to_list()).tobytes()
 
 
-def _ends(result: Result, repetition: int) -> tuple[list[int], list[tuple[str, str]]]:
-    """Return the numbers of the flows over TCP, and the ends of each."""
+def _flows(result: Result, repetition: int) -> tuple[list[int], list[Flow]]:
+    """Return the numbers of the flows over TCP, and what is known of each."""
     flows = [
         flow for flow in result.summary["flows"] if flow["repetition"] == repetition and flow.get("tcp") is not None
     ]
     mobiles = mobiles_of(result)
-    return [flow["flow"] for flow in flows], [_ends_of(flow, mobiles) for flow in flows]
+    return [flow["flow"] for flow in flows], [(*_ends(flow, mobiles), _agreed(flow)) for flow in flows]
 
 
-def _ends_of(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
+def _ends(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
     """Return the ends of a flow; those of a simulated one as its captures have them."""
     if flow.get("local") and flow.get("remote"):
         return flow["local"], flow["remote"]
@@ -91,3 +99,13 @@ def _ends_of(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
     first, count = _PORTS
     mobile = address_of(mobiles.index(flow["mobile"]))
     return f"{mobile}:{first + number % count}", f"{_SERVER}:80"
+
+
+def _agreed(flow: dict[str, Any]) -> tuple[bool, int, int] | None:
+    """Return what the ends of a flow agreed on; its summary has it from where most data is sent."""
+    agreed = flow["tcp"].get("negotiated")
+    if agreed is None:
+        return None
+    near, far = agreed["window_scale"], agreed["peer_window_scale"]
+    down, up = (near, far) if direction_of(flow) == "down" else (far, near)
+    return agreed["selective_acknowledgement"], down, up

@@ -5,22 +5,29 @@ use std::net::SocketAddr;
 
 use airpath_core::{Direction, Ecn, Instant, SegmentInfo};
 use airpath_trace::decode::Endpoint;
-use airpath_trace::event_log::{Event, EventLog, Logged, LoggedFlow};
+use airpath_trace::event_log::{Agreed, Event, EventLog, Logged, LoggedFlow};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::TraceError;
 
-/// The log's name, mobile and server of each flow, and its columns by their names: whole numbers of eight bytes in the machine's order, and
-/// [`MISSING`] where there is none.
-pub type Columns<'py> = (String, Vec<(String, String)>, BTreeMap<String, Bound<'py, PyBytes>>);
+/// The log's name, its flows, and its columns by their names: whole numbers of eight bytes in the machine's order, and [`MISSING`] where there
+/// is none.
+pub type Columns<'py> = (String, Vec<Flow>, BTreeMap<String, Bound<'py, PyBytes>>);
+
+/// Mobile and server of a flow; and, if that is known, whether they agreed on selective acknowledgements and by how much they shift the windows
+/// of segments that go down and up.
+type Flow = (String, String, Option<(bool, u8, u8)>);
 
 /// Stands for what is not there.
 const MISSING: i64 = i64::MIN;
 
 /// The log out of its columns.
 pub fn read((name, flows, columns): &Columns<'_>) -> PyResult<EventLog> {
-    let flows = flows.iter().map(|(mobile, server)| Ok(LoggedFlow { mobile: end(mobile)?, server: end(server)? }));
+    let flows = flows.iter().map(|(mobile, server, agreed)| {
+        let agreed = agreed.map(|(selective, down, up)| Agreed { selective, shifts: [down, up] });
+        Ok(LoggedFlow { mobile: end(mobile)?, server: end(server)?, agreed })
+    });
     let flows: Vec<_> = flows.collect::<PyResult<_>>()?;
     let column = |name: &str| {
         let bytes = columns.get(name).ok_or_else(|| TraceError::new_err(format!("event log: no column `{name}`")))?;

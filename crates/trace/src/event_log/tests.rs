@@ -17,6 +17,7 @@ const FIN: u8 = Flags::FIN.0;
 struct Writer {
     segments: Vec<Logged>,
     row: u64,
+    agreed: Option<Agreed>,
 }
 
 impl Writer {
@@ -53,7 +54,7 @@ impl Writer {
 
     fn log(&self) -> EventLog {
         let end = |text: &str, port| Endpoint { address: text.parse().expect("an address"), port };
-        let flow = LoggedFlow { mobile: end("10.0.0.2", 49_152), server: end("192.0.2.1", 80) };
+        let flow = LoggedFlow { mobile: end("10.0.0.2", 49_152), server: end("192.0.2.1", 80), agreed: self.agreed };
         EventLog::new("a log".into(), &[flow], self.segments.clone())
     }
 }
@@ -83,6 +84,18 @@ fn each_end_sees_what_it_sends_and_what_arrives() {
     assert_eq!(seen(&far), [(0, 1), (2, 3), (1, 22), (3, 24)]);
     assert_eq!(near[1].sequence, 1, "the first byte follows the SYN");
     assert_eq!((near[1].window, near[0].window, near[0].options.window_scale), (32_768, 65_535, Some(3)));
+}
+
+#[test]
+fn a_handshake_has_the_options_that_were_agreed_on() {
+    let agreed = Some(Agreed { selective: true, shifts: [7, 4] });
+    let mut writer = Writer { agreed, ..Writer::default() };
+    writer.handshake();
+    writer.down(0, 1000);
+    let seen = told(&writer.log(), Vantage::Sender);
+    let options = |at: usize| (seen[at].options.window_scale, seen[at].options.sack_permitted);
+    assert_eq!((options(0), options(1), options(2)), ((Some(7), true), (None, false), (Some(4), true)));
+    assert_eq!(seen[1].window, (65_536 * 4 >> 7) as u16);
 }
 
 #[test]
@@ -208,7 +221,7 @@ proptest! {
     #[test]
     fn whatever_a_log_has_is_told_once_at_each_end(segments in prop::collection::vec(anything(), 0..60)) {
         let end = |port| Endpoint { address: [10, 0, 0, 2].into(), port };
-        let flows = [80, 60_000].map(|port| LoggedFlow { mobile: end(port), server: end(80) });
+        let flows = [80, 60_000].map(|port| LoggedFlow { mobile: end(port), server: end(80), agreed: None });
         let events = segments.len() + segments.iter().filter(|segment| segment.received.is_some()).count();
         let log = EventLog::new("a log".into(), &flows, segments);
         let [near, far] = [Vantage::Sender, Vantage::Receiver].map(|vantage| {
