@@ -95,7 +95,7 @@ fn a_handshake_has_the_options_that_were_agreed_on() {
     let seen = told(&writer.log(), Vantage::Sender);
     let options = |at: usize| (seen[at].options.window_scale, seen[at].options.sack_permitted);
     assert_eq!((options(0), options(1), options(2)), ((Some(7), true), (None, false), (Some(4), true)));
-    assert_eq!(seen[1].window, (65_536 * 4 >> 7) as u16);
+    assert_eq!(seen[1].window, (65_536 * 4 / 128) as u16);
 }
 
 #[test]
