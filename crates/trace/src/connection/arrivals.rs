@@ -195,3 +195,174 @@ impl Arrivals {
         last
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, VecDeque};
+    use std::fmt::Write;
+
+    use proptest::prelude::*;
+
+    use super::super::tests::play;
+    use super::super::{Detector, End};
+
+    /// Bytes of a segment.
+    const SEGMENT: i64 = 1000;
+
+    /// A step of a transfer over a path that keeps the order. What is lost was never to arrive.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        /// The sender sends something new.
+        New { lost: bool },
+        /// It sends one again of what is not acknowledged: the one at this share of it.
+        Again { share: u8, lost: bool },
+        /// The next segment arrives; its acknowledgement may be lost.
+        Arrives { lost: bool },
+        /// The next acknowledgement arrives.
+        Answered,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let lost = || prop::bool::weighted(0.2);
+        prop_oneof![
+            3 => lost().prop_map(|lost| Step::New { lost }),
+            2 => (any::<u8>(), lost()).prop_map(|(share, lost)| Step::Again { share, lost }),
+            5 => prop::bool::weighted(0.1).prop_map(|lost| Step::Arrives { lost }),
+            5 => Just(Step::Answered),
+        ]
+    }
+
+    /// A sender without any plan, and a receiver that does what RFC 5681 §4.2 asks of it.
+    struct Transfer {
+        exchange: String,
+        millis: i64,
+        frame: u64,
+        timestamps: bool,
+        /// Segments, by number, and their timestamps on their way; acknowledgements, and their echoes.
+        forward: VecDeque<(i64, i64)>,
+        back: VecDeque<(i64, i64)>,
+        sent: i64,
+        acknowledged: i64,
+        /// Segments of which a copy arrived or will.
+        through: BTreeSet<i64>,
+        /// Frames that were sent though an earlier copy had arrived or was to.
+        needless: BTreeSet<u64>,
+        /// What the receiver has beyond the next one that it waits for.
+        next: i64,
+        held: BTreeSet<i64>,
+        recent: i64,
+        last_answer: i64,
+        pending: bool,
+    }
+
+    impl Transfer {
+        fn new(timestamps: bool) -> Self {
+            let stamps = |value, echo| if timestamps { format!(" ts {value},{echo}") } else { String::new() };
+            let exchange = format!("0 > syn{}\n1 < syn ack 0{}\n2 > ack 0\n", stamps(5000, 0), stamps(1, 5000));
+            Self {
+                exchange,
+                millis: 10,
+                frame: 3,
+                timestamps,
+                forward: VecDeque::new(),
+                back: VecDeque::new(),
+                sent: 0,
+                acknowledged: 0,
+                through: BTreeSet::new(),
+                needless: BTreeSet::new(),
+                next: 0,
+                held: BTreeSet::new(),
+                recent: 5000,
+                last_answer: 0,
+                pending: false,
+            }
+        }
+
+        fn line(&mut self, what: &str, stamps: (i64, i64)) {
+            self.frame += 1;
+            write!(self.exchange, "{} {what}", self.millis).unwrap();
+            if self.timestamps {
+                write!(self.exchange, " ts {},{}", stamps.0, stamps.1).unwrap();
+            }
+            self.exchange.push('\n');
+        }
+
+        fn send(&mut self, number: i64, lost: bool) {
+            // Several leave in one tick of the clock of the timestamps.
+            let stamp = 5000 + self.millis / 3;
+            self.line(&format!("> data {}..{} ack 0", number * SEGMENT, (number + 1) * SEGMENT), (stamp, 9));
+            if self.through.contains(&number) {
+                self.needless.insert(self.frame);
+            }
+            if !lost {
+                self.through.insert(number);
+                self.forward.push_back((number, stamp));
+            }
+        }
+
+        fn arrive(&mut self, lost: bool) {
+            let Some((number, stamp)) = self.forward.pop_front() else { return };
+            if number <= self.last_answer && stamp >= self.recent {
+                self.recent = stamp;
+            }
+            let in_order = number == self.next && self.held.is_empty();
+            if number == self.next {
+                self.next += 1;
+                while self.held.remove(&self.next) {
+                    self.next += 1;
+                }
+            } else if number > self.next {
+                self.held.insert(number);
+            }
+            // Only what comes in order, with no hole, may wait for another.
+            self.pending = in_order && !self.pending;
+            if !self.pending {
+                self.last_answer = self.next;
+                if !lost {
+                    self.back.push_back((self.next, self.recent));
+                }
+            }
+        }
+
+        fn take(&mut self, step: Step) {
+            self.millis += 1;
+            match step {
+                Step::New { lost } => {
+                    self.send(self.sent, lost);
+                    self.sent += 1;
+                }
+                Step::Again { share, lost } if self.acknowledged < self.sent => {
+                    let outstanding = self.sent - self.acknowledged;
+                    self.send(self.acknowledged + i64::from(share) * outstanding / 256, lost);
+                }
+                Step::Again { .. } => {}
+                Step::Arrives { lost } => self.arrive(lost),
+                Step::Answered => {
+                    if let Some((next, echo)) = self.back.pop_front() {
+                        self.line(&format!("< ack {}", next * SEGMENT), (20, echo));
+                        self.acknowledged = self.acknowledged.max(next);
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 4))]
+
+        /// Whatever is sent, lost and acknowledged: on a path that keeps the order none is called needless that was needed.
+        #[test]
+        fn none_that_was_needed_is_called_needless(
+            steps in prop::collection::vec(step(), 1..160),
+            timestamps in any::<bool>(),
+        ) {
+            let mut transfer = Transfer::new(timestamps);
+            steps.into_iter().for_each(|step| transfer.take(step));
+            let (connection, _) = play(&transfer.exchange);
+            let counted = connection.needless(End::Client).filter(|needless| needless.detector == Detector::ExtraAcknowledgement);
+            for needless in counted {
+                prop_assert!(transfer.needless.contains(&needless.frame), "frame {}\n{}", needless.frame, transfer.exchange);
+            }
+        }
+    }
+}
