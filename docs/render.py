@@ -1,21 +1,24 @@
-"""Makes the picture of the README: the top of the report of `make demo`, as a browser shows it.
+"""Makes the pictures of the documents: reports as a browser shows them.
 
     .venv/bin/python docs/render.py
 
-Needs Chromium (Debian: chromium).
+`report.png`, for the README, is the top of the report of `make demo`; `trace.png` that of two runs traced beside each
+other. Needs Chromium (Debian: chromium).
 """
 
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import airpath
 from airpath import report
+from airpath.trace import comparison, trace
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs" / "images" / "report.png"
 SIZE = (1240, 1085)
 
 # Chromium asks for nothing but the page, and leaves nothing behind.
@@ -32,28 +35,37 @@ _QUIET = (
 )
 
 
+def _traced(runs: Sequence[airpath.Result], page: Path) -> Path:
+    return comparison.write([trace(run.path) for run in runs], page)
+
+
+PICTURES: dict[str, Callable[[Sequence[airpath.Result], Path], Path]] = {"report": report.write, "trace": _traced}
+"""The pictures, and what writes their pages."""
+
+
 def main() -> int:
-    """Run the two scenarios of the demo, report them, and take the picture."""
+    """Run the two scenarios of the demo, report them, and take the pictures."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         sys.stderr.write("error: there is no chromium on the path (as root: apt-get install chromium)\n")
         return 1
     with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "report.html"
-        results = [
-            airpath.run(ROOT / "examples" / f"{name}.toml", out=Path(folder) / name) for name in ("hs-dsch", "dch")
-        ]
-        report.write(results, page)
-        PICTURE.parent.mkdir(exist_ok=True)
-        width, height = SIZE
-        options = (
-            f"--user-data-dir={folder}/browser",
-            f"--window-size={width},{height}",
-            "--virtual-time-budget=20000",
-            f"--screenshot={PICTURE}",
-        )
-        subprocess.run([browser, *_QUIET, *options, f"{page.as_uri()}?theme=light"], check=True, capture_output=True)
-    sys.stdout.write(f"{PICTURE}\n")
+        os.chdir(folder)  # pages name what they are made of as it is named here
+        runs = [airpath.run(ROOT / "examples" / f"{name}.toml", out=Path(name)) for name in ("hs-dsch", "dch")]
+        for name, write in PICTURES.items():
+            page = write(runs, Path(folder) / f"{name}.html")
+            picture = ROOT / "docs" / "images" / f"{name}.png"
+            picture.parent.mkdir(exist_ok=True)
+            width, height = SIZE
+            options = (
+                f"--user-data-dir={folder}/browser",
+                f"--window-size={width},{height}",
+                "--virtual-time-budget=20000",
+                f"--screenshot={picture}",
+            )
+            address = f"{page.as_uri()}?theme=light"
+            subprocess.run([browser, *_QUIET, *options, address], check=True, capture_output=True)
+            sys.stdout.write(f"{picture}\n")
     return 0
 
 

@@ -302,8 +302,9 @@ def test_time_axes_move_together(results: list[airpath.Result], tmp_path: Path, 
     assert 'data-noted="1.000-2.000 1.200-2.200 1.200-2.200"' in browse(page)
 
 
-def test_the_picture_of_the_readme_is_made_by_a_command() -> None:
-    picture = ROOT / "docs" / "images" / "report.png"
+@pytest.mark.parametrize("name", ["report", "trace"])
+def test_the_pictures_of_the_documents_are_made_by_a_command(name: str) -> None:
+    picture = ROOT / "docs" / "images" / f"{name}.png"
     assert picture.stat().st_size < 300_000
     assert (ROOT / "docs" / "render.py").is_file()
 
