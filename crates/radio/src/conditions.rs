@@ -39,7 +39,7 @@ pub use table::Table;
 
 use crate::ConfigError;
 use crate::block_errors::Profile;
-use fading::Rayleigh;
+use fading::Fading;
 use mobility::{Correlation, Mobility};
 use shadowing::Shadowing;
 
@@ -94,7 +94,7 @@ pub enum Transition {
 pub struct Conditions {
     process: Process,
     /// Fast fading that is a part of C/I.
-    rayleigh: Option<Rayleigh>,
+    fading: Option<Fading>,
     profile: Profile,
     /// When the process began: a scene that is commanded begins anew.
     origin: Instant,
@@ -146,7 +146,7 @@ impl Conditions {
         let config = config.of(user);
         Ok(Self {
             process: config.process(seed, path)?,
-            rayleigh: config.rayleigh(seed, path)?,
+            fading: config.rayleigh(seed, path)?,
             profile: config.profile(),
             origin: Instant::ZERO,
             seed,
@@ -159,7 +159,7 @@ impl Conditions {
     pub fn fixed(ratio: f64) -> Self {
         Self {
             process: Process::Fixed { ratio, cell: 0 },
-            rayleigh: None,
+            fading: None,
             profile: Profile::default(),
             origin: Instant::ZERO,
             seed: Seed::default(),
@@ -185,10 +185,8 @@ impl Conditions {
             Process::Recorded(series) => Sample::in_one_cell(series.at(now)),
             Process::Cells(mobility) => mobility.at(now),
         };
-        if let Some(rayleigh) = &self.rayleigh {
-            let fade = rayleigh.at(now);
-            sample.carrier_to_interference += fade;
-            sample.level = sample.level.map(|level| level + fade);
+        if let Some(fading) = &self.fading {
+            fading.apply(now, &mut sample);
         }
         sample
     }
@@ -234,7 +232,7 @@ impl Conditions {
                 let cell = self.at(now).cell;
                 self.process = Process::Fixed { ratio: ratio.get(), cell };
                 // What the curves are averaged over goes on, but where C/I had the fading.
-                if self.rayleigh.take().is_some() {
+                if self.fading.take().is_some() {
                     self.profile = Profile::default();
                 }
             }

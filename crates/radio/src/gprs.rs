@@ -22,7 +22,7 @@
 //! | `mobile` | how its flows are set up, and what it reports |
 //! | `downlink`, `uplink` | a flow's life, polls and bitmaps |
 //! | `radio_block` | what is sent in a block: new, repeated, halved |
-//! | `adaptation` | which scheme is used |
+//! | `adaptation`, `shares` | which scheme is used |
 //! | `goodput` | what a scheme carries at a C/I |
 //! | `voice` | calls that take timeslots away |
 //! | `air` | whether a block gets through |
@@ -67,6 +67,7 @@ mod mobile;
 pub mod multiframe;
 pub mod multislot;
 mod radio_block;
+mod shares;
 mod uplink;
 mod voice;
 
@@ -78,6 +79,7 @@ pub use adaptation::{Adaptation, ByErrors, ByRatio};
 pub use coding_scheme::CodingScheme;
 pub use config::Config;
 pub use goodput::{crossing, goodput};
+pub use shares::Shares;
 pub use voice::Voice;
 
 use crate::ConfigError;

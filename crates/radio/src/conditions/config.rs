@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use airpath_core::{Decibel, Frequency, Length, Probability, Seed, Span, Speed};
 use serde::{Deserialize, Serialize};
 
-use super::fading::Rayleigh;
+use super::fading::Fading;
 use super::mobility::{Correlation, Manner, Mobility};
 use super::movement::Movement;
 use super::place::{Cells, Place, Radio};
@@ -173,14 +173,14 @@ impl Config {
     }
 
     /// Fast fading that is a part of C/I, if there is any.
-    pub(super) fn rayleigh(&self, seed: Seed, path: &str) -> Result<Option<Rayleigh>, ConfigError> {
+    pub(super) fn rayleigh(&self, seed: Seed, path: &str) -> Result<Option<Fading>, ConfigError> {
         let Some(speed) = self.rayleigh else { return Ok(None) };
         // It counts once.
         if self.fading.is_some_and(|fading| fading != Profile::Static) {
             return Err(foreign("rayleigh", "fading = \"static\""));
         }
         let network = self.network.as_ref().ok_or_else(|| foreign("rayleigh", "network"))?;
-        Ok(Some(Rayleigh::new(speed, network.frequency, seed, &format!("{path}/fading"))))
+        Ok(Some(Fading::new(speed, network.frequency, seed, &format!("{path}/fading"))))
     }
 
     /// The fast fading of the block-error curves.

@@ -7,6 +7,8 @@
 
 use airpath_core::{Frequency, Instant, Seed, Speed};
 
+use super::Sample;
+
 /// Waves. From eight on, the envelope is hardly told from a Rayleigh one.
 const WAVES: usize = 16;
 
@@ -15,6 +17,37 @@ const LIGHT: f64 = 299_792_458.0;
 
 /// Fades of more than 40 dB are not told apart.
 const DEEPEST: f64 = 1e-4;
+
+/// Fast fading of C/I: the signal fades, and independently of it the interference, as that of one interferer (3GPP TS 45.005
+/// §6.3 lets both have the same profile). The noise does not.
+#[derive(Clone, Debug)]
+pub struct Fading {
+    signal: Rayleigh,
+    interference: Rayleigh,
+}
+
+impl Fading {
+    /// At `speed`, for a carrier of `frequency`, drawn from the streams `path` and `path/interference`.
+    pub fn new(speed: Speed, frequency: Frequency, seed: Seed, path: &str) -> Self {
+        let of = |path: &str| Rayleigh::new(speed, frequency, seed, path);
+        Self { signal: of(path), interference: of(&format!("{path}/interference")) }
+    }
+
+    /// Lets a sample fade, in which there is no fast fading yet.
+    pub fn apply(&self, now: Instant, sample: &mut Sample) {
+        let fade = self.signal.at(now);
+        // Without a level there is no noise; C/(I + N) is at most C/N.
+        let noise = sample.level.map_or(0.0, |level| ratio(sample.carrier_to_interference - level).min(1.0));
+        let disturbance = noise + (1.0 - noise) * ratio(self.interference.at(now));
+        sample.carrier_to_interference += fade - 10.0 * libm::log10(disturbance);
+        sample.level = sample.level.map(|level| level + fade);
+    }
+}
+
+/// Decibels as a ratio of powers.
+fn ratio(decibels: f64) -> f64 {
+    libm::pow(10.0, decibels / 10.0)
+}
 
 /// A fading signal of unit mean power.
 #[derive(Clone, Debug)]
@@ -55,23 +88,21 @@ impl Rayleigh {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use airpath_core::Span;
+
+    use super::*;
+    use crate::block_errors::{Curve, Profile};
 
     fn fading(speed: &str, path: &str) -> Rayleigh {
         let frequency = "900 MHz".parse().expect("a frequency");
         Rayleigh::new(speed.parse().expect("a speed"), frequency, Seed::new(1), path)
     }
 
-    fn power(decibels: f64) -> f64 {
-        libm::pow(10.0, decibels / 10.0)
-    }
-
     #[test]
     fn power_is_exponential() {
         // 500 mobiles at a time each: independent draws.
         let powers: Vec<f64> = (0..4000)
-            .map(|user| power(fading("50 km/h", &user.to_string()).at(Instant::ZERO + Span::from_secs(user % 7))))
+            .map(|user| ratio(fading("50 km/h", &user.to_string()).at(Instant::ZERO + Span::from_secs(user % 7))))
             .collect();
         let mean = powers.iter().sum::<f64>() / 4000.0;
         // The deviation of an exponential mean is 1/√4000 ≈ 0.016: five of them.
@@ -95,5 +126,34 @@ mod tests {
         let (slow, fast) = (crossings(&slow), crossings(&fast));
         assert!(fast > 8 * slow && slow > 10, "{slow} and {fast}");
         assert_eq!(still.at(at(0)), still.at(at(100_000)));
+    }
+
+    #[test]
+    fn a_block_fails_as_often_as_by_the_curve_that_has_the_fading() {
+        let frequency = "900 MHz".parse().expect("a frequency");
+        let slow = "3 km/h".parse().expect("a speed");
+        let [still, fades] = [Profile::Static, Profile::Tu3].map(|profile| Curve::of("cs-2", profile, 1));
+        for mean in [10.0, 15.0, 20.0] {
+            let sum: f64 = (0..8000)
+                .map(|user: u64| {
+                    let fading = Fading::new(slow, frequency, Seed::new(1), &user.to_string());
+                    let mut sample = Sample::in_one_cell(mean);
+                    fading.apply(Instant::ZERO + Span::from_secs(user % 7), &mut sample);
+                    still.at(sample.carrier_to_interference).get()
+                })
+                .sum();
+            let (ours, theirs) = (sum / 8000.0, fades.at(mean).get());
+            // √(p(1 − p)/8000) is at most 0.0056, and the curve's own points scatter, too.
+            assert!((ours - theirs).abs() < 0.025, "{ours}, not {theirs}, at {mean} dB");
+        }
+    }
+
+    #[test]
+    fn noise_does_not_fade() {
+        let frequency = "900 MHz".parse().expect("a frequency");
+        let fading = Fading::new("3 km/h".parse().expect("a speed"), frequency, Seed::new(1), "a");
+        let mut sample = Sample { level: Some(12.0), ..Sample::in_one_cell(12.0) };
+        fading.apply(Instant::ZERO, &mut sample);
+        assert_eq!(Some(sample.carrier_to_interference), sample.level, "there is nothing but noise");
     }
 }

@@ -5,10 +5,11 @@
 //! §10.2.3, TS 44.060 §9.1.8). So a scheme changes when the network learns something, not before. What is repeated keeps
 //! its scheme with GPRS (TS 44.060 §8.1.1), and its family with EGPRS.
 
-use airpath_core::{Decibel, Probability, Span};
+use airpath_core::{Decibel, Span};
 use serde::{Deserialize, Serialize};
 
 use super::coding_scheme::CodingScheme;
+use super::shares::Shares;
 use crate::error::ConfigError;
 
 /// Nominal blocks in a second, for averages.
@@ -44,10 +45,10 @@ pub struct ByRatio {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByErrors {
-    /// Above this share the next more robust scheme is taken,
-    pub above: Probability,
-    /// below this one the next faster.
-    pub below: Probability,
+    /// From this share on the next more robust scheme is taken,
+    pub above: Shares,
+    /// up to this one the next faster.
+    pub below: Shares,
     /// Over so many blocks.
     pub blocks: u32,
     /// A faster scheme is taken only so long after the last share that was not below, and after the last change.
@@ -79,13 +80,17 @@ impl Adaptation {
                 return wrong("ci.hysteresis", "this must not be negative");
             }
         }
-        match &self.errors {
-            Some(errors) if errors.below.get() >= errors.above.get() => {
-                wrong("errors.below", "this must lie below `above`")
+        let Some(errors) = &self.errors else { return Ok(()) };
+        let steps = self.schemes.len() - 1;
+        for (shares, key) in [(&errors.above, "errors.above"), (&errors.below, "errors.below")] {
+            if !shares.fits(steps) {
+                return wrong(key, "give one share for all schemes, or one for each but the first");
             }
-            Some(errors) if errors.blocks == 0 => wrong("errors.blocks", "this must be above zero"),
-            _ => Ok(()),
         }
+        if (0..steps).any(|step| errors.below.at(step) >= errors.above.at(step)) {
+            return wrong("errors.below", "this must lie below `above`");
+        }
+        if errors.blocks == 0 { wrong("errors.blocks", "this must be above zero") } else { Ok(()) }
     }
 }
 
@@ -157,15 +162,16 @@ impl Adapter {
         {
             let share = f64::from(self.errored) / f64::from(self.sent);
             let now = self.by_errors.min(self.by_ratio);
-            let is_low = share < errors.below.get();
-            self.by_errors = if share > errors.above.get() {
-                now.saturating_sub(1)
+            let fastest = self.config.schemes.len() - 1;
+            let is_low = now == fastest || share <= errors.below.at(now);
+            self.by_errors = if now > 0 && share >= errors.above.at(now - 1) {
+                now - 1
             } else if is_low && self.low_for >= self.hold {
-                (now + 1).min(self.config.schemes.len() - 1)
+                (now + 1).min(fastest)
             } else {
                 now
             };
-            if !is_low || self.by_errors > now {
+            if !is_low || self.by_errors != now {
                 self.low_for = 0;
             }
             (self.sent, self.errored) = (0, 0);
@@ -209,6 +215,20 @@ mod tests {
             adapter.decide().number()
         };
         assert_eq!([after(1), after(0), after(0), after(3), after(9), after(9), after(0)], [2, 3, 3, 2, 1, 1, 2]);
+    }
+
+    #[test]
+    fn each_step_may_have_shares_of_its_own() {
+        let text = "schemes = [\"cs-1\", \"cs-2\", \"cs-3\"]\n\
+                    errors = { above = [0.4, 0.2], below = [0.1, 0.0], blocks = 10 }";
+        let mut adapter = adapter(text);
+        let mut after = |errored| {
+            (0..10).for_each(|block| adapter.count(block >= errored));
+            adapter.decide().number()
+        };
+        assert_eq!([after(1), after(0), after(1), after(2), after(3), after(4), after(1)], [2, 3, 3, 2, 2, 1, 2]);
+        let config: Adaptation = toml::from_str(&text.replace("[0.4, 0.2]", "[0.4]")).expect("an adaptation");
+        assert!(config.check(CodingScheme::Cs2, "downlink").is_err(), "there are two steps");
     }
 
     #[test]
