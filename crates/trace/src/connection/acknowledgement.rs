@@ -154,13 +154,16 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
                     u64::from(apart >= SHORTEST_PAIR && now.since(acknowledged) < apart / 4);
             }
             figures.round_trip(sample, (exact.end - exact.start) as u32);
-            if (exact.start, exact.end) == (-1, 0) && answered.syns == 1 {
-                figures.handshake = Some(sample);
-            }
         }
         None => {}
     }
-    let (Some(front), Some(timestamps)) = (covered.front, segment.options.timestamps) else { return };
+    let Some(front) = covered.front else { return };
+    // A SYN may carry data, which may be acknowledged with it or not (RFC 7413 §3).
+    let opens = front.start == -1 && front.transmissions == 1 && answered.syns == 1;
+    if opens && observation.acknowledged.is_some_and(|acknowledged| acknowledged <= front.end) {
+        figures.handshake = Some(now.since(front.first.time));
+    }
+    let Some(timestamps) = segment.options.timestamps else { return };
     let echo = timestamps.echo;
     let told_apart = front.transmissions == 1 || front.first.stamp != front.last.stamp;
     let copy = match echo {

@@ -376,6 +376,22 @@ fn a_segment_longer_than_the_other_end_takes() {
 }
 
 #[test]
+fn a_syn_with_data_measures_the_handshake() {
+    for acknowledged in [0, 100] {
+        let (connection, seen) = play(&format!(
+            "
+            0  > syn data 0..100
+            50 < syn ack {acknowledged}
+            51 > ack 0
+            "
+        ));
+        let accepted = if acknowledged == 100 { Events::TFO_ACK } else { Events::TFO_IGNORED };
+        assert_eq!([seen[0].events, seen[1].events], [Events::TFO_SYN, accepted]);
+        assert_eq!(connection.figures(End::Client).handshake, Some(Span::from_millis(50)));
+    }
+}
+
+#[test]
 fn which_duplicate_and_of_what() {
     let (_, seen) = opened(
         "

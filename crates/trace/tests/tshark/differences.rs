@@ -110,8 +110,8 @@ pub enum Check {
     MoreLate,
     /// As much was acknowledged before.
     AcknowledgedBefore,
-    /// The FIN, which has a number, is in ours.
-    WithFin,
+    /// The SYN or the FIN, which have numbers, are in ours.
+    WithControl,
     /// The capture has it twice.
     SamePacket,
     /// Ours is the first frame that acknowledged as much.
@@ -226,8 +226,9 @@ impl Check {
                 theirs > ours && theirs <= flight
             }
             Self::AcknowledgedBefore => ours.is_none() && other.acknowledged >= seen.acknowledged,
-            Self::WithFin => {
-                seen.flags.contains(Flags::FIN) && ours.zip(theirs).is_some_and(|(ours, theirs)| ours == theirs + 1)
+            Self::WithControl => {
+                let control = seen.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
+                control && ours.zip(theirs).is_some_and(|(ours, theirs)| ours == theirs + 1)
             }
             Self::SamePacket => seen.events.contains(Events::HARDWARE_DUPLICATE),
             Self::FirstOfNumber => ours == Some(other.acknowledged_in as i64),
