@@ -10,8 +10,7 @@ mod transmission;
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Aspect, Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, Span, StateValue,
-    Stream, Tally, UserId,
+    Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, Span, Stream, Tally, UserId,
 };
 use airpath_link::{Admission, Departure};
 
@@ -54,8 +53,6 @@ pub struct User {
     pub waiting_since: u64,
     totals: RadioTotals,
     lanes: Lanes,
-    /// When the mode that was told last ends.
-    mode_until: Option<Instant>,
     /// Packets that a queue dropped; kept for its memory.
     dropped: Vec<Packet>,
     pdus: VecDeque<Pdu>,
@@ -100,8 +97,7 @@ impl User {
             ratio: 0.0,
             waiting_since: 0,
             totals: RadioTotals::default(),
-            lanes: Lanes::default(),
-            mode_until: None,
+            lanes: Lanes::new(UserId(index as u16)),
             dropped: Vec::new(),
             pdus: VecDeque::new(),
             spare: Vec::new(),
@@ -263,7 +259,7 @@ impl User {
             Control::ResetAck => {
                 if let Some(goes_on) = self.resets.acknowledged(direction) {
                     self.rlc(goes_on).is_stopped = false;
-                    self.tell(now, None, Aspect::Link, StateValue::Name("connected"), cx);
+                    self.lanes.link(now, "connected", cx);
                 }
             }
             discard => match direction {
@@ -276,7 +272,7 @@ impl User {
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
         let Self { resets, down, up, .. } = self;
         resets.begin(now, direction, if direction == Direction::Down { down } else { &mut up.rlc });
-        self.tell(now, None, Aspect::Link, StateValue::Name("reset"), cx);
+        self.lanes.link(now, "reset", cx);
     }
 
     /// Keeps the memory of a block that is no more.
@@ -352,7 +348,7 @@ impl User {
 
     /// The connection has failed: all is lost, and it is set up again.
     fn fail(&mut self, now: Instant, cx: &mut Cx<'_>) {
-        self.tell(now, None, Aspect::Link, StateValue::Name("disconnected"), cx);
+        self.lanes.link(now, "disconnected", cx);
         self.resets.forget(None);
         self.discard(now, &Direction::BOTH, DropCause::AttemptsExhausted, cx);
         self.block(now + RE_ESTABLISHMENT);

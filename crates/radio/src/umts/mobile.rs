@@ -8,8 +8,8 @@ mod change;
 mod movement;
 
 use airpath_core::{
-    Aspect, Classes, Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, StateEvent,
-    StateValue, Tally, UserId,
+    Aspect, Classes, Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, StateValue,
+    Tally, UserId,
 };
 use airpath_link::{Admission, Departure};
 
@@ -40,8 +40,6 @@ pub struct Mobile {
     coverage: Coverage,
     /// Until when the driver keeps what the mobile gets.
     held_until: Instant,
-    /// When the mode that was told last ends.
-    mode_until: Option<Instant>,
     lanes: Lanes,
     /// Packets that a queue dropped in the current TTI; kept for its memory.
     dropped: Vec<Packet>,
@@ -75,8 +73,7 @@ impl Mobile {
             mobility: config.mobility.clone(),
             coverage: Coverage::default(),
             held_until: Instant::ZERO,
-            mode_until: None,
-            lanes: Lanes::default(),
+            lanes: Lanes::new(UserId(user)),
             dropped: Vec::new(),
             clock: Instant::ZERO,
         })
@@ -269,7 +266,7 @@ impl Mobile {
     /// The PDUs that may not be sent once more: both ends begin anew.
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
         self.resets.begin(now, direction, &mut self.legs[direction as usize].rlc);
-        self.tell(now, None, Aspect::Link, StateValue::Name("reset"), cx);
+        self.lanes.link(now, "reset", cx);
     }
 
     fn expire_reset(&mut self, now: Instant, cx: &mut Cx<'_>) {
@@ -291,13 +288,13 @@ impl Mobile {
     fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
         if let Some(goes_on) = self.resets.acknowledged(direction) {
             self.legs[goes_on as usize].rlc.is_stopped = false;
-            self.tell(now, None, Aspect::Link, StateValue::Name("connected"), cx);
+            self.lanes.link(now, "connected", cx);
         }
     }
 
     /// The RRC connection is in another state.
     fn enter_state(&mut self, now: Instant, cx: &mut Cx<'_>) {
-        self.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
+        self.tell_state(now, cx);
         for direction in Direction::BOTH {
             let leg = &mut self.legs[direction as usize];
             leg.tti_at = None;
@@ -314,40 +311,20 @@ impl Mobile {
         if !cx.wants(Classes::STATE) {
             return;
         }
-        let connected = StateValue::Name("connected");
-        match self.mode_until.take() {
-            Some(until) if until > now => self.mode_until = Some(until),
-            ended => self.tell(ended.unwrap_or(now), None, Aspect::Mode, connected, cx),
-        }
-        if !self.resets.is_running() {
-            self.tell(now, None, Aspect::Link, connected, cx);
-        }
-        self.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
-        self.tell(now, None, Aspect::Cell, StateValue::Number(f64::from(sample.cell)), cx);
-        // Half a decibel is as much as a measurement report tells.
-        let ci = libm::round(2.0 * sample.carrier_to_interference) / 2.0;
-        self.tell(now, None, Aspect::CarrierToInterference, StateValue::Number(ci), cx);
+        self.lanes.connected(now, self.resets.is_running(), cx);
+        self.tell_state(now, cx);
+        self.lanes.radio(now, sample, cx);
         self.tell_slots(now, direction, cx);
+    }
+
+    fn tell_state(&mut self, now: Instant, cx: &mut Cx<'_>) {
+        self.lanes.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
     }
 
     /// What a TTI carries: none without a channel.
     fn tell_slots(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
         let pdus = self.channel(direction).map_or(0, |format| format.pdus);
-        self.tell(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
-    }
-
-    /// Reports the value of an aspect, if it is new.
-    fn tell(
-        &mut self,
-        time: Instant,
-        direction: Option<Direction>,
-        aspect: Aspect,
-        value: StateValue,
-        cx: &mut Cx<'_>,
-    ) {
-        if let Some(time) = self.lanes.change(time, direction, aspect, value) {
-            cx.state(time, || StateEvent { user: self.user, direction, aspect, value });
-        }
+        self.lanes.tell(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
     }
 }
 

@@ -40,7 +40,7 @@ impl User {
                 if directions.contains(&Direction::Down) {
                     self.reset_mac(now, cx);
                 }
-                self.mode(now, "handover", Some(until), cx);
+                self.lanes.mode(now, "handover", Some(until), cx);
             }
         }
         match &command.change {

@@ -1,6 +1,6 @@
 //! The radio log of a mobile.
 
-use airpath_core::{Aspect, Classes, Cx, Direction, Instant, StateEvent, StateValue};
+use airpath_core::{Aspect, Classes, Cx, Direction, Instant, StateValue};
 
 use super::User;
 use crate::conditions::Sample;
@@ -19,18 +19,8 @@ impl User {
         if !cx.wants(Classes::STATE) {
             return;
         }
-        let connected = StateValue::Name("connected");
-        match self.mode_until.take() {
-            Some(until) if until > now => self.mode_until = Some(until),
-            ended => self.tell(ended.unwrap_or(now), None, Aspect::Mode, connected, cx),
-        }
-        if !self.resets.is_running() {
-            self.tell(now, None, Aspect::Link, connected, cx);
-        }
-        self.tell(now, None, Aspect::Cell, StateValue::Number(f64::from(sample.cell)), cx);
-        // Half a decibel is as much as a measurement report tells.
-        let ci = libm::round(2.0 * sample.carrier_to_interference) / 2.0;
-        self.tell(now, None, Aspect::CarrierToInterference, StateValue::Number(ci), cx);
+        self.lanes.connected(now, self.resets.is_running(), cx);
+        self.lanes.radio(now, sample, cx);
     }
 
     /// The block of a TTI.
@@ -39,22 +29,8 @@ impl User {
             return;
         }
         let down = Some(Direction::Down);
-        self.tell(now, down, Aspect::Scheme, StateValue::Name(SCHEMES[usize::from(cqi) - 1]), cx);
+        self.lanes.tell(now, down, Aspect::Scheme, StateValue::Name(SCHEMES[usize::from(cqi) - 1]), cx);
         let codes = f64::from(TransportBlock::of(cqi).codes);
-        self.tell(now, down, Aspect::Slots, StateValue::Number(codes), cx);
-    }
-
-    /// Reports the value of an aspect, if it is new.
-    pub(super) fn tell(
-        &mut self,
-        time: Instant,
-        direction: Option<Direction>,
-        aspect: Aspect,
-        value: StateValue,
-        cx: &mut Cx<'_>,
-    ) {
-        if let Some(time) = self.lanes.change(time, direction, aspect, value) {
-            cx.state(time, || StateEvent { user: self.id, direction, aspect, value });
-        }
+        self.lanes.tell(now, down, Aspect::Slots, StateValue::Number(codes), cx);
     }
 }

@@ -1,6 +1,6 @@
 //! What a mobile's radio is like, and what changes of the serving cell do to it.
 
-use airpath_core::{Aspect, Cx, Direction, DropCause, Instant, Span, StateValue};
+use airpath_core::{Cx, Direction, DropCause, Instant, Span};
 
 use super::User;
 use crate::conditions::{Sample, Transition};
@@ -76,20 +76,20 @@ impl User {
     fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Cx<'_>) {
         match transition {
             Transition::Handover { to, gap } | Transition::Reselection { to, gap } => {
-                self.cell(at, to, cx);
-                self.mode(at, "handover", Some(at + gap), cx);
+                self.lanes.cell(at, to, cx);
+                self.lanes.mode(at, "handover", Some(at + gap), cx);
                 self.block(at + gap);
                 self.reset_mac(now, cx);
             }
             Transition::CoverageLost => {
                 self.movement.is_lost = true;
-                self.mode(at, "no-coverage", None, cx);
+                self.lanes.mode(at, "no-coverage", None, cx);
             }
             Transition::CoverageBack { to } => {
                 self.movement.is_lost = false;
                 self.movement.asks_at = now;
-                self.cell(at, to, cx);
-                self.mode(at, "connected", None, cx);
+                self.lanes.cell(at, to, cx);
+                self.lanes.mode(at, "connected", None, cx);
             }
         }
     }
@@ -140,14 +140,5 @@ impl User {
                 Direction::Up => self.up.discard(now, cause, cx),
             }
         }
-    }
-
-    fn cell(&mut self, at: Instant, to: u16, cx: &mut Cx<'_>) {
-        self.tell(at, None, Aspect::Cell, StateValue::Number(f64::from(to)), cx);
-    }
-
-    pub(super) fn mode(&mut self, at: Instant, name: &'static str, until: Option<Instant>, cx: &mut Cx<'_>) {
-        self.mode_until = until;
-        self.tell(at, None, Aspect::Mode, StateValue::Name(name), cx);
     }
 }

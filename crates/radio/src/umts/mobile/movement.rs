@@ -1,7 +1,7 @@
 //! What movement does to a connection: handover, its gap and the burst after it, coverage that is lost, and the failure of
 //! the radio link.
 
-use airpath_core::{Aspect, Cx, DropCause, Instant, Span, StateValue};
+use airpath_core::{Cx, DropCause, Instant, Span};
 use airpath_link::command::Buffer;
 
 use super::Mobile;
@@ -48,7 +48,7 @@ impl Mobile {
             if !self.coverage.failed && since >= self.mobility.link_failure {
                 self.coverage.failed = true;
                 if !self.mobility.link_release.is_zero() {
-                    self.tell(now, None, Aspect::Link, StateValue::Name("failed"), cx);
+                    self.lanes.link(now, "failed", cx);
                 }
             }
             if !self.coverage.released && since >= self.mobility.link_failure + self.mobility.link_release {
@@ -61,28 +61,28 @@ impl Mobile {
     fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Cx<'_>) {
         match transition {
             Transition::Handover { to, gap } => {
-                self.cell(at, to, cx);
+                self.lanes.cell(at, to, cx);
                 self.hand_over(now, at, gap, self.mobility.buffer, cx);
             }
             Transition::Reselection { to, gap } => {
-                self.cell(at, to, cx);
+                self.lanes.cell(at, to, cx);
                 self.block(now, at + gap);
             }
             Transition::CoverageLost => {
                 self.coverage.lost_at = Some(at);
-                self.mode(at, "no-coverage", None, cx);
+                self.lanes.mode(at, "no-coverage", None, cx);
             }
             Transition::CoverageBack { to } => {
                 self.coverage.lost_at = None;
                 self.coverage.asks_at = now;
                 self.coverage.released = false;
-                self.cell(at, to, cx);
+                self.lanes.cell(at, to, cx);
                 if std::mem::take(&mut self.coverage.failed) {
                     let until = at + self.mobility.re_establishment;
-                    self.mode(at, "re-establishment", Some(until), cx);
+                    self.lanes.mode(at, "re-establishment", Some(until), cx);
                     self.block(now, until);
                 } else {
-                    self.mode(at, "connected", None, cx);
+                    self.lanes.mode(at, "connected", None, cx);
                 }
             }
         }
@@ -91,7 +91,7 @@ impl Mobile {
     /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes to IP after it.
     pub(super) fn hand_over(&mut self, now: Instant, at: Instant, gap: Span, buffer: Buffer, cx: &mut Cx<'_>) {
         let until = at + gap;
-        self.mode(at, "handover", Some(until), cx);
+        self.lanes.mode(at, "handover", Some(until), cx);
         self.block(now, until);
         self.held_until = self.held_until.max(until + self.mobility.driver_hold);
         if buffer == Buffer::Discard {
@@ -103,11 +103,11 @@ impl Mobile {
     pub(super) fn fail(&mut self, now: Instant, cx: &mut Cx<'_>) {
         self.discard(now, DropCause::AttemptsExhausted, cx);
         self.rrc.lose(now);
-        self.tell(now, None, Aspect::Link, StateValue::Name("disconnected"), cx);
-        self.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
+        self.lanes.link(now, "disconnected", cx);
+        self.tell_state(now, cx);
         if self.coverage.is_covered() {
             let until = now + self.mobility.re_establishment;
-            self.mode(now, "re-establishment", Some(until), cx);
+            self.lanes.mode(now, "re-establishment", Some(until), cx);
             self.block(now, until);
         } else {
             self.coverage.failed = true;
@@ -130,14 +130,5 @@ impl Mobile {
                 leg.tti_at = None;
             }
         }
-    }
-
-    fn cell(&mut self, at: Instant, to: u16, cx: &mut Cx<'_>) {
-        self.tell(at, None, Aspect::Cell, StateValue::Number(f64::from(to)), cx);
-    }
-
-    fn mode(&mut self, at: Instant, name: &'static str, until: Option<Instant>, cx: &mut Cx<'_>) {
-        self.mode_until = until;
-        self.tell(at, None, Aspect::Mode, StateValue::Name(name), cx);
     }
 }
