@@ -3,6 +3,7 @@
 pub mod acknowledged;
 pub mod channel;
 pub mod harq;
+pub mod path_bearer;
 pub mod scheduler;
 pub mod uplink;
 

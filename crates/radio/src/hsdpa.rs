@@ -32,18 +32,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::ops::Range;
-
-use airpath_core::{Bytes, Cx, Direction, Instant, Packet, Probability, RadioTotals, Seed, Span, Tally, UserId};
+use airpath_core::{Bytes, Direction, Probability, Seed, Span};
 use airpath_link::queue::Queue;
-use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
 use crate::common::carrier::{Carrier, Parameters, Repetition};
 use crate::common::channel::{Channel, Levels};
 use crate::common::harq::{BlockErrors, Combining, DEFAULT_CQI, MAX_CQI};
-use crate::common::paths::{OneWay, Paths};
+use crate::common::path_bearer::PathBearer;
+use crate::common::paths::OneWay;
 use crate::common::scheduler::SchedulerName;
 use crate::common::uplink::Uplink;
 use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
@@ -182,12 +180,8 @@ impl HsDsch {
     }
 }
 
-/// A cell: the shared downlink, then the uplink of each user.
-#[derive(Debug)]
-pub struct Hsdpa {
-    users: usize,
-    paths: Paths,
-}
+/// A cell: the shared downlink, and the uplink of each user.
+pub type Hsdpa = PathBearer<true>;
 
 impl Hsdpa {
     /// An idle cell with as many users as there are `classes`, each in its class. Generator streams are
@@ -197,63 +191,7 @@ impl Hsdpa {
     /// # Errors
     /// If the parameters make no sense, or a user's class is not among those of the C/I levels.
     pub fn new(config: &Config, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Self, ConfigError> {
-        let mut paths = vec![OneWay::Carrier(Box::new(config.downlink.build(classes, seed, name)?))];
-        paths.extend(config.uplink.build(classes.len(), seed, name)?);
-        Ok(Self { users: classes.len(), paths: Paths::new(paths) })
-    }
-
-    fn index(direction: Direction, user: UserId) -> usize {
-        match direction {
-            Direction::Down => 0,
-            Direction::Up => 1 + usize::from(user.0),
-        }
-    }
-
-    /// The paths that a command for `user`, or for all, concerns: the downlink is everybody's.
-    fn concerned(&self, direction: Direction, user: Option<UserId>) -> Range<usize> {
-        match (direction, user) {
-            (Direction::Down, _) => 0..1,
-            (Direction::Up, None) => 1..1 + self.users,
-            (Direction::Up, Some(user)) => 1 + usize::from(user.0)..2 + usize::from(user.0),
-        }
-    }
-}
-
-impl Bearer for Hsdpa {
-    #[inline]
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
-        self.paths.push(Self::index(direction, packet.user), now, direction, packet, cx)
-    }
-
-    #[inline]
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
-        self.paths.pop(now, cx)
-    }
-
-    #[inline]
-    fn next_wakeup(&self) -> Option<Instant> {
-        self.paths.next_wakeup()
-    }
-
-    fn tally(&self, direction: Direction) -> Tally {
-        self.paths.tally(direction)
-    }
-
-    fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
-        self.paths.radio_totals(Self::index(direction, user), user)
-    }
-
-    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
-        self.paths.check(command, self.users, |direction| self.concerned(direction, command.user)).map(drop)
-    }
-
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
-        let directions = self.paths.check(command, self.users, |direction| self.concerned(direction, command.user))?;
-        for direction in directions {
-            let concerned = self.concerned(direction, command.user);
-            self.paths.command(concerned, now, command, cx);
-        }
-        command.report(now, cx);
-        Ok(())
+        let downlink = OneWay::Carrier(Box::new(config.downlink.build(classes, seed, name)?));
+        Self::of(vec![downlink], &config.uplink, classes.len(), seed, name)
     }
 }

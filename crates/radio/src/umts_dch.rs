@@ -36,17 +36,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::ops::Range;
-
-use airpath_core::{Bytes, Cx, Direction, Instant, Packet, Probability, RadioTotals, Seed, Span, Tally, UserId};
+use airpath_core::{Bytes, Direction, Probability, Seed, Span};
 use airpath_link::queue::Queue;
-use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
 use crate::common::carrier::{Carrier, Parameters, Repetition};
 use crate::common::harq::BlockErrors;
-use crate::common::paths::{OneWay, Paths};
+use crate::common::path_bearer::PathBearer;
+use crate::common::paths::OneWay;
 use crate::common::scheduler::round_robin::RoundRobin;
 use crate::common::uplink::Uplink;
 use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
@@ -155,12 +153,8 @@ impl Dch {
     }
 }
 
-/// The dedicated channels of all users: first the downlinks, then the uplinks.
-#[derive(Debug)]
-pub struct UmtsDch {
-    users: usize,
-    paths: Paths,
-}
+/// The dedicated channels of all users.
+pub type UmtsDch = PathBearer<false>;
 
 impl UmtsDch {
     /// Idle channels for users 0 to `users` − 1. Generator streams are `name/user-N/down/errors`, and
@@ -169,61 +163,7 @@ impl UmtsDch {
     /// # Errors
     /// If the parameters make no sense.
     pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
-        let mut paths: Vec<_> = config.downlink.build(Direction::Down, users, seed, name)?;
-        paths.extend(config.uplink.build(users, seed, name)?);
-        Ok(Self { users, paths: Paths::new(paths) })
-    }
-
-    fn index(&self, direction: Direction, user: UserId) -> usize {
-        usize::from(user.0)
-            + match direction {
-                Direction::Down => 0,
-                Direction::Up => self.users,
-            }
-    }
-
-    /// The paths that a command for `user`, or for all, concerns.
-    fn concerned(&self, direction: Direction, user: Option<UserId>) -> Range<usize> {
-        let first = self.index(direction, user.unwrap_or(UserId(0)));
-        first..first + if user.is_some() { 1 } else { self.users }
-    }
-}
-
-impl Bearer for UmtsDch {
-    #[inline]
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
-        self.paths.push(self.index(direction, packet.user), now, direction, packet, cx)
-    }
-
-    #[inline]
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
-        self.paths.pop(now, cx)
-    }
-
-    #[inline]
-    fn next_wakeup(&self) -> Option<Instant> {
-        self.paths.next_wakeup()
-    }
-
-    fn tally(&self, direction: Direction) -> Tally {
-        self.paths.tally(direction)
-    }
-
-    fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
-        self.paths.radio_totals(self.index(direction, user), user)
-    }
-
-    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
-        self.paths.check(command, self.users, |direction| self.concerned(direction, command.user)).map(drop)
-    }
-
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
-        let directions = self.paths.check(command, self.users, |direction| self.concerned(direction, command.user))?;
-        for direction in directions {
-            let concerned = self.concerned(direction, command.user);
-            self.paths.command(concerned, now, command, cx);
-        }
-        command.report(now, cx);
-        Ok(())
+        let downlinks = config.downlink.build(Direction::Down, users, seed, name)?;
+        Self::of(downlinks, &config.uplink, users, seed, name)
     }
 }
