@@ -1,11 +1,13 @@
-//! Any segments as one connection: nothing panics, offsets stay near what was sent, and what is counted in parts adds up.
+//! Any segments as one connection: nothing panics, offsets stay near what was sent, what is counted in parts adds up, and so do causes.
 
 #![no_main]
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use airpath_core::{Ecn, Instant};
-use airpath_trace::connection::{Connection, End, Events};
+use airpath_trace::causes::{Causes, Piece};
+use airpath_trace::connection::{Connection, End, Events, Observation};
 use airpath_trace::decode::{Endpoint, Route, Segment, Tunnel};
 use airpath_trace::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_trace::statistics::COLUMNS;
@@ -15,12 +17,23 @@ use libfuzzer_sys::fuzz_target;
 /// Bytes of input that make a segment.
 const RECORD: usize = 16;
 
+#[derive(Default)]
 struct Check {
     segments: u64,
+    causes: BTreeMap<FlowNumber, (Causes, Option<Instant>)>,
 }
 
 impl Listener for Check {
-    fn ended(&mut self, _: FlowNumber, connection: &Connection, _: Ending) {
+    fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, _: &Connection) {
+        let (causes, told) = self.causes.entry(flow).or_insert_with(|| (Causes::new(None), None));
+        causes.observe(observation, &mut |piece| follows(told, piece));
+    }
+
+    fn ended(&mut self, flow: FlowNumber, connection: &Connection, _: Ending) {
+        if let Some((causes, mut told)) = self.causes.remove(&flow) {
+            let account = causes.finish(&mut |piece| follows(&mut told, piece));
+            assert_eq!(account.total(), connection.elapsed());
+        }
         let mut segments = 0;
         for end in End::BOTH {
             let figures = connection.figures(end);
@@ -39,10 +52,16 @@ impl Listener for Check {
     }
 }
 
+/// Pieces follow on one another.
+fn follows(told: &mut Option<Instant>, piece: &Piece) {
+    assert!(piece.begin < piece.end && told.is_none_or(|told| told == piece.begin), "{told:?} {piece:?}");
+    *told = Some(piece.end);
+}
+
 fuzz_target!(|input: &[u8]| {
     let end = |last| Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port: 80 };
     let route = Route { source: end(1), destination: end(2), tunnel: Tunnel::None };
-    let (mut flows, mut check) = (Flows::default(), Check { segments: 0 });
+    let (mut flows, mut check) = (Flows::default(), Check::default());
     let (mut time, mut count) = (0_u64, 0);
     // Small steps from where each end is now, so that exchanges come about; now and then a leap.
     let mut at = [0_u32; 2];

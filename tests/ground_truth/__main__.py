@@ -1,6 +1,6 @@
 """The ground truth of causes: runs all scenarios, compares, and prints the tables of docs/trace-causes.md.
 
-    .venv/bin/python tests/ground_truth [--radio | --peer] [--work FOLDER] [--only NAME]
+    .venv/bin/python tests/ground_truth [--peer] [--radio] [--work FOLDER] [--only NAME]
 
 The analyser is the example `causes` of airpath-trace, which cargo builds.
 """
@@ -57,9 +57,8 @@ def judge(case: Case, work: Path, program: Path, radio: bool, peer: bool) -> Con
 def main() -> None:
     """Parses the command line, and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    beside = parser.add_mutually_exclusive_group()
-    beside.add_argument("--radio", action="store_true", help="let the analyser have the radio's log, too")
-    beside.add_argument("--peer", action="store_true", help="let the analyser have the other end's capture, too")
+    parser.add_argument("--radio", action="store_true", help="let the analyser have the radio's log, too")
+    parser.add_argument("--peer", action="store_true", help="let the analyser have the other end's capture, too")
     parser.add_argument("--work", type=Path, help="keep the runs in this folder")
     parser.add_argument("--only", default="", help="scenarios whose names contain this")
     arguments = parser.parse_args()

@@ -392,6 +392,9 @@ class _Flow:
         causes[slow] = "slow-start"
         causes[receiver] = "receive-window"
         causes[unsent <= 0] = "application"
+        # Nothing but Nagle's algorithm holds back a rest for which there is room.
+        rest = (unsent > 0) & (unsent < self.mss) & (outstanding > 0)
+        causes[rest & (effective - outstanding >= unsent) & (room >= unsent)] = "application"
         causes[recovery.contain(middle)] = "recovery"
         causes[full] = "path-rate"
         causes[full & (standing > base)] = "queueing"

@@ -1,5 +1,5 @@
-//! Where the time of each connection of a capture went, a line of JSON for each piece: `causes FILE [RADIO]`, where RADIO is a CSV file
-//! of silences of the client's radio (`begin`, `end`, `direction`, `name`; nanoseconds), or a capture of the other end.
+//! Where the time of each connection of a capture went, a line of JSON for each piece: `causes FILE [PEER] [RADIO]`, where PEER is a capture of
+//! the other end, and RADIO a CSV file of silences of the client's radio (`begin`, `end`, `direction`, `name`; nanoseconds).
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,11 +13,12 @@ use airpath_trace::connection::{Connection, End, Observation};
 use airpath_trace::decode::{Decoded, Decoder, Segment};
 use airpath_trace::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_trace::radio::{Columns, RadioLog};
-use airpath_trace::two_ends::{JoinOptions, Tap, join};
+use airpath_trace::two_ends::{JoinOptions, Tap, TwoEnds, join};
 
 struct Print {
     open: BTreeMap<FlowNumber, Causes>,
     radio: Option<Arc<RadioLog>>,
+    ends: Option<TwoEnds>,
 }
 
 fn piece(flow: FlowNumber, piece: &Piece) {
@@ -37,9 +38,16 @@ fn piece(flow: FlowNumber, piece: &Piece) {
 
 impl Listener for Print {
     fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, _: &Connection) {
-        let causes = self.open.entry(flow).or_insert_with(|| match &self.radio {
-            Some(log) => Causes::new(None).with_radio(Arc::clone(log), End::Client),
-            None => Causes::new(None),
+        let causes = self.open.entry(flow).or_insert_with(|| {
+            let causes = Causes::new(None);
+            let causes = match &self.radio {
+                Some(log) => causes.with_radio(Arc::clone(log), End::Client),
+                None => causes,
+            };
+            match self.ends.as_ref().and_then(|ends| ends.connection(flow)) {
+                Some(joined) => causes.with_both_ends(joined, End::Client),
+                None => causes,
+            }
         });
         causes.observe(observation, &mut |settled| piece(flow, settled));
     }
@@ -55,20 +63,20 @@ impl Listener for Print {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = env::args().nth(1).ok_or("usage: causes FILE [RADIO]")?;
-    let radio = match env::args().nth(2) {
-        Some(log) if log.ends_with(".csv") => {
-            Some(Arc::new(RadioLog::read(&fs::read_to_string(log)?, &Columns::intervals())?))
-        }
-        Some(peer) => {
+    let path = env::args().nth(1).ok_or("usage: causes FILE [PEER] [RADIO]")?;
+    let mut print = Print { open: BTreeMap::new(), radio: None, ends: None };
+    for other in env::args().skip(2) {
+        if other.ends_with(".csv") {
+            let log = RadioLog::read(&fs::read_to_string(other)?, &Columns::intervals())?;
+            print.radio = Some(Arc::new(log));
+        } else {
             let (mut here, mut there) = (Tap::default(), Tap::default());
             read(&path, &mut here)?;
-            read(&peer, &mut there)?;
-            Some(Arc::new(join(here, there, &JoinOptions::default())?.path_log(End::Client)))
+            read(&other, &mut there)?;
+            print.ends = Some(join(here, there, &JoinOptions::default())?);
         }
-        None => None,
-    };
-    read(&path, &mut Print { open: BTreeMap::new(), radio })
+    }
+    read(&path, &mut print)
 }
 
 fn read(path: &str, listener: &mut impl Listener) -> Result<(), Box<dyn std::error::Error>> {

@@ -34,6 +34,7 @@ use crate::http::Exchanges;
 use crate::radio::RadioLog;
 use crate::two_ends::{JoinError, TwoEnds};
 use collect::Collector;
+use ends::both_ends;
 use pipeline::{Packet, packets};
 use table::Table;
 
@@ -135,6 +136,9 @@ pub enum TraceError {
         /// Why.
         error: JoinError,
     },
+    /// What is joined with the other end's capture is read twice.
+    #[error("with a capture of the other end this one is read twice, and standard input cannot be; name a file")]
+    ReadTwice,
     /// There is no TCP in it.
     #[error("{0}")]
     NoTcp(String),
@@ -157,7 +161,8 @@ pub enum TraceError {
 /// Where a file cannot be read or is no capture, or there is no such connection in it.
 pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) -> bool) -> Result<Report, TraceError> {
     let mut flows = Flows::default();
-    let mut collector = Collector::new(options, line);
+    let ends = options.peer.as_ref().map(|peer| both_ends(options, peer, stop)).transpose()?;
+    let mut collector = Collector::new(options, ends.as_ref(), line);
     let reading = packets(&options.source, |packet| {
         match packet {
             Packet::Segment(segment) => flows.segment(segment, &mut collector),
@@ -173,10 +178,6 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
     if let (Some(selector), 0) = (options.select, collector.selected()) {
         return Err(TraceError::NoSuchFlow { selector, begun: flows.begun() });
     }
-    let ends = match (collector.first_end(), &options.peer) {
-        (Some(first), Some(peer)) => Some(first.join(&options.source, peer, stop)?),
-        _ => None,
-    };
     let shortcomings = collector.shortcomings();
     let (mut tables, exchanges) = collector.finish();
     tables.extend(ends.iter().flat_map(ends::tables));

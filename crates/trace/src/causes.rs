@@ -6,10 +6,12 @@
 //!
 //! The definitions, and how well they are met, stand in `docs/trace-causes.md`.
 
+mod arrivals;
+mod bottleneck;
+mod link;
 mod path;
 mod receiver;
 mod sender;
-mod sends;
 mod stall;
 mod timeline;
 
@@ -25,6 +27,8 @@ use airpath_wire::tcp::Flags;
 
 use crate::connection::{End, Observation};
 use crate::radio::RadioLog;
+use crate::two_ends::Joined;
+use arrivals::Arrivals;
 use receiver::Receiver;
 use sender::Sender;
 use timeline::{Label, Timeline};
@@ -200,9 +204,9 @@ pub struct Causes {
     syn: Option<Instant>,
     answer: Option<Instant>,
     fin: bool,
-    /// What each end sends as seen at the sender, and as seen at the receiver, the client first.
-    senders: [Sender; 2],
-    receivers: [Receiver; 2],
+    /// What the end of the capture sends, and what it receives.
+    sender: Sender,
+    receiver: Receiver,
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
@@ -221,24 +225,52 @@ struct Radio {
 impl Causes {
     /// Of a capture taken at `near`, which the handshake tells if it is not given.
     pub fn new(near: Option<End>) -> Self {
-        Self {
+        let mut causes = Self {
             phase: Phase::SetUp,
-            near,
+            near: None,
             last: None,
             syn: None,
             answer: None,
             fin: false,
-            senders: [Sender::new(0), Sender::new(1)],
-            receivers: [Receiver::new(0), Receiver::new(1)],
+            sender: Sender::default(),
+            receiver: Receiver::new(),
             timeline: Timeline::default(),
             account: Account::default(),
             radio: None,
+        };
+        if let Some(near) = near {
+            causes.is_at(near);
         }
+        causes
+    }
+
+    /// The capture was taken at that end. Clients are taken to be on the radio, if nobody says which end is.
+    fn is_at(&mut self, near: End) {
+        self.near = Some(near);
+        let mobile = self.radio.as_ref().map_or(End::Client, |radio| radio.mobile);
+        self.sender.bottleneck().on_radio(near == mobile);
     }
 
     /// Lets the radio's log tell when it was silent; `mobile` is the end on the radio.
     pub fn with_radio(self, log: Arc<RadioLog>, mobile: End) -> Self {
-        Self { radio: Some(Radio { log, mobile, next: 0 }), ..self }
+        let mut told = Self { radio: Some(Radio { log, mobile, next: 0 }), ..self };
+        if let Some(near) = told.near {
+            told.is_at(near);
+        }
+        told
+    }
+
+    /// Lets the other end's capture tell what arrived when, and, unless the radio's log does, when acknowledgements did not get through;
+    /// `mobile` is the end on the radio.
+    pub fn with_both_ends(mut self, joined: &Joined, mobile: End) -> Self {
+        self.is_at(joined.near);
+        self.sender.bottleneck().know(Arrivals::of(joined.sent_by(joined.near)));
+        let own = joined.path_log(mobile);
+        let log = match &self.radio {
+            Some(radio) => radio.log.and_waits(&own),
+            None => own,
+        };
+        self.with_radio(Arc::new(log), mobile)
     }
 
     /// The end at which the capture was taken, as far as that is known.
@@ -257,6 +289,7 @@ impl Causes {
             if self.phase == Phase::Open {
                 self.silences(before.0, now.0);
             }
+            self.sender.passed(now.0, &mut self.timeline);
         }
         self.last = Some(now);
         match self.phase {
@@ -273,12 +306,8 @@ impl Causes {
     /// Nothing more comes: settles what is pending, and gives the sum.
     pub fn finish(mut self, settled: &mut impl FnMut(&Piece)) -> Account {
         let mut stalls = Vec::new();
-        for sender in &mut self.senders {
-            sender.end(&mut self.timeline, &mut stalls);
-        }
-        for receiver in &mut self.receivers {
-            receiver.end(&mut self.timeline);
-        }
+        self.sender.end(&mut self.timeline, &mut stalls);
+        self.receiver.end(&mut self.timeline);
         for stall in stalls {
             self.account.stalled(stall);
         }
@@ -299,21 +328,26 @@ impl Causes {
                 // At the client the connection is open with the answer. That the capture is the client's shows in how long the answer took.
                 if self.near == Some(End::Client) {
                     self.phase = Phase::Open;
+                    self.first_round_trip(observation.time);
                 }
             }
             _ => {
-                self.near = self.near.or_else(|| self.infer_near(observation));
-                self.phase = Phase::Open;
-                if let (Some(syn), Some(answer)) = (self.syn, self.answer) {
-                    let round_trip = answer.since(syn).max(observation.time.since(answer));
-                    for (sender, receiver) in self.senders.iter_mut().zip(&mut self.receivers) {
-                        sender.first_round_trip(round_trip);
-                        receiver.first_round_trip(round_trip);
-                    }
+                if let Some(near) = self.near.or_else(|| self.infer_near(observation)) {
+                    self.is_at(near);
                 }
+                self.phase = Phase::Open;
+                self.first_round_trip(observation.time);
                 self.open(observation);
             }
         }
+    }
+
+    /// The handshake is complete `now`: the longer of its two halves is the round trip.
+    fn first_round_trip(&mut self, now: Instant) {
+        let (Some(syn), Some(answer)) = (self.syn, self.answer) else { return };
+        let round_trip = answer.since(syn).max(now.since(answer));
+        self.sender.bottleneck().path.round_trip(round_trip, 0);
+        self.receiver.first_round_trip(round_trip);
     }
 
     /// Of the two halves of the handshake, that on the capture's own side takes next to no time.
@@ -330,36 +364,33 @@ impl Causes {
 
     fn open(&mut self, observation: &Observation) {
         let mut stalls = Vec::new();
-        let from = observation.from as usize;
-        let near = self.seen_at();
-        if observation.from == near {
+        if observation.from == self.seen_at() {
             if observation.length > 0 {
-                self.receivers[1 - from].asked(observation.time, &mut self.timeline);
+                self.receiver.asked(observation.time, &mut self.timeline);
             }
-            self.senders[from].sent(observation, &mut self.timeline);
-            self.receivers[1 - from].offered(observation);
+            self.sender.sent(observation, &mut self.timeline);
+            self.receiver.offered(observation);
         } else {
-            self.receivers[from].arrived(observation, &mut self.timeline, &mut stalls);
-            let sender = &mut self.senders[1 - from];
-            sender.answered(observation, &mut self.timeline, &mut stalls);
+            self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
+            self.sender.answered(observation, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {
-                sender.heard(observation);
+                self.sender.heard(observation);
             }
         }
         for stall in stalls {
             self.account.stalled(stall);
         }
         self.fin |= observation.flags.contains(Flags::FIN) || observation.flags.contains(Flags::RST);
-        let done = self.fin && self.senders[near as usize].idle() && self.receivers[near.other() as usize].idle();
+        let done = self.fin && self.sender.idle() && self.receiver.idle();
         self.phase = if done { Phase::Closing } else { Phase::Open };
     }
 
     /// Puts down to the radio what its log says of the time between two observations.
     fn silences(&mut self, begin: Instant, end: Instant) {
+        let near = self.seen_at();
         let Some(radio) = &mut self.radio else { return };
-        let near = self.near.unwrap_or(End::Server);
-        let sending = !self.senders[near as usize].idle();
-        let receiving = !sending && !self.receivers[near.other() as usize].idle();
+        let sending = !self.sender.idle();
+        let receiving = !sending && !self.receiver.idle();
         let waiting = !sending && !receiving;
         // The way of the data; where none is known to be on its way, whatever waits may go either way.
         let upwards = if sending { near == radio.mobile } else { near != radio.mobile };
@@ -374,7 +405,7 @@ impl Causes {
                 continue;
             }
             let other_way = silence.direction.is_some_and(|direction| direction != way);
-            let sender = &mut self.senders[near as usize];
+            let sender = &mut self.sender;
             match () {
                 () if sending && other_way => sender.unanswered(from, to, &mut self.timeline),
                 () if sending => sender.silent(from, to, &mut self.timeline),
@@ -390,15 +421,9 @@ impl Causes {
         match self.phase {
             Phase::SetUp => Label::Known(Cause::SetUp, Confidence::High),
             Phase::Closing => Label::Known(Cause::Closing, Confidence::High),
-            Phase::Open => {
-                let near = self.seen_at();
-                let (sender, receiver) = (&self.senders[near as usize], &self.receivers[near.other() as usize]);
-                match () {
-                    () if !sender.idle() => sender.label(),
-                    () if !receiver.idle() => receiver.label(),
-                    () => Label::Known(Cause::Application, Confidence::High),
-                }
-            }
+            Phase::Open if !self.sender.idle() => self.sender.label(),
+            Phase::Open if !self.receiver.idle() => self.receiver.label(),
+            Phase::Open => Label::Known(Cause::Application, Confidence::High),
         }
     }
 }

@@ -23,6 +23,7 @@ use direction::Direction;
 
 pub use events::Events;
 pub use needless::{Confidence, Detector, Needless};
+pub use outstanding::Sending;
 pub use phase::{Phase, Phases};
 pub use round_trip::Spread;
 pub use trigger::Trigger;
@@ -70,6 +71,10 @@ pub struct Observation {
     pub acknowledged: Option<i64>,
     /// Bytes of the other direction that its sender has by now told to have, cumulatively (RFC 9293) and selectively (RFC 2018) together.
     pub delivered: u64,
+    /// When what it tells to have arrived, and no earlier acknowledgement had told of, was sent.
+    pub news: Option<Sending>,
+    /// When the oldest of what remains unacknowledged was sent.
+    pub unacknowledged_since: Option<Instant>,
     /// Receive window in bytes, scaled.
     pub window: u64,
     /// What stands out.

@@ -191,6 +191,21 @@ impl RadioLog {
         Ok(Self::new(silences))
     }
 
+    /// This log, and the times within its silences in which something is known to have waited.
+    pub(crate) fn and_waits(&self, waits: &Self) -> Self {
+        let waits = waits.silences.iter().filter(|wait| wait.wanted);
+        let both = waits.flat_map(|wait| {
+            self.silences.iter().map(|silence| Silence {
+                begin: wait.begin.max(silence.begin),
+                end: wait.end.min(silence.end),
+                direction: wait.direction,
+                name: silence.name.clone(),
+                wanted: true,
+            })
+        });
+        Self::new(self.silences.iter().cloned().chain(both.filter(|silence| silence.begin < silence.end)).collect())
+    }
+
     /// All, by their beginning.
     pub fn silences(&self) -> &[Silence] {
         &self.silences

@@ -67,6 +67,14 @@ pub struct TwoEnds {
     pub connections: Vec<Joined>,
 }
 
+impl TwoEnds {
+    /// The connection that has that number in the first capture.
+    pub fn connection(&self, flow: FlowNumber) -> Option<&Joined> {
+        let at = self.connections.binary_search_by_key(&flow, |joined| joined.flow).ok()?;
+        self.connections.get(at)
+    }
+}
+
 /// What joining needs to be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JoinOptions {

@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::ends::FirstEnd;
 use super::numbered::Numbered;
 use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, StallRow};
 use super::table::{Object, Record, Table};
@@ -14,6 +13,7 @@ use crate::decode::{Datagram, Segment};
 use crate::flows::{Ending, FlowNumber, Listener};
 use crate::http::{Exchanges, Web};
 use crate::radio::RadioLog;
+use crate::two_ends::TwoEnds;
 
 /// Collects what is to be told of connections.
 pub struct Collector<'a> {
@@ -22,8 +22,8 @@ pub struct Collector<'a> {
     stream: bool,
     line: &'a mut dyn FnMut(&str) -> bool,
     goes_on: bool,
-    /// What the other end's capture is joined with.
-    first: Option<FirstEnd>,
+    /// What is known of both ends.
+    ends: Option<&'a TwoEnds>,
     radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
     selected: u64,
     shortcomings: Shortcomings,
@@ -40,14 +40,14 @@ pub struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    pub fn new(options: &Options, line: &'a mut dyn FnMut(&str) -> bool) -> Self {
+    pub fn new(options: &Options, ends: Option<&'a TwoEnds>, line: &'a mut dyn FnMut(&str) -> bool) -> Self {
         Self {
             select: options.select,
             observations: options.observations,
             stream: options.stream,
             line,
             goes_on: true,
-            first: options.peer.is_some().then(FirstEnd::default),
+            ends,
             radio: options.radio.clone(),
             selected: 0,
             shortcomings: Shortcomings::default(),
@@ -77,13 +77,8 @@ impl<'a> Collector<'a> {
         self.shortcomings
     }
 
-    /// What the other end's capture is to be joined with.
-    pub fn first_end(&mut self) -> Option<FirstEnd> {
-        self.first.take()
-    }
-
-    /// The causes of a new connection, with the radio log of its mobile, if there is one.
-    fn causes(&self, connection: &Connection) -> Causes {
+    /// The causes of a new connection, with the radio log of its mobile and what both ends tell, if there are any.
+    fn causes(&self, flow: FlowNumber, connection: &Connection) -> Causes {
         let route = connection.route();
         let ends = [(route.source, End::Client), (route.destination, End::Server)];
         let own = self.radio.iter().find_map(|(address, log)| {
@@ -93,9 +88,14 @@ impl<'a> Collector<'a> {
             };
             end.map(|end| (Arc::clone(log), end))
         });
-        match own {
+        let mobile = own.as_ref().map_or(End::Client, |(_, mobile)| *mobile);
+        let causes = match own {
             Some((log, mobile)) => Causes::new(None).with_radio(log, mobile),
             None => Causes::new(None),
+        };
+        match self.ends.and_then(|ends| ends.connection(flow)) {
+            Some(joined) => causes.with_both_ends(joined, mobile),
+            None => causes,
         }
     }
 
@@ -150,7 +150,7 @@ impl Listener for Collector<'_> {
         connection: &Connection,
     ) {
         if connection.segments() == 1 && self.matches(flow, connection) {
-            let causes = self.open.is_some().then(|| self.causes(connection));
+            let causes = self.open.is_some().then(|| self.causes(flow, connection));
             if let (Some(open), Some(causes)) = (&mut self.open, causes) {
                 open.insert(flow, causes);
             }
@@ -158,9 +158,6 @@ impl Listener for Collector<'_> {
         if let Some(causes) = self.open.as_mut().and_then(|open| open.get_mut(flow)) {
             let (pieces, stream) = (&mut self.pieces, self.stream);
             causes.observe(observation, &mut |piece| keep(pieces, stream, &PieceRow { flow, piece }));
-        }
-        if let Some(first) = &mut self.first {
-            first.observed(self.select, flow, observation, segment, connection);
         }
         if let Some(web) = &mut self.web
             && self.select.is_none_or(|select| select.matches(flow.0, connection.route()))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::pipeline::{Packet, packets};
 use super::records::{number, span, time};
 use super::table::{Fields, Record, Table, table};
-use super::{Selector, Source, TraceError};
+use super::{Options, STANDARD_INPUT, Selector, Source, TraceError};
 use crate::connection::{Connection, End, Observation};
 use crate::decode::Segment;
 use crate::flows::{FlowNumber, Flows, Listener};
@@ -20,43 +20,57 @@ pub struct Peer {
     pub one_clock: bool,
 }
 
-/// Takes what the first capture has of the connections that are meant.
-#[derive(Debug, Default)]
-pub struct FirstEnd {
-    pub tap: Tap,
+/// Reads both ends' captures and joins them.
+///
+/// # Errors
+/// Where one cannot be read, there is no such connection in the first, or the two have nothing in common.
+pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<TwoEnds, TraceError> {
+    // The first is read again to be analysed.
+    if let Source::Captures(files) = &options.source
+        && files.iter().any(|file| file.as_os_str() == STANDARD_INPUT)
+    {
+        return Err(TraceError::ReadTwice);
+    }
+    let first = tapped(&options.source, options.select, stop)?;
+    let second = tapped(&peer.source, None, stop)?;
+    let join_options = JoinOptions { clock: peer.one_clock.then_some(Clock::SAME), ..JoinOptions::default() };
+    join(first, second, &join_options).map_err(|error| TraceError::Peer {
+        file: options.source.name(),
+        peer: peer.source.name(),
+        error,
+    })
 }
 
-impl FirstEnd {
-    /// Reads the other end's capture, and joins the two.
-    pub fn join(self, first: &Source, peer: &Peer, stop: &AtomicBool) -> Result<TwoEnds, TraceError> {
-        let mut flows = Flows::default();
-        let mut second = Tap::default();
-        packets(&peer.source, |packet| {
-            if let Packet::Segment(segment) = packet {
-                flows.segment(segment, &mut second);
-            }
-            !stop.load(Ordering::Relaxed)
-        })?;
-        flows.finish(&mut second);
-        let options = JoinOptions { clock: peer.one_clock.then_some(Clock::SAME), ..JoinOptions::default() };
-        join(self.tap, second, &options).map_err(|error| TraceError::Peer {
-            file: first.name(),
-            peer: peer.source.name(),
-            error,
-        })
+/// What a capture has of the connections that are meant.
+fn tapped(source: &Source, select: Option<Selector>, stop: &AtomicBool) -> Result<Tap, TraceError> {
+    let mut flows = Flows::default();
+    let mut tapping = Tapping { select, matched: false, tap: Tap::default() };
+    let reading = packets(source, |packet| {
+        if let Packet::Segment(segment) = packet {
+            flows.segment(segment, &mut tapping);
+        }
+        !stop.load(Ordering::Relaxed)
+    })?;
+    flows.finish(&mut tapping);
+    match select {
+        _ if flows.begun() == 0 => Err(TraceError::NoTcp(reading.without_tcp())),
+        Some(selector) if !tapping.matched => Err(TraceError::NoSuchFlow { selector, begun: flows.begun() }),
+        _ => Ok(tapping.tap),
     }
+}
 
-    /// Takes a segment of a connection, if that is meant.
-    pub fn observed(
-        &mut self,
-        select: Option<Selector>,
-        flow: FlowNumber,
-        observation: &Observation,
-        segment: &Segment<'_>,
-        connection: &Connection,
-    ) {
-        if select.is_none_or(|select| select.matches(flow.0, connection.route())) {
-            self.tap.observed(flow, observation, segment, connection);
+/// Taps the connections that are meant.
+struct Tapping {
+    select: Option<Selector>,
+    matched: bool,
+    tap: Tap,
+}
+
+impl Listener for Tapping {
+    fn observed(&mut self, flow: FlowNumber, seen: &Observation, segment: &Segment<'_>, connection: &Connection) {
+        if self.select.is_none_or(|select| select.matches(flow.0, connection.route())) {
+            self.matched = true;
+            self.tap.observed(flow, seen, segment, connection);
         }
     }
 }

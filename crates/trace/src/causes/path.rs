@@ -1,12 +1,11 @@
-//! What acknowledgements tell of the path: its round trip when empty, and its rate.
+//! What acknowledgements tell of the path: its round trip when empty, and how long it takes for a segment.
 
 use airpath_core::{Instant, Span};
 
-/// Acknowledgements whose spacing makes an estimate of the rate.
-const TRAIN: usize = 4;
+use super::link::Measure;
 
-/// Round trips for which the fastest train counts.
-const ROUNDS: usize = 10;
+/// Times between segments that tell what the link takes for one.
+const SERVED: usize = 15;
 
 /// The path as its acknowledgements show it.
 #[derive(Clone, Debug, Default)]
@@ -15,28 +14,27 @@ pub(super) struct Path {
     shortest: Option<Span>,
     shortest_full: Option<Span>,
     pub(super) latest: Option<Span>,
-    /// The usual time between two acknowledgements that tell news.
+    /// When news last came, and the usual time between two.
+    news: Option<Instant>,
     gap: Option<Span>,
-    /// The last acknowledgements that told news: when, and how much had been delivered by then.
-    train: [(Instant, u64); TRAIN + 1],
-    length: usize,
-    /// The fastest train of each of the last rounds, in bytes per second.
-    fastest: [f64; ROUNDS],
-    round: usize,
-    /// The rate of the last rounds in which a queue stood before the link, which is the link's.
-    carried: Option<f64>,
-    /// The rate is at least this: so fast went what one acknowledgement covered, had there been no queue.
-    least: Option<f64>,
+    /// The time that the link took for a segment, the last times; how often that was measured; its median and its mean.
+    served: [Span; SERVED],
+    count: usize,
+    service: Option<Span>,
+    mean: Option<Span>,
 }
 
 impl Path {
-    /// A round trip was measured, of a full segment or of another.
-    pub(super) fn round_trip(&mut self, sample: Span, full: bool) {
-        self.shortest = Some(self.shortest.map_or(sample, |shortest| shortest.min(sample)));
-        if full {
-            self.shortest_full = Some(self.shortest_full.map_or(sample, |shortest| shortest.min(sample)));
-        }
+    /// A round trip was measured, at the end of which so many full segments were acknowledged, or less than one.
+    pub(super) fn round_trip(&mut self, sample: Span, segments: u64) {
+        let base = self.shortest.map_or(sample, |shortest| shortest.min(sample));
+        self.shortest = Some(base);
         self.latest = Some(sample);
+        if segments > 0 {
+            // They were in transmission one after the other.
+            let alone = base + sample.saturating_sub(base) / segments;
+            self.shortest_full = Some(self.shortest_full.map_or(alone, |shortest| shortest.min(alone)));
+        }
     }
 
     /// The round trip of an empty path.
@@ -54,68 +52,49 @@ impl Path {
         self.gap.unwrap_or(Span::ZERO)
     }
 
-    /// An acknowledgement told that `delivered` bytes have arrived.
-    pub(super) fn delivered(&mut self, now: Instant, delivered: u64) {
-        if self.length > 0 {
-            let last = now.since(self.train[self.length - 1].0);
-            // One silence shall not make the next look usual.
-            let counted = self.gap.map_or(last, |gap| last.min(gap * 3).max(Span::from_nanos(1)));
-            self.gap = Some(self.gap.map_or(last, |gap| (gap * 7 + counted) / 8));
+    /// An acknowledgement told news.
+    pub(super) fn delivered(&mut self, now: Instant) {
+        if let Some(before) = self.news.replace(now) {
+            self.gap = Some(usual(self.gap, now.since(before)));
         }
-        if self.length == TRAIN + 1 {
-            self.train.copy_within(1.., 0);
-            self.length = TRAIN;
-        }
-        self.train[self.length] = (now, delivered);
-        self.length += 1;
-        if self.length < TRAIN + 1 {
-            return;
-        }
-        let (begin, had) = self.train[0];
-        let span = now.since(begin);
-        // A train that takes half a round trip or longer may have been spaced by the window, not by the path.
-        if span.is_zero() || self.latest.is_none_or(|latest| span.saturating_mul(2) > latest) {
-            return;
-        }
-        let rate = (delivered - had) as f64 / span.as_secs_f64();
-        let fastest = &mut self.fastest[self.round % ROUNDS];
-        *fastest = fastest.max(rate);
     }
 
-    /// Nothing was outstanding: what comes next makes no train with what was before.
+    /// Nothing was outstanding: the time until news come next tells nothing.
     pub(super) fn pause(&mut self) {
-        self.length = 0;
+        self.news = None;
     }
 
-    /// A round trip has passed.
-    pub(super) fn next_round(&mut self) {
-        self.round += 1;
-        self.fastest[self.round % ROUNDS] = 0.0;
+    /// The link was busy all the time, and done with two segments so long one after the other.
+    pub(super) fn served(&mut self, spacing: Span) {
+        self.served[self.count % SERVED] = spacing;
+        self.count += 1;
+        let mut sorted = self.served;
+        let known = &mut sorted[..self.count.min(SERVED)];
+        known.sort_unstable();
+        self.service = Some(known[known.len() / 2]);
+        // The longest may be an outage.
+        let usual = &known[..known.len().saturating_sub(1).max(1)];
+        self.mean = Some(usual.iter().fold(Span::ZERO, |sum, &spacing| sum + spacing) / usual.len() as u64);
     }
 
-    /// A link before which a queue stood has carried data at this rate.
-    pub(super) fn carried(&mut self, rate: f64) {
-        self.carried = Some(self.carried.map_or(rate, |before| rate.max(before + (rate - before) / 4.0)));
+    /// The time in which the link carries so many segments, however unevenly.
+    pub(super) fn time_for(&self, segments: u64) -> Span {
+        self.mean.unwrap_or_else(|| self.measure().service).saturating_mul(segments)
     }
 
-    /// One acknowledgement covered `news` bytes, a round trip after they were sent. On a slow link, the time above that of an empty
-    /// path is what their transmission took.
-    pub(super) fn at_least(&mut self, news: u64, sample: Span) {
-        let Some(base) = self.shortest else { return };
-        let above = sample.saturating_sub(base).max(base / 10).max(Span::from_nanos(1));
-        let rate = news as f64 / above.as_secs_f64();
-        // An acknowledgement that was delayed makes the rate look low; where transmission takes longer than all the rest, it can be seen.
-        if self.least.is_some() || above > base {
-            self.least = Some(self.least.map_or(rate, |least| least.max(rate)));
-        }
+    /// What is known of the link. Before two segments have followed on one another, a full one's round trip above that of the handshake is taken for its
+    /// transmission.
+    pub(super) fn measure(&self) -> Measure {
+        let base = self.base().unwrap_or(Span::ZERO);
+        let full = self.base_full().unwrap_or(Span::ZERO);
+        // No more than the round trip of a full segment can be its transmission.
+        Measure { base, service: self.service.unwrap_or(full.saturating_sub(base)).min(full) }
     }
+}
 
-    /// The rate of the path, bytes per second, if it has shown.
-    pub(super) fn rate(&self) -> Option<f64> {
-        if self.carried.is_some() {
-            return self.carried;
-        }
-        let rate = self.fastest.iter().fold(0.0, |fastest: f64, &rate| fastest.max(rate));
-        if rate > 0.0 { Some(rate) } else { self.least }
-    }
+/// A mean of the last eight or so. One that stands out shall not make the next look usual.
+fn usual(mean: Option<Span>, sample: Span) -> Span {
+    let Some(mean) = mean else { return sample };
+    let counted = sample.min(mean * 3).max(Span::from_nanos(1));
+    (mean * 7 + counted) / 8
 }

@@ -56,15 +56,15 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Of the client (0) or the server (1); rounds have numbers of their own.
-    pub(super) fn new(end: u32) -> Self {
-        Self { round: end, ..Self::default() }
+    /// Nothing has arrived yet. Its rounds have odd numbers.
+    pub(super) fn new() -> Self {
+        Self { round: 1, ..Self::default() }
     }
 
     /// The round trip of the handshake.
     pub(super) fn first_round_trip(&mut self, sample: Span) {
         self.round_trip = sample;
-        self.path.round_trip(sample, false);
+        self.path.round_trip(sample, 0);
     }
 
     /// Whether nothing more is known to be on its way: the last segment was not full.
@@ -120,7 +120,7 @@ impl Receiver {
         self.segment = self.segment.max(observation.length);
         self.highest = self.highest.max(end);
         self.arrived += u64::from(observation.length);
-        self.path.delivered(now, self.arrived);
+        self.path.delivered(now);
         self.last = Some((now, observation.frame));
         self.more = observation.length >= self.segment.max(FULL_SIZED) && !observation.flags.contains(Flags::FIN);
         if now.since(self.begin) >= self.round_trip && self.segments >= TELLING {

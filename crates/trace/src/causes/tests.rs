@@ -3,7 +3,7 @@ use airpath_wire::tcp::Flags;
 use std::sync::Arc;
 
 use super::*;
-use crate::connection::{Events, Retransmission, Trigger};
+use crate::connection::{Events, Retransmission, Sending, Trigger};
 use crate::radio::{RadioLog, Silence};
 
 /// Payload of a segment.
@@ -51,6 +51,8 @@ impl Script {
             events: Events::default(),
             retransmission: None,
             outstanding: 0,
+            news: None,
+            unacknowledged_since: None,
             round_trip: None,
             echo_round_trip: None,
             duplicate: None,
@@ -83,11 +85,17 @@ impl Script {
     /// The client acknowledges the first so many segments, with this window.
     fn acknowledge_with(&mut self, at: u64, segments: usize, window: u64) {
         let sample = at - self.sent[segments - 1];
+        let first = self.sent[(self.delivered / SEGMENT as u64) as usize];
+        let [first, last] = [first, self.sent[segments - 1]].map(|time| Instant::from_nanos(time * 1_000_000));
+        let sending = Sending { original: first, first, last };
+        let next = self.sent.get(segments).map(|time| Instant::from_nanos(time * 1_000_000));
         self.delivered = segments as u64 * SEGMENT as u64;
         let delivered = self.delivered;
         self.add(at, End::Client, Flags::ACK, |observation| {
             (observation.acknowledged, observation.delivered) = (Some(delivered as i64), delivered);
             observation.round_trip = Some((Span::from_millis(sample), 0));
+            observation.news = Some(sending);
+            observation.unacknowledged_since = next;
             observation.window = window;
         });
     }

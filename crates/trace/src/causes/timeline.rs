@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use airpath_core::Instant;
 
+use super::link::Load;
 use super::{Cause, Confidence, Piece};
 
 /// Slices that may be pending; of more, the oldest are settled with what is known.
@@ -17,9 +18,9 @@ pub(super) enum Label {
     /// What the sender is held by, unless the link turns out to be full in this round trip.
     Limited(Limit, u32),
     /// The radio's log says that acknowledgements cannot get through; the data may.
-    Unanswered(u32),
-    /// Silence, if what follows does not show that answers always take so long.
-    Silence(u32),
+    Unanswered,
+    /// Nothing got through, if what follows shows that it was not only held back; and what the link's load else was.
+    Silence(Load),
 }
 
 /// What holds a sender that has data outstanding.
@@ -29,10 +30,31 @@ pub(super) enum Limit {
     Application,
     /// The receiver's window.
     Receiver,
-    /// Its own window.
+    /// Its own window; whether that grows as in slow start is not known yet.
     Window,
+    /// Its own window, in slow start.
+    SlowStart,
+    /// Its own window, after slow start.
+    CongestionWindow,
     /// A loss that it repairs.
     Recovery,
+}
+
+impl Limit {
+    /// The sender's own window, in slow start or after it.
+    pub(super) const fn of_window(steady: bool) -> Self {
+        if steady { Self::CongestionWindow } else { Self::SlowStart }
+    }
+
+    const fn cause(self) -> (Cause, Confidence) {
+        match self {
+            Self::Application => (Cause::Application, Confidence::Medium),
+            Self::Receiver => (Cause::ReceiveWindow, Confidence::High),
+            Self::Window | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
+            Self::SlowStart => (Cause::SlowStart, Confidence::Medium),
+            Self::Recovery => (Cause::Recovery, Confidence::High),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,11 +115,72 @@ impl Timeline {
     /// Decides the slices of a round.
     pub(super) fn resolve(&mut self, round: u32, decide: impl Fn(Label) -> (Cause, Confidence)) {
         for slice in &mut self.pending {
-            let (Label::Limited(_, of) | Label::Silence(of) | Label::Unanswered(of)) = slice.label else { continue };
-            if of == round {
+            if matches!(slice.label, Label::Limited(_, of) if of == round) {
                 let (cause, confidence) = decide(slice.label);
                 slice.label = Label::Known(cause, confidence);
             }
+        }
+    }
+
+    /// Says of which kind the sender's own window was in a round.
+    pub(super) fn judge(&mut self, round: u32, limit: Limit) {
+        for slice in self.pending.iter_mut().rev() {
+            if slice.label == Label::Limited(Limit::Window, round) {
+                slice.label = Label::Limited(limit, round);
+            }
+        }
+    }
+
+    /// The link's load until then has been found, which decides what held a sender: where it is full, the link, and else what is known. `window` is
+    /// what its own window is taken for if that has not been judged.
+    pub(super) fn carried(&mut self, until: Instant, load: Load, window: Limit) {
+        let link = match load {
+            Load::Free => None,
+            Load::Full => Some((Cause::PathRate, Confidence::Medium)),
+            Load::Queueing => Some((Cause::Queueing, Confidence::Medium)),
+        };
+        let mut index = 0;
+        while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.0 < until) {
+            let (cause, confidence) = match slice.label {
+                Label::Known(..) => {
+                    index += 1;
+                    continue;
+                }
+                Label::Limited(Limit::Window, _) => link.unwrap_or(window.cause()),
+                Label::Limited(limit, _) => link.unwrap_or(limit.cause()),
+                Label::Unanswered => link.unwrap_or((Cause::Radio, Confidence::High)),
+                Label::Silence(_) => {
+                    let label = Label::Silence(load);
+                    self.label_until(index, until, label);
+                    index += 1;
+                    continue;
+                }
+            };
+            self.label_until(index, until, Label::Known(cause, confidence));
+            index += 1;
+        }
+    }
+
+    /// Gives a slice another label, or the part of it before `until`.
+    fn label_until(&mut self, index: usize, until: Instant, label: Label) {
+        let slice = self.pending[index];
+        if until < slice.end.0 {
+            self.pending.insert(index + 1, Slice { begin: (until, slice.begin.1), ..slice });
+            self.pending[index].end = (until, slice.end.1);
+        }
+        self.pending[index].label = label;
+    }
+
+    /// Whether what was taken for silence was the radio's; else the link was as busy as it is known to have been.
+    pub(super) fn silence(&mut self, radio: bool) {
+        for slice in &mut self.pending {
+            let Label::Silence(load) = slice.label else { continue };
+            let cause = match load {
+                _ if radio => Cause::Radio,
+                Load::Queueing => Cause::Queueing,
+                Load::Full | Load::Free => Cause::PathRate,
+            };
+            slice.label = Label::Known(cause, Confidence::Medium);
         }
     }
 
@@ -160,11 +243,8 @@ impl Timeline {
 fn assumed(label: Label) -> (Cause, Confidence) {
     let cause = match label {
         Label::Known(cause, confidence) => return (cause, confidence),
-        Label::Limited(Limit::Application, _) => Cause::Application,
-        Label::Limited(Limit::Receiver, _) => Cause::ReceiveWindow,
-        Label::Limited(Limit::Window, _) => Cause::SlowStart,
-        Label::Limited(Limit::Recovery, _) => Cause::Recovery,
-        Label::Silence(_) | Label::Unanswered(_) => Cause::Radio,
+        Label::Limited(limit, _) => limit.cause().0,
+        Label::Unanswered | Label::Silence(_) => Cause::Radio,
     };
     (cause, Confidence::Low)
 }

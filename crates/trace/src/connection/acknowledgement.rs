@@ -56,6 +56,7 @@ pub(super) fn acknowledge(
     answered.acknowledged = before.max(Some(acknowledged));
     let blocks = segment.options.sack.as_slice();
     let mut news = 0;
+    let mut sending = covered.news;
     for (index, &(left, right)) in blocks.iter().enumerate() {
         let (left, right) = (answered.numbering.offset(left), answered.numbering.offset(right));
         if index == 0 && duplicate_block(left, right, acknowledged, blocks, answered) {
@@ -68,10 +69,12 @@ pub(super) fn acknowledge(
                 Needless { frame: resent.frame, detector: Detector::DuplicateReport }
             });
         } else if right <= answered.outstanding.highest() {
-            news += answered.outstanding.acknowledge_selectively(left, right);
+            news += answered.outstanding.acknowledge_selectively(left, right, &mut sending);
         }
     }
     observation.delivered = answered.delivered();
+    observation.news = sending;
+    observation.unacknowledged_since = answered.outstanding.oldest();
 
     let repeated = before == Some(acknowledged);
     // Of acknowledgements an older one came later; or what was waited for came without being sent again: something was overtaken.
@@ -179,6 +182,11 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
         figures.echo_round_trip.sample(sample);
     }
     if copy == Some(front.first) && front.transmissions > 1 {
+        let only = covered.exact.is_some_and(|exact| exact.start == front.start);
+        if let Some(news) = &mut observation.news {
+            news.first = news.original;
+            news.last = if only { news.original } else { news.last };
+        }
         // RFC 3522 §3.2: the echo is that of the first copy, so the first copy arrived.
         let counts = &mut answered.figures.needless;
         let since = front.first.time;

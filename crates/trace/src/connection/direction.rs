@@ -285,6 +285,8 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         events,
         retransmission,
         outstanding: sent.unacknowledged(),
+        news: None,
+        unacknowledged_since: None,
         round_trip: None,
         echo_round_trip: None,
         delivered: answered.delivered(),

@@ -77,6 +77,29 @@ pub(crate) struct Covered {
     pub(crate) cumulatively: u32,
     /// Numbers among them that were never seen.
     pub(crate) unseen: i64,
+    /// When what no earlier acknowledgement told of was sent.
+    pub(crate) news: Option<Sending>,
+}
+
+/// When several segments were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// The earliest first copy.
+    pub original: Instant,
+    /// The earliest last copy.
+    pub first: Instant,
+    /// The latest last copy.
+    pub last: Instant,
+}
+
+impl Sending {
+    /// Counts in a run that was told of.
+    pub(crate) fn count(sending: &mut Option<Self>, run: &Sent) {
+        let (original, time) = (run.first.time, run.last.time);
+        let known = sending.get_or_insert(Self { original, first: time, last: time });
+        *known =
+            Self { original: known.original.min(original), first: known.first.min(time), last: known.last.max(time) };
+    }
 }
 
 /// What one end has sent.
@@ -121,6 +144,11 @@ impl Outstanding {
     /// One past the highest number seen or acknowledged.
     pub(crate) const fn highest(&self) -> i64 {
         self.highest
+    }
+
+    /// When the oldest of what is neither acknowledged nor forgotten was sent last.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.runs.front().map(|run| run.last.time)
     }
 
     /// The lowest number that is neither acknowledged nor forgotten.
@@ -222,6 +250,9 @@ impl Outstanding {
             if run.transmissions > 1 {
                 repeated(run);
             }
+            if !run.selectively {
+                Sending::count(&mut covered.news, run);
+            }
             if run.end > acknowledged {
                 covered.cumulatively += u32::from(!run.partly);
                 run.partly = true;
@@ -247,8 +278,9 @@ impl Outstanding {
         covered
     }
 
-    /// The other end has `start` to before `end`, with a hole below. Returns how many numbers that is news about.
-    pub(crate) fn acknowledge_selectively(&mut self, start: i64, end: i64) -> i64 {
+    /// The other end has `start` to before `end`, with a hole below. Returns how many numbers that is news about; `sending` counts in when they
+    /// were sent.
+    pub(crate) fn acknowledge_selectively(&mut self, start: i64, end: i64, sending: &mut Option<Sending>) -> i64 {
         let Self { runs, selective, floor, highest, .. } = self;
         let (start, end) = (start.max(*floor), end.min(*highest));
         let mut news = 0;
@@ -256,7 +288,10 @@ impl Outstanding {
             news += to - from;
             let first = first_from(runs, from);
             for run in runs.range_mut(first..).take_while(|run| run.end <= to) {
-                run.selectively = true;
+                if !run.selectively {
+                    run.selectively = true;
+                    Sending::count(sending, run);
+                }
             }
         });
         news

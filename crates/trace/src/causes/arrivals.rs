@@ -1,0 +1,71 @@
+//! What both ends' captures tell of the link, exactly: when each packet with data was sent, and when it arrived.
+
+use airpath_core::{Instant, Span};
+
+use crate::two_ends::{Direction, Passage};
+
+/// A packet that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    pub sent: Instant,
+    pub arrived: Instant,
+    pub length: u32,
+    /// An earlier copy of it arrived, too.
+    pub needless: bool,
+}
+
+/// The arrivals of what one end sent, in the order of their time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    arrivals: Vec<Arrival>,
+    next: usize,
+    /// The shortest way of a full segment.
+    shortest: Span,
+    /// The usual time between two of them that were on their way together.
+    service: Option<Span>,
+}
+
+impl Arrivals {
+    /// Of what both captures have of a direction.
+    pub(super) fn of(direction: &Direction) -> Self {
+        let arrival = |passage: &Passage| {
+            (passage.packet.length > 0).then_some(())?;
+            Some(Arrival {
+                sent: passage.packet.time,
+                arrived: passage.arrival()?,
+                length: passage.packet.length,
+                needless: passage.needless,
+            })
+        };
+        let mut arrivals: Vec<Arrival> = direction.passages.iter().filter_map(arrival).collect();
+        arrivals.sort_by_key(|arrival| arrival.arrived);
+        let full = arrivals.iter().map(|arrival| arrival.length).max().unwrap_or(0);
+        let ways = arrivals.iter().filter(|arrival| arrival.length == full);
+        let shortest = ways.map(|arrival| arrival.arrived.since(arrival.sent)).min().unwrap_or_default();
+        let neighbours = arrivals.windows(2).filter(|pair| pair.iter().all(|arrival| arrival.length == full));
+        let mut spacings: Vec<Span> = neighbours
+            .filter(|pair| pair[1].sent + shortest < pair[0].arrived)
+            .map(|pair| pair[1].arrived.since(pair[0].arrived))
+            .collect();
+        spacings.sort_unstable();
+        let service = spacings.get(spacings.len() / 2).copied();
+        Self { arrivals, next: 0, shortest, service }
+    }
+
+    /// The time that the link usually takes for a full segment; `None` where no two of them followed on one another.
+    pub(super) const fn service(&self) -> Option<Span> {
+        self.service
+    }
+
+    /// The shortest way of a full segment.
+    pub(super) const fn shortest(&self) -> Span {
+        self.shortest
+    }
+
+    /// The next, if it has arrived by `now`.
+    pub(super) fn until(&mut self, now: Instant) -> Option<Arrival> {
+        let arrival = *self.arrivals.get(self.next).filter(|arrival| arrival.arrived <= now)?;
+        self.next += 1;
+        Some(arrival)
+    }
+}
