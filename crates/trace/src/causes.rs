@@ -220,6 +220,8 @@ struct Radio {
     mobile: End,
     /// The silences before this one are over.
     next: usize,
+    /// It is no log, but what both ends' captures tell: there may be more.
+    inferred: bool,
 }
 
 impl Causes {
@@ -253,7 +255,7 @@ impl Causes {
 
     /// Lets the radio's log tell when it was silent; `mobile` is the end on the radio.
     pub fn with_radio(self, log: Arc<RadioLog>, mobile: End) -> Self {
-        let mut told = Self { radio: Some(Radio { log, mobile, next: 0 }), ..self };
+        let mut told = Self { radio: Some(Radio { log, mobile, next: 0, inferred: false }), ..self };
         if let Some(near) = told.near {
             told.is_at(near);
         }
@@ -263,14 +265,15 @@ impl Causes {
     /// Lets the other end's capture tell what arrived when, and, unless the radio's log does, when acknowledgements did not get through;
     /// `mobile` is the end on the radio.
     pub fn with_both_ends(mut self, joined: &Joined, mobile: End) -> Self {
-        self.is_at(joined.near);
         self.sender.bottleneck().know(Arrivals::of(joined.sent_by(joined.near)));
         let own = joined.path_log(mobile);
-        let log = match &self.radio {
-            Some(radio) => radio.log.and_waits(&own),
-            None => own,
+        let (log, inferred) = match &self.radio {
+            Some(radio) => (radio.log.and_waits(&own), false),
+            None => (own, true),
         };
-        self.with_radio(Arc::new(log), mobile)
+        self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred });
+        self.is_at(joined.near);
+        self
     }
 
     /// The end at which the capture was taken, as far as that is known.
@@ -408,7 +411,12 @@ impl Causes {
             let sender = &mut self.sender;
             match () {
                 () if sending && other_way => sender.unanswered(from, to, &mut self.timeline),
-                () if sending => sender.silent(from, to, &mut self.timeline),
+                () if sending => {
+                    sender.silent(from, to, &mut self.timeline);
+                    if !radio.inferred {
+                        sender.bottleneck().known_silent(to);
+                    }
+                }
                 // Acknowledgements that wait do not stop the data that is on its way.
                 () if receiving && other_way => {}
                 () => self.timeline.paint(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true),

@@ -215,7 +215,6 @@ impl Sender {
         let inferred = |label: Label| !matches!(label, Label::Known(..));
         timeline.paint(begin, end, Label::Known(Cause::Radio, Confidence::High), inferred);
         self.back_at = end;
-        self.bottleneck.known_silent(end);
     }
 
     /// The radio's log says that nothing was sent the other way.
