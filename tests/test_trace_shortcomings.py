@@ -1,5 +1,8 @@
 """What a capture lacks is said: dropped packets, cut options, super-segments, acknowledged bytes that are not in it."""
 
+import struct
+from pathlib import Path
+
 import polars as pl
 
 import airpath
@@ -21,7 +24,20 @@ def test_what_a_capture_lacks_is_said(airpath_command: Command) -> None:
     assert cut.observations().filter(pl.col("events").str.contains("options_cut")).height == 1385
 
 
-def test_packets_that_the_capturing_host_dropped_are_said() -> None:
+def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
+    # A block of interface statistics: type, length, interface, time, isb_ifdrop, the end of the options, length.
+    dropped = struct.pack("<HHQHH", 5, 8, 12, 0, 0)
+    length = 24 + len(dropped)
+    block = struct.pack("<IIIII", 5, length, 0, 0, 0) + dropped + struct.pack("<I", length)
+    capture = tmp_path / "dropped.pcapng"
+    capture.write_bytes(shared("own/variant_pcapng.pcapng").read_bytes() + block)
+    reading = airpath.trace(capture).reading
+    assert reading["files"][0]["dropped"] == 12
+    [said] = remarks(reading)
+    assert "the capturing host dropped 12 packets" in said
+
+
+def test_what_is_said_of_drops_and_super_segments() -> None:
     reading = {"files": [{"name": "one.pcapng", "ending": None, "ahead": None, "back": None, "dropped": 12}]}
     reading |= {"passed_over": {}, "interrupted": False}
     lacks = {"options_cut": 0, "super_segments": 3, "unseen_bytes": 2_896}
