@@ -24,6 +24,9 @@ const LONGEST_PAYLOAD: u32 = 9_216;
 /// The longest segment that fits a frame of Ethernet, and is surely one packet: RFC 9293 §3.7.1 with an MTU of 1500.
 const LONGEST_IN_ETHERNET: u32 = 1_460;
 
+/// No sender's timer is shorter: a thousandth of what RFC 6298 §2.4 asks for.
+const SHORTEST_TIMER: Span = Span::from_millis(1);
+
 /// Packets in which a duplicate by the capture or a link is looked for.
 const DUPLICATES_WITHIN: usize = 8;
 
@@ -55,6 +58,8 @@ pub(crate) struct Direction {
     /// Marks of its last packets, of identification and TCP's numbers; 0 where there is none.
     packets: [u64; DUPLICATES_WITHIN],
     next_packet: u8,
+    /// The last segment with sequence numbers, if nothing of the other end followed it: its mark, and when it passed.
+    unanswered: Option<(u64, Instant)>,
     pub(super) previous: Previous,
     /// Whether any of its data was acknowledged.
     pub(super) data_acknowledged: bool,
@@ -191,16 +196,24 @@ impl Direction {
         }
     }
 
-    /// Whether the same packet was among the last ones. Packets without identification are never the same.
+    /// Whether the same packet was among the last ones. Of packets without identification (RFC 6864 §4.1) only one with
+    /// sequence numbers is, which follows its like so closely, with nothing heard in between, that no sender can have sent it again.
     fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
-        let Some(identification @ 1..) = segment.identification else { return false };
+        let identification = segment.identification.unwrap_or(0);
         // All that a packet of TCP has which differs from one to the next; odd multipliers keep the parts apart.
         let place = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgment);
         let kind = u64::from(identification) << 40 | u64::from(segment.flags.0) << 32 | u64::from(segment.length);
-        let key = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ kind.wrapping_mul(0xd6e8_feb8_6659_fd93)).max(1);
-        let seen = self.packets.contains(&key);
+        let mark = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ kind.wrapping_mul(0xd6e8_feb8_6659_fd93)).max(1);
+        if identification == 0 {
+            let numbers = segment.length > 0 || segment.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
+            let before = if numbers { self.unanswered.replace((mark, segment.time)) } else { None };
+            return before.is_some_and(|(before, time)| {
+                before == mark && segment.time.since(time) < SHORTEST_TIMER && segment.time >= time
+            });
+        }
+        let seen = self.packets.contains(&mark);
         if !seen {
-            self.packets[usize::from(self.next_packet)] = key;
+            self.packets[usize::from(self.next_packet)] = mark;
             self.next_packet = (self.next_packet + 1) % DUPLICATES_WITHIN as u8;
         }
         seen
@@ -217,6 +230,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     let length = i64::from(segment.length) + i64::from(syn) + i64::from(fin);
     let end = offset + length;
     let duplicate = sent.same_packet(segment);
+    answered.unanswered = None;
     events.set(Events::HARDWARE_DUPLICATE, duplicate);
     events.set(Events::BAD_CHECKSUM, segment.checksum == Some(false));
     events.set(Events::CONGESTION_EXPERIENCED, segment.ecn == Ecn::Ce);

@@ -59,7 +59,8 @@ events! {
     LOST_BEFORE_CAPTURE = 18, "lost_before_capture";
     /// Its first selective acknowledgement reports bytes that arrived twice (RFC 2883).
     DUPLICATE_SACK = 19, "duplicate_sack";
-    /// The same packet again, by identification and sequence number: a fault of the capture or of a link, not of the sender.
+    /// The same packet again: a fault of the capture or of a link, not of the sender. Told by its identification or, without one, by
+    /// following its like within a millisecond, with nothing heard in between.
     HARDWARE_DUPLICATE = 20, "hardware_duplicate";
     /// The checksum is wrong. At a sender that leaves checksums to its hardware that is usual.
     BAD_CHECKSUM = 21, "bad_checksum";

@@ -468,6 +468,18 @@ fn the_capture_saw_the_same_packet_twice() {
 }
 
 #[test]
+fn without_identification_only_what_follows_at_once_is_the_same_packet() {
+    let again = |second: &str| {
+        let (_, seen) = opened(&format!("200 > data 0..1000 ack 0\n{second}"));
+        seen.last().unwrap().events
+    };
+    assert_eq!(again("200 > data 0..1000 ack 0"), Events::HARDWARE_DUPLICATE);
+    assert_eq!(again("201 > data 0..1000 ack 0"), Events::RETRANSMISSION, "a timer may be as short");
+    assert_eq!(again("200 < ack 0\n200 > data 0..1000 ack 0"), Events::RETRANSMISSION, "something was heard");
+    assert_eq!(again("200 < ack 0\n200 < ack 0"), Events::DUPLICATE_ACK, "acknowledgements repeat each other");
+}
+
+#[test]
 fn what_was_lost_before_the_capture_was_sent_later() {
     let (_, seen) = opened(
         "

@@ -146,7 +146,7 @@ pub const COLUMNS: &[Column] = columns! {
     "data_time", "s", "data_xmit_time", "time from the first segment with data to the last",
         |figures, _| figures.data_time.map_or(Span::ZERO, |(first, last)| last.since(first)).into();
     "longest_idle", "s", "idletime_max", "the longest time between two segments", |figures, _| figures.longest_idle.into();
-    "hardware_duplicates", "", "hardware_dups", "packets seen twice with the same identification and sequence number",
+    "hardware_duplicates", "", "hardware_dups", "packets seen twice: the same in all numbers, and in the identification or so close that no sender sent both",
         |figures, _| figures.event(Events::HARDWARE_DUPLICATE).into();
     "throughput", "bytes/s", "throughput", "unique bytes over the elapsed time of the connection",
         |figures, connection| connection.throughput(figures).into();
