@@ -25,6 +25,8 @@ struct Suspicion {
     /// When it was over, and the segments that came since.
     end: Instant,
     segments: u64,
+    /// What the link had taken for one before.
+    each: Span,
 }
 
 /// Segments that the link has carried one after the other.
@@ -189,19 +191,26 @@ impl Bottleneck {
         self.link.carried(last, left, measure, tell);
         if let Some(suspicion) = &mut self.suspicion {
             suspicion.segments += segments;
-            if self.path.time_for(suspicion.segments) >= suspicion.length {
-                self.clear_up(timeline);
-            }
+            self.clear_up(timeline);
         }
     }
 
-    /// Decides whether the link had been silent, by what has come since.
+    /// Decides whether the link had been silent, if what has come since tells: what comes sooner than the link takes for it had been carried before.
     fn clear_up(&mut self, timeline: &mut Timeline) {
-        let Some(suspicion) = self.suspicion.take() else { return };
-        let work = self.path.time_for(suspicion.segments);
-        let time = self.link.done().map_or(Span::ZERO, |done| done.since(suspicion.end));
-        // What comes in half the time that the link takes for it had been carried before.
-        timeline.silence(time >= work / 2);
+        let Some(Suspicion { length, end, segments, each }) = self.suspicion else { return };
+        let time = self.link.done().map_or(Span::ZERO, |done| done.since(end));
+        let burst = each.saturating_mul(segments).saturating_sub(time) >= length / 2;
+        if burst || time >= length {
+            timeline.silence(!burst);
+            self.suspicion = None;
+        }
+    }
+
+    /// Nothing more will tell: the link had been silent.
+    fn convict(&mut self, timeline: &mut Timeline) {
+        if self.suspicion.take().is_some() {
+            timeline.silence(true);
+        }
     }
 
     /// When the link fell silent and when it was back, if it took much longer for what it carried now than it does otherwise.
@@ -224,10 +233,10 @@ impl Bottleneck {
         if self.known_silent > begin {
             return;
         }
-        self.clear_up(timeline);
+        self.convict(timeline);
         let open = |label: Label| matches!(label, Label::Limited(..) | Label::Unanswered);
-        timeline.paint(begin, end, Label::Silence(Load::Free), open);
-        self.suspicion = Some(Suspicion { length: end.since(begin), end, segments: 0 });
+        timeline.paint(begin, end, Label::Silence(None), open);
+        self.suspicion = Some(Suspicion { length: end.since(begin), end, segments: 0, each: self.path.mean() });
     }
 
     /// Whether such a wait is longer than what packets usually see; a segment that is `alone` may be acknowledged late.
@@ -250,7 +259,7 @@ impl Bottleneck {
 
     /// Nothing is outstanding: the link runs empty.
     pub(super) fn rest(&mut self, window: Limit, timeline: &mut Timeline) {
-        self.clear_up(timeline);
+        self.convict(timeline);
         self.link.rest(self.path.measure(), &mut |until, load| timeline.carried(until, load, window));
         timeline.carried(Instant::FAR_FUTURE, Load::Free, window);
     }

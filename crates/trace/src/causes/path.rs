@@ -77,9 +77,10 @@ impl Path {
         self.mean = Some(usual.iter().fold(Span::ZERO, |sum, &spacing| sum + spacing) / usual.len() as u64);
     }
 
-    /// The time in which the link carries so many segments, however unevenly.
-    pub(super) fn time_for(&self, segments: u64) -> Span {
-        self.mean.unwrap_or_else(|| self.measure().service).saturating_mul(segments)
+    /// The time that the link takes for a segment, unevenly as it may.
+    pub(super) fn mean(&self) -> Span {
+        let usual = self.measure().service;
+        self.mean.map_or(usual, |mean| mean.max(usual))
     }
 
     /// What is known of the link. Before two segments have followed on one another, a full one's round trip above that of the handshake is taken for its

@@ -19,8 +19,8 @@ pub(super) enum Label {
     Limited(Limit, u32),
     /// The radio's log says that acknowledgements cannot get through; the data may.
     Unanswered,
-    /// Nothing got through, if what follows shows that it was not only held back; and what the link's load else was.
-    Silence(Load),
+    /// Nothing got through, if what follows shows that it was not only held back; and what the link's load else was, once that is known.
+    Silence(Option<Load>),
 }
 
 /// What holds a sender that has data outstanding.
@@ -150,7 +150,7 @@ impl Timeline {
                 Label::Limited(limit, _) => link.unwrap_or(limit.cause()),
                 Label::Unanswered => link.unwrap_or((Cause::Radio, Confidence::High)),
                 Label::Silence(_) => {
-                    let label = Label::Silence(load);
+                    let label = Label::Silence(Some(load));
                     self.label_until(index, until, label);
                     index += 1;
                     continue;
@@ -175,12 +175,13 @@ impl Timeline {
     pub(super) fn silence(&mut self, radio: bool) {
         for slice in &mut self.pending {
             let Label::Silence(load) = slice.label else { continue };
-            let cause = match load {
-                _ if radio => Cause::Radio,
-                Load::Queueing => Cause::Queueing,
-                Load::Full | Load::Free => Cause::PathRate,
+            slice.label = match load {
+                _ if radio => Label::Known(Cause::Radio, Confidence::Medium),
+                Some(Load::Queueing) => Label::Known(Cause::Queueing, Confidence::Medium),
+                Some(Load::Full | Load::Free) => Label::Known(Cause::PathRate, Confidence::Medium),
+                // Its time will come.
+                None => Label::Limited(Limit::CongestionWindow, 0),
             };
-            slice.label = Label::Known(cause, Confidence::Medium);
         }
     }
 
