@@ -10,6 +10,9 @@ use crate::radio::{self, RadioLog};
 /// Packets that must be lost, for a gap to be the radio's: a single one may have been dropped by anybody.
 const LOST: u64 = 2;
 
+/// A wait is silence only if it is so many times longer than the quickest packet takes.
+const USUAL: u64 = 3;
+
 impl Joined {
     /// The times in which the path of what the far end sends carried nothing though packets were due, and those in which it lost several of what the
     /// near end sends, by the first capture's clock, for causes to be told with; `mobile` is the end on the radio.
@@ -26,7 +29,6 @@ impl Joined {
                 (Way::Down, Span::ZERO)
             };
             let near = from == self.near;
-            // Where even the quickest takes long, a wait that is shorter than that is nothing unusual.
             let least = direction.delay.map_or(Span::ZERO, |delay| delay.minimum);
             direction.silences.iter().flat_map(move |silence| stretches(silence, near, least)).map(
                 move |(begin, end, name)| radio::Silence {
@@ -54,6 +56,6 @@ fn stretches(
     least: Span,
 ) -> impl Iterator<Item = (Instant, Instant, &'static str)> + use<> {
     let gap = silence.last_lost.filter(|_| silence.lost >= LOST).map(|last| (silence.due, last, "gap"));
-    let delay = (!near && silence.held > least).then(|| (silence.end - silence.held, silence.end, "delay period"));
+    let delay = (!near && silence.held > least * USUAL).then(|| (silence.end - silence.held, silence.end, "delay period"));
     gap.into_iter().chain(delay).filter(|(begin, end, _)| begin < end)
 }
