@@ -103,7 +103,9 @@ impl Bottleneck {
         if arrival.needless {
             let begin = self.link.done().unwrap_or(carried.first).max(carried.first);
             let needless = Label::Known(Cause::Needless, Confidence::High);
-            timeline.paint(begin, carried.left, needless, |label| matches!(label, Label::Limited(..)));
+            timeline.paint(begin, carried.left, needless, |label| {
+                matches!(label, Label::Limited(..) | Label::Unanswered | Label::Known(Cause::Application, _))
+            });
         }
         if let Some((begin, end)) = self.silence(carried, heard)
             && self.is_long(begin, end, false)
