@@ -1,11 +1,12 @@
 """Measures trace analysers on the same captures, one after the other in turns, and prints a table in Markdown.
 
-    cargo build --release -p airpath-trace --example statistics
+    cargo build --release -p airpath-trace --examples
     cargo run --release -p airpath-benches --bin airpath-synthetic -- flows-1000.pcap
     cargo run --release -p airpath-benches --bin airpath-synthetic -- --flows 100000 flows-100000.pcap
     python benches/traces.py [--rounds 3] [--tshark-packets 500000] CAPTURE…
 
-airpath makes every figure of every connection on one thread; tcptrace its long output with round trips. tshark is
+airpath makes every figure of every connection on one thread; then all that `airpath trace --format jsonl` does, on two
+threads, without causes and with them; tcptrace its long output with round trips. tshark is
 given the first packets only: its memory grows with them, and it takes some forty microseconds for each. A program that
 is not installed is left out with a line on stderr. Processor time (user and system) counts, the least of the rounds:
 what else the machine does only adds to it.
@@ -18,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,21 +28,23 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took: processor seconds and kilobytes."""
+    """What a run took: processor seconds, seconds from beginning to end, and kilobytes."""
 
     seconds: float
+    elapsed: float
     kilobytes: int
 
 
 def run(command: list[str]) -> Cost:
     """Runs a command to its end; its output goes nowhere."""
+    begin = time.monotonic()
     with Path(os.devnull).open("wb") as nowhere:
         process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f"{command[0]} ended with {process.returncode}: {' '.join(command)}")
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+    return Cost(usage.ru_utime + usage.ru_stime, time.monotonic() - begin, usage.ru_maxrss)
 
 
 def packets(capture: Path, most: int, cut: Path | None = None) -> int:
@@ -63,7 +67,7 @@ def packets(capture: Path, most: int, cut: Path | None = None) -> int:
     return count
 
 
-def programs(statistics: Path) -> dict[str, list[str]]:
+def programs(examples: Path) -> dict[str, list[str]]:
     """The commands, by name, of what is there; the capture comes after."""
     fields = [
         "tcp.analysis.retransmission",
@@ -72,7 +76,9 @@ def programs(statistics: Path) -> dict[str, list[str]]:
         "tcp.analysis.flags",
     ]
     there = {
-        "airpath": [str(statistics)],
+        "airpath, one thread": [str(examples / "statistics")],
+        "airpath, two threads": [str(examples / "analyse")],
+        "airpath with causes, two threads": [str(examples / "analyse"), "--causes"],
         "tcptrace": ["tcptrace", "-n", "-l", "-r"],
         "tshark": ["tshark", "-n", "-T", "fields", *(word for field in fields for word in ("-e", field)), "-r"],
     }
@@ -89,12 +95,12 @@ def main() -> None:
     parser.add_argument("captures", nargs="+", type=Path, metavar="CAPTURE")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tshark-packets", type=int, default=500_000)
-    parser.add_argument("--statistics", type=Path, default=ROOT / "target" / "release" / "examples" / "statistics")
+    parser.add_argument("--examples", type=Path, default=ROOT / "target" / "release" / "examples")
     arguments = parser.parse_args()
-    commands = programs(arguments.statistics)
+    commands = programs(arguments.examples)
     print(f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n")
-    print("| capture | program | packets | processor s | packets a µs | memory, MB |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| capture | program | packets | processor s | elapsed s | packets a µs of processor | memory, MB |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for capture in arguments.captures:
         with tempfile.TemporaryDirectory() as folder:
             cut = Path(folder) / "cut.pcap"
@@ -111,8 +117,10 @@ def main() -> None:
         for name, seen in costs.items():
             least = min(cost.seconds for cost in seen)
             memory = max(cost.kilobytes for cost in seen) / 1000
+            elapsed = min(cost.elapsed for cost in seen)
             count = inputs[name][1]
-            print(f"| {capture.name} | {name} | {count} | {least:.2f} | {count / least / 1e6:.2f} | {memory:.0f} |")
+            figures = f"{count} | {least:.2f} | {elapsed:.2f} | {count / least / 1e6:.2f} | {memory:.0f}"
+            print(f"| {capture.name} | {name} | {figures} |")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ impl Listener for Check {
     fn ended(&mut self, flow: FlowNumber, connection: &Connection, _: Ending) {
         if let Some((causes, mut told)) = self.causes.remove(&flow) {
             let account = causes.finish(&mut |piece| follows(&mut told, piece));
-            assert_eq!(account.total(), connection.elapsed());
+            assert!(account.total() <= connection.elapsed());
         }
         let mut segments = 0;
         for end in End::BOTH {
@@ -72,7 +72,12 @@ fuzz_target!(|input: &[u8]| {
         let sequence = at[from].wrapping_add((i32::from(short(2) as i16) << leap) as u32);
         let length = u32::from(short(4) % 3000);
         at[from] = sequence.wrapping_add(length);
-        time += u64::from(short(6)) << (record[0] >> 4);
+        // Now and then time steps back, or far ahead, as in damaged captures.
+        time = match record[1] {
+            0xff => time.wrapping_sub(u64::from(short(6)) << 48),
+            0xfe => time.wrapping_sub(u64::from(short(6)) << 16),
+            _ => time.wrapping_add(u64::from(short(6)) << (record[0] >> 4)),
+        };
         let mut options = Options::default();
         let acknowledgment = at[1 - from].wrapping_sub(u32::from(record[8]) << 4);
         if record[9] & 1 != 0 {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 
-use crate::connection::{End, Observation};
+use crate::connection::{End, Observation, Sending};
 use crate::radio::RadioLog;
 use crate::two_ends::Joined;
 use arrivals::Arrivals;
@@ -34,6 +34,9 @@ use sender::Sender;
 use timeline::{Label, Timeline};
 
 pub use stall::{Fate, Stall};
+
+/// Later than any packet, by far: the times of a damaged capture are anything.
+const LATEST: Instant = Instant::from_nanos(1 << 62);
 
 /// What a moment of a connection goes by with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -201,6 +204,8 @@ pub struct Causes {
     near: Option<End>,
     /// The last observation.
     last: Option<(Instant, u64)>,
+    /// Some times were odd.
+    odd: bool,
     syn: Option<Instant>,
     answer: Option<Instant>,
     fin: bool,
@@ -231,6 +236,7 @@ impl Causes {
             phase: Phase::SetUp,
             near: None,
             last: None,
+            odd: false,
             syn: None,
             answer: None,
             fin: false,
@@ -265,7 +271,8 @@ impl Causes {
     /// Lets the other end's capture tell what arrived when, and, unless the radio's log does, when acknowledgements did not get through;
     /// `mobile` is the end on the radio.
     pub fn with_both_ends(mut self, joined: &Joined, mobile: End) -> Self {
-        self.sender.bottleneck().know(Arrivals::of(joined.sent_by(joined.near)));
+        let arrivals = Arrivals::of(joined.sent_by(joined.near), joined.sent_by(joined.near.other()));
+        self.sender.bottleneck().know(arrivals);
         let own = joined.path_log(mobile);
         let (log, inferred) = match &self.radio {
             Some(radio) => (radio.log.and_waits(&own), false),
@@ -281,8 +288,38 @@ impl Causes {
         self.near
     }
 
-    /// Takes the next observation; `settled` gets the pieces that no later one can change.
+    /// Takes the next observation; `settled` gets the pieces that no later one can change. Where the time of a capture steps back, it is taken to
+    /// stand still.
     pub fn observe(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
+        self.odd |= observation.time > LATEST || self.last.is_some_and(|(last, _)| observation.time < last);
+        if self.odd {
+            let tamed = self.tamed(observation);
+            self.take(&tamed, settled);
+        } else {
+            self.take(observation, settled);
+        }
+    }
+
+    /// The same with times that neither step back nor are out of bounds.
+    fn tamed(&self, observation: &Observation) -> Observation {
+        let now = observation.time.min(LATEST).max(self.last.map_or(Instant::ZERO, |(last, _)| last));
+        let earlier = |sent: Instant| sent.min(now);
+        let within = |(sample, frame): (Span, u64)| (sample.min(now.since(Instant::ZERO)), frame);
+        Observation {
+            time: now,
+            news: observation.news.map(|sent| Sending {
+                original: earlier(sent.original),
+                first: earlier(sent.first),
+                last: earlier(sent.last),
+            }),
+            unacknowledged_since: observation.unacknowledged_since.map(earlier),
+            round_trip: observation.round_trip.map(within),
+            echo_round_trip: observation.echo_round_trip.map(within),
+            ..observation.clone()
+        }
+    }
+
+    fn take(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
         let now = (observation.time, observation.frame);
         if let Some(before) = self.last
             && now.0 > before.0

@@ -2,6 +2,7 @@
 
 use airpath_core::{Instant, Span};
 
+use super::LATEST;
 use crate::two_ends::{Direction, Passage};
 
 /// A packet that arrived.
@@ -23,16 +24,18 @@ pub(super) struct Arrivals {
     shortest: Span,
     /// The usual time between two of them that were on their way together.
     service: Option<Span>,
+    /// The shortest round trip: from when data was sent to the arrival of what the far end sent next after that had arrived.
+    round_trip: Option<Span>,
 }
 
 impl Arrivals {
-    /// Of what both captures have of a direction.
-    pub(super) fn of(direction: &Direction) -> Self {
+    /// Of what both captures have of a direction, and of the other.
+    pub(super) fn of(direction: &Direction, back: &Direction) -> Self {
         let arrival = |passage: &Passage| {
             (passage.packet.length > 0).then_some(())?;
             Some(Arrival {
-                sent: passage.packet.time,
-                arrived: passage.arrival()?,
+                sent: passage.packet.time.min(LATEST),
+                arrived: passage.arrival()?.min(LATEST),
                 length: passage.packet.length,
                 needless: passage.needless,
             })
@@ -49,7 +52,13 @@ impl Arrivals {
             .collect();
         spacings.sort_unstable();
         let service = spacings.get(spacings.len() / 2).copied();
-        Self { arrivals, next: 0, shortest, service }
+        let round_trip = shortest_round_trip(&arrivals, back);
+        Self { arrivals, next: 0, shortest, service, round_trip }
+    }
+
+    /// The shortest round trip; `None` where nothing came back.
+    pub(super) const fn round_trip(&self) -> Option<Span> {
+        self.round_trip
     }
 
     /// The time that the link usually takes for a full segment; `None` where no two of them followed on one another.
@@ -68,4 +77,19 @@ impl Arrivals {
         self.next += 1;
         Some(arrival)
     }
+}
+
+/// Of all answers to what arrived the quickest, as both ends see it.
+fn shortest_round_trip(arrivals: &[Arrival], back: &Direction) -> Option<Span> {
+    let mut arrived = arrivals.iter().peekable();
+    let mut latest: Option<&Arrival> = None;
+    let mut shortest: Option<Span> = None;
+    for answer in &back.passages {
+        while let Some(arrival) = arrived.next_if(|arrival| arrival.arrived <= answer.packet.time) {
+            latest = Some(arrival);
+        }
+        let sample = latest.zip(answer.arrival()).map(|(arrival, here)| here.since(arrival.sent));
+        shortest = sample.into_iter().chain(shortest).min();
+    }
+    shortest
 }

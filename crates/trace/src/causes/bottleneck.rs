@@ -67,6 +67,9 @@ impl Bottleneck {
         if let Some(service) = arrivals.service() {
             self.path.served(service);
         }
+        if let Some(round_trip) = arrivals.round_trip() {
+            self.path.round_trip(round_trip, 0);
+        }
         self.arrivals = Some(arrivals);
     }
 

@@ -7,6 +7,9 @@ use super::link::Measure;
 /// Times between segments that tell what the link takes for one.
 const SERVED: usize = 15;
 
+/// What takes longer tells nothing of a path: a capture is damaged, or somebody was asleep.
+const LONGEST: Span = Span::from_secs(3600);
+
 /// The path as its acknowledgements show it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
@@ -27,6 +30,7 @@ pub(super) struct Path {
 impl Path {
     /// A round trip was measured, at the end of which so many full segments were acknowledged, or less than one.
     pub(super) fn round_trip(&mut self, sample: Span, segments: u64) {
+        let sample = sample.min(LONGEST);
         let base = self.shortest.map_or(sample, |shortest| shortest.min(sample));
         self.shortest = Some(base);
         self.latest = Some(sample);
@@ -55,7 +59,7 @@ impl Path {
     /// An acknowledgement told news.
     pub(super) fn delivered(&mut self, now: Instant) {
         if let Some(before) = self.news.replace(now) {
-            self.gap = Some(usual(self.gap, now.since(before)));
+            self.gap = Some(usual(self.gap, now.since(before).min(LONGEST)));
         }
     }
 
@@ -66,7 +70,7 @@ impl Path {
 
     /// The link was busy all the time, and done with two segments so long one after the other.
     pub(super) fn served(&mut self, spacing: Span) {
-        self.served[self.count % SERVED] = spacing;
+        self.served[self.count % SERVED] = spacing.min(LONGEST);
         self.count += 1;
         let mut sorted = self.served;
         let known = &mut sorted[..self.count.min(SERVED)];

@@ -305,6 +305,31 @@ fn arriving(flight: u64, gap: u64, round: u64) -> Account {
 }
 
 #[test]
+fn odd_times_of_a_damaged_capture_do_no_harm() {
+    let script = steady(20, 10, 5, 1 << 20);
+    for odd in [0, 50_000_000, 1 << 62, u64::MAX - 1, u64::MAX] {
+        for place in 1..script.observations.len() {
+            let mut causes = Causes::new(None);
+            let (mut ends, mut pieces) = (Instant::ZERO, 0);
+            for (at, observation) in script.observations.iter().enumerate() {
+                // From one of them on every other has an odd time, and what is said to have been sent, too.
+                let mut observation = observation.clone();
+                if at >= place && at % 2 == 0 {
+                    observation.time = Instant::from_nanos(odd);
+                    observation.news = observation.news.map(|news| Sending { last: observation.time, ..news });
+                }
+                causes.observe(&observation, &mut |piece| {
+                    assert!(piece.begin >= ends && piece.begin < piece.end);
+                    (ends, pieces) = (piece.end, pieces + 1);
+                });
+            }
+            causes.finish(&mut |_| pieces += 1);
+            assert!(pieces > 0);
+        }
+    }
+}
+
+#[test]
 fn where_data_arrives_flights_with_pauses_are_a_windows_and_even_arrivals_a_full_links() {
     let account = arriving(10, 1, 100);
     assert!(milliseconds(&account, Cause::CongestionWindow) > 1500, "{account}");

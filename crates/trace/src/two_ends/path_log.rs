@@ -56,7 +56,7 @@ fn stretches(
     least: Span,
 ) -> impl Iterator<Item = (Instant, Instant, &'static str)> + use<> {
     let gap = silence.last_lost.filter(|_| silence.lost >= LOST).map(|last| (silence.due, last, "gap"));
-    let delay =
-        (!near && silence.held > least * USUAL).then(|| (silence.end - silence.held, silence.end, "delay period"));
+    let delay = (!near && silence.held > least.saturating_mul(USUAL))
+        .then(|| (silence.end - silence.held, silence.end, "delay period"));
     gap.into_iter().chain(delay).filter(|(begin, end, _)| begin < end)
 }

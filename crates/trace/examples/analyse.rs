@@ -1,0 +1,36 @@
+//! The whole analysis as `airpath trace` does it, reading in one thread and all else in another; connections are told of as they end, into nowhere.
+//!
+//! ```text
+//! cargo run --release -p airpath-trace --example analyse -- [--causes] FILE…
+//! ```
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use airpath_trace::analysis::{Options, Source, analyse};
+
+fn main() -> ExitCode {
+    let (flags, files): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let options = Options {
+        source: Source::Captures(files.into_iter().map(PathBuf::from).collect()),
+        causes: flags.iter().any(|flag| flag == "--causes"),
+        stream: true,
+        ..Options::default()
+    };
+    let (mut connections, mut bytes) = (0_u64, 0);
+    let told = analyse(&options, &AtomicBool::new(false), &mut |line| {
+        (connections, bytes) = (connections + 1, bytes + line.len());
+        true
+    });
+    match told {
+        Ok(report) => {
+            println!("segments={} connections={connections} bytes={bytes}", report.reading.segments);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
