@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use airpath_core::{Ecn, Instant};
+use airpath_trace::capture::LATEST;
 use airpath_trace::causes::{Causes, Piece};
 use airpath_trace::connection::{Connection, End, Events, Observation};
 use airpath_trace::decode::{Endpoint, Route, Segment, Tunnel};
@@ -95,7 +96,7 @@ fuzz_target!(|input: &[u8]| {
         flows.segment(
             &Segment {
                 frame,
-                time: Instant::from_nanos(time),
+                time: Instant::from_nanos(time % LATEST.as_nanos()),
                 route: if from == 0 { route } else { route.reversed() },
                 identification: (record[9] & 8 != 0).then_some(short(14)),
                 time_to_live: 64,

@@ -30,7 +30,7 @@ use airpath_core::Instant;
 use crate::passed_over::{Cause, Counts};
 use input::Input;
 
-pub use interface::Interface;
+pub use interface::{Interface, LATEST};
 
 /// A frame as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 
+use crate::capture::LATEST;
 use crate::connection::{End, Observation, Sending};
 use crate::radio::RadioLog;
 use crate::two_ends::Joined;
@@ -34,9 +35,6 @@ use sender::Sender;
 use timeline::{Label, Timeline};
 
 pub use stall::{Fate, Stall};
-
-/// Later than any packet, by far: the times of a damaged capture are anything.
-const LATEST: Instant = Instant::from_nanos(1 << 62);
 
 /// What a moment of a connection goes by with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,7 +15,7 @@ pub enum Cause {
     OtherBlock,
     /// A packet of an interface that the file does not describe.
     UnknownInterface,
-    /// A packet of before 1970 or after 2262.
+    /// A packet of before 1970 or after 2116.
     TimeOutOfRange,
     /// A link layer that is not understood.
     UnknownLinkType,

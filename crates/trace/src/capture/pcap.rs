@@ -85,7 +85,7 @@ impl File {
         self.last = Some(header.seconds);
         Some(Record {
             frame: progress.frames,
-            // 2³² s and as many µs are 137 years: less than half of what 64 bits reach.
+            // 2³² s and as many µs are 137 years: less than the latest time that is taken.
             time: Instant::from_nanos(
                 u64::from(header.seconds) * 1_000_000_000 + u64::from(header.part) * self.layout.fraction,
             ),

@@ -2,7 +2,7 @@
 
 use airpath_core::{Instant, Span};
 
-use super::LATEST;
+use crate::capture::LATEST;
 use crate::two_ends::{Direction, Passage};
 
 /// A packet that arrived.
