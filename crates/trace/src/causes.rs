@@ -4,6 +4,14 @@
 //! the link was full, or a silence was the radio's or a timer's, comes out up to two round trips later, and until then
 //! the time is pending. What is settled is given out as [`Piece`]s, in order and without gaps. Memory does not grow with the connection.
 //!
+//! | module | what |
+//! | --- | --- |
+//! | `sender`, `receiver` | what holds the sender, seen where data is sent, or where it arrives |
+//! | `bottleneck` | what the link before which data waits has carried, and when it fell silent; with `path` and `arrivals`, what is known of it |
+//! | `link` | when it was full, and how much waited |
+//! | `timeline` | the slices of time that wait for evidence |
+//! | [`stall`](Stall) | the longest waits, in words |
+//!
 //! The definitions, and how well they are met, stand in `docs/trace-causes.md`.
 
 mod arrivals;

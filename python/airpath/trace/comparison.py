@@ -8,18 +8,17 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from airpath.quantities import count, seconds
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.trace import figures
 from airpath.trace.analysis import Trace
 from airpath.trace.compare import labels
-from airpath.trace.connections import keys, where_it_went
+from airpath.trace.connections import CAPTION, HEAD, cells, keys
 from airpath.trace.differences import Compared, against, differences
 from airpath.trace.figures.compared import Shown
 from airpath.trace.figures.view import FlowView
-from airpath.trace.words import ended, ends, longest_first, lost, remarks, summary
+from airpath.trace.words import ends, longest_first, remarks, summary
 
 MOST_BARS = 6
 """More connections of a trace than this have no bar; the table has up to `MOST_ROWS` of each."""
@@ -117,23 +116,8 @@ def _bars(compared: Sequence[Compared]) -> list[Shown]:
 def _connections(compared: Sequence[Compared]) -> Table:
     """Return the connections of all traces."""
     listed = [(each, flow) for each in compared for flow in each.flows[:MOST_ROWS]]
-    rows = [
-        [
-            Cell(each.label, number=False),
-            Cell(str(flow["connection"]), number=False),
-            Cell(flow["client"], f"→ {flow['server']}", number=False),
-            Cell(seconds(flow["duration_s"])),
-            where_it_went(flow),
-            Cell(seconds(lost(flow))),
-            Cell(count(flow["segments"])),
-            Cell(ended(flow), number=False),
-        ]
-        for each, flow in listed
-    ]
-    caption = (
-        "Each bar is the whole time of its connection, whatever its length. Lost is the time for which neither the "
-        "path at its rate nor the applications account. Of each trace the longest connection comes first."
-    )
+    rows = [[Cell(each.label, number=False), *cells(flow)] for each, flow in listed]
+    caption = f"{CAPTION} Of each trace the longest connection comes first."
     notes = [
         f"{MOST_ROWS} of {len(each.flows):,} connections of {each.label}."
         for each in compared
@@ -141,8 +125,7 @@ def _connections(compared: Sequence[Compared]) -> Table:
     ]
     if any(len(each.flows) > 1 for each in compared):
         notes.insert(0, "Of each trace the longest connection is drawn above; --flow chooses others.")
-    head = ["trace", "connection", "ends", "time", "where it went", "lost", "segments", "ended"]
-    return Table("Connections", caption, head, rows, notes, keys([flow for _, flow in listed]))
+    return Table("Connections", caption, ["trace", *HEAD], rows, notes, keys([flow for _, flow in listed]))
 
 
 def _command(traces: Sequence[Trace], out: Path) -> str:

@@ -12,6 +12,16 @@ _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
 """The classes of the style sheet that stand for Plotly's hatchings."""
 
 
+HEAD = ("connection", "ends", "time", "where it went", "lost", "segments", "ended")
+"""What the columns of a connection's `cells` are called."""
+
+CAPTION = (
+    "Each bar is the whole time of its connection, whatever its length. Lost is the time for which neither the "
+    "path at its rate nor the applications account."
+)
+"""What the bars are, and what is lost."""
+
+
 def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
     """Return a row a connection.
 
@@ -19,22 +29,8 @@ def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
         flows: Rows of `Trace.connections`, in their order in the table.
         drawn: How many of the first are drawn in full on the same page.
     """
-    rows = [
-        [
-            Cell(str(flow["connection"]), number=False),
-            Cell(flow["client"], f"→ {flow['server']}", number=False),
-            Cell(seconds(flow["duration_s"])),
-            where_it_went(flow),
-            Cell(seconds(lost(flow))),
-            Cell(count(flow["segments"])),
-            Cell(ended(flow), number=False),
-        ]
-        for flow in flows[:MOST_ROWS]
-    ]
-    caption = (
-        "Each bar is the whole time of its connection, whatever its length. Lost is the time for which neither the "
-        "path at its rate nor the applications account."
-    )
+    rows = [cells(flow) for flow in flows[:MOST_ROWS]]
+    caption = CAPTION
     if len(flows) > 1:
         caption += " The longest connection comes first."
     notes = []
@@ -43,11 +39,23 @@ def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
         notes.append(f"{which} drawn in full below; --flow chooses others, --in-full more.")
     if len(flows) > MOST_ROWS:
         notes.append(f"{MOST_ROWS} of {len(flows):,} connections; all of them are in `Trace.connections`.")
-    head = ["connection", "ends", "time", "where it went", "lost", "segments", "ended"]
-    return Table("Connections", caption, head, rows, notes, keys(flows[:MOST_ROWS]))
+    return Table("Connections", caption, list(HEAD), rows, notes, keys(flows[:MOST_ROWS]))
 
 
-def where_it_went(flow: Row) -> Cell:
+def cells(flow: Row) -> list[Cell]:
+    """Return the cells of a connection's row."""
+    return [
+        Cell(str(flow["connection"]), number=False),
+        Cell(flow["client"], f"→ {flow['server']}", number=False),
+        Cell(seconds(flow["duration_s"])),
+        _where_it_went(flow),
+        Cell(seconds(lost(flow))),
+        Cell(count(flow["segments"])),
+        Cell(ended(flow), number=False),
+    ]
+
+
+def _where_it_went(flow: Row) -> Cell:
     """Return the bar of a connection's time, with its main cause below."""
     totals = seconds_of(flow)
     whole = sum(totals.values())
