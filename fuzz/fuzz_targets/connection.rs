@@ -109,6 +109,7 @@ fuzz_target!(|input: &[u8]| {
                 options,
                 options_cut: false,
                 length,
+                captured: 0,
                 payload: &[],
                 checksum: None,
             },

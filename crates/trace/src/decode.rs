@@ -76,7 +76,9 @@ pub struct Segment<'a> {
     /// Bytes of payload that the segment had. More than a packet can carry where the capturing host offloads the cutting
     /// into packets to its interface.
     pub length: u32,
-    /// Those of them that were captured.
+    /// How many of them were captured.
+    pub captured: u32,
+    /// Those, where they are handed on with the rest; else nothing.
     pub payload: &'a [u8],
     /// Whether the checksum holds; `None` where not all of the segment was captured. A host that leaves checksums to its
     /// interface captures what it sends before they are made.

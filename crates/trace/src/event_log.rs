@@ -182,6 +182,7 @@ impl EventLog {
             },
             options_cut: false,
             length: header.length,
+            captured: 0,
             payload: &[],
             checksum: None,
         }

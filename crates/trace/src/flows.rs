@@ -1,14 +1,22 @@
 //! The connections of a capture: which segment belongs to which, and when one has ended.
+//!
+//! They are divided into [`SHARES`] by a hash of their addresses and ports, and what becomes of a connection depends on its own share alone:
+//! so the shares come to the same whether one thread looks after all of them, or several after some each.
 
+mod share;
 mod table;
 
-use std::collections::VecDeque;
+use airpath_core::Span;
 
-use airpath_core::{Instant, Span};
-
-use crate::connection::{Connection, End, Observation};
+use crate::connection::{Connection, Observation};
 use crate::decode::Segment;
-use table::{Slot, Table};
+
+pub(crate) use share::Share;
+pub(crate) use table::hash;
+
+/// Shares of the connections. Some, so that two threads that take turns in them end at about the same time; not many, because each
+/// needs as many segments at a time as make it worth while.
+pub(crate) const SHARES: usize = 16;
 
 /// The number of a connection: from 1, in the order of their first segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,7 +64,8 @@ pub struct Limits {
     pub idle: Span,
     /// A closed connection is kept so long for segments that come late: twice the maximum segment lifetime (RFC 9293 §3.6.1).
     pub linger: Span,
-    /// Closed connections kept at most; of more, those that closed first are given up sooner.
+    /// Closed connections kept at most; of more, those that closed first are given up sooner. Each of the sixteen shares of the connections
+    /// keeps its part.
     pub lingering: usize,
 }
 
@@ -66,34 +75,30 @@ impl Default for Limits {
     }
 }
 
-/// Segments between two looks for connections that have been idle for long.
-const SEGMENTS_PER_SWEEP: u64 = 256;
-
-/// Connections looked at in such a sweep.
-const SLOTS_PER_SWEEP: usize = 16;
+impl Limits {
+    /// Those of each of the shares.
+    pub(crate) const fn of_a_share(self) -> Self {
+        Self { lingering: self.lingering.div_ceil(SHARES), ..self }
+    }
+}
 
 /// The connections of a capture.
 #[derive(Debug)]
 pub struct Flows {
-    limits: Limits,
-    table: Table,
-    /// Closed connections, in the order in which they closed.
-    closed: VecDeque<(u32, FlowNumber, Instant)>,
+    shares: Vec<Share>,
     begun: u64,
-    segments: u64,
-    /// Where the next sweep begins.
-    hand: u32,
+    held: usize,
 }
 
 impl Flows {
     /// No connections yet.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, table: Table::default(), closed: VecDeque::new(), begun: 0, segments: 0, hand: 0 }
+        Self { shares: (0..SHARES).map(|_| Share::new(limits.of_a_share())).collect(), begun: 0, held: 0 }
     }
 
     /// Connections that are held now.
-    pub fn open(&self) -> usize {
-        self.table.len()
+    pub const fn open(&self) -> usize {
+        self.held
     }
 
     /// Connections that have begun.
@@ -103,79 +108,23 @@ impl Flows {
 
     /// Takes the next segment of the capture.
     pub fn segment(&mut self, segment: &Segment<'_>, listener: &mut impl Listener) {
-        self.segments += 1;
-        if self.segments.is_multiple_of(SEGMENTS_PER_SWEEP) {
-            self.sweep(segment.time, listener);
-        }
-        let hash = table::hash(&segment.route);
-        let (index, from) = match self.table.find(hash, &segment.route) {
-            Some((index, from)) if !self.table.slot(index).connection.superseded_by(segment, from) => (index, from),
-            Some((index, _)) => {
-                self.end(index, Ending::Reused, listener);
-                self.begin(hash, segment, true)
-            }
-            None => self.begin(hash, segment, false),
-        };
-        let slot = self.table.slot_mut(index);
-        let observation = slot.connection.segment(segment, from);
-        listener.observed(slot.number, &observation, segment, &slot.connection);
-        if !slot.closed && slot.connection.closed() {
-            slot.closed = true;
-            let number = slot.number;
-            self.closed.push_back((index, number, segment.time));
-            self.let_go(segment.time, listener);
-        }
+        let hash = hash(&segment.route);
+        let share = &mut self.shares[share_of(hash)];
+        self.held -= share.open();
+        share.segment(hash, segment, &mut self.begun, listener);
+        self.held += share.open();
     }
 
-    /// The capture has ended: every connection that is still held ends.
+    /// The capture has ended: every connection that is still held ends, in the order of their numbers.
     pub fn finish(&mut self, listener: &mut impl Listener) {
-        let mut left: Vec<(FlowNumber, u32)> = self.table.slots().map(|(index, slot)| (slot.number, index)).collect();
+        let shares = self.shares.iter().enumerate();
+        let mut left: Vec<_> =
+            shares.flat_map(|(share, held)| held.held().map(move |(number, index)| (number, share, index))).collect();
         left.sort_unstable();
-        for (_, index) in left {
-            let why = if self.table.slot(index).closed { Ending::Closed } else { Ending::EndOfCapture };
-            self.end(index, why, listener);
+        for (_, share, index) in left {
+            self.shares[share].finish_one(index, listener);
         }
-        self.closed.clear();
-    }
-
-    fn begin(&mut self, hash: u32, segment: &Segment<'_>, reused: bool) -> (u32, End) {
-        self.begun += 1;
-        let connection = Connection::new(segment, reused);
-        let from = if connection.route().source == segment.route.source { End::Client } else { End::Server };
-        let slot = Slot { hash, number: FlowNumber(self.begun), closed: false, connection };
-        (self.table.insert(slot), from)
-    }
-
-    fn end(&mut self, index: u32, why: Ending, listener: &mut impl Listener) {
-        let slot = self.table.remove(index);
-        listener.ended(slot.number, &slot.connection, why);
-    }
-
-    /// Gives up closed connections that have lingered, or are too many.
-    fn let_go(&mut self, now: Instant, listener: &mut impl Listener) {
-        while let Some(&(index, number, since)) = self.closed.front() {
-            if self.closed.len() <= self.limits.lingering && now.since(since) <= self.limits.linger {
-                break;
-            }
-            self.closed.pop_front();
-            // Unless a new connection took its place.
-            if self.table.get(index).is_some_and(|slot| slot.number == number) {
-                self.end(index, Ending::Closed, listener);
-            }
-        }
-    }
-
-    /// Looks at a few connections, and gives up those that are idle.
-    fn sweep(&mut self, now: Instant, listener: &mut impl Listener) {
-        self.let_go(now, listener);
-        for _ in 0..SLOTS_PER_SWEEP {
-            self.hand = if self.hand + 1 < self.table.capacity() { self.hand + 1 } else { 0 };
-            let idle =
-                self.table.get(self.hand).is_some_and(|slot| now.since(slot.connection.last()) > self.limits.idle);
-            if idle {
-                self.end(self.hand, Ending::Idle, listener);
-            }
-        }
+        self.held = 0;
     }
 }
 
@@ -184,3 +133,11 @@ impl Default for Flows {
         Self::new(Limits::default())
     }
 }
+
+/// Which share the connections of that hash belong to. The tables look at its lower bits, so these are the upper.
+#[inline]
+pub(crate) const fn share_of(hash: u32) -> usize {
+    (hash >> 28) as usize
+}
+
+const _: () = assert!(SHARES == 1 << 4, "a share for each value of four bits");

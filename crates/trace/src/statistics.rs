@@ -197,7 +197,7 @@ impl Figures {
         self.largest_segment = self.largest_segment.max(segment.length);
         let smallest = if self.smallest_segment == 0 { u32::MAX } else { self.smallest_segment };
         self.smallest_segment = smallest.min(segment.length);
-        let missing = u64::from(segment.length).saturating_sub(segment.payload.len() as u64);
+        let missing = u64::from(segment.length).saturating_sub(segment.captured.into());
         self.truncated_bytes += missing;
         self.truncated_segments += u64::from(missing > 0);
         let first = self.data_time.map_or(segment.time, |(first, _)| first);

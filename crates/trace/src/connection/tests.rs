@@ -48,6 +48,7 @@ pub(crate) fn segment(line: &str, frame: u64) -> (Segment<'static>, End) {
         options: Options::default(),
         options_cut: false,
         length: 0,
+        captured: 0,
         payload: &[],
         checksum: None,
     };

@@ -41,6 +41,7 @@ pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunn
         options,
         options_cut,
         length: payload.length as u32,
+        captured: payload.bytes.len() as u32,
         payload: payload.bytes,
         checksum: whole.is_whole().then(|| pseudo_header(packet, Protocol::TCP).and(whole.bytes).holds()),
     };

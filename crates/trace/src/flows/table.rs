@@ -155,7 +155,7 @@ impl Table {
 }
 
 /// A hash of a route that is the same for the way back.
-pub(super) fn hash(route: &Route) -> u32 {
+pub(crate) fn hash(route: &Route) -> u32 {
     let ends = of(&route.source).wrapping_add(of(&route.destination));
     let tunnel = match route.tunnel {
         Tunnel::None => 0,
