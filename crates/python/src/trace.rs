@@ -56,7 +56,9 @@ pub fn trace<'py>(
     };
     let radio = radio.iter().map(|(mobile, log, columns)| Ok((*mobile, Arc::new(read_log(log, columns)?))));
     let radio = radio.collect::<PyResult<_>>()?;
-    let options = Options { source, select, peer, radio, causes, exchanges, observations, stream: line.is_some() };
+    let stream = line.is_some();
+    let options =
+        Options { source, select, peer, radio, causes, exchanges, observations, stream, ..Options::default() };
     let mut refused = None;
     let mut tell = |text: &str| {
         let Some(line) = &line else { return true };

@@ -1,7 +1,7 @@
-//! The whole analysis as `airpath trace` does it, reading in one thread and all else in another; connections are told of as they end, into nowhere.
+//! The whole analysis as `airpath trace` does it, in two threads or in one; connections are told of as they end, into nowhere.
 //!
 //! ```text
-//! cargo run --release -p airpath-trace --example analyse -- [--causes] FILE…
+//! cargo run --release -p airpath-trace --example analyse -- [--causes] [--threads=1|2] FILE…
 //! ```
 
 use std::path::PathBuf;
@@ -12,7 +12,14 @@ use airpath_trace::analysis::{Options, Source, analyse};
 
 fn main() -> ExitCode {
     let (flags, files): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    if let Some(unknown) =
+        flags.iter().find(|flag| !["--causes", "--threads=1", "--threads=2"].contains(&flag.as_str()))
+    {
+        eprintln!("{unknown} is none of --causes, --threads=1 and --threads=2");
+        return ExitCode::FAILURE;
+    }
     let options = Options {
+        one_thread: flags.iter().any(|flag| flag == "--threads=1"),
         source: Source::Captures(files.into_iter().map(PathBuf::from).collect()),
         causes: flags.iter().any(|flag| flag == "--causes"),
         stream: true,

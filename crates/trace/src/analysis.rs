@@ -2,10 +2,12 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `pipeline` | reading in one thread, all else in another |
+//! | `reading` | captures and event logs as packets |
+//! | `sharing` | two threads that share the connections, and `numbers`, which puts in order what they tell |
+//! | `pipeline` | reading in one thread, all else in another: where what is wanted needs all connections in one place |
 //! | [`selector`](Selector) | which connections are meant |
 //! | [`Shortcomings`] | what the capture lacks |
-//! | `collect` | what is kept of each connection, and its line of JSON when it ends |
+//! | `collect` | what is kept of each connection, and the line of JSON that it leaves when it ends: `sheet`, `lines` |
 //! | `records`, `said` | the rows of the tables: of connections and segments, and of what was said on them |
 //! | `ends` | captures of both ends joined, and the rows of their tables |
 //! | [`table`] | records as columns, and as JSON |
@@ -13,11 +15,16 @@
 
 mod collect;
 mod ends;
+mod lines;
 mod numbered;
+mod numbers;
 mod pipeline;
+mod reading;
 mod records;
 mod said;
 mod selector;
+mod sharing;
+mod sheet;
 mod shortcomings;
 pub mod table;
 
@@ -28,18 +35,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::capture::OpenError;
+use crate::connection::{Connection, Observation};
+use crate::decode::Segment;
 use crate::event_log::{EventLog, Vantage};
-use crate::flows::Flows;
+use crate::flows::{Ending, FlowNumber, Flows, Listener};
 use crate::http::Exchanges;
 use crate::radio::RadioLog;
 use crate::two_ends::{JoinError, TwoEnds};
-use collect::Collector;
+use collect::{Collector, END_OF_CAPTURE};
 use ends::both_ends;
-use pipeline::{Packet, packets};
+use pipeline::read_ahead;
+use reading::{Packet, captured, logged};
+use sheet::merged;
 use table::Table;
 
 pub use ends::Peer;
-pub use pipeline::{FileReading, Reading, STANDARD_INPUT, Step};
+pub use reading::{FileReading, Reading, STANDARD_INPUT, Step};
 pub use records::figures;
 pub use selector::{Selector, SelectorError};
 pub use shortcomings::Shortcomings;
@@ -63,6 +74,8 @@ pub struct Options {
     pub observations: bool,
     /// Whether connections are told of as they end, and then forgotten: there are no tables then.
     pub stream: bool,
+    /// Whether all is done in the thread that asks. Else a second one does its part, where that is worth it; what comes out is the same.
+    pub one_thread: bool,
 }
 
 /// Where packets come from.
@@ -160,26 +173,131 @@ pub enum TraceError {
 /// # Errors
 /// Where a file cannot be read or is no capture, or there is no such connection in it.
 pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) -> bool) -> Result<Report, TraceError> {
-    let mut flows = Flows::default();
     let ends = options.peer.as_ref().map(|peer| both_ends(options, peer, stop)).transpose()?;
-    let mut collector = Collector::new(options, ends.as_ref(), line);
-    let reading = packets(&options.source, |packet| {
-        match packet {
-            Packet::Segment(segment) => flows.segment(segment, &mut collector),
-            Packet::Datagram(datagram) => collector.datagram(datagram),
-        }
-        collector.goes_on() && !stop.load(Ordering::Relaxed)
-    })?;
-    let stopped = stop.load(Ordering::Relaxed);
-    flows.finish(&mut collector);
-    if flows.begun() == 0 {
+    let found = match &options.source {
+        Source::Captures(files) if options.is_divisible() => divided(files, options, stop, line)?,
+        _ => undivided(options, ends.as_ref(), stop, line)?,
+    };
+    let Found { reading, begun, selected, shortcomings, mut tables, exchanges } = found;
+    if begun == 0 {
         return Err(TraceError::NoTcp(reading.without_tcp()));
     }
-    if let (Some(selector), 0) = (options.select, collector.selected()) {
-        return Err(TraceError::NoSuchFlow { selector, begun: flows.begun() });
+    if let (Some(selector), 0) = (options.select, selected) {
+        return Err(TraceError::NoSuchFlow { selector, begun });
     }
-    let shortcomings = collector.shortcomings();
-    let (mut tables, exchanges) = collector.finish();
+    tables.extend(exchanges.iter().flat_map(said::tables));
     tables.extend(ends.iter().flat_map(ends::tables));
-    Ok(Report { reading, shortcomings, stopped, tables, exchanges, ends })
+    Ok(Report { reading, shortcomings, stopped: stop.load(Ordering::Relaxed), tables, exchanges, ends })
+}
+
+/// What was found in captures.
+struct Found {
+    reading: Reading,
+    /// Connections that have begun, and those of them that were told of.
+    begun: u64,
+    selected: u64,
+    shortcomings: Shortcomings,
+    tables: Vec<(&'static str, Table)>,
+    exchanges: Option<Exchanges>,
+}
+
+impl Options {
+    /// Whether two threads may share the connections: unless their numbers have to be known at once, or what is collected of one depends on others.
+    fn is_divisible(&self) -> bool {
+        let by_number = matches!(self.select, Some(Selector::Number(_)));
+        !self.one_thread && !by_number && !self.exchanges && self.peer.is_none()
+    }
+}
+
+/// Two threads share the connections.
+fn divided(
+    files: &[PathBuf],
+    options: &Options,
+    stop: &AtomicBool,
+    line: &mut dyn FnMut(&str) -> bool,
+) -> Result<Found, TraceError> {
+    let sharing::Shared { reading, collectors, numbers } = sharing::share(files, options, stop, line)?;
+    let mut shortcomings = Shortcomings::default();
+    collectors.iter().for_each(|collector| shortcomings.merge(collector.shortcomings()));
+    let selected = collectors.iter().map(Collector::selected).sum();
+    let mut sheets: Vec<_> = collectors.into_iter().map(|collector| collector.finish().0.named().into_iter()).collect();
+    let mut tables = Vec::new();
+    loop {
+        let next: Vec<_> = sheets.iter_mut().filter_map(Iterator::next).collect();
+        let Some(&(name, _)) = next.first() else { break };
+        let of_name = next.into_iter().map(|(_, sheet)| sheet).collect();
+        let number = |share, number: i64| numbers.of(share, FlowNumber(number as u64)).0 as i64;
+        tables.extend(merged(of_name, END_OF_CAPTURE, number).map(|table| (name, table)));
+    }
+    Ok(Found { reading, begun: numbers.begun(), selected, shortcomings, tables, exchanges: None })
+}
+
+/// All connections in one place: in this thread, and at most another one reads.
+fn undivided(
+    options: &Options,
+    ends: Option<&TwoEnds>,
+    stop: &AtomicBool,
+    line: &mut dyn FnMut(&str) -> bool,
+) -> Result<Found, TraceError> {
+    let mut flows = Flows::default();
+    let collector = Collector::new(options, ends);
+    let mut telling = Telling { collector, line, goes_on: true, space: String::new() };
+    let reading = packets(&options.source, options.one_thread, |packet| {
+        match packet {
+            Packet::Segment(segment) => flows.segment(segment, &mut telling),
+            Packet::Datagram(datagram) => telling.collector.datagram(datagram),
+        }
+        telling.goes_on && !stop.load(Ordering::Relaxed)
+    })?;
+    flows.finish(&mut telling);
+    let collector = telling.collector;
+    let (begun, selected, shortcomings) = (flows.begun(), collector.selected(), collector.shortcomings());
+    let (sheets, exchanges) = collector.finish();
+    let tables = sheets.named().into_iter().filter_map(|(name, sheet)| Some((name, sheet.into_table()?))).collect();
+    Ok(Found { reading, begun, selected, shortcomings, tables, exchanges })
+}
+
+/// Collects, and tells at once what there is to tell.
+struct Telling<'a, 'b> {
+    collector: Collector<'a>,
+    line: &'b mut dyn FnMut(&str) -> bool,
+    /// Whether more is wanted.
+    goes_on: bool,
+    /// For the text of a line.
+    space: String,
+}
+
+impl Listener for Telling<'_, '_> {
+    #[inline]
+    fn observed(
+        &mut self,
+        flow: FlowNumber,
+        observation: &Observation,
+        segment: &Segment<'_>,
+        connection: &Connection,
+    ) {
+        self.collector.observed(flow, observation, segment, connection);
+    }
+
+    fn ended(&mut self, flow: FlowNumber, connection: &Connection, ending: Ending) {
+        self.collector.ended(flow, connection, ending);
+        let lines = self.collector.lines();
+        for told in lines.iter() {
+            self.goes_on = self.goes_on && (self.line)(lines.text(told, told.flow, &mut self.space));
+        }
+        lines.clear();
+    }
+}
+
+/// Gives `take` the packets of a source in their order. When that says `false`, nothing more is read.
+fn packets(
+    source: &Source,
+    one_thread: bool,
+    mut take: impl FnMut(&Packet<'_>) -> bool,
+) -> Result<Reading, TraceError> {
+    match source {
+        Source::Captures(files) if one_thread => captured(files, |packet| take(&packet)),
+        Source::Captures(files) => read_ahead(files, take),
+        Source::Log(log, vantage) => Ok(logged(log, *vantage, |packet| take(&packet))),
+    }
 }

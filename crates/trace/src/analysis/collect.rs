@@ -1,12 +1,14 @@
-//! What is kept of each connection while its segments pass, and its line of JSON when it ends.
+//! What is kept of each connection while its segments pass, and the line of JSON that it leaves when it ends.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::lines::Lines;
 use super::numbered::Numbered;
 use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, StallRow};
-use super::table::{Object, Record, Table};
-use super::{Options, Selector, Shortcomings, said};
+use super::sheet::Sheet;
+use super::table::Fields;
+use super::{Options, Selector, Shortcomings};
 use crate::causes::Causes;
 use crate::connection::{Connection, End, Events, Observation};
 use crate::decode::{Datagram, Segment};
@@ -20,8 +22,10 @@ pub struct Collector<'a> {
     select: Option<Selector>,
     observations: bool,
     stream: bool,
-    line: &'a mut dyn FnMut(&str) -> bool,
-    goes_on: bool,
+    /// The frame that is looked at: what is told now, is told at it.
+    frame: u64,
+    /// What the connections that ended leave, if that is wanted.
+    lines: Lines,
     /// What is known of both ends.
     ends: Option<&'a TwoEnds>,
     radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
@@ -31,40 +35,64 @@ pub struct Collector<'a> {
     open: Option<Numbered<Causes>>,
     /// What is said on them, where that is wanted.
     web: Option<Web>,
-    connections: Option<Table>,
-    directions: Option<Table>,
-    pieces: Option<Table>,
-    stalls: Option<Table>,
-    observed: Option<Table>,
-    blocks: Option<Table>,
+    sheets: Sheets,
 }
 
+/// The tables in the making.
+#[derive(Default)]
+pub struct Sheets {
+    connections: Sheet,
+    directions: Sheet,
+    pieces: Sheet,
+    stalls: Sheet,
+    observed: Sheet,
+    blocks: Sheet,
+}
+
+impl Sheets {
+    /// Each with its name.
+    pub fn named(self) -> [(&'static str, Sheet); 6] {
+        [
+            ("connections", self.connections),
+            ("directions", self.directions),
+            ("causes", self.pieces),
+            ("stalls", self.stalls),
+            ("observations", self.observed),
+            ("selective", self.blocks),
+        ]
+    }
+}
+
+/// The frame of what is told when there are no more.
+pub const END_OF_CAPTURE: u64 = u64::MAX;
+
 impl<'a> Collector<'a> {
-    pub fn new(options: &Options, ends: Option<&'a TwoEnds>, line: &'a mut dyn FnMut(&str) -> bool) -> Self {
+    /// Nothing yet; `ends` is what both ends' captures tell.
+    pub fn new(options: &Options, ends: Option<&'a TwoEnds>) -> Self {
         Self {
             select: options.select,
             observations: options.observations,
             stream: options.stream,
-            line,
-            goes_on: true,
+            frame: 0,
+            lines: Lines::default(),
             ends,
             radio: options.radio.clone(),
             selected: 0,
             shortcomings: Shortcomings::default(),
             open: options.causes.then(Numbered::default),
             web: options.exchanges.then(Web::with_all_fields),
-            connections: None,
-            directions: None,
-            pieces: None,
-            stalls: None,
-            observed: None,
-            blocks: None,
+            sheets: Sheets::default(),
         }
     }
 
-    /// Whether more is wanted.
-    pub const fn goes_on(&self) -> bool {
-        self.goes_on
+    /// What comes next is told at that frame.
+    pub const fn at(&mut self, frame: u64) {
+        self.frame = frame;
+    }
+
+    /// The lines of the connections that have ended since they were taken away or cleared.
+    pub const fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 
     /// Connections that were told of.
@@ -108,19 +136,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The tables, and what was said. Of what there was nothing of, there is no table.
-    pub fn finish(self) -> (Vec<(&'static str, Table)>, Option<Exchanges>) {
-        let tables = [
-            ("connections", self.connections),
-            ("directions", self.directions),
-            ("causes", self.pieces),
-            ("stalls", self.stalls),
-            ("observations", self.observed),
-            ("selective", self.blocks),
-        ];
-        let exchanges = self.web.map(Web::finish);
-        let tables = tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)));
-        (tables.chain(exchanges.iter().flat_map(said::tables)).collect(), exchanges)
+    /// The tables, and what was said.
+    pub fn finish(self) -> (Sheets, Option<Exchanges>) {
+        (self.sheets, self.web.map(Web::finish))
     }
 
     fn matches(&self, flow: FlowNumber, connection: &Connection) -> bool {
@@ -128,14 +146,14 @@ impl<'a> Collector<'a> {
     }
 
     fn observe(&mut self, flow: FlowNumber, observation: &Observation, segment: &Segment<'_>) {
-        keep(&mut self.observed, false, &ObservationRow { flow, observation });
+        self.sheets.observed.push(self.frame, &ObservationRow { flow, observation });
         let Some(acknowledged) = observation.acknowledged else { return };
         for (index, &(left, right)) in segment.options.sack.as_slice().iter().enumerate() {
             // Blocks are relative to the same acknowledgement as the segment's own (RFC 2018 §3).
             let offset = |edge: u32| acknowledged + i64::from(edge.wrapping_sub(segment.acknowledgment) as i32);
             let duplicate = index == 0 && observation.events.contains(Events::DUPLICATE_SACK);
             let block = (offset(left), offset(right));
-            keep(&mut self.blocks, false, &BlockRow { flow, observation, block, duplicate });
+            self.sheets.blocks.push(self.frame, &BlockRow { flow, observation, block, duplicate });
         }
     }
 }
@@ -156,8 +174,12 @@ impl Listener for Collector<'_> {
             }
         }
         if let Some(causes) = self.open.as_mut().and_then(|open| open.get_mut(flow)) {
-            let (pieces, stream) = (&mut self.pieces, self.stream);
-            causes.observe(observation, &mut |piece| keep(pieces, stream, &PieceRow { flow, piece }));
+            let (pieces, keep, frame) = (&mut self.sheets.pieces, !self.stream, self.frame);
+            causes.observe(observation, &mut |piece| {
+                if keep {
+                    pieces.push(frame, &PieceRow { flow, piece });
+                }
+            });
         }
         if let Some(web) = &mut self.web
             && self.select.is_none_or(|select| select.matches(flow.0, connection.route()))
@@ -179,29 +201,29 @@ impl Listener for Collector<'_> {
             web.ended(flow, connection, ending);
         }
         let causes = self.open.as_mut().and_then(|open| open.remove(flow));
-        let (pieces, stream) = (&mut self.pieces, self.stream);
-        let account = causes.map(|causes| causes.finish(&mut |piece| keep(pieces, stream, &PieceRow { flow, piece })));
+        let (sheets, keep, frame) = (&mut self.sheets, !self.stream, self.frame);
+        let account = causes.map(|causes| {
+            causes.finish(&mut |piece| {
+                if keep {
+                    sheets.pieces.push(frame, &PieceRow { flow, piece });
+                }
+            })
+        });
         let row = ConnectionRow { flow, connection, ending, account: account.as_ref() };
         let [client, server] = End::BOTH.map(|from| DirectionRow { flow, connection, from });
         let stalls: Vec<_> =
             account.iter().flat_map(|account| &account.stalls).map(|stall| StallRow { flow, stall }).collect();
-        if self.stream {
-            let line = Object::of_type("connection").with(&row);
-            let line = line.nested("from_client", &client).nested("from_server", &server);
-            let line = if account.is_some() { line.list("stalls", stalls.iter()) } else { line };
-            self.goes_on &= (self.line)(&line.end());
+        if keep {
+            sheets.connections.push(frame, &row);
+            sheets.directions.push(frame, &client);
+            sheets.directions.push(frame, &server);
+            stalls.iter().for_each(|stall| sheets.stalls.push(frame, stall));
         } else {
-            keep(&mut self.connections, false, &row);
-            keep(&mut self.directions, false, &client);
-            keep(&mut self.directions, false, &server);
-            stalls.iter().for_each(|stall| keep(&mut self.stalls, false, stall));
+            self.lines.add(flow, frame, |mut line| {
+                line.text("type", Some("connection"));
+                let line = line.with(&row).nested("from_client", &client).nested("from_server", &server);
+                if account.is_some() { line.list("stalls", stalls.iter()) } else { line }
+            });
         }
-    }
-}
-
-/// Adds a row to a table, which the first row makes; when connections are forgotten as they end, nothing is kept.
-fn keep(table: &mut Option<Table>, forgotten: bool, row: &impl Record) {
-    if !forgotten {
-        table.get_or_insert_with(|| Table::of(row)).push(row);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::pipeline::{Packet, packets};
+use super::reading::Packet;
 use super::records::{number, span, time};
 use super::table::{Fields, Record, Table, table};
-use super::{Options, STANDARD_INPUT, Selector, Source, TraceError};
+use super::{Options, STANDARD_INPUT, Selector, Source, TraceError, packets};
 use crate::connection::{Connection, End, Observation};
 use crate::decode::Segment;
 use crate::flows::{FlowNumber, Flows, Listener};
@@ -31,8 +31,8 @@ pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<Tw
     {
         return Err(TraceError::ReadTwice);
     }
-    let first = tapped(&options.source, options.select, stop)?;
-    let second = tapped(&peer.source, None, stop)?;
+    let first = tapped(&options.source, options.select, options.one_thread, stop)?;
+    let second = tapped(&peer.source, None, options.one_thread, stop)?;
     let join_options = JoinOptions { clock: peer.one_clock.then_some(Clock::SAME), ..JoinOptions::default() };
     join(first, second, &join_options).map_err(|error| TraceError::Peer {
         file: options.source.name(),
@@ -42,10 +42,10 @@ pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<Tw
 }
 
 /// What a capture has of the connections that are meant.
-fn tapped(source: &Source, select: Option<Selector>, stop: &AtomicBool) -> Result<Tap, TraceError> {
+fn tapped(source: &Source, select: Option<Selector>, one_thread: bool, stop: &AtomicBool) -> Result<Tap, TraceError> {
     let mut flows = Flows::default();
     let mut tapping = Tapping { select, matched: false, tap: Tap::default() };
-    let reading = packets(source, |packet| {
+    let reading = packets(source, one_thread, |packet| {
         if let Packet::Segment(segment) = packet {
             flows.segment(segment, &mut tapping);
         }
@@ -102,7 +102,7 @@ struct WayRow<'a> {
 impl Record for WayRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
         let Self { joined, from, direction } = self;
-        number(fields, "connection", joined.flow.0);
+        fields.connection(joined.flow);
         number(fields, "peer_connection", joined.peer_flow.0);
         fields.text("from", Some(from.name()));
         fields.text("near", Some(joined.near.name()));
@@ -138,7 +138,7 @@ struct SilenceRow<'a> {
 impl Record for SilenceRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
         let Self { joined, from, silence } = self;
-        number(fields, "connection", joined.flow.0);
+        fields.connection(joined.flow);
         fields.text("from", Some(from.name()));
         time(fields, "start", Some(silence.begin));
         time(fields, "due", Some(silence.due));
@@ -168,7 +168,7 @@ impl Record for PassageRow<'_> {
             Fate::Lost => ("lost", None),
             Fate::Unknown => ("unknown", None),
         };
-        number(fields, "connection", joined.flow.0);
+        fields.connection(joined.flow);
         fields.text("from", Some(from.name()));
         number(fields, "frame", passage.packet.frame);
         time(fields, "time", Some(passage.packet.time));

@@ -1,20 +1,13 @@
-//! Reading and decoding in one thread, what follows in another: batches of segments travel from the one to the other and come
-//! back empty.
+//! Reading and decoding in one thread, what follows in another: batches of packets travel from the one to the other and come back empty.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::path::PathBuf;
+use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 
-use airpath_core::{Instant, Span};
-
-use super::{Source, TraceError};
-use crate::capture::{Ending, LinkType, Reader};
-use crate::decode::{Datagram, Decoded, Decoder, Segment};
-use crate::event_log::{EventLog, Vantage};
-use crate::passed_over::Counts;
+use super::TraceError;
+use super::reading::{Packet, Reading, captured};
+use crate::decode::{Datagram, Segment};
 
 /// Packets of a batch: together with their headers about as much as the second cache of a processor core takes.
 const PACKETS: usize = 1 << 10;
@@ -25,166 +18,31 @@ const PAYLOAD: usize = 1 << 20;
 /// Full batches that wait to be used, at most.
 const BATCHES_AHEAD: usize = 4;
 
-/// The name of standard input as a file.
-pub const STANDARD_INPUT: &str = "-";
-
-/// How captures were read.
-#[derive(Clone, Debug, Default)]
-pub struct Reading {
-    /// Each file.
-    pub files: Vec<FileReading>,
-    /// What was passed over in all of them.
-    pub passed_over: Counts,
-    /// TCP segments.
-    pub segments: u64,
-    /// UDP datagrams.
-    pub datagrams: u64,
-}
-
-impl Reading {
-    /// In words, what there was in captures without TCP.
-    pub(super) fn without_tcp(&self) -> String {
-        let frames: u64 = self.files.iter().map(|file| file.frames).sum();
-        let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
-        let mut others: Vec<_> = self.passed_over.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
-        if self.datagrams > 0 {
-            others.insert(0, format!("{} UDP", self.datagrams));
-        }
-        let what = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
-        format!("{}: no TCP in its {frames} frames{what}; name a capture with TCP connections", names.join(", "))
-    }
-}
-
-/// How a capture was read.
-#[derive(Clone, Debug)]
-pub struct FileReading {
-    /// Its name, as it was given.
-    pub name: String,
-    /// Its packets, whether or not they could be used.
-    pub frames: u64,
-    /// What its first frame begins with.
-    pub link_type: Option<LinkType>,
-    /// When its earliest packet was captured, and its latest.
-    pub times: Option<(Instant, Instant)>,
-    /// The longest step ahead from the time of one packet to that of the next.
-    pub ahead: Step,
-    /// The longest step back, where packets do not lie in the order of their times.
-    pub back: Step,
-    /// Packets that the capturing host dropped, as far as the file tells: pcapng and snoop do, pcap does not.
-    pub dropped: u64,
-    /// What is wrong with its end, in words.
-    pub ending: Option<String>,
-}
-
-impl FileReading {
-    fn new(name: String) -> Self {
-        Self {
-            name,
-            frames: 0,
-            link_type: None,
-            times: None,
-            ahead: Step::default(),
-            back: Step::default(),
-            dropped: 0,
-            ending: None,
-        }
-    }
-
-    /// Takes the time of a packet and that of the one before.
-    #[inline]
-    fn stamped(&mut self, time: Instant, last: Option<Instant>, frame: u64) {
-        self.times = Some(self.times.map_or((time, time), |(first, last)| (first.min(time), last.max(time))));
-        if let Some(last) = last {
-            self.ahead.take(time.since(last), frame);
-            self.back.take(last.since(time), frame);
-        }
-    }
-}
-
-/// From the time of one packet to that of the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
-    /// How far apart they are; zero where there is no such step.
-    pub length: Span,
-    /// The frame of the next.
-    pub frame: u64,
-}
-
-impl Step {
-    fn take(&mut self, length: Span, frame: u64) {
-        if length > self.length {
-            *self = Self { length, frame };
-        }
-    }
-}
-
-/// What a capture has in it, as far as it is of use.
-pub enum Packet<'a> {
-    /// A TCP segment.
-    Segment(Segment<'a>),
-    /// A UDP datagram.
-    Datagram(Datagram<'a>),
-}
-
-/// Packets on their way from one thread to the other: their payloads lie one after the other.
-#[derive(Default)]
-struct Batch {
-    packets: Vec<(Packet<'static>, Range<usize>)>,
-    payload: Vec<u8>,
-}
-
-impl Batch {
-    fn add(&mut self, packet: Packet<'static>, payload: &[u8]) {
-        let start = self.payload.len();
-        self.payload.extend_from_slice(payload);
-        self.packets.push((packet, start..self.payload.len()));
-    }
-
-    fn is_full(&self) -> bool {
-        self.packets.len() >= PACKETS || self.payload.len() >= PAYLOAD
-    }
-
-    fn clear(&mut self) {
-        self.packets.clear();
-        self.payload.clear();
-    }
-}
-
-/// Gives `consume` the packets of a source in their order. When that says `false`, nothing more is read.
+/// Gives `take` the packets of captures in their order, which another thread reads. When that says `false`, nothing more is read.
 ///
 /// # Errors
-/// Where a file cannot be opened or is no capture. What is damaged or cut short further on is no error: [`Reading`] tells of it.
-pub fn packets(source: &Source, consume: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
-    match source {
-        Source::Captures(files) => captured(files, consume),
-        Source::Log(log, vantage) => Ok(logged(log, *vantage, consume)),
-    }
-}
-
-/// Tells an event log.
-fn logged(log: &EventLog, vantage: Vantage, mut consume: impl FnMut(&Packet<'_>) -> bool) -> Reading {
-    let mut reading = Reading::default();
-    let mut times = None;
-    log.segments(vantage, |segment| {
-        reading.segments += 1;
-        times = Some((times.map_or(segment.time, |(first, _)| first), segment.time));
-        consume(&Packet::Segment(segment))
-    });
-    let name = log.name().to_owned();
-    let frames = reading.segments;
-    reading.files.push(FileReading { times, frames, ..FileReading::new(name) });
-    reading
-}
-
-/// Reads captures one after the other. Frames are counted through all files.
-fn captured(files: &[PathBuf], mut consume: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
+/// As those of [`captured`].
+pub fn read_ahead(files: &[PathBuf], mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
     let (full, batches) = sync_channel(BATCHES_AHEAD);
     let (back, empty) = channel();
     thread::scope(|scope| {
-        let reader = scope.spawn(move || read(files, &full, &empty));
+        let reader = scope.spawn(move || {
+            let mut batch = Batch::default();
+            let reading = captured(files, |packet| {
+                batch.add(&packet);
+                if !batch.is_full() {
+                    return true;
+                }
+                let next = empty.try_recv().unwrap_or_default();
+                full.send(std::mem::replace(&mut batch, next)).is_ok()
+            });
+            // When nobody takes the last batch, nobody wants it.
+            let _ = full.send(batch);
+            reading
+        });
         'batches: for mut batch in batches.iter() {
             for (packet, payload) in &batch.packets {
-                if !consume(&packet.with(&batch.payload[payload.clone()])) {
+                if !take(&packet.with(&batch.payload[payload.clone()])) {
                     break 'batches;
                 }
             }
@@ -198,76 +56,43 @@ fn captured(files: &[PathBuf], mut consume: impl FnMut(&Packet<'_>) -> bool) -> 
     })
 }
 
+/// Packets on their way from one thread to the other: their payloads lie one after the other.
+#[derive(Default)]
+struct Batch {
+    packets: Vec<(Packet<'static>, Range<usize>)>,
+    payload: Vec<u8>,
+}
+
+impl Batch {
+    fn add(&mut self, packet: &Packet<'_>) {
+        let start = self.payload.len();
+        self.payload.extend_from_slice(packet.payload());
+        self.packets.push((packet.with(&[]), start..self.payload.len()));
+    }
+
+    fn is_full(&self) -> bool {
+        self.packets.len() >= PACKETS || self.payload.len() >= PAYLOAD
+    }
+
+    fn clear(&mut self) {
+        self.packets.clear();
+        self.payload.clear();
+    }
+}
+
 impl<'a> Packet<'a> {
+    const fn payload(&self) -> &'a [u8] {
+        match self {
+            Self::Segment(segment) => segment.payload,
+            Self::Datagram(datagram) => datagram.payload,
+        }
+    }
+
     /// The same packet with a payload.
-    fn with(&self, payload: &'a [u8]) -> Packet<'a> {
+    const fn with<'b>(&self, payload: &'b [u8]) -> Packet<'b> {
         match *self {
             Self::Segment(segment) => Packet::Segment(Segment { payload, ..segment }),
             Self::Datagram(datagram) => Packet::Datagram(Datagram { payload, ..datagram }),
         }
     }
-}
-
-/// Reads and decodes until the end, or until nobody takes the batches.
-fn read(files: &[PathBuf], full: &SyncSender<Batch>, empty: &Receiver<Batch>) -> Result<Reading, TraceError> {
-    let mut reading = Reading::default();
-    let mut decoder = Decoder::default();
-    let mut batch = Batch::default();
-    let mut base = 0;
-    'files: for file in files {
-        let name = file.display().to_string();
-        let mut reader =
-            Reader::new(open(file)?).map_err(|error| TraceError::NotACapture { file: name.clone(), error })?;
-        let mut of_file = FileReading::new(name);
-        let mut last = None;
-        while let Some(record) = reader.next_record() {
-            of_file.stamped(record.time, last.replace(record.time), base + record.frame);
-            of_file.link_type = of_file.link_type.or(Some(record.link_type));
-            match decoder.decode(&record) {
-                Decoded::Segment(segment) => {
-                    reading.segments += 1;
-                    let frame = base + segment.frame;
-                    batch.add(Packet::Segment(Segment { payload: &[], frame, ..segment }), segment.payload);
-                }
-                Decoded::Datagram(datagram) => {
-                    reading.datagrams += 1;
-                    let frame = base + datagram.frame;
-                    batch.add(Packet::Datagram(Datagram { payload: &[], frame, ..datagram }), datagram.payload);
-                }
-                Decoded::PassedOver(_) => continue,
-            }
-            if batch.is_full() {
-                let next = empty.try_recv().unwrap_or_default();
-                if full.send(std::mem::replace(&mut batch, next)).is_err() {
-                    break 'files;
-                }
-            }
-        }
-        of_file.frames = reader.frames();
-        of_file.dropped = reader.interfaces().iter().map(|interface| interface.dropped).sum();
-        of_file.ending = match reader.ending() {
-            Ending::Whole => None,
-            Ending::CutShort => Some("it ends within a record".into()),
-            Ending::Unreadable(error) => Some(format!("it could not be read to its end: {error}")),
-        };
-        base += of_file.frames;
-        reading.passed_over.merge(reader.passed_over());
-        reading.files.push(of_file);
-    }
-    reading.passed_over.merge(decoder.passed_over());
-    // When nobody takes the last batch, nobody wants it.
-    let _ = full.send(batch);
-    Ok(reading)
-}
-
-fn open(file: &Path) -> Result<Box<dyn Read + Send>, TraceError> {
-    if file.as_os_str() == STANDARD_INPUT {
-        return Ok(Box::new(io::stdin()));
-    }
-    let failed = |error| TraceError::Unreadable { file: file.display().to_string(), error };
-    let opened = File::open(file).map_err(failed)?;
-    if opened.metadata().map_err(failed)?.is_dir() {
-        return Err(failed(io::ErrorKind::IsADirectory.into()));
-    }
-    Ok(Box::new(opened))
 }

@@ -23,7 +23,7 @@ impl Record for ConnectionRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
         let Self { flow, connection, ending, account } = self;
         let route = connection.route();
-        number(fields, "connection", flow.0);
+        fields.connection(*flow);
         fields.text("client", Some(&end(route.source)));
         fields.text("server", Some(&end(route.destination)));
         fields.text("client_address", Some(&route.source.address.to_string()));
@@ -69,7 +69,7 @@ pub struct PieceRow<'a> {
 impl Record for PieceRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
         let Self { flow, piece } = self;
-        number(fields, "connection", flow.0);
+        fields.connection(*flow);
         fields.text("cause", Some(piece.cause.name()));
         fields.text("confidence", Some(piece.confidence.name()));
         time(fields, "start", Some(piece.begin));
@@ -88,7 +88,7 @@ pub struct StallRow<'a> {
 impl Record for StallRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
         let Self { flow, stall } = self;
-        number(fields, "connection", flow.0);
+        fields.connection(*flow);
         time(fields, "start", Some(stall.begin));
         time(fields, "end", Some(stall.end));
         number(fields, "first_frame", stall.first_frame);
@@ -109,7 +109,7 @@ pub struct DirectionRow<'a> {
 
 impl Record for DirectionRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
-        number(fields, "connection", self.flow.0);
+        fields.connection(self.flow);
         fields.text("from", Some(self.from.name()));
         for column in COLUMNS {
             let name = column.name;
@@ -147,7 +147,7 @@ impl Record for ObservationRow<'_> {
         let (round_trip, of_frame) = observation.round_trip.unzip();
         let (echo_round_trip, echo_of_frame) = observation.echo_round_trip.unzip();
         let again = observation.retransmission;
-        number(fields, "connection", flow.0);
+        fields.connection(*flow);
         number(fields, "frame", observation.frame);
         time(fields, "time", Some(observation.time));
         fields.text("from", Some(observation.from.name()));
@@ -186,7 +186,7 @@ pub struct BlockRow<'a> {
 
 impl Record for BlockRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
-        number(fields, "connection", self.flow.0);
+        fields.connection(self.flow);
         number(fields, "frame", self.observation.frame);
         time(fields, "time", Some(self.observation.time));
         fields.text("from", Some(self.observation.from.name()));

@@ -34,7 +34,7 @@ struct ExchangeRow<'a> {
 impl Record for ExchangeRow<'_> {
     fn tell(&self, fields: &mut impl Fields) {
         let (request, response) = (self.exchange.request.as_ref(), self.exchange.response.as_ref());
-        number(fields, "connection", self.flow.0);
+        fields.connection(self.flow);
         fields.whole("exchange", Some(self.place));
         fields.text("method", request.map(|request| &*request.method));
         fields.text("url", request.map(|request| request.url()).as_deref());
@@ -69,7 +69,7 @@ impl Record for TimelineRow<'_> {
         };
         let pipelining = timeline.pipelining();
         let when = |mark: Option<Mark>| mark.map(|mark| mark.time);
-        number(fields, "connection", flow.0);
+        fields.connection(*flow);
         fields.text("application", Some(application));
         time(fields, "first", Some(timeline.first.time));
         time(fields, "opened", when(timeline.opened));

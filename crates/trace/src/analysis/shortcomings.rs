@@ -17,6 +17,13 @@ pub struct Shortcomings {
 }
 
 impl Shortcomings {
+    /// Adds those of other connections.
+    pub(super) const fn merge(&mut self, others: Self) {
+        self.options_cut += others.options_cut;
+        self.super_segments += others.super_segments;
+        self.unseen_bytes += others.unseen_bytes;
+    }
+
     /// Adds those of a connection.
     pub(super) fn add(&mut self, connection: &Connection) {
         for figures in End::BOTH.map(|end| connection.figures(end)) {

@@ -1,6 +1,12 @@
 //! Records as rows: one definition of a record's fields gives its columns, and its line of JSON.
 
 use std::fmt::Write;
+use std::ops::Range;
+
+use crate::flows::FlowNumber;
+
+/// The name of the field with the number of a record's connection.
+pub(super) const CONNECTION: &str = "connection";
 
 /// A record whose fields can be told one after the other, always the same ones in the same order.
 pub trait Record {
@@ -18,6 +24,10 @@ pub trait Fields {
     fn flag(&mut self, name: &'static str, value: Option<bool>);
     /// A word.
     fn text(&mut self, name: &'static str, value: Option<&str>);
+    /// The connection that the record is of.
+    fn connection(&mut self, flow: FlowNumber) {
+        self.whole(CONNECTION, i64::try_from(flow.0).ok());
+    }
 }
 
 /// Records as columns.
@@ -67,9 +77,9 @@ impl Table {
     /// # Panics
     /// If it has other fields than those before it.
     pub fn push(&mut self, record: &impl Record) {
-        self.next = 0;
         record.tell(self);
         assert_eq!(self.next, self.columns.len(), "every record of a table has the same fields");
+        self.next = 0;
         self.rows += 1;
     }
 
@@ -81,6 +91,15 @@ impl Table {
     /// The number of its rows.
     pub const fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The table of these columns, which have a value for each row.
+    pub(super) fn of_columns(columns: Vec<Column>, rows: usize) -> Self {
+        Self { columns, rows, next: 0 }
+    }
+
+    pub(super) fn into_columns(self) -> Vec<Column> {
+        self.columns
     }
 
     /// The next column of a record.
@@ -149,14 +168,22 @@ impl Fields for Table {
 #[derive(Debug)]
 pub struct Object {
     text: String,
+    /// Where numbers of connections stand in it.
+    numbers: Vec<Range<usize>>,
 }
 
 impl Object {
     /// An object without members that says what it is, as its member `type`.
     pub fn of_type(kind: &str) -> Self {
-        let mut object = Self { text: String::from("{") };
+        let mut object = Self::after(String::new(), Vec::new());
         object.text("type", Some(kind));
         object
+    }
+
+    /// An object without members that is written after `text`, in which numbers of connections stand in those places.
+    pub(super) fn after(mut text: String, numbers: Vec<Range<usize>>) -> Self {
+        text.push('{');
+        Self { text, numbers }
     }
 
     /// Adds the fields of a record.
@@ -168,9 +195,7 @@ impl Object {
     /// Adds a record as an object in this one.
     pub fn nested(mut self, name: &str, record: &impl Record) -> Self {
         self.name(name);
-        let mut inner = Self { text: String::from("{") };
-        record.tell(&mut inner);
-        self.text.push_str(&inner.end());
+        self.inner(record);
         self
     }
 
@@ -179,12 +204,10 @@ impl Object {
         self.name(name);
         self.text.push('[');
         for (index, record) in records.enumerate() {
-            let mut inner = Self { text: String::from("{") };
-            record.tell(&mut inner);
             if index > 0 {
                 self.text.push(',');
             }
-            self.text.push_str(&inner.end());
+            self.inner(record);
         }
         self.text.push(']');
         self
@@ -196,8 +219,21 @@ impl Object {
         self.text
     }
 
+    /// The object, after what was before it, and where numbers of connections stand in all of it.
+    pub(super) fn end_with_numbers(mut self) -> (String, Vec<Range<usize>>) {
+        let numbers = std::mem::take(&mut self.numbers);
+        (self.end(), numbers)
+    }
+
+    /// Adds a record as an object without a name.
+    fn inner(&mut self, record: &impl Record) {
+        self.text.push('{');
+        record.tell(self);
+        self.text.push('}');
+    }
+
     fn name(&mut self, name: &str) {
-        if self.text.len() > 1 {
+        if !self.text.ends_with('{') {
             self.text.push(',');
         }
         self.quote(name);
@@ -206,13 +242,17 @@ impl Object {
 
     fn quote(&mut self, text: &str) {
         self.text.push('"');
-        for each in text.chars() {
-            match each {
-                '"' | '\\' => self.text.extend(['\\', each]),
-                control if control < ' ' => self.put(format_args!("\\u{:04x}", u32::from(control))),
-                other => self.text.push(other),
+        let mut rest = text;
+        // Each of these is one byte long.
+        while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+            self.text.push_str(&rest[..at]);
+            match rest.as_bytes()[at] {
+                control if control < b' ' => self.put(format_args!("\\u{control:04x}")),
+                other => self.text.extend(['\\', other.into()]),
             }
+            rest = &rest[at + 1..];
         }
+        self.text.push_str(rest);
         self.text.push('"');
     }
 
@@ -255,6 +295,13 @@ impl Fields for Object {
             Some(text) => self.quote(text),
             None => self.text.push_str("null"),
         }
+    }
+
+    fn connection(&mut self, flow: FlowNumber) {
+        self.name(CONNECTION);
+        let start = self.text.len();
+        self.put(format_args!("{}", flow.0));
+        self.numbers.push(start..self.text.len());
     }
 }
 

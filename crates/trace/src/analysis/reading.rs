@@ -1,0 +1,191 @@
+//! Captures and event logs as packets, one after the other.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use airpath_core::{Instant, Span};
+
+use super::TraceError;
+use crate::capture::{Ending, LinkType, Reader};
+use crate::decode::{Datagram, Decoded, Decoder, Segment};
+use crate::event_log::{EventLog, Vantage};
+use crate::passed_over::Counts;
+
+/// The name of standard input as a file.
+pub const STANDARD_INPUT: &str = "-";
+
+/// How captures were read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Each file.
+    pub files: Vec<FileReading>,
+    /// What was passed over in all of them.
+    pub passed_over: Counts,
+    /// TCP segments.
+    pub segments: u64,
+    /// UDP datagrams.
+    pub datagrams: u64,
+}
+
+impl Reading {
+    /// In words, what there was in captures without TCP.
+    pub(super) fn without_tcp(&self) -> String {
+        let frames: u64 = self.files.iter().map(|file| file.frames).sum();
+        let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
+        let mut others: Vec<_> = self.passed_over.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+        if self.datagrams > 0 {
+            others.insert(0, format!("{} UDP", self.datagrams));
+        }
+        let what = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+        format!("{}: no TCP in its {frames} frames{what}; name a capture with TCP connections", names.join(", "))
+    }
+}
+
+/// How a capture was read.
+#[derive(Clone, Debug)]
+pub struct FileReading {
+    /// Its name, as it was given.
+    pub name: String,
+    /// Its packets, whether or not they could be used.
+    pub frames: u64,
+    /// What its first frame begins with.
+    pub link_type: Option<LinkType>,
+    /// When its earliest packet was captured, and its latest.
+    pub times: Option<(Instant, Instant)>,
+    /// The longest step ahead from the time of one packet to that of the next.
+    pub ahead: Step,
+    /// The longest step back, where packets do not lie in the order of their times.
+    pub back: Step,
+    /// Packets that the capturing host dropped, as far as the file tells: pcapng and snoop do, pcap does not.
+    pub dropped: u64,
+    /// What is wrong with its end, in words.
+    pub ending: Option<String>,
+}
+
+impl FileReading {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            frames: 0,
+            link_type: None,
+            times: None,
+            ahead: Step::default(),
+            back: Step::default(),
+            dropped: 0,
+            ending: None,
+        }
+    }
+
+    /// Takes the time of a packet and that of the one before.
+    #[inline]
+    fn stamped(&mut self, time: Instant, last: Option<Instant>, frame: u64) {
+        self.times = Some(self.times.map_or((time, time), |(first, last)| (first.min(time), last.max(time))));
+        if let Some(last) = last {
+            self.ahead.take(time.since(last), frame);
+            self.back.take(last.since(time), frame);
+        }
+    }
+}
+
+/// From the time of one packet to that of the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// How far apart they are; zero where there is no such step.
+    pub length: Span,
+    /// The frame of the next.
+    pub frame: u64,
+}
+
+impl Step {
+    fn take(&mut self, length: Span, frame: u64) {
+        if length > self.length {
+            *self = Self { length, frame };
+        }
+    }
+}
+
+/// What a capture has in it, as far as it is of use.
+pub enum Packet<'a> {
+    /// A TCP segment.
+    Segment(Segment<'a>),
+    /// A UDP datagram.
+    Datagram(Datagram<'a>),
+}
+
+/// Tells an event log, until `take` says `false`.
+pub fn logged(log: &EventLog, vantage: Vantage, mut take: impl FnMut(Packet<'_>) -> bool) -> Reading {
+    let mut reading = Reading::default();
+    let mut times = None;
+    log.segments(vantage, |segment| {
+        reading.segments += 1;
+        times = Some((times.map_or(segment.time, |(first, _)| first), segment.time));
+        take(Packet::Segment(segment))
+    });
+    let name = log.name().to_owned();
+    let frames = reading.segments;
+    reading.files.push(FileReading { times, frames, ..FileReading::new(name) });
+    reading
+}
+
+/// Reads and decodes captures one after the other, until `take` says `false`. Frames are counted through all files.
+///
+/// # Errors
+/// Where a file cannot be opened or is no capture. What is damaged or cut short further on is no error: [`Reading`] tells of it.
+pub fn captured(files: &[PathBuf], mut take: impl FnMut(Packet<'_>) -> bool) -> Result<Reading, TraceError> {
+    let mut reading = Reading::default();
+    let mut decoder = Decoder::default();
+    let mut base = 0;
+    let mut goes_on = true;
+    for file in files {
+        let name = file.display().to_string();
+        let mut reader =
+            Reader::new(open(file)?).map_err(|error| TraceError::NotACapture { file: name.clone(), error })?;
+        let mut of_file = FileReading::new(name);
+        let mut last = None;
+        while goes_on && let Some(record) = reader.next_record() {
+            of_file.stamped(record.time, last.replace(record.time), base + record.frame);
+            of_file.link_type = of_file.link_type.or(Some(record.link_type));
+            match decoder.decode(&record) {
+                Decoded::Segment(mut segment) => {
+                    reading.segments += 1;
+                    segment.frame += base;
+                    goes_on = take(Packet::Segment(segment));
+                }
+                Decoded::Datagram(mut datagram) => {
+                    reading.datagrams += 1;
+                    datagram.frame += base;
+                    goes_on = take(Packet::Datagram(datagram));
+                }
+                Decoded::PassedOver(_) => {}
+            }
+        }
+        of_file.frames = reader.frames();
+        of_file.dropped = reader.interfaces().iter().map(|interface| interface.dropped).sum();
+        of_file.ending = match reader.ending() {
+            Ending::Whole => None,
+            Ending::CutShort => Some("it ends within a record".into()),
+            Ending::Unreadable(error) => Some(format!("it could not be read to its end: {error}")),
+        };
+        base += of_file.frames;
+        reading.passed_over.merge(reader.passed_over());
+        reading.files.push(of_file);
+        if !goes_on {
+            break;
+        }
+    }
+    reading.passed_over.merge(decoder.passed_over());
+    Ok(reading)
+}
+
+fn open(file: &Path) -> Result<Box<dyn Read + Send>, TraceError> {
+    if file.as_os_str() == STANDARD_INPUT {
+        return Ok(Box::new(io::stdin()));
+    }
+    let failed = |error| TraceError::Unreadable { file: file.display().to_string(), error };
+    let opened = File::open(file).map_err(failed)?;
+    if opened.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(Box::new(opened))
+}

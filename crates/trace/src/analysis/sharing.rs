@@ -1,0 +1,334 @@
+//! Two threads that share the connections.
+//!
+//! The one reads and decodes, and puts the segments into parcels, one for each of the [`SHARES`] of the connections; a parcel of each is a round.
+//! The other takes up the parcels, and so does the one that reads, when it is rounds ahead: that keeps both busy, whatever
+//! reading costs against the rest. A share is looked after by one thread at a time, and its parcels come in order, so that what it tells does not
+//! depend on who looked after it. When all shares have told of a round, what they told is put in order.
+
+use std::array;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::collect::{Collector, END_OF_CAPTURE};
+use super::numbers::{Numbers, Told};
+use super::reading::{Packet, Reading, captured};
+use super::{Options, TraceError};
+use crate::decode::Segment;
+use crate::flows::{Limits, SHARES, Share, hash, share_of};
+
+/// Segments of a parcel, at most: when one is full, the round is. Of a share they are looked at one after the other, so that what is known of its
+/// connections stays in the cache of the processor core meanwhile.
+const SEGMENTS: usize = 1 << 10;
+
+/// Rounds that are read and not told of, at most.
+const ROUNDS_AHEAD: usize = 4;
+
+/// What the two threads made of captures.
+pub struct Shared<'a> {
+    /// How they were read.
+    pub reading: Reading,
+    /// What was collected of each share.
+    pub collectors: Vec<Collector<'a>>,
+    /// The numbers of the connections.
+    pub numbers: Numbers,
+}
+
+/// Analyses captures. When `line` says `false`, it gets no more, and nothing more is read; likewise when `stop` is set.
+///
+/// # Errors
+/// As those of [`captured`].
+pub fn share<'a>(
+    files: &[PathBuf],
+    options: &Options,
+    stop: &AtomicBool,
+    line: &mut dyn FnMut(&str) -> bool,
+) -> Result<Shared<'a>, TraceError> {
+    let desk = Desk::new(options);
+    let mut numbers = Numbers::new(!options.stream);
+    let reading = thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let _leaving = Leaving(&desk);
+            desk.read(files, stop)
+        });
+        let _leaving = Leaving(&desk);
+        let mut goes_on = true;
+        loop {
+            match desk.next(Side::Telling) {
+                Next::Work(work) => desk.done(work.done()),
+                Next::Told(told) => {
+                    numbers.round(&told, |text| goes_on = goes_on && line(text));
+                    desk.told(told, goes_on);
+                }
+                Next::Read | Next::Nothing => break,
+            }
+        }
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    let shares = desk.state.into_inner().unwrap_or_else(PoisonError::into_inner).shares;
+    let owners = shares.into_iter().map(|place| place.owner.expect("nobody is at work any more"));
+    Ok(Shared { reading, collectors: owners.map(|owner| owner.collector).collect(), numbers })
+}
+
+/// Where parcels, and who looks after a share, wait for a thread.
+struct Desk<'a> {
+    state: Mutex<State<'a>>,
+    changed: Condvar,
+}
+
+struct State<'a> {
+    shares: [Place<'a>; SHARES],
+    /// Those that are read and not told of.
+    rounds: VecDeque<Round>,
+    /// Rounds before them.
+    told: u64,
+    /// Parcels for further rounds, and what is told of them.
+    empty: Vec<Parcel>,
+    untold: Vec<Told>,
+    all_read: bool,
+    /// Nobody wants to know more.
+    unwanted: bool,
+    /// A thread broke down: what it was at will not come back.
+    broken: bool,
+}
+
+/// A share's place on the desk.
+struct Place<'a> {
+    /// Away while a thread is at work with it.
+    owner: Option<Box<Owner<'a>>>,
+    /// What waits for it, and of which round each is.
+    parcels: VecDeque<(u64, Parcel)>,
+}
+
+/// Who looks after a share.
+struct Owner<'a> {
+    flows: Share,
+    begun: u64,
+    collector: Collector<'a>,
+}
+
+/// Segments of a share in the order of the capture, each with the hash of its route.
+#[derive(Default)]
+struct Parcel {
+    segments: Vec<(u32, Segment<'static>)>,
+    /// Whether the capture ends with it.
+    is_last: bool,
+}
+
+struct Round {
+    /// Parcels that are not done.
+    left: usize,
+    told: Box<[Told; SHARES]>,
+}
+
+/// A parcel, and who is to look at it; and once that is done, what it told.
+struct Work<'a> {
+    share: usize,
+    round: u64,
+    owner: Box<Owner<'a>>,
+    parcel: Parcel,
+    told: Told,
+}
+
+/// Which of the two threads asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Reading,
+    Telling,
+}
+
+/// What a thread is to do next.
+enum Next<'a> {
+    /// To read a round.
+    Read,
+    /// To look at a parcel.
+    Work(Work<'a>),
+    /// To put in order what was told of a round.
+    Told(Box<[Told; SHARES]>),
+    /// There is no more.
+    Nothing,
+}
+
+impl<'a> Desk<'a> {
+    fn new(options: &Options) -> Self {
+        let place = |_| {
+            let flows = Share::new(Limits::default().of_a_share());
+            let owner = Owner { flows, begun: 0, collector: Collector::new(options, None) };
+            Place { owner: Some(Box::new(owner)), parcels: VecDeque::new() }
+        };
+        let state = State {
+            shares: array::from_fn(place),
+            rounds: VecDeque::new(),
+            told: 0,
+            empty: Vec::new(),
+            untold: Vec::new(),
+            all_read: false,
+            unwanted: false,
+            broken: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+        // No state is left half changed: what can panic runs without the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads all rounds, and works between them when they are too many.
+    fn read(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Reading, TraceError> {
+        let mut round: [Parcel; SHARES] = Default::default();
+        let reading = captured(files, |packet| {
+            // Nobody here wants to know of datagrams.
+            let Packet::Segment(segment) = packet else { return true };
+            let hash = hash(&segment.route);
+            let segments = &mut round[share_of(hash)].segments;
+            segments.push((hash, Segment { payload: &[], ..segment }));
+            if segments.len() < SEGMENTS {
+                return true;
+            }
+            self.hand_in(&mut round, false);
+            self.work();
+            !stop.load(Ordering::Relaxed) && !self.lock().unwanted
+        });
+        // What cannot be read to its end has none.
+        for parcel in &mut round {
+            parcel.is_last = reading.is_ok();
+        }
+        self.hand_in(&mut round, true);
+        self.work();
+        reading
+    }
+
+    /// Puts a round on the desk, maybe the last, and gives the reader empty parcels for the next.
+    fn hand_in(&self, round: &mut [Parcel; SHARES], all_read: bool) {
+        let mut state = self.lock();
+        state.all_read = all_read;
+        let number = state.told + state.rounds.len() as u64;
+        let mut left = 0;
+        for (share, parcel) in round.iter_mut().enumerate() {
+            if parcel.is_last || !parcel.segments.is_empty() {
+                left += 1;
+                let full = std::mem::replace(parcel, state.empty.pop().unwrap_or_default());
+                state.shares[share].parcels.push_back((number, full));
+            }
+        }
+        state.rounds.push_back(Round { left, told: Box::default() });
+        self.changed.notify_one();
+    }
+
+    /// Works on the side of the reader until it is time to read, or there is nothing more to do.
+    fn work(&self) {
+        while let Next::Work(work) = self.next(Side::Reading) {
+            self.done(work.done());
+        }
+    }
+
+    /// What to do next; waits until there is something.
+    fn next(&self, side: Side) -> Next<'a> {
+        let mut state = self.lock();
+        loop {
+            if state.broken {
+                return Next::Nothing;
+            }
+            if side == Side::Telling
+                && state.rounds.front().is_some_and(|round| round.left == 0)
+                && let Some(round) = state.rounds.pop_front()
+            {
+                state.told += 1;
+                self.changed.notify_one();
+                return Next::Told(round.told);
+            }
+            if side == Side::Reading && !state.all_read && state.rounds.len() < ROUNDS_AHEAD {
+                return Next::Read;
+            }
+            if let Some(work) = state.take(side) {
+                return Next::Work(work);
+            }
+            let done = match side {
+                Side::Reading => state.shares.iter().all(|place| place.parcels.is_empty()),
+                Side::Telling => state.rounds.is_empty(),
+            };
+            if state.all_read && done {
+                return Next::Nothing;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes back what was told of a round, and whether more is wanted.
+    fn told(&self, told: Box<[Told; SHARES]>, goes_on: bool) {
+        let mut state = self.lock();
+        state.untold.extend((*told).into_iter().map(Told::cleared));
+        state.unwanted |= !goes_on;
+    }
+
+    /// Puts back what a thread has done.
+    fn done(&self, work: Work<'a>) {
+        let Work { share, round, owner, parcel, told } = work;
+        let mut state = self.lock();
+        state.shares[share].owner = Some(owner);
+        let place = (round - state.told) as usize;
+        state.rounds[place].told[share] = told;
+        state.rounds[place].left -= 1;
+        state.empty.push(parcel);
+        self.changed.notify_one();
+    }
+}
+
+impl<'a> State<'a> {
+    /// The work that has waited longest. Each side looks at the shares from another end: so one mostly finds those that it had before, of which
+    /// its processor core remembers something.
+    fn take(&mut self, side: Side) -> Option<Work<'a>> {
+        let ready = |share: usize| {
+            let place = &self.shares[share];
+            place.owner.as_ref().and(place.parcels.front()).map(|(round, _)| (*round, share))
+        };
+        let (round, share) = match side {
+            Side::Telling => (0..SHARES).filter_map(ready).min_by_key(|(round, _)| *round),
+            Side::Reading => (0..SHARES).rev().filter_map(ready).min_by_key(|(round, _)| *round),
+        }?;
+        let place = &mut self.shares[share];
+        let owner = place.owner.take()?;
+        let (_, parcel) = place.parcels.pop_front()?;
+        let told = self.untold.pop().unwrap_or_default();
+        Some(Work { share, round, owner, parcel, told })
+    }
+}
+
+impl Work<'_> {
+    /// Looks at the parcel, and empties it.
+    fn done(mut self) -> Self {
+        let Owner { flows, begun, collector } = &mut *self.owner;
+        for (hash, segment) in &self.parcel.segments {
+            collector.at(segment.frame);
+            let before = *begun;
+            flows.segment(*hash, segment, begun, collector);
+            if *begun > before {
+                self.told.begun.push(segment.frame);
+            }
+        }
+        if self.parcel.is_last {
+            collector.at(END_OF_CAPTURE);
+            flows.finish(collector);
+        }
+        std::mem::swap(&mut self.told.lines, collector.lines());
+        self.parcel.segments.clear();
+        self
+    }
+}
+
+/// Lets the other thread know when this one breaks down, so that it does not wait for ever.
+struct Leaving<'a, 'b>(&'a Desk<'b>);
+
+impl Drop for Leaving<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let mut state = self.0.lock();
+            state.broken = true;
+            state.unwanted = true;
+            self.0.changed.notify_one();
+        }
+    }
+}
