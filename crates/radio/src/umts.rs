@@ -12,8 +12,9 @@
 //! - Without the table `rrc` the mobile is always in CELL_DCH. With it, it begins in IDLE, and its channel comes and goes
 //!   with traffic and time.
 //! - A hard handover, commanded or by the mobile's `conditions`, interrupts both directions. With the buffer kept, RLC goes
-//!   on where it was, and what waited comes in a burst, all the more so if the terminal's driver keeps it for a time. A
-//!   soft handover has no gap.
+//!   on where it was, and what waited comes in a burst, all the more so if the terminal's driver keeps it for a time. With
+//!   the buffer forwarded, RLC is re-established in another radio network controller, and what it had begun is lost. A soft
+//!   handover has no gap.
 //! - Without coverage for longer than `mobility.link_failure`, or when RLC cannot even reset, the link has failed: what was
 //!   inside is lost, and what comes is lost until there is coverage again.
 //!
@@ -65,7 +66,7 @@ use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Seed, Tally, Use
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use crate::common::rlc_am::{Discard, Rlc};
-pub use config::{Config, Connected, Fading, Format, Leg, Mobility, Pch, Rrc, Switching};
+pub use config::{Config, Connected, Fading, Format, Leg, Mobility, Pch, Rrc, Switching, Undelivered};
 
 use crate::ConfigError;
 use crate::common::members::Members;

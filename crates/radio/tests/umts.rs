@@ -321,6 +321,39 @@ fn a_handover_keeps_or_loses_the_buffer_and_the_driver_makes_a_burst_of_it() {
 }
 
 #[test]
+fn another_controller_gets_what_waits_and_not_what_was_begun() {
+    // From one cell to the next, once, with more traffic than the channel carries.
+    let conditions = r#"
+        network = { frequency = "2.1 GHz", reuse = 1, load = 0.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
+        cells = { count = 2, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }
+        shadowing = { deviation = "0 dB", correlation_distance = "20 m" }
+        movement = { speed = "100 km/h", from = "0 m", to = "1 km", start = "0 m", path = "once" }
+        fading = "static"
+    "#;
+    let conditions: toml::Table = conditions.parse().expect("a table");
+    let arrivals = traffic(1900, 1000, Span::from_millis(18));
+    let lost = |buffer: &str| {
+        let set = [
+            ("conditions", toml::Value::Table(conditions.clone())),
+            ("mobility.buffer", buffer.into()),
+            ("downlink.bler", 0.0.into()),
+            ("downlink.queue.packets", 1000.into()),
+        ];
+        let done = drive(&mut umts(&preset("umts-r99-384", &set), 1), &arrivals, Polling::OnTime, ms(60_000));
+        let lost = done.lost(DropCause::Handover).packets;
+        assert_eq!(done.departures.len() + lost as usize, arrivals.len());
+        lost
+    };
+    assert_eq!(lost("keep"), 0);
+    // What was begun and not acknowledged: some 110 ms, until the report to the poll of a packet is back, at 384 kbit/s.
+    let begun = lost("forward");
+    assert!((2..=12).contains(&begun), "{begun}");
+    // What waits besides: at the border, after some 18 s, a seventh of what came.
+    let all = lost("discard");
+    assert!((50..=250).contains(&all), "{all}");
+}
+
+#[test]
 fn what_cannot_be_repeated_resets_the_rlc_and_what_cannot_be_reset_fails() {
     let set = [("downlink.bler", 1.0.into()), ("downlink.rlc.max_rst", 3.into())];
     let config = preset("umts-r99-384", &set);

@@ -403,16 +403,21 @@ impl RlcAm {
         self.window_moved = None;
     }
 
+    /// Begins anew with what was never sent, and without a reset procedure (TS 25.322 §9.7.7); the rest is lost.
+    pub fn re_establish(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+        self.reset(now, cause, cx);
+        self.control = None;
+        self.is_stopped = false;
+    }
+
     /// Loses all that was not delivered, what was never sent included.
     pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
-        self.reset(now, cause, cx);
+        self.re_establish(now, cause, cx);
         let tally = &mut self.tally;
         self.sender.clear_queue(|packet| {
             tally.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
         });
-        self.control = None;
-        self.is_stopped = false;
     }
 
     /// Counts packets that the queue dropped instead of sending them, and those that were discarded.

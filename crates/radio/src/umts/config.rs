@@ -172,7 +172,7 @@ pub struct Switching {
 pub struct Mobility {
     /// What a handover does to the packets that the RLC has not delivered.
     #[serde(default)]
-    pub buffer: Buffer,
+    pub buffer: Undelivered,
     /// After the gap of a handover, for how long the terminal's driver keeps what it gets, before it gives it to IP at
     /// once.
     #[serde(default)]
@@ -189,6 +189,30 @@ pub struct Mobility {
     pub re_establishment: Span,
 }
 
+/// What a handover does to the packets that the RLC has not delivered. It depends on where the RLC ends: in the radio network
+/// controller (RNC), which stays the serving one as long as an Iur connects it to the one of the new cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undelivered {
+    /// Both cells belong to one RNC, or there is an Iur: the RLC goes on where it was.
+    #[default]
+    Keep,
+    /// The serving RNC is another one afterwards (TS 23.060 §6.9.2.2.2), and PDCP is not lossless: the RLC is re-established
+    /// (TS 25.322 §9.7.7), so that what it has begun to send is lost; what waits is forwarded to the new RNC.
+    Forward,
+    /// All of it is lost.
+    Discard,
+}
+
+impl From<Buffer> for Undelivered {
+    fn from(buffer: Buffer) -> Self {
+        match buffer {
+            Buffer::Keep => Self::Keep,
+            Buffer::Discard => Self::Discard,
+        }
+    }
+}
+
 const fn link_failure() -> Span {
     Span::from_secs(3)
 }
@@ -200,7 +224,7 @@ const fn re_establishment() -> Span {
 impl Default for Mobility {
     fn default() -> Self {
         Self {
-            buffer: Buffer::default(),
+            buffer: Undelivered::default(),
             driver_hold: Span::ZERO,
             link_failure: link_failure(),
             link_release: Span::ZERO,

@@ -181,6 +181,11 @@ impl Leg {
         self.rlc.reset(now, cause, cx);
     }
 
+    /// Begins anew as if it had never sent; what was sent and not delivered is lost.
+    pub fn re_establish(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+        self.rlc.re_establish(now, cause, cx);
+    }
+
     /// Loses all that was not delivered, what was never sent included.
     pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
         self.rlc.discard(now, cause, cx);

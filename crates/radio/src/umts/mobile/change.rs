@@ -34,7 +34,7 @@ impl Mobile {
         if let Some((span, buffer)) = command.change.interruption() {
             let is_handover = matches!(command.change, Change::Handover { .. });
             if is_handover && directions.len() == 2 {
-                self.hand_over(now, now, span, buffer, cx);
+                self.hand_over(now, now, span, buffer.into(), cx);
             } else {
                 for direction in directions {
                     self.interrupt(now, *direction, now + span, buffer, cx);

@@ -2,10 +2,10 @@
 //! the radio link.
 
 use airpath_core::{Cx, DropCause, Instant, Span};
-use airpath_link::command::Buffer;
 
 use super::Mobile;
 use crate::conditions::{Sample, Transition};
+use crate::umts::config::Undelivered;
 
 /// Whether the mobile is in coverage, and whether its link has failed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,13 +89,18 @@ impl Mobile {
     }
 
     /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes to IP after it.
-    pub(super) fn hand_over(&mut self, now: Instant, at: Instant, gap: Span, buffer: Buffer, cx: &mut Cx<'_>) {
+    pub(super) fn hand_over(&mut self, now: Instant, at: Instant, gap: Span, buffer: Undelivered, cx: &mut Cx<'_>) {
         let until = at + gap;
         self.lanes.mode(at, "handover", Some(until), cx);
         self.block(now, until);
         self.held_until = self.held_until.max(until + self.mobility.driver_hold);
-        if buffer == Buffer::Discard {
-            self.discard(now, DropCause::Handover, cx);
+        match buffer {
+            Undelivered::Keep => {}
+            Undelivered::Forward => {
+                self.resets.forget(None);
+                self.legs.iter_mut().for_each(|leg| leg.re_establish(now, DropCause::Handover, cx));
+            }
+            Undelivered::Discard => self.discard(now, DropCause::Handover, cx),
         }
     }
 
