@@ -196,6 +196,9 @@ fn around((a, b): (i64, i64)) -> [(i64, i64); 6] {
 }
 
 #[cfg(test)]
+mod sectors;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
