@@ -196,6 +196,16 @@ def test_a_shared_channel_is_in_use_until_the_last_is_served_and_own_channels_ea
     assert own == pytest.approx(100 * (bits / 1.0 + bits / 2.0) / 2 / 2e6)
 
 
+def test_the_product_of_bandwidth_and_delay_is_less_the_packet_that_is_sent() -> None:
+    # 1,000 bytes each 20 ms, and a round trip of 150 ms: 7.5 kB, less the one.
+    flows = [
+        {"kind": "datagrams", "inter_arrival_mean_s": 0.02},
+        {"kind": "ping", "delay_mean_s": 0.15},
+    ]
+    compute = metrics.METRICS["bandwidth-delay-product"].compute
+    assert compute(flows, {"payload": 1000}) == pytest.approx(6500)
+
+
 def test_mean_and_deviation_across_users() -> None:
     flows = [a_flow(bytes=125 * rate, acknowledged_s=1.0) for rate in (100, 200, 300)]
     assert metrics.METRICS["application-bit-rate"].compute(flows, {}) == pytest.approx(200)
@@ -244,7 +254,7 @@ def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callab
         (
             "round-trip = [[100, 200], ",
             'round-trip = [[100, "x"], ',
-            "neither a number, a range as '26 to 33', nor 'predict'",
+            "neither a number, a range as '26 to 33'.*nor 'predict'",
         ),
         ("round-trip = [[100, 200], ", "utilisation = [[100, 200], ", "none of its metrics"),
         ('scenario = "scenario.toml"', 'scenario = "other.toml"', "no scenario other.toml"),
@@ -325,6 +335,19 @@ def test_the_exit_code_says_whether_all_findings_hold(small: Callable[..., Path]
     assert study.run("small", only="rate").exit_code == 0
 
 
+def test_ranges_and_spreads_are_printed_as_they_were_published(small: Callable[..., Path], core: Core) -> None:
+    small(("round-trip = [[100, 200], ", 'round-trip = [["within 90 to 100", "200 ± 20"], '))
+    result = study.run("small", only="trip")
+    assert [row.agrees for row in result.rows[:2]] == [False, True]
+    assert [row.agrees_uniformly for row in result.rows[:2]] == [True, True]
+    data = result.to_dict()["rows"]
+    assert (data[0]["published"], data[0]["published_range"]) == (95, [90, 100])
+    assert (data[1]["published"], data[1]["published_deviation"]) == (200, 20)
+    markdown = result.render_markdown()
+    assert "| within 90 to 100 | 111.0 |" in markdown
+    assert "| 200 ± 20 | 201.0 |" in markdown
+
+
 def test_progress_counts_repetitions_over_all_cases(small: Callable[..., Path], core: Core) -> None:
     small()
     seen: list[tuple[int, int]] = []
@@ -372,7 +395,10 @@ def test_text_and_markdown_show_published_beside_ours(small: Callable[..., Path]
     text = written.getvalue()
     assert "trip-difference (ms)" in text
     assert "predict" in text
-    assert "2 of 4 published figures agree within tolerance." in text
+    assert (
+        "2 of 4 published figures agree within the study's tolerances; 4 do by the measure that all studies share"
+        in text
+    )
     assert "✓ holds  Round trips rise." in text
     markdown = result.render_markdown()
     assert "| dch | 1 % | round-trip (ms) | 100 | 111.0 |" in markdown
@@ -429,6 +455,16 @@ def test_exceeding_and_not_lying_below() -> None:
     assert not holds("exceeds", rows, "high", than="other")
     assert holds("not-below", rows, "high", than="other")
     assert not holds("not-below", rows, "low", than="high")
+
+
+def test_reaching_a_printed_figure() -> None:
+    rows = rows_of(sure=[(5.0, 5.1, 4.9)], unsure=[(5.0, 9.0, 2.0)])
+    for kind, published, expected in (("sure", 4.5, True), ("sure", 5.0, False), ("unsure", 4.5, False)):
+        selector = checks.Selector("e", "round-trip", {"kind": kind})
+        finding = checks.FindingDefinition("f", "", "reaches", (selector,), None, (), published)
+        assert checks.reaches(finding, rows) is expected, (kind, published)
+    with pytest.raises(LookupError, match="give it as 'published'"):
+        holds("reaches", rows, "sure")
 
 
 def test_a_gap_closes() -> None:

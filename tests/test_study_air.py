@@ -12,7 +12,7 @@ from airpath.study.grid import flattened
 from airpath.study.metrics import METRICS
 from airpath.study.rows import Row, Rows
 from airpath.study.table import Table
-from airpath.study.tolerance import Range, Tolerance
+from airpath.study.tolerance import Published, Range, Spread, Tolerance, Within
 from support import ROOT
 
 GAP = ROOT / "studies" / "gprs-la" / "gap.toml"
@@ -82,7 +82,10 @@ def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
     (seen,) = arrivals.observe(result)
     assert seen.handovers == [20.0]
     (one,) = ({**each, arrivals.KEY: seen} for each in result.summary["flows"])
-    figures = {name: kind.compute([one], {"interval": 0.1}) for name, kind in arrivals.ARRIVAL_METRICS.items()}
+    given = {"interval": 0.1, "payload": 1000}
+    figures = {name: kind.compute([one], given) for name, kind in arrivals.ARRIVAL_METRICS.items()}
+    # What waited comes at the rate of the bearer, a packet in some two TTIs of 10 ms: five or six of them.
+    assert figures["peak-rate"] in (400, 480)
     # Of 299 times, ten after the second in which none came, at the rate of the bearer, and some while these are sent.
     assert 3 <= figures["bunched-arrivals"] <= 4.7
     assert figures["inter-arrival-deviation"] > 10
@@ -149,6 +152,9 @@ def test_aggregates_take_repetitions_in_batches(
         ({"take": "mean", "over": "cases"}, "there is no axis 'cases' to take rows over"),
         ({"take": "mean", "published": "3 to"}, "neither a number, a range as '26 to 33'"),
         ({"take": "mean", "published": "3 to 1"}, "neither a number, a range as '26 to 33'"),
+        ({"take": "mean", "published": "within 3 to 1"}, "or 'within 26 to 33'"),
+        ({"take": "mean", "published": "3 ± -1"}, "a mean with its spread as '205 ± 103'"),
+        ({"take": "mean", "published": "3 ± about 1"}, "a mean with its spread as '205 ± 103'"),
     ],
 )
 def test_aggregates_that_make_no_sense_are_refused(words: dict[str, object], message: str) -> None:
@@ -157,12 +163,27 @@ def test_aggregates_that_make_no_sense_are_refused(words: dict[str, object], mes
         aggregate.read_aggregate(table, "e", {}, METRICS["throughput"])
 
 
-def test_a_printed_range_admits_what_lies_in_it() -> None:
-    (printed,) = flattened(Table({}, "here"), "key", "26 to 33", ())
-    assert printed == Range(26, 33)
-    narrow = Tolerance(absolute=1)
-    assert [narrow.admits(ours, Range(26, 33)) for ours in (25.9, 26, 33, 33.1)] == [False, True, True, False]
-    assert Tolerance(relative=0.5).admits(40, Range(26, 33))
+@pytest.mark.parametrize(
+    ("words", "printed", "admitted", "refused"),
+    [
+        # The range is what was printed: in it or not.
+        ("26 to 33", Range(26, 33), (26, 30, 33), (25.9, 33.1)),
+        # One figure of which no more is known: 10 % from any number in the range.
+        ("within 26 to 33", Within(26, 33), (23.5, 26, 30, 36.2), (23.3, 36.4)),
+        # As far as what it was taken over scatters, or 10 % from it.
+        ("200 ± 50", Spread(200, 50), (150, 200, 250), (149, 251)),
+        ("200 ± 1", Spread(200, 1), (180, 220), (179, 221)),
+    ],
+)
+def test_ranges_and_spreads_admit_what_print_does_not_rule_out(
+    words: str, printed: Published, admitted: tuple[float, ...], refused: tuple[float, ...]
+) -> None:
+    (found,) = flattened(Table({}, "here"), "key", words, ())
+    assert found == printed
+    assert str(found) == words
+    tolerance = Tolerance(relative=0.1)
+    assert all(tolerance.admits(ours, printed) for ours in admitted)
+    assert not any(tolerance.admits(ours, printed) for ours in refused)
 
 
 def test_gprs_la_has_what_its_page_prints() -> None:
@@ -173,7 +194,7 @@ def test_gprs_la_has_what_its_page_prints() -> None:
     published = {each.name: list(each.published.values()) for each in downloads.aggregates}
     assert published["throughput-in-all"] == [31, None]
     assert published["highest-in-all"] == [36, None]
-    assert published["lowest-in-all"] == [Range(15, 16)] * 2
+    assert published["lowest-in-all"] == [Within(15, 16)] * 2
 
 
 @pytest.mark.slow

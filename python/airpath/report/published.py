@@ -98,7 +98,7 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
             [
                 Cell(case_words(row), number=False),
                 Cell(f"{row['metric']} ({row['unit']})", number=False),
-                Cell("–" if published is None else f"{published:g}"),
+                Cell(_printed(row)),
                 Cell(_figure(row["ours"], row)),
                 Cell(f"{_figure(row['low'], row)} to {_figure(row['high'], row)}"),
                 Cell("–") if published is None else _difference(row, published),
@@ -108,6 +108,16 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
         )
     caption = "The interval is that of the mean of n repetitions; the difference is ours less published."
     return Table("Row by row", caption, head, cells)
+
+
+def _printed(row: Mapping[str, Any]) -> str:
+    """Return what was printed: a number, a range, or a mean with its spread."""
+    if "published_range" in row:
+        low, high = row["published_range"]
+        return f"{low:g} to {high:g}"
+    if "published_deviation" in row:
+        return f"{row['published']:g} ± {row['published_deviation']:g}"
+    return "–" if row["published"] is None else f"{row['published']:g}"
 
 
 def _difference(row: Mapping[str, Any], published: float) -> Cell:

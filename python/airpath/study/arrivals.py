@@ -58,6 +58,15 @@ def _bunched(flows: Sequence[Flow], given: Given) -> float:
     return 100 * sum(each < given["interval"] / 2 for each in times) / len(times)
 
 
+def _peak_rate(flows: Sequence[Flow], given: Given) -> float:
+    """Return the rate of what arrives in the busiest of all times as long as one between departures, in kbit/s."""
+    most = 0
+    for flow in flows:
+        arrivals = flow[KEY].arrivals
+        most = max(most, *(bisect_left(arrivals, at + given["interval"]) - first for first, at in enumerate(arrivals)))
+    return 8e-3 * given["payload"] * most / given["interval"]
+
+
 def _longest_near(before: bool) -> Callable[[Sequence[Flow], Given], float]:
     """Return the formula of the longest time between arrivals in the seconds before a handover, as a mean over all.
 
@@ -87,6 +96,7 @@ ARRIVAL_METRICS = {
     for metric in (
         Metric("inter-arrival-deviation", "ms", 1, _deviation, observed=KEY),
         Metric("bunched-arrivals", "%", 2, _bunched, ("interval",), observed=KEY),
+        Metric("peak-rate", "kbit/s", 1, _peak_rate, ("interval", "payload"), observed=KEY),
         Metric("inter-arrival-before-handover", "ms", 1, _longest_near(before=True), observed=KEY),
         Metric("inter-arrival-between-handovers", "ms", 1, _longest_near(before=False), observed=KEY),
     )

@@ -1,8 +1,8 @@
 """Checks of a study's findings, computed from its rows.
 
-No check has a threshold of its own: each asks whether a 95 % interval leaves any doubt, or whether figures lie within
-the tolerance of their metric. A change is the paired difference between the last row along an axis and the first, with
-its interval.
+No check has a threshold of its own: each asks whether a 95 % interval leaves any doubt, whether figures lie within the
+tolerance of their metric, or whether they come up to a printed one. A change is the paired difference between the last
+row along an axis and the first, with its interval.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,6 +34,8 @@ class FindingDefinition:
     """The axis along which the check looks."""
     than: tuple[dict[str, str], ...]
     """What to replace in a row's case, or its `experiment` or `metric`, to find the row that it is compared with."""
+    published: float | None = None
+    """The printed figure that `reaches` needs, in the unit of the rows."""
 
     @property
     def experiments(self) -> set[str]:
@@ -91,6 +93,17 @@ def agrees(finding: FindingDefinition, rows: Rows) -> bool:
     )
 
 
+def reaches(finding: FindingDefinition, rows: Rows) -> bool:
+    """Return whether each row comes up to a printed figure: nothing below it lies in its interval."""
+    if finding.published is None:
+        raise LookupError("this check needs the printed figure: give it as 'published'")
+    return all(
+        row.interval.low >= finding.published
+        for each in finding.rows
+        for row in rows.select(each.experiment, each.metric, each.case)
+    )
+
+
 def gap_closes(finding: FindingDefinition, rows: Rows) -> bool:
     """Return whether the gap to the rows compared with, as a share of these, falls along the axis as in `falls`."""
     return all(
@@ -107,6 +120,7 @@ CHECKS: dict[str, Callable[[FindingDefinition, Rows], bool]] = {
     "exceeds": exceeds,
     "not-below": not_below,
     "gap-closes": gap_closes,
+    "reaches": reaches,
     "alike": alike,
     "agrees": agrees,
 }

@@ -267,6 +267,7 @@ def _finding(table: Table) -> FindingDefinition:
         rows=rows,
         along=table.take("along", str, None),
         than=tuple(table.take("than", list, [])),
+        published=table.take("published", (int, float), None),
     )
     table.finish()
     return finding

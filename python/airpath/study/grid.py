@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from airpath.study.table import Table
-from airpath.study.tolerance import Published, Range
+from airpath.study.tolerance import Published, Range, Spread, Within
 
 PREDICT = "predict"
 """In the place of a published value: the study printed none, ours is a prediction."""
@@ -32,13 +32,25 @@ def _published(table: Table, key: str, value: Any) -> Published:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if isinstance(value, str):
-        try:
-            low, high = map(float, value.split(" to "))
-        except ValueError:
-            pass
-        else:
-            if low <= high:
-                return Range(low, high)
+        found = _of_words(value)
+        if found is not None:
+            return found
     raise table.error(
-        f"a published value of '{key}' is neither a number, a range as '26 to 33', nor '{PREDICT}': {value!r}"
+        f"a published value of '{key}' is neither a number, a range as '26 to 33' or 'within 26 to 33', "
+        f"a mean with its spread as '205 ± 103', nor '{PREDICT}': {value!r}"
     )
+
+
+def _of_words(words: str) -> Published | None:
+    """Return the range, or the mean with its spread, that words say; `None` if they say neither."""
+    bounds = words.removeprefix("within ")
+    try:
+        if "±" in words:
+            mean, deviation = map(float, words.split("±"))
+            return Spread(mean, deviation) if deviation >= 0 else None
+        low, high = map(float, bounds.split(" to "))
+    except ValueError:
+        return None
+    if low > high:
+        return None
+    return Range(low, high) if bounds == words else Within(low, high)

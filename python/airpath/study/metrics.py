@@ -91,6 +91,14 @@ def _received_rate(flows: Sequence[Flow], given: Given) -> float:
     return 8e-3 * given["payload"] / statistics.fmean(flow["inter_arrival_mean_s"] for flow in flows)
 
 
+def _bandwidth_delay_product(flows: Sequence[Flow], given: Given) -> float:
+    """Return what arrives of datagrams in a round trip of pings of their size, less one of them, in bytes."""
+    datagrams = [flow for flow in flows if flow["kind"] == "datagrams"]
+    pings = [flow for flow in flows if flow["kind"] == "ping"]
+    rate = 1e3 * _received_rate(datagrams, given) / 8
+    return rate * _delay(pings, given) / 1e3 - given["payload"]
+
+
 def _delay(flows: Sequence[Flow], _: Given) -> float:
     """Return the mean delay, in milliseconds: of pings the round trip, of datagrams one way."""
     return 1e3 * statistics.fmean(flow["delay_mean_s"] for flow in flows)
@@ -175,6 +183,7 @@ METRICS = {
         Metric("one-way-delay", "ms", 1, _delay),
         Metric("jitter", "ms", 1, _jitter),
         Metric("received-rate", "kbit/s", 2, _received_rate, ("payload",)),
+        Metric("bandwidth-delay-product", "B", 0, _bandwidth_delay_product, ("payload",)),
         Metric("throughput", "kbit/s", 2, _throughput),
         Metric("transfer-time", "s", 2, _transfer_time),
         Metric("longest-round-trip", "s", 2, _longest_round_trip),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airpath.study.definition import Study
 from airpath.study.interval import mean_interval
 from airpath.study.rows import Row
-from airpath.study.tolerance import Range, middle_of
+from airpath.study.tolerance import Range, Spread, middle_of
 from airpath.theme import ALERT, GOOD
 
 if TYPE_CHECKING:
@@ -65,6 +65,18 @@ class StudyResult:
         published = [row for row in self.rows if row.agrees is not None]
         return sum(row.agrees is True for row in published), len(published)
 
+    @property
+    def summary(self) -> str:
+        """The sentence that says how many rows agree with print; empty if none was printed."""
+        agree, published = self.agreement
+        if not published:
+            return ""
+        uniformly = sum(row.agrees_uniformly is True for row in self.rows)
+        return (
+            f"{agree} of {published} published figures agree within the study's tolerances; {uniformly} do by the "
+            "measure that all studies share: within 15 %, or in the range or spread that was printed."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, the same every time for the same seed and version."""
         from airpath import __version__
@@ -111,9 +123,8 @@ class StudyResult:
             console.print(table)
         if self.late:
             console.print(f"\n{self.late}")
-        agree, published = self.agreement
-        if published:
-            console.print(f"\n{agree} of {published} published figures agree within tolerance.")
+        if self.summary:
+            console.print(f"\n{self.summary}")
         for finding in self.findings:
             mark = Text("✓ holds", good) if finding.holds else Text("✗ does not hold", bad)
             console.print(Text.assemble(mark, f"  {finding.text}"))
@@ -135,15 +146,7 @@ class StudyResult:
                 continue
             lines += [f"## {experiment.name}", "", experiment.text, ""]
             lines += [*self.markdown_table(experiment.name), ""]
-        agree, published = self.agreement
-        lines += [
-            "## In all",
-            "",
-            f"{agree} of {published} published figures agree within tolerance.",
-            "",
-            "## Findings",
-            "",
-        ]
+        lines += ["## In all", "", self.summary or "The study printed none of these figures.", "", "## Findings", ""]
         lines += [_line(["finding", "holds"]), _line(["---"] * 2)]
         lines += [_line([each.text, "yes" if each.holds else "**no**"]) for each in self.findings]
         return "\n".join(lines) + "\n"
@@ -181,7 +184,7 @@ def _figures(row: Row) -> list[str]:
     match row.published:
         case None:
             published = "predict"
-        case Range():
+        case Range() | Spread():
             published = str(row.published)
         case _:
             published = f"{row.published:g}"
@@ -195,11 +198,16 @@ def _figures(row: Row) -> list[str]:
 
 
 def _published(row: Row) -> dict[str, Any]:
-    """Return what was printed; of a range its middle, and the range beside it."""
-    if row.published is None:
-        return {"published": None}
-    bounds = {"published_range": [row.published.low, row.published.high]} if isinstance(row.published, Range) else {}
-    return {"published": middle_of(row.published)} | bounds
+    """Return what was printed; of a range its middle, and the range beside it; of a mean with its spread both."""
+    match row.published:
+        case None:
+            return {"published": None}
+        case Range(low=low, high=high):
+            return {"published": middle_of(row.published), "published_range": [low, high]}
+        case Spread(mean=mean, deviation=deviation):
+            return {"published": mean, "published_deviation": deviation}
+        case number:
+            return {"published": number}
 
 
 def _real(row: Row) -> dict[str, Any]:

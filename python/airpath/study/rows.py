@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from airpath.study.interval import Interval, mean_interval
 from airpath.study.metrics import Metric
-from airpath.study.tolerance import Published, Tolerance
+from airpath.study.tolerance import UNIFORM, Published, Tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,11 @@ class Row:
     def agrees(self) -> bool | None:
         """Whether ours is near enough to what was published; `None` where nothing was."""
         return None if self.published is None else self.tolerance.admits(self.interval.mean, self.published)
+
+    @property
+    def agrees_uniformly(self) -> bool | None:
+        """The same by the measure that all studies share: within 15 %, or in what was printed as range or spread."""
+        return None if self.published is None else UNIFORM.admits(self.interval.mean, self.published)
 
     @property
     def difference(self) -> float | None:

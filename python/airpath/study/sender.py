@@ -91,9 +91,11 @@ def _full_round_trip(flows: Sequence[Flow], given: Given) -> float:
 
 
 def _repair(flows: Sequence[Flow], _: Given) -> float:
-    """Return the seconds from the first loss until recovery is over, or the transfer."""
+    """Return the seconds from the first loss until recovery is over, or the transfer; `nan` if nothing was lost."""
 
     def of(flow: Flow) -> float:
+        if not flow[KEY].losses:
+            return nan
         lost = flow[KEY].losses[0]
         end = flow["start_s"] + flow["duration_s"]
         return next((time for time in flow[KEY].repaired if time > lost), end) - lost
