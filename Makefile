@@ -43,6 +43,7 @@ lint: setup
 bench: setup
 	@sh .ci/system-packages peers
 	$(BIN)/python benches/compare.py
+	$(BIN)/python benches/radio.py
 	$(BIN)/python benches/emulators.py
 
 clean:

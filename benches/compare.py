@@ -41,7 +41,7 @@ class Program:
             print(f"{self.name}: no figures\n{done.stderr[-400:]}", file=sys.stderr)
             return
         words = dict(word.split("=", 1) for word in line.split())
-        for key in ("cpu_s", "setup_s", "data_pkts", "sim_s", "peak_kb"):
+        for key in ("cpu_s", "setup_s", "data_pkts", "events", "sim_s", "peak_kb"):
             if key in words:
                 value = float(words[key])
                 self.figures[key] = min(value, self.figures.get(key, value))
@@ -99,6 +99,14 @@ def cases(ours: Callable[..., list[str]], peers: Path, ns3: Path, slow: bool) ->
     ]
 
 
+def built() -> Path:
+    """Builds our program in the release profile and returns it."""
+    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "airpath-benches"], cwd=ROOT, check=True)
+    metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+    found = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True, text=True)
+    return Path(json.loads(found.stdout)["target_directory"]) / "release" / "airpath-benches"
+
+
 def main() -> None:
     """Builds, runs, prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -107,10 +115,7 @@ def main() -> None:
     parser.add_argument("--slow", action="store_true")
     arguments = parser.parse_args()
 
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "airpath-benches"], cwd=ROOT, check=True)
-    metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
-    found = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True, text=True)
-    binary = Path(json.loads(found.stdout)["target_directory"]) / "release" / "airpath-benches"
+    binary = built()
 
     def ours(scenario: str, *, repeat: int = 1, sets: dict[str, object] | None = None) -> list[str]:
         options = [word for key, value in (sets or {}).items() for word in ("--set", f"{key}={value}")]

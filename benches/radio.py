@@ -1,0 +1,83 @@
+"""Measures what the cellular bearers cost, and prints a table in Markdown.
+
+    python benches/radio.py [--rounds 3]
+
+One download, or a cell of mobiles, over each bearer, with and without idle mobiles beside. Processor time (user and
+system) of the run itself counts, on one core; reading the scenario is left out, building the objects stands in a column
+of its own. A figure is the least of the rounds. Events are what the clock served: an idle mobile adds none.
+"""
+
+import argparse
+from pathlib import Path
+
+from compare import ROOT, SCENARIOS, Program, built
+
+STUDIES = ROOT / "studies"
+
+Sets = dict[str, object]
+
+
+def cases() -> list[tuple[str, Path, int, Sets]]:
+    """What is run: a title, the scenario, its repetitions, and what is set in it."""
+    umts: Sets = {"flow.0.bytes": "16 MB", "tcp.profile": "linux-6"}
+    idle = SCENARIOS / "idle-mobiles.toml"
+    hsdpa = SCENARIOS / "hsdpa-cat10.toml"
+    beside = [(count, f"the same with {count:,} idle mobiles" if count > 1 else "") for count in (1, 100, 1000)]
+    return [
+        ("download of 16 MB over UMTS with its RLC", STUDIES / "umts-live" / "download.toml", 20, umts),
+        ("download of 600 kB over GPRS", STUDIES / "gprs-proxy" / "download.toml", 40, {}),
+        (
+            "download of 500 kB over GPRS to a car past four cells, with link adaptation",
+            STUDIES / "gprs-la" / "download.toml",
+            40,
+            {"bearer.conditions.scene": "driving"},
+        ),
+        ("GPRS cell of 50 mobiles with full buffers, 600 s", SCENARIOS / "gprs-cell-50.toml", 1, {}),
+        *(
+            (
+                title or f"{name}, one mobile loads 2 MB, one is idle",
+                idle,
+                5,
+                {"bearer.preset": preset, "mobile.1.count": count},
+            )
+            for name, preset in (("GPRS", "gprs-4+1"), ("UMTS", "umts-r99-384"), ("HSDPA", "hsdpa-cat10"))
+            for count, title in beside
+        ),
+        ("HSDPA of category 10, one mobile with a full buffer, 60 s", hsdpa, 5, {}),
+        ("HSDPA of category 10, 50 mobiles with full buffers, 60 s", hsdpa, 1, {"mobile.0.count": 50}),
+    ]
+
+
+def main() -> None:
+    """Builds, runs, prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    binary = built()
+    programs = []
+    for title, scenario, repeat, sets in cases():
+        options = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
+        programs.append(Program(title, [str(binary), "--repeat", str(repeat), *options, str(scenario)]))
+    for _ in range(arguments.rounds):
+        for program in programs:
+            program.run()
+    print("| workload | simulated s | CPU s | × real time | events | set-up s | peak MB |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for program in programs:
+        print(row(program))
+
+
+def row(program: Program) -> str:
+    """A line of the table."""
+    figures = program.figures
+    if "cpu_s" not in figures:
+        return f"| {program.name} | – | | | | | |"
+    cpu = figures["cpu_s"]
+    return (
+        f"| {program.name} | {figures['sim_s']:,.0f} | {cpu:.3f} | {figures['sim_s'] / cpu:,.0f} "
+        f"| {figures['events']:,.0f} | {figures['setup_s']:.4f} | {figures['peak_kb'] / 1024:.1f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
