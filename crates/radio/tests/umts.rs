@@ -153,9 +153,6 @@ fn config() -> impl Strategy<Value = Config> {
                 set.push(("rrc.dch_inactivity".into(), "300 ms".into()));
                 set.push(("rrc.fach_inactivity".into(), "400 ms".into()));
                 set.push(("switching.down_after".into(), "200 ms".into()));
-                let conditions =
-                    "table = { values = [\"-3 dB\", \"4 dB\", \"12 dB\"], weights = [1, 2, 2], every = \"700 ms\" }";
-                let _ = conditions;
                 if pch {
                     let table = "inactivity = \"2 s\"\npromotion = \"300 ms\"";
                     set.push(("rrc.pch".into(), toml::Value::Table(table.parse().expect("a table"))));
@@ -187,6 +184,30 @@ proptest! {
             order_kept(make, script, HORIZON);
         }
         idle_sleeps(make, &arrivals[..], HORIZON);
+    }
+
+    #[test]
+    fn a_mobile_that_is_handed_over_keeps_the_contracts(
+        buffer in prop::sample::select(vec!["keep", "forward", "discard"]),
+        speed in 60u64..300,
+        gap in 20u64..200,
+        seed: u64,
+    ) {
+        let conditions = format!(r#"
+            network = {{ frequency = "2.1 GHz", reuse = 1, load = 0.3, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "400 ms", change = "hard-handover", gap = "100 ms" }}
+            cells = {{ count = 3, spacing = "200 m", setback = "30 m", antenna = "30 m", penetration = "0 dB" }}
+            shadowing = {{ deviation = "6 dB", correlation_distance = "20 m" }}
+            movement = {{ speed = "{speed} km/h", from = "0 m", to = "400 m", path = "to-and-fro" }}
+        "#);
+        let conditions: toml::Table = conditions.parse().expect("a table");
+        let set = [("conditions", toml::Value::Table(conditions)), ("mobility.buffer", buffer.into())];
+        let config = preset("umts-r99-384", &set);
+        let traffic = Traffic { packets: 150, gap: Span::from_millis(gap), directions: &Direction::BOTH, ..Traffic::default() };
+        let arrivals = traffic.arrivals(seed);
+        let make = || umts(&config, 1);
+        contracts(make, &arrivals[..], HORIZON);
+        contracts(make, &arrivals[..], arrivals[100].at);
+        order_kept(make, &arrivals[..], HORIZON);
     }
 }
 
