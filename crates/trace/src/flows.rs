@@ -118,11 +118,14 @@ impl Flows {
     /// The capture has ended: every connection that is still held ends, in the order of their numbers.
     pub fn finish(&mut self, listener: &mut impl Listener) {
         let shares = self.shares.iter().enumerate();
-        let mut left: Vec<_> =
-            shares.flat_map(|(share, held)| held.held().map(move |(number, index)| (number, share, index))).collect();
+        let mut left: Vec<_> = shares
+            .flat_map(|(share, of_share)| {
+                of_share.held().into_iter().map(move |(number, place)| (number, share, place))
+            })
+            .collect();
         left.sort_unstable();
-        for (_, share, index) in left {
-            self.shares[share].finish_one(index, listener);
+        for (_, share, place) in left {
+            self.shares[share].finish_one(place, listener);
         }
         self.held = 0;
     }

@@ -57,15 +57,15 @@ fn every_capture_of_the_collection_is_told_alike() {
 
 #[test]
 fn many_interleaved_connections_are_told_alike() {
-    let file = Synthetic::default().written("interleaved.pcap", 3_000);
+    let file = Synthetic::default().written("interleaved.pcap", 6_000);
     assert_same(&file);
     // The capture has in it what is hard to tell alike.
     let report = tables(&file);
     let connections = table(&report, "connections");
     let Values::Text(endings) = &column(connections, "ending").values else { panic!("endings are words") };
-    for ending in ["closed", "ports-reused", "open"] {
+    for (ending, least) in [("closed", 100), ("ports-reused", 100), ("open", 1_200)] {
         let count = endings.iter().flatten().filter(|text| *text == ending).count();
-        assert!(count > 20, "{count} of {} connections end as {ending}", connections.rows());
+        assert!(count > least, "{count} of {} connections end as {ending}", connections.rows());
     }
     let Values::Whole(numbers) = &column(connections, "connection").values else { panic!("numbers are whole") };
     assert!(!numbers.is_sorted(), "connections end in another order than they begin");
@@ -187,11 +187,11 @@ impl Synthetic {
     /// Ports are few, so that they come again: of those that ended, and of some that did not.
     fn flow(&mut self) -> Flow {
         Flow {
-            client: 1_000 + self.below(1_500) as u16,
+            client: 1_000 + self.below(9_000) as u16,
             next: [self.below(1 << 32) as u32, self.below(1 << 32) as u32],
             left: 1 + self.below(40),
             begun: false,
-            ending: self.below(4),
+            ending: self.below(3),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::flows::{FlowNumber, SHARES};
 
 /// Numbers connections in the order of their first segments.
 pub struct Numbers {
-    /// Whether numbers are needed after the connection's line was told.
+    /// Whether numbers are needed after the connection has ended.
     keep: bool,
     begun: u64,
     shares: [Share; SHARES],
@@ -19,8 +19,10 @@ pub struct Numbers {
 #[derive(Default)]
 struct Share {
     begun: u64,
-    /// Its numbers, and those in the capture.
-    numbers: BTreeMap<u64, FlowNumber>,
+    /// Its numbers of the connections that are open, and those in the capture.
+    open: BTreeMap<u64, FlowNumber>,
+    /// Those in the capture of all, one after the other, if they are kept.
+    all: Vec<FlowNumber>,
 }
 
 /// What the connections of a share did in one round of the capture.
@@ -28,7 +30,9 @@ struct Share {
 pub struct Told {
     /// The frames that connections began with.
     pub begun: Vec<u64>,
-    /// The lines of those that ended.
+    /// The connections that ended.
+    pub ended: Vec<FlowNumber>,
+    /// The lines of those of them that are told of.
     pub lines: Lines,
 }
 
@@ -36,6 +40,7 @@ impl Told {
     /// The same without anything in it.
     pub fn cleared(mut self) -> Self {
         self.begun.clear();
+        self.ended.clear();
         self.lines.clear();
         self
     }
@@ -63,7 +68,10 @@ impl Numbers {
             self.begun += 1;
             let share = &mut self.shares[share];
             share.begun += 1;
-            share.numbers.insert(share.begun, FlowNumber(self.begun));
+            share.open.insert(share.begun, FlowNumber(self.begun));
+            if self.keep {
+                share.all.push(FlowNumber(self.begun));
+            }
         }
         let lines = shares().flat_map(|(share, told)| told.lines.iter().map(move |line| (share, line)));
         let mut lines: Vec<_> = lines.map(|(share, line)| (self.of(share, line.flow), share, line)).collect();
@@ -71,15 +79,28 @@ impl Numbers {
         lines.sort_by_key(|(number, _, line)| (line.frame, (line.frame == END_OF_CAPTURE).then_some(*number)));
         for (number, share, told_line) in lines {
             line(told[share].lines.text(told_line, number, &mut self.space));
-            if !self.keep {
-                self.shares[share].numbers.remove(&told_line.flow.0);
+        }
+        for (share, told) in self.shares.iter_mut().zip(told) {
+            for flow in &told.ended {
+                share.open.remove(&flow.0);
             }
         }
     }
 
-    /// The number in the capture of a connection of that number in its share.
+    /// The connections that are open, in the order of their numbers, and the share of each.
+    pub fn open(&self) -> Vec<(FlowNumber, usize)> {
+        let shares = self.shares.iter().enumerate();
+        let mut open: Vec<_> =
+            shares.flat_map(|(share, of_share)| of_share.open.values().map(move |&number| (number, share))).collect();
+        open.sort_unstable();
+        open
+    }
+
+    /// The number in the capture of a connection of that number in its share: of one that ended, if they are kept.
     pub fn of(&self, share: usize, flow: FlowNumber) -> FlowNumber {
-        *self.shares[share].numbers.get(&flow.0).expect("a connection that is told of has begun")
+        let share = &self.shares[share];
+        let number = if self.keep { share.all.get(flow.0 as usize - 1) } else { share.open.get(&flow.0) };
+        *number.expect("a connection that is told of has begun")
     }
 }
 
@@ -104,12 +125,15 @@ mod tests {
         end(1, 2, END_OF_CAPTURE);
         end(0, 1, END_OF_CAPTURE);
         told[0].begun = vec![2, 30];
-        told[1].begun = vec![1, 10];
+        told[1].begun = vec![1, 10, 50];
+        for told in &mut told[..2] {
+            told.ended = vec![FlowNumber(1), FlowNumber(2)];
+        }
         let mut lines = Vec::new();
         numbers.round(&told, |line| lines.push(line.to_owned()));
         let expected = [(1, "b"), (4, "a"), (2, "a"), (3, "b")];
         assert_eq!(lines, expected.map(|(number, share)| format!(r#"{{"connection":{number},"share":"{share}"}}"#)));
-        assert_eq!(numbers.begun(), 4);
-        assert!(numbers.shares.iter().all(|share| share.numbers.is_empty()), "what has ended is forgotten");
+        assert_eq!(numbers.begun(), 5);
+        assert_eq!(numbers.open(), [(FlowNumber(5), 1)], "what has ended is forgotten");
     }
 }

@@ -7,6 +7,7 @@
 
 use std::array;
 use std::collections::VecDeque;
+use std::iter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,12 +17,16 @@ use super::collect::{Collector, END_OF_CAPTURE};
 use super::numbers::{Numbers, Told};
 use super::reading::{Packet, Reading, captured};
 use super::{Options, TraceError};
+use crate::connection::{Connection, Observation};
 use crate::decode::Segment;
-use crate::flows::{Limits, SHARES, Share, hash, share_of};
+use crate::flows::{Ending, FlowNumber, Limits, Listener, SHARES, Share, hash, share_of};
 
 /// Segments of a parcel, at most: when one is full, the round is. Of a share they are looked at one after the other, so that what is known of its
 /// connections stays in the cache of the processor core meanwhile.
 const SEGMENTS: usize = 1 << 10;
+
+/// Connections that end with the capture are told of so many at a time.
+const CONNECTIONS: usize = 1 << 10;
 
 /// Rounds that are read and not told of, at most.
 const ROUNDS_AHEAD: usize = 4;
@@ -55,6 +60,7 @@ pub fn share<'a>(
         });
         let _leaving = Leaving(&desk);
         let mut goes_on = true;
+        let mut open = None;
         loop {
             match desk.next(Side::Telling) {
                 Next::Work(work) => desk.done(work.done()),
@@ -62,6 +68,11 @@ pub fn share<'a>(
                     numbers.round(&told, |text| goes_on = goes_on && line(text));
                     desk.told(told, goes_on);
                 }
+                Next::Finish if goes_on => {
+                    let open = open.get_or_insert_with(|| numbers.open().into_iter());
+                    desk.finish(open.by_ref().take(CONNECTIONS).map(|(_, share)| share));
+                }
+                Next::Finish => desk.finish(iter::empty()),
                 Next::Read | Next::Nothing => break,
             }
         }
@@ -87,11 +98,21 @@ struct State<'a> {
     /// Parcels for further rounds, and what is told of them.
     empty: Vec<Parcel>,
     untold: Vec<Told>,
-    all_read: bool,
+    stage: Stage,
     /// Nobody wants to know more.
     unwanted: bool,
     /// A thread broke down: what it was at will not come back.
     broken: bool,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Reading,
+    /// All is read: what is open still has to end.
+    Finishing,
+    /// There will be no more rounds.
+    Over,
 }
 
 /// A share's place on the desk.
@@ -106,15 +127,17 @@ struct Place<'a> {
 struct Owner<'a> {
     flows: Share,
     begun: u64,
+    /// What is open at the end of the capture and did not end yet, in order.
+    open: Option<std::vec::IntoIter<(FlowNumber, u32)>>,
     collector: Collector<'a>,
 }
 
-/// Segments of a share in the order of the capture, each with the hash of its route.
+/// Segments of a share in the order of the capture, each with the hash of its route; and after the last, connections.
 #[derive(Default)]
 struct Parcel {
     segments: Vec<(u32, Segment<'static>)>,
-    /// Whether the capture ends with it.
-    is_last: bool,
+    /// How many of those that are open at the end of the capture are to end, in the order of their numbers.
+    ending: usize,
 }
 
 struct Round {
@@ -147,6 +170,8 @@ enum Next<'a> {
     Work(Work<'a>),
     /// To put in order what was told of a round.
     Told(Box<[Told; SHARES]>),
+    /// To let connections end with the capture.
+    Finish,
     /// There is no more.
     Nothing,
 }
@@ -155,7 +180,7 @@ impl<'a> Desk<'a> {
     fn new(options: &Options) -> Self {
         let place = |_| {
             let flows = Share::new(Limits::default().of_a_share());
-            let owner = Owner { flows, begun: 0, collector: Collector::new(options, None) };
+            let owner = Owner { flows, begun: 0, open: None, collector: Collector::new(options, None) };
             Place { owner: Some(Box::new(owner)), parcels: VecDeque::new() }
         };
         let state = State {
@@ -164,7 +189,7 @@ impl<'a> Desk<'a> {
             told: 0,
             empty: Vec::new(),
             untold: Vec::new(),
-            all_read: false,
+            stage: Stage::Reading,
             unwanted: false,
             broken: false,
         };
@@ -188,27 +213,40 @@ impl<'a> Desk<'a> {
             if segments.len() < SEGMENTS {
                 return true;
             }
-            self.hand_in(&mut round, false);
+            self.hand_in(&mut round);
             self.work();
             !stop.load(Ordering::Relaxed) && !self.lock().unwanted
         });
-        // What cannot be read to its end has none.
-        for parcel in &mut round {
-            parcel.is_last = reading.is_ok();
-        }
-        self.hand_in(&mut round, true);
+        self.hand_in(&mut round);
+        // What cannot be read has no end.
+        self.enter(if reading.is_ok() { Stage::Finishing } else { Stage::Over });
         self.work();
         reading
     }
 
-    /// Puts a round on the desk, maybe the last, and gives the reader empty parcels for the next.
-    fn hand_in(&self, round: &mut [Parcel; SHARES], all_read: bool) {
+    fn enter(&self, stage: Stage) {
+        self.lock().stage = stage;
+        self.changed.notify_one();
+    }
+
+    /// Lets the next connections of these shares end; without any it is over.
+    fn finish(&self, shares: impl Iterator<Item = usize>) {
+        let mut round: [Parcel; SHARES] = Default::default();
+        shares.for_each(|share| round[share].ending += 1);
+        if round.iter().all(|parcel| parcel.ending == 0) {
+            self.enter(Stage::Over);
+        } else {
+            self.hand_in(&mut round);
+        }
+    }
+
+    /// Puts a round on the desk, and leaves empty parcels for the next in its place.
+    fn hand_in(&self, round: &mut [Parcel; SHARES]) {
         let mut state = self.lock();
-        state.all_read = all_read;
         let number = state.told + state.rounds.len() as u64;
         let mut left = 0;
         for (share, parcel) in round.iter_mut().enumerate() {
-            if parcel.is_last || !parcel.segments.is_empty() {
+            if parcel.ending > 0 || !parcel.segments.is_empty() {
                 left += 1;
                 let full = std::mem::replace(parcel, state.empty.pop().unwrap_or_default());
                 state.shares[share].parcels.push_back((number, full));
@@ -240,18 +278,17 @@ impl<'a> Desk<'a> {
                 self.changed.notify_one();
                 return Next::Told(round.told);
             }
-            if side == Side::Reading && !state.all_read && state.rounds.len() < ROUNDS_AHEAD {
+            if side == Side::Reading && state.stage == Stage::Reading && state.rounds.len() < ROUNDS_AHEAD {
                 return Next::Read;
             }
             if let Some(work) = state.take(side) {
                 return Next::Work(work);
             }
-            let done = match side {
-                Side::Reading => state.shares.iter().all(|place| place.parcels.is_empty()),
-                Side::Telling => state.rounds.is_empty(),
-            };
-            if state.all_read && done {
-                return Next::Nothing;
+            match state.stage {
+                Stage::Finishing if side == Side::Telling && state.rounds.is_empty() => return Next::Finish,
+                // What is left then is in the hands of the other thread.
+                Stage::Over if side == Side::Reading || state.rounds.is_empty() => return Next::Nothing,
+                _ => {}
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -300,22 +337,51 @@ impl<'a> State<'a> {
 impl Work<'_> {
     /// Looks at the parcel, and empties it.
     fn done(mut self) -> Self {
-        let Owner { flows, begun, collector } = &mut *self.owner;
+        let Owner { flows, begun, open, collector } = &mut *self.owner;
+        let mut listener = Noting { collector, ended: &mut self.told.ended };
         for (hash, segment) in &self.parcel.segments {
-            collector.at(segment.frame);
+            listener.collector.at(segment.frame);
             let before = *begun;
-            flows.segment(*hash, segment, begun, collector);
+            flows.segment(*hash, segment, begun, &mut listener);
             if *begun > before {
                 self.told.begun.push(segment.frame);
             }
         }
-        if self.parcel.is_last {
-            collector.at(END_OF_CAPTURE);
-            flows.finish(collector);
+        if self.parcel.ending > 0 {
+            listener.collector.at(END_OF_CAPTURE);
+            let open = open.get_or_insert_with(|| flows.held().into_iter());
+            for (_, place) in open.take(self.parcel.ending) {
+                flows.finish_one(place, &mut listener);
+            }
         }
         std::mem::swap(&mut self.told.lines, collector.lines());
         self.parcel.segments.clear();
+        self.parcel.ending = 0;
         self
+    }
+}
+
+/// Collects, and notes what ended.
+struct Noting<'a, 'b> {
+    collector: &'a mut Collector<'b>,
+    ended: &'a mut Vec<FlowNumber>,
+}
+
+impl Listener for Noting<'_, '_> {
+    #[inline]
+    fn observed(
+        &mut self,
+        flow: FlowNumber,
+        observation: &Observation,
+        segment: &Segment<'_>,
+        connection: &Connection,
+    ) {
+        self.collector.observed(flow, observation, segment, connection);
+    }
+
+    fn ended(&mut self, flow: FlowNumber, connection: &Connection, ending: Ending) {
+        self.ended.push(flow);
+        self.collector.ended(flow, connection, ending);
     }
 }
 

@@ -69,24 +69,17 @@ impl Share {
         }
     }
 
-    /// The numbers of the connections that are held, and where.
-    pub(super) fn held(&self) -> impl Iterator<Item = (FlowNumber, u32)> {
-        self.table.slots().map(|(index, slot)| (slot.number, index))
+    /// The connections that are held, in the order of their numbers, and the place of each.
+    pub fn held(&self) -> Vec<(FlowNumber, u32)> {
+        let mut held: Vec<_> = self.table.slots().map(|(index, slot)| (slot.number, index)).collect();
+        held.sort_unstable();
+        held
     }
 
-    /// The capture has ended: so does the connection that is held there.
-    pub(super) fn finish_one(&mut self, index: u32, listener: &mut impl Listener) {
+    /// The capture has ended: so does the connection that is held in that place.
+    pub fn finish_one(&mut self, index: u32, listener: &mut impl Listener) {
         let why = if self.table.slot(index).closed { Ending::Closed } else { Ending::EndOfCapture };
         self.end(index, why, listener);
-    }
-
-    /// The capture has ended: every connection that is still held ends, in the order of their numbers.
-    pub fn finish(&mut self, listener: &mut impl Listener) {
-        let mut left: Vec<_> = self.held().collect();
-        left.sort_unstable();
-        for (_, index) in left {
-            self.finish_one(index, listener);
-        }
     }
 
     fn end(&mut self, index: u32, why: Ending, listener: &mut impl Listener) {
