@@ -5,11 +5,14 @@
     cargo run --release -p airpath-benches --bin airpath-synthetic -- --flows 100000 flows-100000.pcap
     python benches/traces.py [--rounds 3] [--tshark-packets 500000] CAPTURE…
 
-airpath makes every figure of every connection on one thread; then all that `airpath trace --format jsonl` does, on two
-threads, without causes and with them; tcptrace its long output with round trips. tshark is
+airpath makes every figure of every connection on one thread; then all that `airpath trace --format jsonl` does, on one
+thread and on two, without causes and with them; tcptrace its long output with round trips. tshark is
 given the first packets only: its memory grows with them, and it takes some forty microseconds for each. A program that
 is not installed is left out with a line on stderr. Processor time (user and system) counts, the least of the rounds:
 what else the machine does only adds to it.
+
+A second table says how many times faster two threads are than one, by the time from beginning to end (the least of the
+rounds), and how many times the work of one process two of them do at once: more than that no two threads can do here.
 """
 
 import argparse
@@ -24,6 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+
+LINES = {1: "airpath, one thread", 2: "airpath, two threads"}
+CAUSES = {1: "airpath with causes, one thread", 2: "airpath with causes, two threads"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,16 @@ def run(command: list[str]) -> Cost:
     if process.returncode != 0:
         sys.exit(f"{command[0]} ended with {process.returncode}: {' '.join(command)}")
     return Cost(usage.ru_utime + usage.ru_stime, time.monotonic() - begin, usage.ru_maxrss)
+
+
+def at_once(command: list[str]) -> float:
+    """Seconds until two runs of a command, begun together, have both ended."""
+    begin = time.monotonic()
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+    statuses = [process.wait() for process in running]
+    if any(statuses):
+        sys.exit(f"one of two did not end well: {' '.join(command)}")
+    return time.monotonic() - begin
 
 
 def packets(capture: Path, most: int, cut: Path | None = None) -> int:
@@ -76,9 +92,11 @@ def programs(examples: Path) -> dict[str, list[str]]:
         "tcp.analysis.flags",
     ]
     there = {
-        "airpath, one thread": [str(examples / "statistics")],
-        "airpath, two threads": [str(examples / "analyse")],
-        "airpath with causes, two threads": [str(examples / "analyse"), "--causes"],
+        "airpath, figures only, one thread": [str(examples / "statistics")],
+        LINES[1]: [str(examples / "analyse"), "--threads=1"],
+        LINES[2]: [str(examples / "analyse"), "--threads=2"],
+        CAUSES[1]: [str(examples / "analyse"), "--threads=1", "--causes"],
+        CAUSES[2]: [str(examples / "analyse"), "--threads=2", "--causes"],
         "tcptrace": ["tcptrace", "-n", "-l", "-r"],
         "tshark": ["tshark", "-n", "-T", "fields", *(word for field in fields for word in ("-e", field)), "-r"],
     }
@@ -98,6 +116,7 @@ def main() -> None:
     parser.add_argument("--examples", type=Path, default=ROOT / "target" / "release" / "examples")
     arguments = parser.parse_args()
     commands = programs(arguments.examples)
+    speed_ups: list[str] = []
     print(f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n")
     print("| capture | program | packets | processor s | elapsed s | packets a µs of processor | memory, MB |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
@@ -109,11 +128,14 @@ def main() -> None:
                 name: (cut, few) if name == "tshark" else (capture, packets(capture, sys.maxsize)) for name in commands
             }
             costs: dict[str, list[Cost]] = {name: [] for name in commands}
+            both: dict[str, list[float]] = {name: [] for name in (LINES[1], CAUSES[1]) if name in commands}
             for turn in range(arguments.rounds):
                 for name, command in commands.items():
                     # What takes a minute is measured once.
                     if turn == 0 or name != "tshark":
                         costs[name].append(run([*command, str(inputs[name][0])]))
+                for name, times in both.items():
+                    times.append(at_once([*commands[name], str(capture)]))
         for name, seen in costs.items():
             least = min(cost.seconds for cost in seen)
             memory = max(cost.kilobytes for cost in seen) / 1000
@@ -121,6 +143,14 @@ def main() -> None:
             count = inputs[name][1]
             figures = f"{count} | {least:.2f} | {elapsed:.2f} | {count / least / 1e6:.2f} | {memory:.0f}"
             print(f"| {capture.name} | {name} | {figures} |")
+        for one, two in (names.values() for names in (LINES, CAUSES) if names[1] in both):
+            alone = min(cost.elapsed for cost in costs[one])
+            shared = min(cost.elapsed for cost in costs[two])
+            speed_up = f"{alone:.2f} | {shared:.2f} | {alone / shared:.2f} | {2 * alone / min(both[one]):.2f}"
+            speed_ups.append(f"| {capture.name} | {one.removesuffix(', one thread')} | {speed_up} |")
+    print("\n| capture | program | one thread, s | two threads, s | times faster | two processes at once |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    print("\n".join(speed_ups))
 
 
 if __name__ == "__main__":

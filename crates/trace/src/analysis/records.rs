@@ -1,5 +1,7 @@
 //! The rows of the tables.
 
+use std::fmt::{Display, Write};
+
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
@@ -26,9 +28,9 @@ impl Record for ConnectionRow<'_> {
         fields.connection(*flow);
         fields.text("client", Some(&end(route.source)));
         fields.text("server", Some(&end(route.destination)));
-        fields.text("client_address", Some(&route.source.address.to_string()));
+        fields.text("client_address", Some(&word(route.source.address)));
         fields.whole("client_port", Some(route.source.port.into()));
-        fields.text("server_address", Some(&route.destination.address.to_string()));
+        fields.text("server_address", Some(&word(route.destination.address)));
         fields.whole("server_port", Some(route.destination.port.into()));
         fields.text("tunnel", route.tunnel.name());
         time(fields, "start", Some(connection.first()));
@@ -241,7 +243,14 @@ impl Ending {
 }
 
 pub(super) fn end(Endpoint { address, port }: Endpoint) -> String {
-    std::net::SocketAddr::new(address, port).to_string()
+    word(std::net::SocketAddr::new(address, port))
+}
+
+/// In words. An address is written digit by digit: there is room for all of them from the beginning.
+fn word(address: impl Display) -> String {
+    let mut text = String::with_capacity(64);
+    write!(text, "{address}").expect("a text takes all that is written to it");
+    text
 }
 
 /// The letters of the control bits that are set, as tcpdump has them.
