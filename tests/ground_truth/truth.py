@@ -38,6 +38,10 @@ SILENCE = 150_000_000
 quickest packet takes longer to pass, for longer than that."""
 
 
+MARKS = 32
+"""Moments of a round trip at which what waits is looked at."""
+
+
 @dataclass(frozen=True)
 class Truth:
     """Causes of the time between `edges[i]` and `edges[i + 1]`, in nanoseconds of the run."""
@@ -215,8 +219,10 @@ class _Flow:
             )
             behind = full.filter(pl.col("backlog") >= 3)["spacing"].drop_nulls()
             if len(behind) <= 5:
-                # A link before which hardly ever several wait, or whose modems hold them, tells by those that overlap.
-                behind = full.filter(pl.col("queued") < pl.col("before"))["spacing"].drop_nulls()
+                # A link before which hardly ever several wait tells by those that would have overtaken the one
+                # before, had it been free.
+                quickest = (full["left"] - full["queued"]).min()
+                behind = full.filter(pl.col("queued") + quickest < pl.col("before"))["spacing"].drop_nulls()
             service = float(behind.median()) if len(behind) > 5 else 0.0  # type: ignore[arg-type]
             if best is None or service > best[1]:
                 best = (name, service, times)
@@ -282,15 +288,13 @@ class _Flow:
 
     def needless(self, served: pl.DataFrame) -> Intervals:
         """The time that the bottleneck spends on data of which an earlier copy arrives."""
-        arrives: dict[int, bool] = {}
+        arrives = np.zeros(int((self.data["offset"] + self.data["length"]).max()), dtype=bool)  # type: ignore[operator]
         useless = []
         for packet, offset, length, received in self.data.select("packet", "offset", "length", "received").iter_rows():
-            chunks = range(offset // self.mss, (offset + length + self.mss - 1) // self.mss)
-            if all(arrives.get(chunk, False) for chunk in chunks):
+            if arrives[offset : offset + length].all():
                 useless.append(packet)
             if received is not None:
-                for chunk in chunks:
-                    arrives[chunk] = True
+                arrives[offset : offset + length] = True
         ordered = served.sort("done").with_columns(begin=pl.max_horizontal("queued", pl.col("done").shift(1)))
         mine = ordered.filter(pl.col("packet").is_in(useless))
         begin = mine["begin"].fill_null(mine["queued"])
@@ -374,8 +378,8 @@ class _Flow:
         entered = served.sort("queued")
         drained = Steps(entered["queued"].to_numpy(), np.maximum.accumulate(entered["done"].to_numpy()), 0)
         # How long what waits will take, what is in transmission aside; mean of a round trip.
-        around = [middle + share * window for share in (-0.5, -0.25, 0.0, 0.25, 0.5)]
-        standing = sum(np.maximum(drained.at(times) - times - service, 0) for times in around) / len(around)
+        around = [middle + (part / MARKS - 0.5) * window for part in np.arange(MARKS) + 0.5]
+        standing = sum(np.maximum(drained.at(times) - times - service, 0) for times in around) / MARKS
         outstanding = highest.at(middle) - np.maximum(acknowledged.at(middle), 0)
         unsent = written.at(middle) - highest.at(middle)
         data_inside = _lasting(self.data, "sent", "gone").contain(middle)

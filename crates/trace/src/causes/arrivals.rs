@@ -1,9 +1,10 @@
 //! What both ends' captures tell of the link, exactly: when each packet with data was sent, and when it arrived.
 
 use airpath_core::{Instant, Span};
+use airpath_wire::tcp::Flags;
 
 use crate::capture::LATEST;
-use crate::two_ends::{Direction, Passage};
+use crate::two_ends::{Direction, Packet, Passage};
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(super) struct Arrivals {
     shortest: Span,
     /// The usual time between two of them that were on their way together.
     service: Option<Span>,
-    /// The shortest round trip: from when data was sent to the arrival of what the far end sent next after that had arrived.
+    /// The shortest round trip: from when data was sent, or a SYN or FIN, to the arrival of what the far end sent next after that had arrived.
     round_trip: Option<Span>,
 }
 
@@ -52,7 +53,7 @@ impl Arrivals {
             .collect();
         spacings.sort_unstable();
         let service = spacings.get(spacings.len() / 2).copied();
-        let round_trip = shortest_round_trip(&arrivals, back);
+        let round_trip = shortest_round_trip(direction, back);
         Self { arrivals, next: 0, shortest, service, round_trip }
     }
 
@@ -79,16 +80,21 @@ impl Arrivals {
     }
 }
 
-/// Of all answers to what arrived the quickest, as both ends see it.
-fn shortest_round_trip(arrivals: &[Arrival], back: &Direction) -> Option<Span> {
-    let mut arrived = arrivals.iter().peekable();
-    let mut latest: Option<&Arrival> = None;
+/// Of all answers to what asks for one, data and the opening and closing of the connection, the quickest, as both ends see it.
+fn shortest_round_trip(asking: &Direction, answering: &Direction) -> Option<Span> {
+    let asks = |packet: &Packet| packet.length > 0 || packet.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
+    let asked = asking.passages.iter().filter(|passage| asks(&passage.packet));
+    let mut asked: Vec<(Instant, Instant)> =
+        asked.filter_map(|passage| Some((passage.arrival()?, passage.packet.time))).collect();
+    asked.sort_unstable();
+    let mut asked = asked.into_iter().peekable();
+    let mut latest: Option<Instant> = None;
     let mut shortest: Option<Span> = None;
-    for answer in &back.passages {
-        while let Some(arrival) = arrived.next_if(|arrival| arrival.arrived <= answer.packet.time) {
-            latest = Some(arrival);
+    for answer in &answering.passages {
+        while let Some((_, sent)) = asked.next_if(|(arrived, _)| *arrived <= answer.packet.time) {
+            latest = Some(sent);
         }
-        let sample = latest.zip(answer.arrival()).map(|(arrival, here)| here.since(arrival.sent));
+        let sample = latest.zip(answer.arrival()).map(|(sent, here)| here.since(sent));
         shortest = sample.into_iter().chain(shortest).min();
     }
     shortest

@@ -18,6 +18,9 @@ const DELAYED: Span = Span::from_millis(200);
 /// A wait is silence only if it is so many times longer than a segment usually takes.
 const USUAL: u64 = 3;
 
+/// A network of wires seldom takes longer one way: that is 10,000 km of fibre. What takes longer before a radio link is the radio's.
+const WIRES: Span = Span::from_millis(50);
+
 /// A silence, if what came after it had not only been held back behind something else.
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
@@ -124,22 +127,23 @@ impl Bottleneck {
         let way = self.arrivals.as_ref().map_or(Span::ZERO, |arrivals| {
             arrivals.shortest().saturating_sub(arrivals.service().unwrap_or(measure.service))
         });
-        let before = if self.on_radio { Span::ZERO } else { way / 4 };
+        let before = self.before(way);
         let first = (arrival.sent + before).min(arrival.arrived);
         let left = (arrival.arrived - (way - before).min(arrival.arrived.since(arrival.sent))).max(first);
         Carried { segments: 1, full: arrival.length >= segment, first, last: first, left }
     }
 
-    /// How long it takes from the sender to the link. Where on the path that is cannot be known: to the link of the other end, a quarter of the empty
-    /// path's round trip.
-    fn before(&self) -> Span {
-        if self.on_radio { Span::ZERO } else { self.path.base().unwrap_or(Span::ZERO) / 4 }
+    /// How long it takes from the sender to the link, of a `way` that long. Where on the path the link is cannot be known: to that of the other end, a
+    /// quarter of the way, but no longer than wires take.
+    fn before(&self, way: Span) -> Span {
+        if self.on_radio { Span::ZERO } else { WIRES.min(way / 4) }
     }
 
     /// How long before an acknowledgement of a full segment came the link was done with it.
     fn back(&self) -> Span {
         let full = self.path.base_full().unwrap_or(Span::ZERO);
-        full.saturating_sub(self.path.measure().service + self.before())
+        let measure = self.path.measure();
+        full.saturating_sub(measure.service + self.before(measure.base))
     }
 
     /// What an acknowledgement tells that the link has carried: of what was sent several times, the first copy or the last.
@@ -158,7 +162,7 @@ impl Bottleneck {
         let segments = news.div_ceil(u64::from(segment.max(1))).max(1);
         let earliest = if original { sent.original } else { sent.first };
         let latest = if original && segments == 1 { sent.original } else { sent.last };
-        let [first, last] = [earliest, latest].map(|sent| sent + self.before());
+        let [first, last] = [earliest, latest].map(|sent| sent + self.before(measure.base));
         let left = now - self.back().min(now.since(latest));
         let due = self.link.done().unwrap_or(last).max(last) + measure.service;
         // The receiver waited for a second segment, which had not been sent then.

@@ -10,9 +10,6 @@ use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence};
 use crate::connection::{Observation, Trigger};
 
-/// The window grows as in slow start if a round sends this many times what the one before did.
-const GROWTH: f64 = 1.25;
-
 /// What a sender sends so soon after an acknowledgement had waited for it.
 const AT_ONCE: Span = Span::from_millis(10);
 
@@ -27,8 +24,11 @@ struct Round {
     /// It ends when anything beyond this is acknowledged.
     marker: i64,
     sent_before: i64,
-    /// What was sent in the one before.
-    flight: u64,
+    /// What was outstanding at most, in it and in the one before: as much as the window allowed, or more.
+    window: u64,
+    window_before: u64,
+    /// Acknowledgements of news.
+    acknowledgements: u64,
     /// Whether the sender ran out of data.
     starved: bool,
 }
@@ -65,6 +65,8 @@ pub(super) struct Sender {
     segment: u32,
     bottleneck: Bottleneck,
     round: Round,
+    /// What was outstanding at most since the window last began anew or was reduced.
+    most: u64,
     /// When news last came, or data was sent with nothing outstanding; and the frame.
     news: (Instant, u64),
     /// When new data of the other end last came, and its frame: the radio was not silent then.
@@ -130,7 +132,7 @@ impl Sender {
         }
         let now = observation.time;
         let rest = self.resting && observation.length < self.segment && now.since(self.news.0) < AT_ONCE;
-        if rest && let Some(since) = self.room_since {
+        if rest && let Some(since) = if self.steady { Some(self.last_send) } else { self.room_since } {
             // Nagle's algorithm held it until all was acknowledged.
             timeline.paint(since, now, Label::Limited(Limit::Application, self.round.number), is_window);
         }
@@ -143,6 +145,8 @@ impl Sender {
             }
             self.segment = self.segment.max(observation.length);
             self.highest = end;
+            self.round.window = self.round.window.max(self.outstanding());
+            self.most = self.most.max(self.outstanding());
             self.last_send = now;
             self.room_since = None;
             self.credit = 0;
@@ -202,6 +206,8 @@ impl Sender {
             self.resting = true;
         } else if self.acknowledged > self.round.marker {
             self.turn(timeline);
+        } else {
+            self.round.acknowledgements += 1;
         }
     }
 
@@ -253,25 +259,29 @@ impl Sender {
         self.acknowledged = self.acknowledged.max(observation.offset.min(self.highest));
         self.news = (observation.time, observation.frame);
         self.bottleneck.path.pause();
+        if outdated {
+            self.most = 0;
+        }
         self.round = Round {
             number: self.round.number + 2,
             marker: self.acknowledged,
             sent_before: self.highest,
-            flight: 0,
-            starved: false,
+            ..Round::default()
         };
     }
 
     /// A round is over, and the next begins.
     fn turn(&mut self, timeline: &mut Timeline) {
-        let flight = self.judge_growth();
+        self.judge_growth();
         let limit = Limit::of_window(self.steady);
         timeline.judge(self.round.number, limit);
         self.round = Round {
             number: self.round.number + 2,
             marker: self.highest,
             sent_before: self.highest,
-            flight,
+            window: self.outstanding(),
+            window_before: self.round.window,
+            acknowledgements: 1,
             starved: self.starved,
         };
     }
@@ -296,7 +306,7 @@ impl Sender {
         self.credit += news;
         let room = self.edge.is_none_or(|edge| edge - self.highest >= i64::from(self.segment));
         // A sender that halves its window sends nothing for half of it.
-        let outstanding = u64::try_from(self.highest - self.acknowledged).unwrap_or(0);
+        let outstanding = self.outstanding();
         let much = (3 * u64::from(self.segment)).max(outstanding * 3 / 2);
         if self.starved || self.recovering.is_some() || !room || self.credit < much {
             return;
@@ -307,21 +317,29 @@ impl Sender {
         timeline.paint(self.last_send, Instant::FAR_FUTURE, application, is_window);
     }
 
-    /// Whether slow start is over. Once a loss has set the threshold, it lasts up to that; before, as long as the flights are seen to grow
-    /// so fast.
-    fn judge_growth(&mut self) -> u64 {
-        let sent = u64::try_from(self.highest - self.round.sent_before).unwrap_or(0);
+    /// Whether slow start is over. Once a loss has set the threshold, it lasts up to that; before, as long as the window grows by about a segment
+    /// with each acknowledgement.
+    fn judge_growth(&mut self) {
+        let Round { window, window_before, acknowledgements, starved, sent_before, .. } = self.round;
+        let segment = u64::from(self.segment);
         if let Some(threshold) = self.threshold {
-            self.steady |= sent.max(self.round.flight) >= threshold;
-        } else if !self.round.starved && self.round.flight > 0 && sent >= u64::from(self.segment) {
-            self.steady = (sent as f64) < GROWTH * self.round.flight as f64;
+            self.steady |= window.max(window_before) >= threshold;
+        } else if !starved && window_before > 0 && self.highest - sent_before >= i64::from(self.segment) {
+            self.steady = window.saturating_sub(window_before) * 2 < acknowledgements * segment;
         }
-        sent
+    }
+
+    /// Bytes that are sent and not acknowledged.
+    fn outstanding(&self) -> u64 {
+        u64::try_from(self.highest - self.acknowledged).unwrap_or(0)
     }
 
     /// A loss was noticed: the window is reduced to the threshold, or after a time-out to one segment.
     fn reduce(&mut self, outstanding: u64, to_one: bool) {
-        self.threshold = Some(outstanding / 2);
+        // Most systems halve the window, which is more than what is outstanding when the application has no more (RFC 5681 §3.1 halves that).
+        let window = if self.starved { outstanding.max(self.most) } else { outstanding };
+        self.threshold = Some((window / 2).max(2 * u64::from(self.segment)));
+        self.most = 0;
         self.steady = !to_one;
     }
 
@@ -329,11 +347,14 @@ impl Sender {
         let now = observation.time;
         let front = observation.offset <= self.acknowledged;
         let timer = match trigger {
-            Trigger::Timeout => front && now.since(self.news.0) >= self.bottleneck.path.latest.unwrap_or(Span::ZERO),
+            // What nothing asked for after a round trip without news is the timer's, whatever its estimate.
+            Trigger::Timeout | Trigger::Unknown => {
+                front && now.since(self.news.0) >= self.bottleneck.path.latest.unwrap_or(Span::ZERO)
+            }
             Trigger::TailProbe => true,
-            Trigger::Fast | Trigger::Unknown => false,
+            Trigger::Fast => false,
         };
-        let outstanding = u64::try_from(self.highest - self.acknowledged).unwrap_or(0);
+        let outstanding = self.outstanding();
         if !timer {
             if self.waiting.is_none() && self.recovering.is_none() {
                 self.recovering = Some(self.highest);
@@ -376,7 +397,7 @@ impl Sender {
     ) {
         let heard = self.heard.0;
         let Some((begin, end)) = carried.and_then(|carried| self.bottleneck.silence(carried, heard)) else { return };
-        let outstanding = u64::try_from(self.highest - self.acknowledged).unwrap_or(0);
+        let outstanding = self.outstanding();
         if !self.bottleneck.is_long(begin, end, outstanding <= u64::from(self.segment)) {
             return;
         }
@@ -456,6 +477,9 @@ impl Sender {
         self.bottleneck.carried(carried, Limit::of_window(self.steady), timeline);
         if !held {
             self.recovering = Some(waiting.highest).filter(|until| self.acknowledged < *until);
+        }
+        // That the timer went off too early a sender without timestamps does not know.
+        if !held || observation.echo_round_trip.is_none() {
             self.reduce(waiting.outstanding, true);
         }
         let since = waiting.since.max(self.heard);

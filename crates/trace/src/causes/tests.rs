@@ -163,6 +163,58 @@ fn a_window_that_doubles_is_slow_start() {
     assert_eq!(milliseconds(&account, Cause::SlowStart), 300);
 }
 
+#[test]
+fn a_window_that_grows_by_a_segment_with_each_delayed_acknowledgement_is_slow_start() {
+    let mut script = Script::new();
+    script.send(100, 4);
+    let (mut acknowledged, mut now) = (0, 100);
+    for _ in 0..4 {
+        now += ROUND_TRIP;
+        // One for every two segments, and three more sent for it.
+        for _ in 0..(script.sent.len() - acknowledged) / 2 {
+            acknowledged += 2;
+            script.acknowledge(now, acknowledged);
+            script.send(now, 3);
+        }
+    }
+    now += ROUND_TRIP;
+    script.acknowledge(now, script.sent.len());
+    let account = script.times();
+    assert_eq!(milliseconds(&account, Cause::CongestionWindow), 0, "{account}");
+    assert!(milliseconds(&account, Cause::SlowStart) >= 3 * ROUND_TRIP, "{account}");
+}
+
+#[test]
+fn after_a_needless_timeout_without_timestamps_slow_start_goes_up_to_half_of_the_window() {
+    let mut script = Script::new();
+    // Two, four, eight segments; the rest is repeated by the timer although it arrives.
+    let mut now = 100;
+    for flight in [2, 4, 8] {
+        script.send(now, flight);
+        now += ROUND_TRIP;
+        script.acknowledge(now, script.sent.len());
+    }
+    script.send(now, 1);
+    script.observations.last_mut().unwrap().length = SEGMENT as u32 / 2;
+    script.again(now + 400, 14, Trigger::Timeout);
+    script.observations.last_mut().unwrap().length = SEGMENT as u32 / 2;
+    script.acknowledge(now + 410, 15);
+    now += 2000;
+    for flight in [2, 4, 5, 6] {
+        script.send(now, flight);
+        now += ROUND_TRIP;
+        script.acknowledge(now, script.sent.len());
+    }
+    let (pieces, _) = script.play(None);
+    let cause = |time: u64| {
+        let time = Instant::from_nanos(time * 1_000_000);
+        pieces.iter().find(|piece| piece.begin <= time && time < piece.end).map(|piece| piece.cause)
+    };
+    let begin = now - 4 * ROUND_TRIP;
+    assert_eq!(cause(begin + 10), Some(Cause::SlowStart), "{pieces:#?}");
+    assert_eq!(cause(begin + 2 * ROUND_TRIP + 10), Some(Cause::CongestionWindow), "{pieces:#?}");
+}
+
 /// A steady flight of `flight` segments, each acknowledged after `gap` milliseconds more than the one before, `rounds` times.
 fn steady(flight: usize, gap: u64, rounds: u64, window: u64) -> Script {
     let mut script = Script::new();
