@@ -1,6 +1,6 @@
 //! The connections of a capture: which segment belongs to which, and when one has ended.
 //!
-//! They are divided into [`SHARES`] by a hash of their addresses and ports, and what becomes of a connection depends on its own share alone:
+//! They are divided into sixteen shares by a hash of their addresses and ports, and what becomes of a connection depends on its own share alone:
 //! so the shares come to the same whether one thread looks after all of them, or several after some each.
 
 mod share;

@@ -3,7 +3,11 @@
 //! The one reads and decodes, and puts the segments into parcels, one for each of the [`SHARES`] of the connections; a parcel of each is a round.
 //! The other takes up the parcels, and so does the one that reads, when it is rounds ahead: that keeps both busy, whatever
 //! reading costs against the rest. A share is looked after by one thread at a time, and its parcels come in order, so that what it tells does not
-//! depend on who looked after it. When all shares have told of a round, what they told is put in order.
+//! depend on who looked after it. When all shares have told of a round, what they told is put in order ([`Numbers`]): connections are numbered by
+//! their first frames, and lines follow each other by the frames at which connections ended. Rows of tables bear such frames, too, and are
+//! put in order at the end ([`merged`](super::sheet::merged)).
+//!
+//! A capture with few connections fills few of the shares: with one, the one thread reads and decodes, and the other does the rest.
 
 use std::array;
 use std::collections::VecDeque;

@@ -64,42 +64,40 @@ pub fn merged(sheets: Vec<Sheet>, last: u64, number: impl Fn(usize, i64) -> i64)
     loop {
         let next: Vec<_> = columns.iter_mut().map(Iterator::next).collect();
         let Some(name) = next.iter().flatten().map(|column| column.name).next() else { break };
-        let values = next.into_iter().map(|column| column.map(|column| column.values));
+        let values = next.into_iter().map(|column| column.map(|column| column.values)).collect();
         whole.push(Column { name, values: picked(values, &order) });
     }
     (!order.is_empty()).then(|| Table::of_columns(whole, order.len()))
 }
 
 /// The values of one column in that order; a sheet without rows has none.
-fn picked(sheets: impl Iterator<Item = Option<Values>>, order: &[Place]) -> Values {
-    let (mut wholes, mut reals, mut flags, mut texts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for values in sheets {
-        let (mut whole, mut real, mut flag, mut text) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        match values {
-            Some(Values::Whole(values)) => whole = values,
-            Some(Values::Real(values)) => real = values,
-            Some(Values::Flag(values)) => flag = values,
-            Some(Values::Text(values)) => text = values,
-            None => {}
-        }
-        wholes.push(whole);
-        reals.push(real);
-        flags.push(flag);
-        texts.push(text);
-    }
-    let is_of = |lengths: &mut dyn Iterator<Item = usize>| lengths.sum::<usize>() > 0;
-    if is_of(&mut wholes.iter().map(Vec::len)) {
-        Values::Whole(taken(wholes, order))
-    } else if is_of(&mut reals.iter().map(Vec::len)) {
-        Values::Real(taken(reals, order))
-    } else if is_of(&mut flags.iter().map(Vec::len)) {
-        Values::Flag(taken(flags, order))
-    } else {
-        Values::Text(taken(texts, order))
+fn picked(sheets: Vec<Option<Values>>, order: &[Place]) -> Values {
+    match sheets.iter().flatten().next() {
+        Some(Values::Real(_)) => Values::Real(taken(sheets, order, |values| match values {
+            Values::Real(values) => Some(values),
+            _ => None,
+        })),
+        Some(Values::Flag(_)) => Values::Flag(taken(sheets, order, |values| match values {
+            Values::Flag(values) => Some(values),
+            _ => None,
+        })),
+        Some(Values::Text(_)) => Values::Text(taken(sheets, order, |values| match values {
+            Values::Text(values) => Some(values),
+            _ => None,
+        })),
+        Some(Values::Whole(_)) | None => Values::Whole(taken(sheets, order, |values| match values {
+            Values::Whole(values) => Some(values),
+            _ => None,
+        })),
     }
 }
 
-fn taken<T>(mut sheets: Vec<Vec<Option<T>>>, order: &[Place]) -> Vec<Option<T>> {
+fn taken<T>(
+    sheets: Vec<Option<Values>>,
+    order: &[Place],
+    of_kind: fn(Values) -> Option<Vec<Option<T>>>,
+) -> Vec<Option<T>> {
+    let mut sheets: Vec<_> = sheets.into_iter().map(|values| values.and_then(of_kind).unwrap_or_default()).collect();
     order.iter().map(|place| sheets[place.sheet][place.row].take()).collect()
 }
 
