@@ -1,10 +1,13 @@
 """The ground truth of causes: the analyser must go on to agree with the events as it does."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from link_support import can_make_namespaces
 
 GROUND_TRUTH = Path(__file__).parent / "ground_truth"
 
@@ -13,8 +16,21 @@ GROUND_TRUTH = Path(__file__).parent / "ground_truth"
 @pytest.mark.parametrize(("beside", "least"), [((), 90), (("--peer",), 95), (("--peer", "--radio"), 98)])
 def test_causes_agree_with_the_events(beside: tuple[str, ...], least: float) -> None:
     command = [sys.executable, str(GROUND_TRUTH), *beside]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    summaries = [line for line in output.splitlines() if "scenarios: same cause" in line]
-    shares = [float(line.split("same cause ")[1].split(" %")[0]) for line in summaries]
+    shares = agreements(command)
     assert len(shares) == 2
     assert min(shares) > least
+
+
+# A few points below what docs/trace-causes.md reports: on a busy machine, programs wait for its processor, too.
+def test_causes_of_real_transfers_agree_with_the_links_events() -> None:
+    if not can_make_namespaces():
+        pytest.skip("NOT TESTED: this host allows no network namespace (`airpath doctor` says more)")
+    sender, both_ends = agreements([sys.executable, str(GROUND_TRUTH / "emulated.py")])
+    assert sender > 85
+    assert both_ends > 90
+
+
+def agreements(command: list[str]) -> list[float]:
+    """The shares of time with the same cause that a comparison prints, in percent."""
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [float(share) for share in re.findall(r"same cause ([\d.]+) % of the time", output)]

@@ -6,37 +6,18 @@ The analyser is the example `causes` of airpath-trace, which cargo builds.
 """
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from analyser import analyser, pieces
 from compare import Confusion, compare
 from radio_log import write
 from scenarios import Case, cases
 from truth import truth
 
 import airpath
-
-ROOT = Path(__file__).parents[2]
-
-
-def analyser() -> Path:
-    """Builds the analyser and tells where it is."""
-    command = ["cargo", "build", "--quiet", "--package", "airpath-trace", "--example", "causes"]
-    command += ["--message-format", "json"]
-    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    messages = [json.loads(line) for line in output.splitlines()]
-    return Path(next(message["executable"] for message in reversed(messages) if message.get("executable")))
-
-
-def pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
-    """What the analyser says of a capture's first connection, with a radio log or the other end's capture beside it."""
-    output = subprocess.run([program, *inputs], check=True, capture_output=True, text=True).stdout
-    return [piece for piece in map(json.loads, output.splitlines()) if piece["flow"] == 1]
 
 
 def judge(case: Case, work: Path, program: Path, radio: bool, peer: bool) -> Confusion:

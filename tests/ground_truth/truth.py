@@ -92,7 +92,7 @@ class Intervals:
 
 def truth(result: Path, end: str) -> Truth:
     """The causes of flow 0 of a result folder, over the time that a capture at `end` (`server` or `mobile`) spans."""
-    return _Flow(result, end).classify()
+    return Flow(result, end).classify()
 
 
 def _table(result: Path, name: str) -> pl.DataFrame:
@@ -104,16 +104,17 @@ def _lasting(frame: pl.DataFrame, begin: str, finish: str) -> Intervals:
     return Intervals(frame[begin].to_numpy().astype(float), frame[finish].to_numpy().astype(float))
 
 
-class _Flow:
+class Flow:
+    """A flow, by the events of its run."""
+
     def __init__(self, result: Path, end: str):
         self.result = result
         packets = _table(result, "packets").filter(pl.col("flow") == 0)
         self.radio = _table(result, "radio")
-        self.flow: dict[str, Any] = json.loads((result / "summary.json").read_text())["flows"][0]
+        self.flow = self.described()
         self.kind = self.flow["kind"]
         self.down = self.kind != "upload"
         self.forward, self.backward = ("down", "up") if self.down else ("up", "down")
-        self.tcp = _table(result, "tcp").filter((pl.col("flow") == 0) & (pl.col("direction") == self.forward))
 
         sent = packets.filter(pl.col("step") == "sent").select(
             "packet",
@@ -155,23 +156,36 @@ class _Flow:
             ]
         )
         self.span = (int(seen.min()), int(seen.max()))  # type: ignore[arg-type]
+        self.tcp = self.sender()
 
     # What the sender knows and has.
 
+    def described(self) -> dict[str, Any]:
+        """The flow, as the scenario has it."""
+        return json.loads((self.result / "summary.json").read_text())["flows"][0]
+
+    def sender(self) -> pl.DataFrame:
+        """What the sender's TCP did, and when."""
+        return _table(self.result, "tcp").filter((pl.col("flow") == 0) & (pl.col("direction") == self.forward))
+
     def acknowledged(self) -> Steps:
+        """What the sender knows to have arrived."""
         acks = self.acks.filter(pl.col("ack").is_not_null()).sort("received")
         return Steps(acks["received"].to_numpy(), np.maximum.accumulate(acks["ack"].to_numpy()), 0)
 
     def right_edge(self) -> Steps:
+        """One past what the receiver's window allows."""
         acks = self.acks.filter(pl.col("ack").is_not_null()).sort("received")
         edges = np.maximum.accumulate((acks["ack"] + acks["window"]).to_numpy())
         return Steps(acks["received"].to_numpy(), edges, 0)
 
     def highest_sent(self) -> Steps:
+        """One past the last byte that was sent."""
         ends = np.maximum.accumulate((self.data["offset"] + self.data["length"]).to_numpy())
         return Steps(self.data["sent"].to_numpy(), ends, 0)
 
     def written(self) -> Steps:
+        """What the application has given to send."""
         total = int((self.data["offset"] + self.data["length"]).max())  # type: ignore[operator]
         requests = self.acks.filter(pl.col("length") > 0).sort("received")
         if self.kind == "upload" or requests.is_empty():
@@ -183,9 +197,11 @@ class _Flow:
         return Steps(arrivals, arrived // self.flow["request_bytes"] * self.flow["response_bytes"], 0)
 
     def established(self) -> int:
+        """When the connection was open at the sender."""
         return int(self.tcp.filter(pl.col("trigger") == "established")["time"].min())  # type: ignore[arg-type]
 
     def closing(self) -> float:
+        """From when on all has arrived and the connection is taken down."""
         fins = self.sent.filter(pl.col("flags") & 1 == 1)
         if fins.is_empty():
             return np.inf
@@ -303,6 +319,7 @@ class _Flow:
     # What the sender is in.
 
     def recovery(self) -> Intervals:
+        """From when a loss was noticed until all that was sent by then is acknowledged."""
         begins, ends = [], []
         highest, done = self.highest_sent(), self.acknowledged()
         undone = self.tcp.filter(pl.col("trigger") == "undo")["time"].to_numpy()
@@ -336,6 +353,7 @@ class _Flow:
     # All of it.
 
     def classify(self) -> Truth:
+        """All of it, moment by moment."""
         component, service, times = self.bottleneck()
         waits, served = self.waiting(service, times)
         base = self.base_round_trip()
@@ -410,5 +428,6 @@ class _Flow:
         return Truth(edges, causes)
 
     def window_limit(self) -> float:
+        """What the sender is clamped to."""
         limit = self.flow["tcp"].get("window_limit")
         return float(limit * self.mss) if isinstance(limit, int) else np.inf

@@ -150,8 +150,8 @@ impl Sender {
             self.last_send = now;
             self.room_since = None;
             self.credit = 0;
-            // A segment that is not full is the end of what the application gave.
-            self.starved = observation.length < self.segment;
+            // A segment that is not full is the end of what the application gave, or all that the receiver's window has room for.
+            self.starved = observation.length < self.segment && self.edge.is_none_or(|edge| end < edge);
             self.round.starved |= self.starved;
         }
         if let Some(again) = observation.retransmission {

@@ -246,6 +246,23 @@ fn a_flight_as_large_as_the_offered_window_is_the_receivers() {
 }
 
 #[test]
+fn a_short_segment_that_fills_the_offered_window_is_not_the_applications_last() {
+    let mut script = Script::new();
+    // Three segments and a half.
+    let window = 7 * SEGMENT as u64 / 2;
+    script.observations.iter_mut().for_each(|observation| observation.window = window);
+    let mut now = ROUND_TRIP;
+    for _ in 0..5 {
+        script.send(now, 4);
+        script.observations.last_mut().unwrap().length = SEGMENT as u32 / 2;
+        now += ROUND_TRIP;
+        script.acknowledge_with(now, script.sent.len(), window);
+    }
+    let account = script.times();
+    assert!(milliseconds(&account, Cause::ReceiveWindow) >= 3 * ROUND_TRIP, "{account}");
+}
+
+#[test]
 fn acknowledgements_at_the_paths_pace_are_the_path_rate_or_queueing() {
     // The first acknowledgement shows the empty path.
     let mut script = Script::new();

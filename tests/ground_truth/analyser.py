@@ -1,0 +1,23 @@
+"""The analyser of causes: the example `causes` of airpath-trace."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+def analyser() -> Path:
+    """Builds the analyser and tells where it is."""
+    command = ["cargo", "build", "--quiet", "--package", "airpath-trace", "--example", "causes"]
+    command += ["--message-format", "json"]
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    messages = [json.loads(line) for line in output.splitlines()]
+    return Path(next(message["executable"] for message in reversed(messages) if message.get("executable")))
+
+
+def pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
+    """What the analyser says of a capture's first connection, with a radio log or the other end's capture beside it."""
+    output = subprocess.run([program, *inputs], check=True, capture_output=True, text=True).stdout
+    return [piece for piece in map(json.loads, output.splitlines()) if piece["flow"] == 1]
