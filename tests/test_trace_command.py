@@ -4,6 +4,9 @@ import io
 import json
 import os
 import re
+import select
+import shlex
+import struct
 import subprocess
 from pathlib import Path
 
@@ -281,6 +284,36 @@ def test_standard_input_is_read_once(server: Path, command: Command) -> None:
         subprocess.run(line, stdin=capture, cwd=command.folder, check=True, capture_output=True, timeout=120)
     assert "<h3>Time–sequence, down</h3>" in (command.folder / "report.html").read_text(encoding="utf-8")
     assert (command.folder / "plots" / "2-client.xpl").is_file()
+
+
+def test_lines_of_a_capture_that_is_being_made_come_as_connections_end(command: Command) -> None:
+    def record(at_s: int, port: int, flags: int) -> bytes:
+        addresses = bytes([192, 0, 2, 1, 192, 0, 2, 2])
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, 40, port, 0, 64, 6, 0) + addresses
+        tcp = struct.pack(">HHIIBBHHH", port, 80, 1, 0, 0x50, flags, 1000, 0, 0)
+        return struct.pack("<IIII", at_s, 0, 40, 40) + ip + tcp
+
+    syn, reset, raw_ip = 0x02, 0x04, 101
+    heading = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, raw_ip)
+    line = command.line("trace", "-", "--format", "jsonl")
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=command.folder) as process:
+        assert process.stdin and process.stdout
+        # The first is over, and no segment of it can still come, when the others begin and end.
+        others = [record(1000, port, syn) + record(1001, port, reset) for port in range(1002, 1200)]
+        process.stdin.write(heading + record(0, 1001, syn) + record(1, 1001, reset) + b"".join(others))
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], 60)
+        assert ready
+        assert json.loads(process.stdout.readline())["connection"] == 1
+        process.stdin.close()
+        assert len(process.stdout.readlines()) == len(others)
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_reader_that_has_had_enough_is_no_error(server: Path, command: Command) -> None:
+    line = shlex.join(command.line("trace", server, "--format", "jsonl"))
+    told = subprocess.run(["sh", "-c", f"{line} | true"], check=True, capture_output=True, text=True, timeout=60)
+    assert told.stderr == ""
 
 
 @pytest.mark.parametrize(

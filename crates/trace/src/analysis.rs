@@ -94,6 +94,11 @@ impl Default for Source {
 }
 
 impl Source {
+    /// Whether a capture is read from standard input.
+    fn is_standard_input(&self) -> bool {
+        matches!(self, Self::Captures(files) if files.iter().any(|file| file.as_os_str() == STANDARD_INPUT))
+    }
+
     /// What it is called: its first file, or the log.
     fn name(&self) -> String {
         match self {
@@ -205,7 +210,14 @@ impl Options {
     /// Whether two threads may share the connections: unless their numbers have to be known at once, or what is collected of one depends on others.
     fn is_divisible(&self) -> bool {
         let by_number = matches!(self.select, Some(Selector::Number(_)));
-        !self.one_thread && !by_number && !self.exchanges && self.peer.is_none()
+        !self.in_one_thread() && !by_number && !self.exchanges && self.peer.is_none()
+    }
+
+    /// Whether all is done in this thread. Standard input may be a capture that is being made: no connection that has ended shall wait for a batch
+    /// of what follows.
+    fn in_one_thread(&self) -> bool {
+        let live = self.stream && self.source.is_standard_input();
+        self.one_thread || live
     }
 }
 
@@ -242,7 +254,7 @@ fn undivided(
     let mut flows = Flows::default();
     let collector = Collector::new(options, ends);
     let mut telling = Telling { collector, line, goes_on: true, space: String::new() };
-    let reading = packets(&options.source, options.one_thread, |packet| {
+    let reading = packets(&options.source, options.in_one_thread(), |packet| {
         match packet {
             Packet::Segment(segment) => flows.segment(segment, &mut telling),
             Packet::Datagram(datagram) => telling.collector.datagram(datagram),

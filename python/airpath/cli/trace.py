@@ -146,8 +146,12 @@ def _stream(files: list[Path], flow: str | None, repetition: int | None, why: bo
 
     from airpath.trace.analysis import stream
 
+    live = Path("-") in files
+
     def line(text: str) -> None:
         sys.stdout.write(text + "\n")
+        if live:
+            sys.stdout.flush()
 
     return _remark(stream(files, line, flow=flow, causes=why, repetition=repetition))
 

@@ -92,6 +92,9 @@ def explained() -> Iterator[None]:
         raise Problem(str(error)) from None
     except UnicodeDecodeError as error:
         raise Problem(f"a file is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except BrokenPipeError:
+        # Whoever reads the output has had enough of it.
+        raise
     except OSError as error:
         code = ExitCode.NOT_WRITTEN if error.errno == errno.ENOSPC else ExitCode.BAD_INPUT
         raise Problem(f"{error.filename}: {error.strerror}", exit_code=code) from None
