@@ -398,13 +398,18 @@ impl Sender {
         let heard = self.heard.0;
         let Some((begin, end)) = carried.and_then(|carried| self.bottleneck.silence(carried, heard)) else { return };
         let outstanding = self.outstanding();
-        if !self.bottleneck.is_long(begin, end, outstanding <= u64::from(self.segment)) {
+        let alone = outstanding <= u64::from(self.segment);
+        if !self.bottleneck.is_long(begin, end, alone) {
             return;
         }
         if !self.bottleneck.is_exact() {
             self.bottleneck.suspect(begin, end, timeline);
         }
+        // What comes in a burst after a silence was late, but nobody waited any more.
         let since = self.news.max(self.heard);
+        if !self.bottleneck.is_long(since.0, observation.time, alone) {
+            return;
+        }
         stalls.push(Stall {
             begin: since.0,
             end: observation.time,
