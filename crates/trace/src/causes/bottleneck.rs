@@ -121,7 +121,7 @@ impl Bottleneck {
         self.busy(carried, window, timeline);
     }
 
-    /// What the link carried. The way to it is a quarter of the shortest, or none.
+    /// What the link carried.
     fn passed(&self, arrival: &Arrival, segment: u32) -> Carried {
         let measure = self.path.measure();
         let way = self.arrivals.as_ref().map_or(Span::ZERO, |arrivals| {

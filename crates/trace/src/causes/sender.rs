@@ -132,7 +132,9 @@ impl Sender {
         }
         let now = observation.time;
         let rest = self.resting && observation.length < self.segment && now.since(self.news.0) < AT_ONCE;
-        if rest && let Some(since) = if self.steady { Some(self.last_send) } else { self.room_since } {
+        // In slow start the window may have been full to the byte until there was news; later it has room for a rest.
+        let since = if self.steady { Some(self.last_send) } else { self.room_since };
+        if rest && let Some(since) = since {
             // Nagle's algorithm held it until all was acknowledged.
             timeline.paint(since, now, Label::Limited(Limit::Application, self.round.number), is_window);
         }
