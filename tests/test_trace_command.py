@@ -242,7 +242,7 @@ def test_an_outage_is_the_radios_and_its_log_says_so(tmp_path: Path) -> None:
     silent = trace.causes.filter(cause="radio")
     assert trace.connections["radio_s"].item() == pytest.approx(3, abs=0.05)
     assert set(silent["confidence"]) == {"high"}
-    assert trace.directions["needless"].sum() == trace.directions["timeouts"].sum() == 1
+    assert trace.directions["spurious"].sum() == trace.directions["timeouts"].sum() == 1
     assert trace.stalls["fate"].to_list()[0] == "held"
 
 

@@ -92,7 +92,7 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
         packets += simulation.packets();
         events += simulation.events();
         users = simulation.users();
-        data += simulation.hops().next().map_or(0, |(_, fixed)| fixed.tally(Direction::Down).offered.packets);
+        data += simulation.hops().next().map_or(0, |(_, fixed)| fixed.counters(Direction::Down).offered.packets);
         drop(simulation);
         if let Some(log) = log {
             spare = Some(log.complete().map_err(|error| error.to_string())?.1);

@@ -41,7 +41,7 @@ impl Listener for Check {
             segments += figures.segments;
             assert_eq!(figures.retransmissions, figures.triggers.iter().sum::<u64>());
             assert_eq!(figures.retransmissions, u64::from(figures.event(Events::RETRANSMISSION)));
-            assert!(figures.needless_retransmissions() <= figures.retransmissions);
+            assert!(figures.spurious_retransmissions() <= figures.retransmissions);
             assert!(figures.unique_bytes <= figures.data_bytes);
             for column in COLUMNS {
                 let value = (column.value)(connection, end);

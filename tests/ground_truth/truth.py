@@ -24,7 +24,7 @@ CAUSES = (
     "radio",
     "timer",
     "recovery",
-    "needless",
+    "spurious",
     "closing",
 )
 """All causes, as the analyser names them."""
@@ -302,7 +302,7 @@ class Flow:
             samples.append(self.established() - int(answer["sent"][0]))
         return float(min(samples))
 
-    def needless(self, served: pl.DataFrame) -> Intervals:
+    def spurious(self, served: pl.DataFrame) -> Intervals:
         """The time that the bottleneck spends on data of which an earlier copy arrives."""
         arrives = np.zeros(int((self.data["offset"] + self.data["length"]).max()), dtype=bool)  # type: ignore[operator]
         useless = []
@@ -359,7 +359,7 @@ class Flow:
         base = self.base_round_trip()
         window = max(base, 2 * service)
         forward, backward = self.silences(self.forward, component), self.silences(self.backward, component)
-        needless, recovery = self.needless(served), self.recovery()
+        spurious, recovery = self.spurious(served), self.recovery()
         timer = self.timer(
             Intervals(np.concatenate([forward.begins, backward.begins]), np.concatenate([forward.ends, backward.ends]))
         )
@@ -383,7 +383,7 @@ class Flow:
             served["queued"].to_numpy(),
             np.array([self.established(), *self.span]),
         ]
-        for intervals in (forward, backward, needless, recovery, timer):
+        for intervals in (forward, backward, spurious, recovery, timer):
             moments += [intervals.begins, intervals.ends]
         edges = np.unique(np.concatenate([np.asarray(each, dtype=float) for each in moments]))
         edges = edges[(edges >= self.span[0]) & (edges <= self.span[1])]
@@ -420,7 +420,7 @@ class Flow:
         causes[recovery.contain(middle)] = "recovery"
         causes[full] = "path-rate"
         causes[full & (standing > base)] = "queueing"
-        causes[needless.contain(middle)] = "needless"
+        causes[spurious.contain(middle)] = "spurious"
         causes[timer.contain(middle)] = "timer"
         causes[silent] = "radio"
         causes[middle > self.closing()] = "closing"

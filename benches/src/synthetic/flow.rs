@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use airpath_core::{ComponentId, Cx, Direction, FlowId, Instant, Probability, Seed, Span, Stream};
+use airpath_core::{ComponentId, Context, Direction, FlowId, Instant, Probability, RandomStream, Seed, Span};
 use airpath_tcp::{Config, Connection, Identity, Segment, State};
 
 use crate::file::File;
@@ -27,7 +27,7 @@ pub struct Flow {
     size: u64,
     is_answered: bool,
     loss: Probability,
-    chance: Stream,
+    chance: RandomStream,
     /// One way: half the round trip.
     delay: Span,
     /// When the bottleneck of the way down has sent what it was given.
@@ -88,7 +88,7 @@ impl Flow {
     /// Lets happen what is due, and captures what passes the server.
     pub fn advance<W: Write>(&mut self, now: Instant, file: &mut File<W>) -> io::Result<()> {
         let mut dropped = Vec::new();
-        let mut cx = Cx::new(None, &mut dropped, ComponentId(0));
+        let mut cx = Context::new(None, &mut dropped, ComponentId(0));
         self.begins = None;
         for number in [CLIENT, SERVER] {
             while let Some(segment) = self.ends[number].arrived(now) {

@@ -64,7 +64,7 @@ pub enum Progress {
 /// Milestones of a transfer. Whatever runs the transfer, these are the moments from which its figures are made: what the
 /// applications at the two ends saw, not the packets between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct Milestones {
     /// The end that opened the connection saw it open.
     pub connected: Option<Instant>,
     /// The server had the whole request.
@@ -81,7 +81,7 @@ pub struct Marks {
     pub delivered: u64,
 }
 
-impl Marks {
+impl Milestones {
     /// Keeps what `progress` of either end means at `now` for a transfer of `bytes`, and returns the steps to report.
     #[inline]
     pub fn note(&mut self, now: Instant, progress: Progress, bytes: Bytes) -> [Option<AppStep>; 2] {
@@ -231,14 +231,14 @@ mod tests {
     #[test]
     fn marks_are_those_of_the_applications() {
         let (at, bytes) = (Instant::from_nanos, Bytes::new(1000));
-        let mut marks = Marks::default();
-        assert_eq!(marks.note(at(1), Progress::None, bytes), [None, None]);
-        assert_eq!(marks.note(at(2), Progress::Connected, bytes), [Some(AppStep::Connected), None]);
-        assert_eq!(marks.note(at(3), Progress::Delivered(600), bytes), [Some(AppStep::FirstByte), None]);
-        assert_eq!((marks.outcome(), marks.duration(at(1), at(4))), ("unfinished", Span::from_nanos(3)));
-        assert_eq!(marks.note(at(5), Progress::Delivered(1000), bytes), [None, Some(AppStep::Finished)]);
-        assert_eq!((marks.outcome(), marks.duration(at(1), at(9))), ("finished", Span::from_nanos(4)));
-        let whole = Marks::default().note(at(1), Progress::Delivered(1000), bytes);
+        let mut milestones = Milestones::default();
+        assert_eq!(milestones.note(at(1), Progress::None, bytes), [None, None]);
+        assert_eq!(milestones.note(at(2), Progress::Connected, bytes), [Some(AppStep::Connected), None]);
+        assert_eq!(milestones.note(at(3), Progress::Delivered(600), bytes), [Some(AppStep::FirstByte), None]);
+        assert_eq!((milestones.outcome(), milestones.duration(at(1), at(4))), ("unfinished", Span::from_nanos(3)));
+        assert_eq!(milestones.note(at(5), Progress::Delivered(1000), bytes), [None, Some(AppStep::Finished)]);
+        assert_eq!((milestones.outcome(), milestones.duration(at(1), at(9))), ("finished", Span::from_nanos(4)));
+        let whole = Milestones::default().note(at(1), Progress::Delivered(1000), bytes);
         assert_eq!(whole, [Some(AppStep::FirstByte), Some(AppStep::Finished)], "all may come at once");
     }
 

@@ -52,7 +52,7 @@ impl Connections {
 
 /// The end that asks.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub struct Client {
     work: Transactions,
     started: Instant,
     state: Asking,
@@ -87,7 +87,7 @@ pub enum Asked {
     Response(u32, Span),
 }
 
-impl Asker {
+impl Client {
     /// An end whose first connection is to be opened at `start`.
     pub fn new(work: Transactions, start: Instant) -> Self {
         Self {
@@ -197,13 +197,13 @@ impl Asker {
 
 /// The end that answers, on one connection.
 #[derive(Clone, Debug)]
-pub struct Answerer {
+pub struct Server {
     work: Transactions,
     answered: u64,
     closed: bool,
 }
 
-impl Answerer {
+impl Server {
     /// An end that has answered nothing yet.
     pub const fn new(work: Transactions) -> Self {
         Self { work, answered: 0, closed: false }
@@ -255,59 +255,59 @@ mod tests {
 
     #[test]
     fn one_connection_for_all_is_open_before_the_first() {
-        let mut asker = Asker::new(work(Connections::One), at(0));
+        let mut client = Client::new(work(Connections::One), at(0));
         let mut near = StreamEnd::default();
-        assert!(asker.opens(at(0)) && !asker.opens(at(0)));
-        assert_eq!(asker.step(at(1), &mut near), Asked::Nothing);
+        assert!(client.opens(at(0)) && !client.opens(at(0)));
+        assert_eq!(client.step(at(1), &mut near), Asked::Nothing);
         near.establish();
-        assert_eq!(asker.step(at(5), &mut near), Asked::Connected);
-        assert_eq!((asker.step(at(5), &mut near), near.unsent()), (Asked::Request, 100));
+        assert_eq!(client.step(at(5), &mut near), Asked::Connected);
+        assert_eq!((client.step(at(5), &mut near), near.unsent()), (Asked::Request, 100));
         near.receive(999);
-        assert_eq!(asker.step(at(20), &mut near), Asked::Nothing);
+        assert_eq!(client.step(at(20), &mut near), Asked::Nothing);
         near.receive(1);
-        assert_eq!(asker.step(at(25), &mut near), Asked::Response(0, Span::from_millis(20)));
-        assert_eq!((asker.next_wakeup(), asker.step(at(34), &mut near)), (Some(at(35)), Asked::Nothing));
-        assert!(!asker.opens(at(35)), "there is one connection");
-        assert_eq!(asker.step(at(35), &mut near), Asked::Request);
+        assert_eq!(client.step(at(25), &mut near), Asked::Response(0, Span::from_millis(20)));
+        assert_eq!((client.next_wakeup(), client.step(at(34), &mut near)), (Some(at(35)), Asked::Nothing));
+        assert!(!client.opens(at(35)), "there is one connection");
+        assert_eq!(client.step(at(35), &mut near), Asked::Request);
         near.receive(1000);
-        assert_eq!(asker.step(at(40), &mut near), Asked::Response(1, Span::from_millis(5)));
-        assert!(near.is_closed() && asker.is_over(at(40)) && asker.next_wakeup().is_none());
+        assert_eq!(client.step(at(40), &mut near), Asked::Response(1, Span::from_millis(5)));
+        assert!(near.is_closed() && client.is_over(at(40)) && client.next_wakeup().is_none());
     }
 
     #[test]
     fn a_connection_for_each_is_part_of_it() {
-        let mut asker = Asker::new(work(Connections::Each), at(0));
+        let mut client = Client::new(work(Connections::Each), at(0));
         for index in 0..2 {
             let start = u64::from(index) * 30;
-            assert!(asker.opens(at(start)));
+            assert!(client.opens(at(start)));
             let mut near = StreamEnd::opened(0);
-            assert_eq!(asker.step(at(start + 5), &mut near), Asked::Connected);
+            assert_eq!(client.step(at(start + 5), &mut near), Asked::Connected);
             near.receive(1000);
-            assert_eq!(asker.step(at(start + 20), &mut near), Asked::Response(index, Span::from_millis(20)));
+            assert_eq!(client.step(at(start + 20), &mut near), Asked::Response(index, Span::from_millis(20)));
             assert!(near.is_closed());
         }
-        assert!(!asker.opens(at(100)) && asker.is_over(at(100)));
-        assert_eq!((asker.asked(), asker.connects().count()), (2, 2));
+        assert!(!client.opens(at(100)) && client.is_over(at(100)));
+        assert_eq!((client.asked(), client.connects().count()), (2, 2));
     }
 
     #[test]
     fn time_ends_it_too() {
-        let mut asker =
-            Asker::new(Transactions { duration: Some(Span::from_millis(10)), ..work(Connections::One) }, at(0));
-        assert!(!asker.opens(at(10)) && asker.is_over(at(10)));
+        let mut client =
+            Client::new(Transactions { duration: Some(Span::from_millis(10)), ..work(Connections::One) }, at(0));
+        assert!(!client.opens(at(10)) && client.is_over(at(10)));
     }
 
     #[test]
     fn the_other_end_answers_each_whole_request() {
         let mut far = StreamEnd::opened(250);
-        let mut answerer = Answerer::new(work(Connections::One));
-        assert!(answerer.step(&mut far));
+        let mut server = Server::new(work(Connections::One));
+        assert!(server.step(&mut far));
         assert_eq!((far.unsent(), far.is_closed()), (2000, false));
         far.end();
-        answerer.step(&mut far);
+        server.step(&mut far);
         assert!(far.is_closed());
         let mut far = StreamEnd::opened(100);
-        Answerer::new(work(Connections::Each)).step(&mut far);
+        Server::new(work(Connections::Each)).step(&mut far);
         assert!(far.is_closed(), "a connection for each ends with its response");
     }
 }

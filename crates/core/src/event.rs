@@ -1,7 +1,7 @@
 //! What happens, in one vocabulary, whatever made it: simulator, emulator, proxy or capture.
 //!
-//! Components report through a [`Cx`](crate::Cx), which the caller hands to them with each call. Building an
-//! event costs nothing when no [`Sink`](crate::Sink) wants its class: the closure given to [`Cx::emit`](crate::Cx::emit) is then
+//! Components report through a [`Context`](crate::Context), which the caller hands to them with each call. Building an
+//! event costs nothing when no [`Sink`](crate::Sink) wants its class: the closure given to [`Context::emit`](crate::Context::emit) is then
 //! not run.
 
 use crate::packet::{Direction, FlowId, Packet, UserId};
@@ -111,7 +111,7 @@ pub enum DropCause {
 }
 
 impl DropCause {
-    /// All causes, in the order of [`Tally::dropped`](crate::Tally::dropped).
+    /// All causes, in the order of [`PacketCounters::dropped`](crate::PacketCounters::dropped).
     pub const ALL: [Self; 7] = [
         Self::QueueFull,
         Self::QueueManagement,
@@ -180,7 +180,7 @@ pub enum TcpTrigger {
     Timeout,
     /// A tail loss probe was sent (RFC 8985 §7).
     TailProbe,
-    /// The last reduction was found to be needless and taken back.
+    /// The last reduction was found to be spurious and taken back.
     Undo,
     /// The receiver's window is closed and was probed.
     WindowProbe,

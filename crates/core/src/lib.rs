@@ -10,7 +10,7 @@
 //! | [`headers`] | what header compression has to know of a packet |
 //! | [`event`] | what is logged |
 //! | [`sink`] | who takes the log, and the context of each call |
-//! | [`tally`] | what went through, so that nothing can vanish |
+//! | [`counters`] | what went through, so that nothing can vanish |
 //!
 //! ```
 //! use airpath_core::{Bitrate, Bytes, Span};
@@ -19,23 +19,23 @@
 //! # Ok::<(), airpath_core::UnitError>(())
 //! ```
 
+pub mod counters;
 pub mod event;
 pub mod headers;
 pub mod packet;
 pub mod rng;
 pub mod sink;
-pub mod tally;
 pub mod time;
 pub mod units;
 
+pub use counters::{Count, PacketCounters, RadioTotals};
 pub use event::{
     AppEvent, AppStep, Aspect, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, PacketEvent, PacketStep,
     RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent, TcpTrigger,
 };
 pub use headers::{Headers, Succession};
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
-pub use rng::{Seed, Stream};
-pub use sink::{Classes, Cx, Dropped, Memory, Sink};
-pub use tally::{Count, RadioTotals, Tally};
+pub use rng::{RandomStream, Seed};
+pub use sink::{Classes, Context, Dropped, Memory, Sink};
 pub use time::{Instant, Span};
 pub use units::{Bitrate, Bytes, Decibel, Frequency, Length, Probability, Speed, UnitError};

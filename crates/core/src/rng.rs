@@ -25,8 +25,8 @@ impl Seed {
     }
 
     /// The stream of the component `path`, such as `fixed/down/loss` or `cell/user-3/channel`.
-    pub fn stream(self, path: &str) -> Stream {
-        Stream { seed: self, path: fnv1a_128(path.as_bytes()), generator: None }
+    pub fn stream(self, path: &str) -> RandomStream {
+        RandomStream { seed: self, path: fnv1a_128(path.as_bytes()), generator: None }
     }
 }
 
@@ -39,13 +39,13 @@ fn fnv1a_128(bytes: &[u8]) -> u128 {
 /// One component's generator. The generator's state, some 300 bytes, is made at the first draw: most
 /// links of a large run never draw.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct RandomStream {
     seed: Seed,
     path: u128,
     generator: Option<Box<ChaCha8Rng>>,
 }
 
-impl Stream {
+impl RandomStream {
     /// 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {

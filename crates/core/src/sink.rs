@@ -84,7 +84,7 @@ pub struct Dropped {
 }
 
 /// The surroundings of a call into a component: where its events and lost packets go.
-pub struct Cx<'a> {
+pub struct Context<'a> {
     sink: Option<&'a mut dyn Sink>,
     wants: Classes,
     dropped: &'a mut Vec<Dropped>,
@@ -94,7 +94,7 @@ pub struct Cx<'a> {
     pub direction: Direction,
 }
 
-impl<'a> Cx<'a> {
+impl<'a> Context<'a> {
     /// A context that reports to `sink`, if any, and collects lost packets in `dropped`.
     #[inline]
     pub fn new(sink: Option<&'a mut dyn Sink>, dropped: &'a mut Vec<Dropped>, at: ComponentId) -> Self {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn nothing_is_built_when_nobody_listens() {
         let mut dropped = Vec::new();
-        let mut cx = Cx::new(None, &mut dropped, ComponentId(0));
+        let mut cx = Context::new(None, &mut dropped, ComponentId(0));
         cx.packet(Instant::ZERO, packet(1, 1500), || panic!("built for nobody"));
         cx.drop_packet(Instant::ZERO, packet(1, 1500), DropCause::Loss);
         assert_eq!(dropped.len(), 1, "a lost packet goes back to its maker all the same");
@@ -208,7 +208,7 @@ mod tests {
             }
         }
         let (mut sink, mut dropped) = (OnlyApp(0), Vec::new());
-        let mut cx = Cx::new(Some(&mut sink), &mut dropped, ComponentId(0));
+        let mut cx = Context::new(Some(&mut sink), &mut dropped, ComponentId(0));
         cx.packet(Instant::ZERO, packet(1, 40), || PacketStep::Received);
         cx.app(Instant::ZERO, || AppEvent { flow: FlowId(0), step: AppStep::Started, delivered: Bytes::ZERO });
         assert_eq!(sink.0, 1);

@@ -119,7 +119,7 @@ fn told(error: &ScenarioError) -> String {
 
 fn status(pump: &Pump<'_>) -> Value {
     let links = pump.way.hops().iter().flat_map(|(name, hop)| {
-        Direction::BOTH.map(|direction| LinkRow::of(name, direction, 0, &hop.tally(direction)))
+        Direction::BOTH.map(|direction| LinkRow::of(name, direction, 0, &hop.counters(direction)))
     });
     json!({
         "time_s": pump.clock.now().as_secs_f64(),

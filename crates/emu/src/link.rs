@@ -88,7 +88,7 @@ struct Emulation {
     device: &'static str,
     offload: bool,
     precise: bool,
-    goes_first: bool,
+    realtime_priority: bool,
     mtu: u32,
     parameters: Vec<(String, String)>,
     host: Host,
@@ -180,7 +180,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let pump = Pump::new(way, clock, watch, &laboratory.server_port, &laboratory.mobile_port);
     let mut session = Session::new(pump, scenario, household, control, options.waiting, status)?;
     let ended = session.run();
-    let Session { pump, goes_first, .. } = session;
+    let Session { pump, realtime_priority, .. } = session;
     let Pump { way, lateness, refused, watch, .. } = &pump;
     let lateness = lateness.row(options.budget);
     let overruns = laboratory.overruns();
@@ -199,7 +199,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     };
     for (name, hop) in way.hops() {
         for direction in Direction::BOTH {
-            rows.links.push(LinkRow::of(name, direction, 0, &hop.tally(direction)));
+            rows.links.push(LinkRow::of(name, direction, 0, &hop.counters(direction)));
             let totals = hop.radio_totals(direction, UserId(0));
             rows.radio.extend(totals.map(|totals| RadioRow::of(name, direction, UserId(0), 0, &totals)));
         }
@@ -215,7 +215,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         device: device.name(),
         offload: options.offload,
         precise: options.waiting == Waiting::Precise,
-        goes_first,
+        realtime_priority,
         mtu: options.mtu,
         parameters: options.parameters.clone(),
         host: Host {

@@ -60,7 +60,7 @@ pub struct Session<'a> {
     others: Epoll,
     waiting: Waiting,
     /// Whether the host lets this thread go first.
-    pub goes_first: bool,
+    pub realtime_priority: bool,
     status: Option<Status>,
     exit: Option<Exit>,
 }
@@ -99,11 +99,11 @@ impl<'a> Session<'a> {
             prepare().map_err(|error| LinkError::Host("nothing can be waited for", error.into()))?;
         // The kernel would else put off what this thread waits for, by 50 µs, to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
-        let goes_first = match waiting {
+        let realtime_priority = match waiting {
             Waiting::Sleeping => sys::real_time(),
             Waiting::Precise => sys::largest_share(),
         };
-        Ok(Self { pump, scenario, household, control, signals, others, waiting, goes_first, status, exit: None })
+        Ok(Self { pump, scenario, household, control, signals, others, waiting, realtime_priority, status, exit: None })
     }
 
     /// Lets the command begin, and carries packets until all programs have ended.

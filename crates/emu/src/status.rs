@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{Stderr, Write, stderr};
 use std::rc::Rc;
 
-use airpath_core::{Bytes, Direction, Instant, Span, Tally, UserId};
+use airpath_core::{Bytes, Direction, Instant, PacketCounters, Span, UserId};
 
 use crate::pump::Pump;
 use crate::radio_state::RadioState;
@@ -55,9 +55,9 @@ impl Status {
         // What arrives at the far end: out of the mobile's hop going down, out of the server's going up.
         let delivered = |direction| {
             let last = if direction == Direction::Down { hops.last() } else { hops.first() };
-            last.map_or(Tally::default(), |(_, hop)| hop.tally(direction)).delivered.bytes
+            last.map_or(PacketCounters::default(), |(_, hop)| hop.counters(direction)).delivered.bytes
         };
-        let queued = |direction| hops.iter().map(|(_, hop)| hop.tally(direction).queued.packets).sum::<u64>();
+        let queued = |direction| hops.iter().map(|(_, hop)| hop.counters(direction).queued.packets).sum::<u64>();
         let bytes = Direction::BOTH.map(delivered);
         let (then, before) = std::mem::replace(&mut self.before, (now, bytes));
         let rate = |index: usize| {

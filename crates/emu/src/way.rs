@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{AppEvent, ComponentId, Cx, Direction, Dropped, Instant, Packet, PacketStep, SegmentInfo, Sink};
+use airpath_core::{
+    AppEvent, ComponentId, Context, Direction, Dropped, Instant, Packet, PacketStep, SegmentInfo, Sink,
+};
 use airpath_link::command::{BearerCommand, CommandError};
 use airpath_link::{Bearer, Departure};
 
@@ -158,13 +160,13 @@ impl<'a> Way<'a> {
         bearer.push(now, direction, packet, &mut cx);
     }
 
-    fn hop_and_cx(&mut self, hop: usize) -> (&mut dyn Bearer, Cx<'_>) {
+    fn hop_and_cx(&mut self, hop: usize) -> (&mut dyn Bearer, Context<'_>) {
         // The explicit match shortens the sink's lifetime to that of the borrow.
         let sink: Option<&mut dyn Sink> = match &mut self.sink {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        (&mut *self.hops[hop].1, Cx::new(sink, &mut self.dropped, ComponentId(hop as u16)))
+        (&mut *self.hops[hop].1, Context::new(sink, &mut self.dropped, ComponentId(hop as u16)))
     }
 
     fn server(&self) -> ComponentId {

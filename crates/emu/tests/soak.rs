@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use airpath_core::{
-    Bitrate, Cx, Direction, Dropped, Ecn, Headers, Instant, Packet, Probability, Seed, Span, Stream, UserId,
+    Bitrate, Context, Direction, Dropped, Ecn, Headers, Instant, Packet, Probability, RandomStream, Seed, Span, UserId,
 };
 use airpath_emu::observe::Observer;
 use airpath_emu::offload::{Frame, MAX_HEADER, Refused, VirtioHeader, complete_checksum};
 use airpath_emu::store::Store;
 use airpath_link::loss::Loss;
 use airpath_link::queue::Queue;
-use airpath_link::{Config, Link, Path};
+use airpath_link::{Config, Link, Pipe};
 use airpath_result::summary::TrafficRow;
 use airpath_wire::checksum::Sum;
 
@@ -20,7 +20,7 @@ const USUAL: u64 = 3000;
 
 /// Makes packets up: some are noise, most have a damaged or strange header, and some are as they should be.
 struct Maker {
-    chance: Stream,
+    chance: RandomStream,
     bytes: Vec<u8>,
 }
 
@@ -140,7 +140,7 @@ struct Books {
 }
 
 struct Soak {
-    path: Path,
+    path: Pipe,
     store: Store,
     observer: Observer,
     dropped: Vec<Dropped>,
@@ -162,14 +162,14 @@ impl Soak {
             id += 1;
             let packet = Packet { id, size, flow, user: UserId(0), ecn: frame.ecn(), headers: Headers::Other, slot };
             count(&mut books.offered, size);
-            path.push(now, packet, &mut Cx::new(None, dropped, Default::default()));
+            path.push(now, packet, &mut Context::new(None, dropped, Default::default()));
         });
         self.forget();
     }
 
     fn hand_over(&mut self, now: Instant) {
         let mut buffer = [0; MAX_HEADER];
-        while let Some(departure) = self.path.pop(now, &mut Cx::new(None, &mut self.dropped, Default::default())) {
+        while let Some(departure) = self.path.pop(now, &mut Context::new(None, &mut self.dropped, Default::default())) {
             let Packet { slot, size, flow, .. } = departure.packet;
             let part = self.store.part(slot);
             let (whole, segment) = (self.store.whole(part.whole), part.segment);
@@ -214,7 +214,7 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
     };
     let mut maker = Maker { chance: Seed::new(1).stream("packets"), bytes: Vec::new() };
     let mut soak = Soak {
-        path: Path::new(&config, Seed::new(1), "soak").expect("the link is a sensible one"),
+        path: Pipe::new(&config, Seed::new(1), "soak").expect("the link is a sensible one"),
         store: Store::default(),
         observer: Observer::new(),
         dropped: Vec::new(),
@@ -231,17 +231,17 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
     let Soak { path, store, observer, books, .. } = &soak;
     assert_eq!(books.accepted + books.refused.values().sum::<u64>(), packets, "each is accepted or refused");
     assert_eq!(books.refused.keys().copied().collect::<Vec<_>>(), Refused::ALL, "for each cause there is");
-    let tally = path.tally();
+    let counters = path.counters();
     let books_of = |count: airpath_core::Count| [count.packets, count.bytes];
-    assert_eq!(books.offered, books_of(tally.offered));
-    assert_eq!(books.delivered, books_of(tally.delivered));
-    assert_eq!(books.lost, books_of(tally.dropped_total()));
+    assert_eq!(books.offered, books_of(counters.offered));
+    assert_eq!(books.delivered, books_of(counters.delivered));
+    assert_eq!(books.lost, books_of(counters.dropped_total()));
     assert!(books.lost[0] > 0 && books.accepted > packets / 10, "{books:?}");
     for unit in [0, 1] {
-        let inside = books_of(tally.queued)[unit];
+        let inside = books_of(counters.queued)[unit];
         assert_eq!(books.offered[unit], books.delivered[unit] + books.lost[unit] + inside);
     }
-    assert_eq!(store.kept() as u64, tally.queued.packets, "what is kept is what is on its way");
+    assert_eq!(store.kept() as u64, counters.queued.packets, "what is kept is what is on its way");
     let up: Vec<_> =
         observer.rows(0, "mobile").into_iter().filter_map(|row| row.observed.map(|seen| seen.up)).collect();
     let sum = |what: fn(&TrafficRow) -> u64| up.iter().map(what).sum::<u64>();
@@ -251,5 +251,5 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
 
     // The link runs dry, and nothing is kept.
     soak.hand_over(now + Span::from_secs(60));
-    assert_eq!((soak.store.kept(), soak.path.tally().queued.packets), (0, 0));
+    assert_eq!((soak.store.kept(), soak.path.counters().queued.packets), (0, 0));
 }

@@ -5,7 +5,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use airpath_core::{
-    Bitrate, ComponentId, Cx, Direction, Ecn, FlowId, Headers, Instant, Packet, Probability, Seed, Slot, Span, UserId,
+    Bitrate, ComponentId, Context, Direction, Ecn, FlowId, Headers, Instant, Packet, Probability, Seed, Slot, Span,
+    UserId,
 };
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::Loss;
@@ -31,12 +32,12 @@ fn packet(id: u64) -> Packet {
 
 /// Packets through the link at its rate, after 1000 that make a queue and fill the delay.
 fn one_way(criterion: &mut Criterion, name: &str, plan: &Plan) {
-    let mut link = plan.path(Seed::new(1), name);
+    let mut link = plan.pipe(Seed::new(1), name);
     let mut lost = Vec::new();
     let mut now = Instant::ZERO;
     let mut id = 0;
-    let mut step = |link: &mut airpath_link::Path, lost: &mut Vec<_>| {
-        let mut cx = Cx::new(None, lost, ComponentId(0));
+    let mut step = |link: &mut airpath_link::Pipe, lost: &mut Vec<_>| {
+        let mut cx = Context::new(None, lost, ComponentId(0));
         now += GAP;
         link.push(now, packet(id), &mut cx);
         id += 1;
@@ -59,7 +60,7 @@ fn two_ways(criterion: &mut Criterion, plan: &Plan) {
     let mut now = Instant::ZERO;
     let mut id = 0;
     let mut step = |bearer: &mut dyn Bearer| {
-        let mut cx = Cx::new(None, &mut lost, ComponentId(0));
+        let mut cx = Context::new(None, &mut lost, ComponentId(0));
         now += GAP;
         for direction in Direction::BOTH {
             bearer.push(now, direction, packet(id), &mut cx);

@@ -1,6 +1,6 @@
 //! Links in series.
 
-use airpath_core::{Cx, Dropped, Instant, Packet, Tally};
+use airpath_core::{Context, Dropped, Instant, Packet, PacketCounters};
 
 use crate::{Admission, Change, CommandError, Departure, Link};
 
@@ -37,14 +37,14 @@ impl<L: Link> Chain<L> {
         index: usize,
         now: Instant,
         change: &Change,
-        cx: &mut Cx<'_>,
+        cx: &mut Context<'_>,
     ) -> Result<(), CommandError> {
         self.advance(now, cx);
         self.quietly(cx, |links, cx| links[index].command(now, change, cx))
     }
 
     /// Moves packets from link to link up to and including `now`, in the order of time.
-    fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some((wakeup, index)) = self.next_transfer()
             && wakeup <= now
         {
@@ -65,8 +65,8 @@ impl<L: Link> Chain<L> {
     }
 
     /// Calls links in the middle: of what they report, only losses concern those outside.
-    fn quietly<R>(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut [L], &mut Cx<'_>) -> R) -> R {
-        let mut quiet = Cx::new(None, &mut self.lost, cx.at);
+    fn quietly<R>(&mut self, cx: &mut Context<'_>, call: impl FnOnce(&mut [L], &mut Context<'_>) -> R) -> R {
+        let mut quiet = Context::new(None, &mut self.lost, cx.at);
         quiet.direction = cx.direction;
         let answer = call(&mut self.links, &mut quiet);
         for Dropped { time, packet, cause } in self.lost.drain(..) {
@@ -77,12 +77,12 @@ impl<L: Link> Chain<L> {
 }
 
 impl<L: Link> Link for Chain<L> {
-    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.advance(now, cx);
         self.links[0].push(now, packet, cx)
     }
 
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Departure> {
         self.advance(now, cx);
         self.links.last_mut().and_then(|last| last.pop(now, cx))
     }
@@ -91,13 +91,13 @@ impl<L: Link> Link for Chain<L> {
         self.links.iter().filter_map(Link::next_wakeup).min()
     }
 
-    fn tally(&self) -> Tally {
-        let mut chain = Tally::default();
-        self.links.iter().for_each(|link| chain += link.tally());
+    fn counters(&self) -> PacketCounters {
+        let mut chain = PacketCounters::default();
+        self.links.iter().for_each(|link| chain += link.counters());
         // What goes from link to link neither comes in nor goes out.
         if let (Some(first), Some(last)) = (self.links.first(), self.links.last()) {
-            chain.offered = first.tally().offered;
-            chain.delivered = last.tally().delivered;
+            chain.offered = first.counters().offered;
+            chain.delivered = last.counters().delivered;
         }
         chain
     }
@@ -114,7 +114,7 @@ impl<L: Link> Link for Chain<L> {
         self.links.iter().try_for_each(|link| link.check(change))
     }
 
-    fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) -> Result<(), CommandError> {
         self.check(change)?;
         self.advance(now, cx);
         self.quietly(cx, |links, cx| links.iter_mut().try_for_each(|link| link.command(now, change, cx)))

@@ -18,7 +18,7 @@
 //!
 //! What becomes of packets that are inside is said at each [`Change`].
 
-use airpath_core::{Bitrate, ChangeEvent, ChangeKind, Cx, Decibel, Direction, Instant, Probability, Span, UserId};
+use airpath_core::{Bitrate, ChangeEvent, ChangeKind, Context, Decibel, Direction, Instant, Probability, Span, UserId};
 use serde::{Deserialize, Serialize};
 
 use crate::delay::{Delay, DistributionError};
@@ -165,7 +165,7 @@ impl BearerCommand {
     }
 
     /// Reports that the component of `cx` has done it.
-    pub fn report(&self, now: Instant, cx: &mut Cx<'_>) {
+    pub fn report(&self, now: Instant, cx: &mut Context<'_>) {
         cx.change(now, || ChangeEvent {
             kind: self.change.kind(),
             direction: self.direction,

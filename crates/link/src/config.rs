@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::delay::{Delay, DistributionError};
 use crate::loss::{Loss, LossError};
-use crate::path::Path;
+use crate::pipe::Pipe;
 use crate::queue::{Queue, QueueError};
 use crate::recorded::{Recording, RecordingError};
 
@@ -20,7 +20,7 @@ use crate::recorded::{Recording, RecordingError};
 ///
 /// ```
 /// use airpath_core::{Instant, Seed};
-/// use airpath_link::{Config, Path};
+/// use airpath_link::{Config, Pipe};
 ///
 /// let config: Config = toml::from_str(r#"
 ///     rate = "10 Mbit/s"
@@ -28,7 +28,7 @@ use crate::recorded::{Recording, RecordingError};
 ///     loss = 0.01
 ///     delay = "110 ms"
 /// "#)?;
-/// let path = Path::new(&config, Seed::new(1), "fixed/down")?;
+/// let path = Pipe::new(&config, Seed::new(1), "fixed/down")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -128,8 +128,8 @@ pub struct Plan {
 
 impl Plan {
     /// The link, in its first state. Its generator streams are `name/loss` and `name/delay` of `seed`.
-    pub fn path(&self, seed: Seed, name: &str) -> Path {
-        Path::from_plan(self, seed, name)
+    pub fn pipe(&self, seed: Seed, name: &str) -> Pipe {
+        Pipe::from_plan(self, seed, name)
     }
 
     /// What it was made from.

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 
-use airpath_core::{Instant, Packet, Seed, Span, Stream};
+use airpath_core::{Instant, Packet, RandomStream, Seed, Span};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -110,7 +110,7 @@ pub struct DelayLine {
 #[derive(Clone, Debug)]
 struct Rest {
     delay: Delay,
-    stream: Stream,
+    stream: RandomStream,
     /// Packets that may overtake each other, the next to arrive on top.
     any: BinaryHeap<Reverse<Arrival>>,
     /// The number of packets that ever entered there: among equals, first in, first out.

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Cx, Direction, Instant, Packet, Seed, Tally};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, Seed};
 
 use crate::config::{Config, ConfigError, Plan};
-use crate::path::Path;
+use crate::pipe::Pipe;
 use crate::{Admission, Bearer, BearerCommand, CommandError, Departure, Link};
 
 /// A bearer of two links that know nothing of each other, whoever its users are.
@@ -25,14 +25,14 @@ pub struct Duplex<D, U> {
 /// # Errors
 /// Those of [`Config::prepare`] of either link; to know whose they are, prepare both and use
 /// [`Duplex::from_plans`].
-pub fn duplex(down: &Config, up: &Config, seed: Seed, name: &str) -> Result<Duplex<Path, Path>, ConfigError> {
+pub fn duplex(down: &Config, up: &Config, seed: Seed, name: &str) -> Result<Duplex<Pipe, Pipe>, ConfigError> {
     Ok(Duplex::from_plans(&down.prepare()?, &up.prepare()?, seed, name))
 }
 
-impl Duplex<Path, Path> {
+impl Duplex<Pipe, Pipe> {
     /// The bearer of two links. Generator streams are `name/down/…` and `name/up/…` of `seed`.
     pub fn from_plans(down: &Plan, up: &Plan, seed: Seed, name: &str) -> Self {
-        Self::new(down.path(seed, &format!("{name}/down")), up.path(seed, &format!("{name}/up")))
+        Self::new(down.pipe(seed, &format!("{name}/down")), up.pipe(seed, &format!("{name}/up")))
     }
 }
 
@@ -73,7 +73,7 @@ impl<D: Link, U: Link> Duplex<D, U> {
     /// The next packet that left either link at or before `now`: from wake-up to wake-up, so that the
     /// departures of both come in one order.
     #[inline]
-    fn step(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn step(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         while let Some((direction, wakeup)) = self.next().filter(|(_, wakeup)| *wakeup <= now) {
             cx.direction = direction;
             let departure = match direction {
@@ -91,7 +91,7 @@ impl<D: Link, U: Link> Duplex<D, U> {
 
 impl<D: Link, U: Link> Bearer for Duplex<D, U> {
     #[inline]
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         // A link is not asked for the time before it was given a packet.
         while let Some(departure) = self.step(now, cx) {
             self.left.push_back(departure);
@@ -106,7 +106,7 @@ impl<D: Link, U: Link> Bearer for Duplex<D, U> {
     }
 
     #[inline]
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         match self.left.pop_front() {
             Some(departure) => Some(departure),
             None => self.step(now, cx),
@@ -121,23 +121,23 @@ impl<D: Link, U: Link> Bearer for Duplex<D, U> {
         }
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
-        let mut tally = match direction {
-            Direction::Down => self.down.tally(),
-            Direction::Up => self.up.tally(),
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        let mut counters = match direction {
+            Direction::Down => self.down.counters(),
+            Direction::Up => self.up.counters(),
         };
         // What was not handed over is still inside, as seen from outside.
         for (_, departure) in self.left.iter().filter(|(way, _)| *way == direction) {
-            tally.recall(&departure.packet);
+            counters.recall(&departure.packet);
         }
-        tally
+        counters
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.directions(command).map(drop)
     }
 
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         let directions = self.directions(command)?;
         while let Some(departure) = self.step(now, cx) {
             self.left.push_back(departure);

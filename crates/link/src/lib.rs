@@ -3,7 +3,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`config`] | what a scenario says of one direction of a link, and what is wrong with it |
-//! | [`path`] | the link that is made of it: queue, transmitter, loss and delay in one |
+//! | [`pipe`] | the link that is made of it: queue, transmitter, loss and delay in one |
 //! | [`duplex`](mod@duplex) | a bearer of two links |
 //! | [`chain`] | links in series |
 //! | [`command`] | changes of conditions while a link runs |
@@ -11,8 +11,8 @@
 //! | `testing` | checks of the contracts below (feature `testing`) |
 //!
 //! ```
-//! use airpath_core::{Bitrate, Cx, Instant, Packet, Seed, Span};
-//! use airpath_link::{Config, Link, Path, queue::Queue};
+//! use airpath_core::{Bitrate, Context, Instant, Packet, Seed, Span};
+//! use airpath_link::{Config, Link, Pipe, queue::Queue};
 //!
 //! let config = Config {
 //!     rate: Some(Bitrate::from_bps(10_000_000)),
@@ -20,16 +20,16 @@
 //!     delay: Span::from_millis(110).into(),
 //!     ..Config::default()
 //! };
-//! let mut path = Path::new(&config, Seed::new(1), "fixed/down")?;
+//! let mut pipe = Pipe::new(&config, Seed::new(1), "fixed/down")?;
 //!
 //! let mut lost = Vec::new();
-//! let mut cx = Cx::new(None, &mut lost, Default::default());
+//! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
 //! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
-//! path.push(Instant::ZERO, packet, &mut cx);
+//! pipe.push(Instant::ZERO, packet, &mut cx);
 //! let due = Instant::ZERO + Span::from_micros(1_200 + 110_000);
-//! assert_eq!(path.next_wakeup(), Some(due));
-//! assert_eq!(path.pop(due, &mut cx).map(|departure| departure.due), Some(due));
+//! assert_eq!(pipe.next_wakeup(), Some(due));
+//! assert_eq!(pipe.pop(due, &mut cx).map(|departure| departure.due), Some(due));
 //! # Ok::<(), airpath_link::ConfigError>(())
 //! ```
 //!
@@ -44,7 +44,7 @@
 //! - `next_wakeup` is never later than the next departure that would happen without further calls;
 //!   it may be earlier, and is `None` when nothing can happen. Once `pop(now)` has answered `None`, it
 //!   lies after that `now`.
-//! - Packets that are lost go to [`Cx::drop_packet`], with the exact time of the loss. A packet that
+//! - Packets that are lost go to [`Context::drop_packet`], with the exact time of the loss. A packet that
 //!   `push` answers with [`Admission::Dropped`] went there too.
 //! - `command` changes conditions for what is sent from `now` on, or changes nothing and says why.
 
@@ -54,7 +54,7 @@ pub mod config;
 pub mod delay;
 pub mod duplex;
 pub mod loss;
-pub mod path;
+pub mod pipe;
 pub mod queue;
 mod rate;
 pub mod recorded;
@@ -62,13 +62,13 @@ pub mod recorded;
 pub mod testing;
 mod transmitter;
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Packet, RadioTotals, Tally, UserId};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, RadioTotals, UserId};
 
 pub use chain::Chain;
 pub use command::{BearerCommand, Change, CommandError};
 pub use config::{Config, ConfigError, Plan};
 pub use duplex::{Duplex, duplex};
-pub use path::Path;
+pub use pipe::Pipe;
 pub use recorded::{Recording, RecordingError};
 
 /// What became of a packet that was pushed.
@@ -89,35 +89,35 @@ pub struct Departure {
     pub packet: Packet,
 }
 
-/// A path in one direction.
+/// A link in one direction.
 pub trait Link {
     /// Gives a packet to the link.
-    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission;
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission;
     /// The next packet that left at or before `now`.
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure>;
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Departure>;
     /// When to call `pop` next.
     fn next_wakeup(&self) -> Option<Instant>;
     /// What went in, came out, was lost and is inside.
-    fn tally(&self) -> Tally;
+    fn counters(&self) -> PacketCounters;
     /// Whether it can do this.
     fn check(&self, change: &Change) -> Result<(), CommandError>;
     /// Changes its conditions.
     ///
     /// # Errors
     /// Those of [`Link::check`]; then nothing has changed.
-    fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) -> Result<(), CommandError>;
+    fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) -> Result<(), CommandError>;
 }
 
-/// A path in both directions with one state: the bearers of `airpath-radio`, or two links.
+/// A link in both directions with one state: the bearers of `airpath-radio`, or two links.
 pub trait Bearer {
     /// Gives a packet to the bearer; [`Packet::user`] says whose it is.
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission;
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission;
     /// The next packet that left at or before `now`, whichever way.
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)>;
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)>;
     /// When to call `pop` next.
     fn next_wakeup(&self) -> Option<Instant>;
     /// What went in, came out, was lost and is inside, one way.
-    fn tally(&self, direction: Direction) -> Tally;
+    fn counters(&self, direction: Direction) -> PacketCounters;
     /// What `user` has transmitted on the air one way; `None` where there is no radio or no such user.
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         let _ = (direction, user);
@@ -133,42 +133,42 @@ pub trait Bearer {
     ///
     /// # Errors
     /// Those of [`Bearer::check`]; then nothing has changed.
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError>;
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError>;
 }
 
 impl<L: Link + ?Sized> Link for Box<L> {
-    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission {
         (**self).push(now, packet, cx)
     }
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Departure> {
         (**self).pop(now, cx)
     }
     fn next_wakeup(&self) -> Option<Instant> {
         (**self).next_wakeup()
     }
-    fn tally(&self) -> Tally {
-        (**self).tally()
+    fn counters(&self) -> PacketCounters {
+        (**self).counters()
     }
     fn check(&self, change: &Change) -> Result<(), CommandError> {
         (**self).check(change)
     }
-    fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) -> Result<(), CommandError> {
         (**self).command(now, change, cx)
     }
 }
 
 impl<B: Bearer + ?Sized> Bearer for Box<B> {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         (**self).push(now, direction, packet, cx)
     }
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         (**self).pop(now, cx)
     }
     fn next_wakeup(&self) -> Option<Instant> {
         (**self).next_wakeup()
     }
-    fn tally(&self, direction: Direction) -> Tally {
-        (**self).tally(direction)
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        (**self).counters(direction)
     }
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         (**self).radio_totals(direction, user)
@@ -179,7 +179,7 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         (**self).check(command)
     }
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         (**self).command(now, command, cx)
     }
 }

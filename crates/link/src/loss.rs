@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use airpath_core::{Probability, Seed, Stream};
+use airpath_core::{Probability, RandomStream, Seed};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -135,7 +135,7 @@ impl<'de> Deserialize<'de> for Loss {
 #[derive(Clone, Debug)]
 pub struct LossProcess {
     model: Loss,
-    stream: Stream,
+    stream: RandomStream,
     /// The state of a Gilbert–Elliott chain.
     bad: bool,
 }

@@ -23,8 +23,8 @@
 
 use airpath_core::headers::{Headers, PLAIN_HEADERS};
 use airpath_core::{
-    Bitrate, ComponentId, Count, Cx, Decibel, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory,
-    Packet, PacketEvent, PacketStep, Probability, Seed, Sink, Slot, Span, Stream, Tally, UserId,
+    Bitrate, ComponentId, Context, Count, Decibel, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory,
+    Packet, PacketCounters, PacketEvent, PacketStep, Probability, RandomStream, Seed, Sink, Slot, Span, UserId,
 };
 
 use crate::command::{BearerCommand, Buffer, Change, CommandError};
@@ -76,7 +76,7 @@ impl Traffic {
         (0..self.packets).map(|index| self.arrival(index, &mut at, &mut stream)).collect()
     }
 
-    fn arrival(&self, index: usize, at: &mut Instant, stream: &mut Stream) -> Arrival {
+    fn arrival(&self, index: usize, at: &mut Instant, stream: &mut RandomStream) -> Arrival {
         let (smallest, largest) = self.sizes;
         let gap = self.gap.as_nanos();
         *at += Span::from_nanos(match stream.below(20) {
@@ -142,10 +142,10 @@ impl Commands {
         times.into_iter().map(commanded).collect()
     }
 
-    fn command(&self, stream: &mut Stream) -> BearerCommand {
-        let span = |stream: &mut Stream| Span::from_micros(stream.below(300_000));
+    fn command(&self, stream: &mut RandomStream) -> BearerCommand {
+        let span = |stream: &mut RandomStream| Span::from_micros(stream.below(300_000));
         let probability =
-            |stream: &mut Stream| Probability::new(stream.uniform()).expect("a draw lies within the range");
+            |stream: &mut RandomStream| Probability::new(stream.uniform()).expect("a draw lies within the range");
         let change = match stream.below(14) {
             0 | 1 => Change::Outage(span(stream)),
             2 => Change::Handover { gap: span(stream), buffer: Buffer::Keep },
@@ -229,7 +229,7 @@ pub struct Outcome {
     /// Losses, in the order of their times (and of ids among those of one instant).
     pub drops: Vec<Dropped>,
     /// The tallies at the end, down and up.
-    pub tallies: [Tally; 2],
+    pub tallies: [PacketCounters; 2],
     /// What became of the commands.
     pub answers: Vec<Result<(), CommandError>>,
 }
@@ -239,12 +239,12 @@ pub struct Outcome {
 pub struct OneWay<L>(pub L);
 
 impl<L: Link> Bearer for OneWay<L> {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         assert_eq!(direction, Direction::Down, "a one-way link goes down");
         self.0.push(now, packet, cx)
     }
 
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.0.pop(now, cx).map(|departure| (Direction::Down, departure))
     }
 
@@ -252,10 +252,10 @@ impl<L: Link> Bearer for OneWay<L> {
         self.0.next_wakeup()
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
+    fn counters(&self, direction: Direction) -> PacketCounters {
         match direction {
-            Direction::Down => self.0.tally(),
-            Direction::Up => Tally::default(),
+            Direction::Down => self.0.counters(),
+            Direction::Up => PacketCounters::default(),
         }
     }
 
@@ -263,7 +263,7 @@ impl<L: Link> Bearer for OneWay<L> {
         self.0.check(&command.change)
     }
 
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         self.0.command(now, &command.change, cx)?;
         command.report(now, cx);
         Ok(())
@@ -294,7 +294,7 @@ pub fn idle_sleeps<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script
     let mut bearer = make();
     assert_eq!(bearer.next_wakeup(), None, "it has never had anything to do");
     let outcome = drive(&mut bearer, script, Polling::OnTime, horizon);
-    let inside: u64 = outcome.tallies.iter().map(|tally| tally.queued.packets).sum();
+    let inside: u64 = outcome.tallies.iter().map(|counters| counters.queued.packets).sum();
     assert_eq!(inside, 0, "the horizon comes too early for this check");
     assert_eq!(bearer.next_wakeup(), None, "it has nothing inside");
 }
@@ -340,7 +340,7 @@ pub fn order_kept<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<
 
 /// Puts arrivals and commands on a bearer, polls it as asked until `horizon`, and checks with every call that
 ///
-/// - packets are conserved, and the tally counts what really came out and was lost, by cause;
+/// - packets are conserved, and the counters counts what really came out and was lost, by cause;
 /// - each packet comes out or is lost at most once, unchanged but for its ECN field, not before it came;
 /// - departures come in the order of their `due`, and not after `now`;
 /// - once `pop` has said `None`, the next wake-up lies ahead; and, polled on time, no departure is
@@ -365,7 +365,7 @@ struct Driver<'a, B> {
     arrivals: &'a [Arrival],
     commands: &'a [Commanded],
     polling: Polling,
-    stream: Stream,
+    stream: RandomStream,
     now: Instant,
     /// What became of each packet, by id.
     fates: Vec<Fate>,
@@ -382,7 +382,7 @@ struct Driver<'a, B> {
     events_seen: usize,
     /// Whether anyone takes the events.
     listening: bool,
-    counts: [Tally; 2],
+    counts: [PacketCounters; 2],
     answers: Vec<Result<(), CommandError>>,
 }
 
@@ -416,7 +416,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
             log: Memory::default(),
             events_seen: 0,
             listening: true,
-            counts: [Tally::default(); 2],
+            counts: [PacketCounters::default(); 2],
             answers: Vec::new(),
         }
     }
@@ -483,7 +483,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let (packet, way) = (arrival.packet, arrival.direction);
         let drops = self.dropped.len();
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-        let mut cx = Cx::new(sink, &mut self.dropped, ComponentId(0));
+        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
         let admission = self.bearer.push(arrival.at, way, packet, &mut cx);
         assert_eq!(self.fates[packet.id as usize], Fate::Ahead, "the ids of arrivals are their indices");
         self.fates[packet.id as usize] = Fate::Inside;
@@ -508,7 +508,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let Commanded { at, command } = commanded;
         let expected = self.bearer.check(command);
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-        let mut cx = Cx::new(sink, &mut self.dropped, ComponentId(0));
+        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
         let answer = self.bearer.command(*at, command, &mut cx);
         assert_eq!(answer, expected, "the check of {command:?} said something else");
         let reports = |(time, _, event): &(Instant, ComponentId, Event)| matches!(event, Event::Change(change) if time == at && change.change == command.to_json());
@@ -522,7 +522,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
     fn poll(&mut self, now: Instant) {
         loop {
             let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-            let mut cx = Cx::new(sink, &mut self.dropped, ComponentId(0));
+            let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
             let popped = self.bearer.pop(now, &mut cx);
             if let Some((way, departure)) = popped {
                 self.read_log();
@@ -591,9 +591,14 @@ impl<'a, B: Bearer> Driver<'a, B> {
             self.drops_seen += 1;
         }
         for direction in Direction::BOTH {
-            let tally = self.bearer.tally(direction);
-            assert!(tally.is_conserved(), "packets are not conserved {}: {tally:?}", direction.name());
-            assert_eq!(tally, self.counts[direction as usize], "the tally {} is not what happened", direction.name());
+            let counters = self.bearer.counters(direction);
+            assert!(counters.is_conserved(), "packets are not conserved {}: {counters:?}", direction.name());
+            assert_eq!(
+                counters,
+                self.counts[direction as usize],
+                "the counters {} is not what happened",
+                direction.name()
+            );
         }
     }
 
@@ -626,7 +631,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
 impl Outcome {
     /// Packets and bytes lost for `cause`, both ways.
     pub fn lost(&self, cause: DropCause) -> Count {
-        let [down, up] = self.tallies.map(|tally| tally.dropped[cause as usize]);
+        let [down, up] = self.tallies.map(|counters| counters.dropped[cause as usize]);
         Count { packets: down.packets + up.packets, bytes: down.bytes + up.bytes }
     }
 }

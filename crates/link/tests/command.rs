@@ -4,7 +4,7 @@ mod common;
 
 use airpath_core::{DropCause, Instant, Seed, Span};
 use airpath_link::testing::{Commanded, OneWay, Outcome, Polling, Script, drive};
-use airpath_link::{Bearer, BearerCommand, Chain, Change, CommandError, Config, Path, duplex};
+use airpath_link::{Bearer, BearerCommand, Chain, Change, CommandError, Config, Pipe, duplex};
 use common::arrival;
 
 const HORIZON: Instant = Instant::from_nanos(60_000_000_000);
@@ -14,13 +14,13 @@ fn ms(millis: u64) -> Instant {
 }
 
 /// A link on which 1250 bytes take 10 ms, and then 5 ms to arrive; `more` sets what is to be different.
-fn link(more: &str) -> Path {
+fn link(more: &str) -> Pipe {
     let config: Config = toml::from_str(&format!("rate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n{more}")).expect("sound");
-    Path::new(&config, Seed::new(1), "link").expect("sound")
+    Pipe::new(&config, Seed::new(1), "link").expect("sound")
 }
 
 /// When ten packets of 1250 bytes leave that come at 0 ms, with these commands at these times.
-fn run(link: Path, commands: &[(u64, &str)]) -> (Vec<u64>, Outcome) {
+fn run(link: Pipe, commands: &[(u64, &str)]) -> (Vec<u64>, Outcome) {
     let arrivals: Vec<_> = (0..10).map(|id| arrival(id, Instant::ZERO, 1250)).collect();
     let commands: Vec<_> = commands
         .iter()

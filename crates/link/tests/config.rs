@@ -4,7 +4,7 @@ use airpath_core::{Bitrate, Bytes, Probability, Seed, Span};
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::{GilbertElliott, Loss};
 use airpath_link::queue::{Discipline, Queue, codel};
-use airpath_link::{Config, ConfigError, Path};
+use airpath_link::{Config, ConfigError, Pipe};
 
 fn read(text: &str) -> Config {
     toml::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -15,7 +15,7 @@ fn refusal(text: &str) -> String {
 }
 
 fn fault(text: &str) -> ConfigError {
-    Path::new(&read(text), Seed::new(1), "link").expect_err(text)
+    Pipe::new(&read(text), Seed::new(1), "link").expect_err(text)
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use airpath_core::{Bitrate, Bytes, ComponentId, Cx, Direction, Instant, Memory, Probability, Seed, Span};
+use airpath_core::{Bitrate, Bytes, ComponentId, Context, Direction, Instant, Memory, Probability, Seed, Span};
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::{GilbertElliott, Loss};
 use airpath_link::queue::{Discipline, Queue, codel};
 use airpath_link::testing::{
     Arrival, Commands, OneWay, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
 };
-use airpath_link::{Bearer, Chain, Config, Duplex, Link, Path, Plan, Recording};
+use airpath_link::{Bearer, Chain, Config, Duplex, Link, Pipe, Plan, Recording};
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(100_000 * 1_000_000_000);
@@ -135,7 +135,7 @@ proptest! {
 
     #[test]
     fn every_link_keeps_the_contracts(plan in any_plan(), seed: u64) {
-        let make = || OneWay(plan.path(Seed::new(seed), "link"));
+        let make = || OneWay(plan.pipe(Seed::new(seed), "link"));
         check(make, &traffic(seed, &[Direction::Down]), keeps_order(&plan));
     }
 
@@ -151,7 +151,7 @@ proptest! {
         up in prop::collection::vec(any_plan(), 1..3),
         seed: u64,
     ) {
-        let make = || Duplex::new(down.path(Seed::new(seed), "down"), chain(&up, seed));
+        let make = || Duplex::new(down.pipe(Seed::new(seed), "down"), chain(&up, seed));
         check(make, &traffic(seed, &Direction::BOTH), keeps_order(&down) && up.iter().all(keeps_order));
     }
 
@@ -169,7 +169,7 @@ proptest! {
         let whole = Config { loss, delay: wire.delay, ..sender.clone() };
         let arrivals = traffic(seed, &[Direction::Down]);
         // By the same name they draw from the same streams.
-        let path = |config: &Config| Path::new(config, Seed::new(seed), "link").expect("sound");
+        let path = |config: &Config| Pipe::new(config, Seed::new(seed), "link").expect("sound");
         let mut whole = OneWay(path(&whole));
         let mut parts = OneWay(Chain::new([&sender, &lossy, &wire].map(path).into()));
         prop_assert_eq!(
@@ -195,7 +195,7 @@ proptest! {
                 Some(recording) => config.prepare_with(recording.clone()),
                 None => config.prepare(),
             };
-            let mut link = OneWay(plan.expect("sound").path(Seed::new(seed), "link"));
+            let mut link = OneWay(plan.expect("sound").pipe(Seed::new(seed), "link"));
             drive(&mut link, &arrivals, Polling::OnTime, HORIZON)
         };
         let never = codel::Settings { target: Span::from_secs(1_000), ..codel::Settings::default() };
@@ -204,13 +204,13 @@ proptest! {
 
     #[test]
     fn what_is_told_late_is_told_in_order(plan in any_plan(), seed: u64) {
-        let mut path = plan.path(Seed::new(seed), "link");
+        let mut path = plan.pipe(Seed::new(seed), "link");
         let (mut log, mut lost) = (Memory::default(), Vec::new());
         for arrival in traffic(seed, &[Direction::Down]) {
-            path.push(arrival.at, arrival.packet, &mut Cx::new(Some(&mut log), &mut lost, ComponentId(0)));
+            path.push(arrival.at, arrival.packet, &mut Context::new(Some(&mut log), &mut lost, ComponentId(0)));
         }
         let pushed = log.events.len();
-        while path.pop(Instant::FAR_FUTURE, &mut Cx::new(Some(&mut log), &mut lost, ComponentId(0))).is_some() {}
+        while path.pop(Instant::FAR_FUTURE, &mut Context::new(Some(&mut log), &mut lost, ComponentId(0))).is_some() {}
         prop_assert!(lost.is_sorted_by_key(|lost| lost.time));
         prop_assert!(log.events[pushed..].is_sorted_by_key(|(time, ..)| *time));
     }
@@ -221,7 +221,7 @@ proptest! {
         let delay = Delay { reorder: true, ..delay };
         let arrivals = traffic(seed, &[Direction::Down]);
         let run = |loss| {
-            let path = Path::new(&Config { loss, delay, ..Config::default() }, Seed::new(seed), "link");
+            let path = Pipe::new(&Config { loss, delay, ..Config::default() }, Seed::new(seed), "link");
             drive(&mut OneWay(path.expect("sound")), &arrivals, Polling::OnTime, HORIZON).departures
         };
         let all = run(Loss::default());
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-fn chain(plans: &[Plan], seed: u64) -> Chain<Path> {
-    let links = plans.iter().enumerate().map(|(index, plan)| plan.path(Seed::new(seed), &format!("link-{index}")));
+fn chain(plans: &[Plan], seed: u64) -> Chain<Pipe> {
+    let links = plans.iter().enumerate().map(|(index, plan)| plan.pipe(Seed::new(seed), &format!("link-{index}")));
     Chain::new(links.collect())
 }

@@ -2,16 +2,18 @@
 
 mod common;
 
-use airpath_core::{Bitrate, Bytes, ComponentId, Cx, DropCause, Ecn, Event, Instant, Memory, PacketStep, Seed, Span};
+use airpath_core::{
+    Bitrate, Bytes, ComponentId, Context, DropCause, Ecn, Event, Instant, Memory, PacketStep, Seed, Span,
+};
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::queue::{Discipline, Queue, codel};
 use airpath_link::testing::{Arrival, OneWay, Outcome, Polling, drive};
-use airpath_link::{Config, Departure, Link, Path};
+use airpath_link::{Config, Departure, Link, Pipe};
 use common::{arrival, mean_and_error};
 
 fn run(config: &Config, arrivals: &[Arrival]) -> Outcome {
     let horizon = Instant::ZERO + Span::from_secs(1_000_000);
-    let path = Path::new(config, Seed::new(1), "link").expect("a sound configuration");
+    let path = Pipe::new(config, Seed::new(1), "link").expect("a sound configuration");
     drive(&mut OneWay(path), arrivals, Polling::OnTime, horizon)
 }
 
@@ -151,7 +153,7 @@ impl Greedy {
 
     fn run(config: &Config) -> Self {
         let (start, end) = (Instant::ZERO + Span::from_secs(5), Instant::ZERO + Span::from_secs(20));
-        let mut link = Path::new(config, Seed::new(1), "link").expect("sound");
+        let mut link = Pipe::new(config, Seed::new(1), "link").expect("sound");
         let mut lost = Vec::new();
         // Per flow: window, packets inside, and the first packet sent since the last decrease.
         let mut flows = [(2.0f64, 0usize, 0usize); Self::FLOWS];
@@ -168,7 +170,7 @@ impl Greedy {
             if now > end {
                 break;
             }
-            let mut cx = Cx::new(None, &mut lost, ComponentId(0));
+            let mut cx = Context::new(None, &mut lost, ComponentId(0));
             while let Some(Departure { due, packet }) = link.pop(now, &mut cx) {
                 if due >= start {
                     waits += (due.since(sent[packet.id as usize]).saturating_sub(fixed)).as_secs_f64() * 1e3;
@@ -227,11 +229,11 @@ fn limits_are_for_what_waits() {
 #[test]
 fn the_backlog_is_what_is_not_completely_sent() {
     for config in [Config { queue: None, ..codel(false) }, codel(false)] {
-        let mut path = Path::new(&config, Seed::new(1), "link").expect("sound");
+        let mut path = Pipe::new(&config, Seed::new(1), "link").expect("sound");
         let (mut log, mut lost) = (Memory::default(), Vec::new());
         for (id, millis) in [0, 0, 0, 1, 50].into_iter().enumerate() {
             let arrival = arrival(id, Instant::ZERO + Span::from_millis(millis), 125);
-            path.push(arrival.at, arrival.packet, &mut Cx::new(Some(&mut log), &mut lost, ComponentId(0)));
+            path.push(arrival.at, arrival.packet, &mut Context::new(Some(&mut log), &mut lost, ComponentId(0)));
         }
         let backlogs: Vec<_> = log
             .events

@@ -5,7 +5,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use airpath_core::{ComponentId, Cx, Instant, Seed, Span};
+use airpath_core::{ComponentId, Context, Instant, Seed, Span};
 use airpath_link::{Config, Link, Recording};
 use common::arrival;
 
@@ -39,9 +39,9 @@ fn recordings_write_back_to_the_same_file() {
 fn recordings_deliver_at_their_rate() {
     for file in files() {
         let recording = Arc::new(Recording::read(&file).expect("a sound recording"));
-        let mut link = Config::default().prepare_with(recording.clone()).expect("sound").path(Seed::new(1), "link");
+        let mut link = Config::default().prepare_with(recording.clone()).expect("sound").pipe(Seed::new(1), "link");
         let (mut lost, mut delivered) = (Vec::new(), 0);
-        let mut cx = Cx::new(None, &mut lost, ComponentId(0));
+        let mut cx = Context::new(None, &mut lost, ComponentId(0));
         let opportunities = 2 * recording.opportunities();
         // Nobody has come yet at the origin itself: what could be sent there is lost.
         let missed = recording.millis().iter().filter(|millis| **millis == 0).count();
@@ -68,9 +68,9 @@ fn recordings_deliver_at_their_rate() {
 fn recordings_deliver_when_they_say() {
     for file in files() {
         let recording = Arc::new(Recording::read(&file).expect("a sound recording"));
-        let mut link = Config::default().prepare_with(recording.clone()).expect("sound").path(Seed::new(1), "link");
+        let mut link = Config::default().prepare_with(recording.clone()).expect("sound").pipe(Seed::new(1), "link");
         let mut lost = Vec::new();
-        let mut cx = Cx::new(None, &mut lost, ComponentId(0));
+        let mut cx = Context::new(None, &mut lost, ComponentId(0));
         let times: Vec<_> = recording.millis().iter().filter(|millis| **millis > 0).take(1000).collect();
         (0..times.len()).for_each(|id| {
             link.push(Instant::ZERO, arrival(id, Instant::ZERO, 1500).packet, &mut cx);

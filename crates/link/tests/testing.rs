@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Cx, DropCause, Instant, Packet, PacketStep, Span, Tally};
+use airpath_core::{Context, DropCause, Instant, Packet, PacketCounters, PacketStep, Span};
 use airpath_link::testing::{Commands, OneWay, Script, Traffic, contracts, idle_sleeps, order_kept};
 use airpath_link::{Admission, Change, CommandError, Departure, Link};
 
@@ -11,7 +11,7 @@ use airpath_link::{Admission, Change, CommandError, Departure, Link};
 #[derive(Default)]
 struct Wire {
     flying: VecDeque<Departure>,
-    tally: Tally,
+    counters: PacketCounters,
     fault: Fault,
 }
 
@@ -44,10 +44,10 @@ enum Fault {
 const DELAY: Span = Span::from_millis(20);
 
 impl Link for Wire {
-    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
-        self.tally.offer(&packet);
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        self.counters.offer(&packet);
         if self.fault == Fault::DropsLater && packet.id == 7 {
-            self.tally.lose(&packet, DropCause::Loss);
+            self.counters.lose(&packet, DropCause::Loss);
             cx.drop_packet(now + DELAY, packet, DropCause::Loss);
             return Admission::Dropped(DropCause::Loss);
         }
@@ -69,14 +69,14 @@ impl Link for Wire {
         Admission::Queued
     }
 
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Departure> {
         self.flying.front().filter(|departure| departure.due <= now)?;
         let mut departure = self.flying.pop_front()?;
         if self.fault == Fault::DueWhenPolled {
             departure.due = now;
         }
         if self.fault != Fault::CountsWrong {
-            self.tally.deliver(&departure.packet);
+            self.counters.deliver(&departure.packet);
         }
         if self.fault != Fault::SaysNothing {
             cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
@@ -93,15 +93,15 @@ impl Link for Wire {
         }
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn counters(&self) -> PacketCounters {
+        self.counters
     }
 
     fn check(&self, change: &Change) -> Result<(), CommandError> {
         Err(CommandError::Foreign { key: change.kind().name(), what: "a wire", help: "it is what it is" })
     }
 
-    fn command(&mut self, now: Instant, change: &Change, _: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, change: &Change, _: &mut Context<'_>) -> Result<(), CommandError> {
         if self.fault == Fault::ObeysThoughRefusing {
             self.flying.iter_mut().for_each(|departure| departure.due = departure.due.max(now + DELAY));
             return Ok(());

@@ -1,12 +1,12 @@
 //! Gaussian noise and random bits, the same on every machine.
 
 use airpath_core::Seed;
-use airpath_core::rng::Stream;
+use airpath_core::rng::RandomStream;
 
 /// Draws of one purpose.
 #[derive(Clone, Debug)]
 pub struct Noise {
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl Noise {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use airpath_app::bulk::{Marks, Progress};
+use airpath_app::bulk::{Milestones, Progress};
 use airpath_core::{AppEvent, AppStep, Direction, Instant};
 use serde_json::Value;
 use socket2::{Domain, Socket};
@@ -25,7 +25,7 @@ pub struct Transferred {
     /// When this end had enough of it.
     pub end: Instant,
     /// What happened when.
-    pub marks: Marks,
+    pub milestones: Milestones,
     /// Why the connection was lost, if it was.
     pub cause: Option<String>,
     /// This end of the connection, as its kernel tells.
@@ -91,7 +91,7 @@ fn one(
 ) -> Transferred {
     let settings = in_force(&socket);
     let (mut role, _) = bulk.transfer.roles();
-    let mut marks = Marks::default();
+    let mut milestones = Milestones::default();
     let start = now();
     record.note(start, AppStep::Started, 0);
     let (mut told, mut tcp) = (0, None);
@@ -102,10 +102,10 @@ fn one(
         let mut steps = Vec::new();
         let ended = run(&mut stream, &|| record.is_stopped(), &mut |now, end| {
             let step = role.step(end);
-            let noted = marks.note(now, step, bulk.transfer.bytes);
-            steps.extend(noted.into_iter().flatten().map(|step| (now, step, marks.delivered)));
+            let noted = milestones.note(now, step, bulk.transfer.bytes);
+            steps.extend(noted.into_iter().flatten().map(|step| (now, step, milestones.delivered)));
             let moved = match bulk.transfer.direction {
-                Direction::Down => marks.delivered,
+                Direction::Down => milestones.delivered,
                 Direction::Up => end.taken(),
             };
             progress(moved - told, &record);
@@ -118,9 +118,9 @@ fn one(
     });
     let end = now();
     let cause = ended.err().map(|error| error.to_string());
-    if cause.is_some() && marks.finished.is_none() {
-        marks.aborted = Some(end);
-        record.note(end, AppStep::Aborted, marks.delivered);
+    if cause.is_some() && milestones.finished.is_none() {
+        milestones.aborted = Some(end);
+        record.note(end, AppStep::Aborted, milestones.delivered);
     }
-    Transferred { start, end, marks, cause, tcp, settings, steps: record.into_steps() }
+    Transferred { start, end, milestones, cause, tcp, settings, steps: record.into_steps() }
 }

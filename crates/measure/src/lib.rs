@@ -1,7 +1,7 @@
 //! The workloads of `airpath_app` over real sockets: what `airpath measure` does.
 //!
 //! A figure measured here is the same figure as one simulated: the ends of a workload are run by the code that runs them
-//! in virtual time, its milestones are taken by the same [`Marks`](airpath_app::bulk::Marks), and the rows of the summary
+//! in virtual time, its milestones are taken by the same [`Milestones`](airpath_app::bulk::Milestones), and the rows of the summary
 //! are made by the same functions. What this crate adds are sockets, a clock, and a responder; only a ping by ICMP needs
 //! none.
 //!

@@ -104,19 +104,19 @@ impl Outcome {
 
     /// Adds transactions.
     pub fn transactions(&mut self, origin: Instant, exchange: &Exchange, all: Transacted, record: Record<'_>) {
-        let Transacted { start, asker, tcp, cause, over } = all;
+        let Transacted { start, client, tcp, cause, over } = all;
         let outcome = match (&cause, over) {
             (Some(_), _) => "aborted",
             (None, true) => "finished",
             (None, false) => "unfinished",
         };
-        self.packets += u64::from(asker.asked());
+        self.packets += u64::from(client.asked());
         self.flows.push(FlowRow {
             start_s: since(origin, start).as_secs_f64(),
             outcome,
             cause,
-            probes: Some(ProbesRow::of(asker.asked().into(), asker.latencies().count(), asker.latencies())),
-            transactions: Some(TransactionsRow::of(&exchange.transactions, &asker, start, tcp)),
+            probes: Some(ProbesRow::of(client.asked().into(), client.latencies().count(), client.latencies())),
+            transactions: Some(TransactionsRow::of(&exchange.transactions, &client, start, tcp)),
             ..row(0, "transactions", "transactions".into())
         });
         self.add_steps(origin, record.into_steps());
@@ -139,15 +139,15 @@ impl Outcome {
                 Direction::Up => (flow.tcp.as_ref(), theirs.tcp.as_ref()),
             };
             let mut transfer =
-                TransferRow::of(&bulk.transfer, &flow.marks, flow.start, flow.end, flow.settings.clone());
+                TransferRow::of(&bulk.transfer, &flow.milestones, flow.start, flow.end, flow.settings.clone());
             if let Some(sent) = sender {
                 transfer = sent.fill(transfer);
             }
             self.packets += [sender, receiver].into_iter().flatten().map(|end| end.data_packets).sum::<u64>();
             self.flows.push(FlowRow {
                 start_s: since(origin, flow.start).as_secs_f64(),
-                outcome: flow.marks.outcome(),
-                cause: flow.marks.aborted.and(flow.cause),
+                outcome: flow.milestones.outcome(),
+                cause: flow.milestones.aborted.and(flow.cause),
                 transfer: Some(transfer),
                 ..row(index, kind, name)
             });
@@ -236,18 +236,18 @@ fn complete(flow: &mut Transferred, direction: Direction, theirs: &FlowReport, o
         let delivered = airpath_core::Bytes::new(delivered);
         flow.steps.extend(time.map(|time| (time, AppEvent { flow: id, step, delivered })));
     };
-    flow.marks.requested = ours(theirs.requested);
-    note(flow.marks.requested, Requested, 0);
+    flow.milestones.requested = ours(theirs.requested);
+    note(flow.milestones.requested, Requested, 0);
     if direction == Direction::Up {
-        flow.marks.delivered = theirs.delivered;
-        flow.marks.first_byte = ours(theirs.first_byte);
-        flow.marks.finished = ours(theirs.finished);
+        flow.milestones.delivered = theirs.delivered;
+        flow.milestones.first_byte = ours(theirs.first_byte);
+        flow.milestones.finished = ours(theirs.finished);
         // An upload that arrived in whole is not lost by what comes after.
-        if flow.marks.finished.is_some() {
-            flow.marks.aborted = None;
+        if flow.milestones.finished.is_some() {
+            flow.milestones.aborted = None;
         }
-        note(flow.marks.first_byte, FirstByte, 0);
-        note(flow.marks.finished, Finished, theirs.delivered);
+        note(flow.milestones.first_byte, FirstByte, 0);
+        note(flow.milestones.finished, Finished, theirs.delivered);
     }
     if flow.cause.is_none() {
         flow.cause = theirs.cause.clone();

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use airpath_app::Transport;
-use airpath_app::transactions::{Asked, Asker, Connections};
+use airpath_app::transactions::{Asked, Client, Connections};
 use airpath_core::{AppStep, Instant};
 use nix::poll::PollFlags;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub struct Transacted {
     /// When they began.
     pub start: Instant,
     /// What the asking end saw.
-    pub asker: Asker,
+    pub client: Client,
     /// TCP as it was at this end of the latest connection.
     pub tcp: Value,
     /// Why a connection was lost, if one was.
@@ -37,28 +37,28 @@ pub struct Transacted {
 pub fn transact(exchange: &Exchange, peer: SocketAddr, order: u64, record: &mut Record<'_>) -> Transacted {
     let start = now();
     record.note(start, AppStep::Started, 0);
-    let mut asker = Asker::new(exchange.transactions, start);
+    let mut client = Client::new(exchange.transactions, start);
     let mut tcp = json!({});
-    let ended = ask(exchange, peer, Ticket { order, flow: 0 }, &mut asker, &mut tcp, record);
+    let ended = ask(exchange, peer, Ticket { order, flow: 0 }, &mut client, &mut tcp, record);
     if ended.is_err() {
-        record.note(now(), AppStep::Aborted, delivered(exchange, &asker));
+        record.note(now(), AppStep::Aborted, delivered(exchange, &client));
     }
-    let over = asker.is_over(now());
-    Transacted { start, asker, tcp, cause: ended.err().map(|error| error.to_string()), over }
+    let over = client.is_over(now());
+    Transacted { start, client, tcp, cause: ended.err().map(|error| error.to_string()), over }
 }
 
 fn ask(
     exchange: &Exchange,
     peer: SocketAddr,
     ticket: Ticket,
-    asker: &mut Asker,
+    client: &mut Client,
     tcp: &mut Value,
     record: &mut Record<'_>,
 ) -> io::Result<()> {
     let each = exchange.transactions.connections == Connections::Each;
     let mut stream: Option<Stream> = None;
-    while !record.is_stopped() && !asker.is_over(now()) {
-        if asker.opens(now()) {
+    while !record.is_stopped() && !client.is_over(now()) {
+        if client.opens(now()) {
             let socket = tcp_socket(Domain::for_address(peer), &exchange.tcp)?;
             *tcp = in_force(&socket);
             let mut opened = Stream::connect(socket, peer)?;
@@ -68,25 +68,25 @@ fn ask(
         let Some(current) = stream.as_mut() else {
             // Between two connections there is nothing but the clock to wait for.
             let pause = socket2::Socket::new(Domain::for_address(peer), socket2::Type::DGRAM.cloexec(), None)?;
-            wait(pause.as_fd(), PollFlags::empty(), asker.next_wakeup());
+            wait(pause.as_fd(), PollFlags::empty(), client.next_wakeup());
             continue;
         };
         let mut acted = current.exchange()?;
         let mut answered = false;
         loop {
-            match asker.step(now(), &mut current.end) {
+            match client.step(now(), &mut current.end) {
                 Asked::Nothing => break,
-                Asked::Connected => record.note(now(), AppStep::Connected, delivered(exchange, asker)),
+                Asked::Connected => record.note(now(), AppStep::Connected, delivered(exchange, client)),
                 Asked::Request => {}
                 Asked::Response(sequence, delay) => {
-                    record.note(now(), AppStep::Arrived { sequence, delay }, delivered(exchange, asker));
-                    record.progress(asker.latencies().count(), exchange.transactions.transactions.into());
+                    record.note(now(), AppStep::Arrived { sequence, delay }, delivered(exchange, client));
+                    record.progress(client.latencies().count(), exchange.transactions.transactions.into());
                     answered = true;
                 }
             }
             acted = true;
         }
-        if answered && (each || asker.is_over(now())) {
+        if answered && (each || client.is_over(now())) {
             if let Some(info) = TcpInfo::of(current.socket()) {
                 info.tell(tcp);
             }
@@ -96,12 +96,12 @@ fn ask(
         } else if current.end.peer_closed() {
             return Err(closed_early());
         } else if !acted {
-            current.wait(asker.next_wakeup());
+            current.wait(client.next_wakeup());
         }
     }
     Ok(())
 }
 
-fn delivered(exchange: &Exchange, asker: &Asker) -> u64 {
-    asker.latencies().count() * exchange.transactions.response.get()
+fn delivered(exchange: &Exchange, client: &Client) -> u64 {
+    client.latencies().count() * exchange.transactions.response.get()
 }

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use airpath_core::{ComponentId, Cx, Direction, Ecn, FlowId, Headers, Instant, Packet, Seed, Slot, Span, UserId};
+use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Headers, Instant, Packet, Seed, Slot, Span, UserId};
 use airpath_link::Bearer;
 use airpath_radio::block_errors::{Curve, Profile};
 use airpath_radio::gprs::{self, Gprs};
@@ -103,7 +103,7 @@ fn parameters<C: serde::de::DeserializeOwned>(preset: &str, set: impl Fn(&mut to
 /// Keeps 20 packets of 1500 bytes of each of `users` inside for `time`; returns how many got through.
 fn full_buffers(bearer: &mut impl Bearer, users: u16, time: Span) -> u64 {
     let mut lost = Vec::new();
-    let mut cx = Cx::new(None, &mut lost, ComponentId(0));
+    let mut cx = Context::new(None, &mut lost, ComponentId(0));
     let packet = |user| Packet {
         id: 0,
         size: 1500,

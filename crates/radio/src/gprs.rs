@@ -30,7 +30,7 @@
 //! The clauses that are cited are 3GPP TS 44.060's where nothing else is said.
 //!
 //! ```
-//! use airpath_core::{Cx, Direction, Instant, Packet, Seed, Span};
+//! use airpath_core::{Context, Direction, Instant, Packet, Seed, Span};
 //! use airpath_link::Bearer;
 //! use airpath_radio::gprs::{Config, Gprs};
 //!
@@ -43,7 +43,7 @@
 //! let mut cell = Gprs::new(&config, 1, Seed::new(1), "cell")?;
 //!
 //! let mut lost = Vec::new();
-//! let mut cx = Cx::new(None, &mut lost, Default::default());
+//! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
 //! # let packet = Packet { id: 0, size: 40, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
 //! assert_eq!(cell.next_wakeup(), None, "an idle cell sleeps");
@@ -71,7 +71,9 @@ mod shares;
 mod uplink;
 mod voice;
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioTotals, Seed, Tally, UserId};
+use airpath_core::{
+    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
+};
 use airpath_link::command::{Buffer, Change};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
@@ -129,7 +131,7 @@ impl Gprs {
     }
 
     /// Does in one direction what was checked before, for one mobile.
-    fn change(&mut self, now: Instant, direction: Direction, index: usize, change: &Change, cx: &mut Cx<'_>) {
+    fn change(&mut self, now: Instant, direction: Direction, index: usize, change: &Change, cx: &mut Context<'_>) {
         let Cell { mobiles, ends, .. } = &mut self.cell;
         let mobile = &mut mobiles[index];
         if let Some((span, _)) = change.interruption() {
@@ -145,7 +147,7 @@ impl Gprs {
 }
 
 impl Bearer for Gprs {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.cell.advance(now, cx);
         self.cell.ends.offer(direction, &packet);
         let mobile = self.mobile(packet.user);
@@ -164,7 +166,7 @@ impl Bearer for Gprs {
         Admission::Queued
     }
 
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.cell.advance(now, cx);
         self.cell.ends.pop(now, cx)
     }
@@ -174,8 +176,8 @@ impl Bearer for Gprs {
         [leaves, self.cell.next_step()].into_iter().flatten().min()
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
-        self.cell.ends.tally(direction)
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.cell.ends.counters(direction)
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
@@ -194,7 +196,7 @@ impl Bearer for Gprs {
         command.directions(|_| self.check_change(&command.change)).map(drop)
     }
 
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         self.check(command)?;
         self.cell.advance(now, cx);
         let users = match command.user {

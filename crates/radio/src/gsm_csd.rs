@@ -16,7 +16,7 @@
 //! | `circuit` | the call of one mobile: the legs in a row |
 //!
 //! ```
-//! use airpath_core::{Cx, Direction, Instant, Packet, Seed, Span};
+//! use airpath_core::{Context, Direction, Instant, Packet, Seed, Span};
 //! use airpath_link::Bearer;
 //! use airpath_radio::gsm_csd::{Config, GsmCsd};
 //!
@@ -40,7 +40,7 @@
 //! let mut bearer = GsmCsd::new(&config, 1, Seed::new(1), "cell")?;
 //!
 //! let mut lost = Vec::new();
-//! let mut cx = Cx::new(None, &mut lost, Default::default());
+//! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
 //! # let packet = Packet { id: 0, size: 808, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
 //! bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx);
@@ -62,7 +62,7 @@ mod stream;
 mod traffic_channel;
 mod van_jacobson;
 
-use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Seed, Tally, UserId};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use circuit::Circuit;
@@ -98,12 +98,12 @@ impl GsmCsd {
 }
 
 impl Bearer for GsmCsd {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.circuits.push(usize::from(packet.user.0), now, direction, packet, cx)
     }
 
     #[inline]
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.circuits.pop(now, cx)
     }
 
@@ -112,8 +112,8 @@ impl Bearer for GsmCsd {
         self.circuits.next_wakeup()
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
-        self.circuits.tally(direction)
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.circuits.counters(direction)
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
@@ -140,7 +140,7 @@ impl Bearer for GsmCsd {
         concerned.try_for_each(|circuit| circuit.check(&command.change))
     }
 
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         self.check(command)?;
         for index in self.concerned(command.user) {
             self.circuits.change(index, now, cx, |circuit, cx| circuit.command(now, &command.change, cx));

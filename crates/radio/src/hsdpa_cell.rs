@@ -39,7 +39,7 @@ mod transport_block;
 mod unit;
 mod user;
 
-use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Seed, Tally, UserId};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use config::{Cell, Config, Downlink, Harq, Iub, Mobile, TTI};
@@ -101,11 +101,11 @@ impl HsdpaCell {
 }
 
 impl Bearer for HsdpaCell {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.cell.push(now, direction, packet, cx)
     }
 
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.cell.pop(now, cx)
     }
 
@@ -113,8 +113,8 @@ impl Bearer for HsdpaCell {
         self.cell.next_wakeup()
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
-        self.cell.tally(direction)
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.cell.counters(direction)
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
@@ -125,7 +125,7 @@ impl Bearer for HsdpaCell {
         self.directions(command).map(drop)
     }
 
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         let directions = self.directions(command)?;
         let users = match command.user {
             Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,

@@ -19,7 +19,7 @@
 //!   inside is lost, and what comes is lost until there is coverage again.
 //!
 //! ```
-//! use airpath_core::{Cx, Direction, Instant, Packet, Seed};
+//! use airpath_core::{Context, Direction, Instant, Packet, Seed};
 //! use airpath_link::Bearer;
 //! use airpath_radio::umts::{Config, Umts};
 //!
@@ -45,7 +45,7 @@
 //! let mut bearer = Umts::new(&config, 1, Seed::new(1), "cell")?;
 //!
 //! let mut lost = Vec::new();
-//! let mut cx = Cx::new(None, &mut lost, Default::default());
+//! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
 //! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
 //! bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx);
@@ -62,7 +62,7 @@ mod mobile;
 mod rrc;
 mod switching;
 
-use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Seed, Tally, UserId};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use crate::common::rlc_am::{Discard, Rlc};
@@ -103,12 +103,12 @@ impl Umts {
 }
 
 impl Bearer for Umts {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.mobiles.push(usize::from(packet.user.0), now, direction, packet, cx)
     }
 
     #[inline]
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.mobiles.pop(now, cx)
     }
 
@@ -117,8 +117,8 @@ impl Bearer for Umts {
         self.mobiles.next_wakeup()
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
-        self.mobiles.tally(direction)
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.mobiles.counters(direction)
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
@@ -129,7 +129,7 @@ impl Bearer for Umts {
         self.directions(command).map(drop)
     }
 
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         let directions = self.directions(command)?;
         let users = match command.user {
             Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,

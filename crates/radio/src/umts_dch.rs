@@ -6,7 +6,7 @@
 //! paces them by timers; the model, as the study `hsdpa-sim`, has their mean effect.
 //!
 //! ```
-//! use airpath_core::{Cx, Direction, Instant, Packet, Seed, Span};
+//! use airpath_core::{Context, Direction, Instant, Packet, Seed, Span};
 //! use airpath_link::Bearer;
 //! use airpath_radio::umts_dch::{Config, UmtsDch};
 //!
@@ -26,7 +26,7 @@
 //! let mut bearer = UmtsDch::new(&config, 1, Seed::new(1), "cell")?;
 //!
 //! let mut lost = Vec::new();
-//! let mut cx = Cx::new(None, &mut lost, Default::default());
+//! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
 //! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
 //! bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx);

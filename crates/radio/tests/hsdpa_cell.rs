@@ -150,7 +150,7 @@ fn small_blocks_share_a_tti() {
     let config = config("conditions.ci = \"20 dB\"\ndownlink.bler = 0.0\ndownlink.queue.packets = 400");
     let mut bearer = cell(&config, 8);
     let (mut log, mut lost) = (airpath_core::Memory::default(), Vec::new());
-    let mut cx = airpath_core::Cx::new(Some(&mut log), &mut lost, airpath_core::ComponentId(0));
+    let mut cx = airpath_core::Context::new(Some(&mut log), &mut lost, airpath_core::ComponentId(0));
     for user in 0..8 {
         bearer.push(Instant::ZERO, Direction::Down, common::packet(u64::from(user), user, 30), &mut cx);
     }

@@ -46,9 +46,9 @@ fn ms(millis: u64) -> Instant {
 
 /// What it reports while it carries this.
 fn events(bearer: &mut Umts, arrivals: &[Arrival], commands: &[Commanded], until: Instant) -> Vec<(Instant, Event)> {
-    use airpath_core::{ComponentId, Cx, Memory};
+    use airpath_core::{ComponentId, Context, Memory};
     let (mut log, mut lost) = (Memory::default(), Vec::new());
-    let mut cx = Cx::new(Some(&mut log), &mut lost, ComponentId(0));
+    let mut cx = Context::new(Some(&mut log), &mut lost, ComponentId(0));
     let mut all: Vec<(Instant, Option<&Arrival>, Option<&Commanded>)> =
         arrivals.iter().map(|arrival| (arrival.at, Some(arrival), None)).collect();
     all.extend(commands.iter().map(|command| (command.at, None, Some(command))));
@@ -213,9 +213,9 @@ proptest! {
 
 /// How many bytes arrive in a time when twenty packets of 1500 bytes are always inside.
 fn saturated(config: &Config, time: Span) -> u64 {
-    use airpath_core::Cx;
+    use airpath_core::Context;
     let (mut bearer, mut lost) = (umts(config, 1), Vec::new());
-    let mut cx = Cx::new(None, &mut lost, airpath_core::ComponentId(0));
+    let mut cx = Context::new(None, &mut lost, airpath_core::ComponentId(0));
     let packet = traffic(1, 1500, Span::ZERO)[0].packet;
     (0..20).for_each(|_| _ = bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx));
     let mut delivered = 0;

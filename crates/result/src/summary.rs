@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use airpath_app::Samples;
 use airpath_app::arrivals::Analysis;
-use airpath_app::bulk::{Marks, Transfer};
+use airpath_app::bulk::{Milestones, Transfer};
 use airpath_app::datagrams::Receiver;
-use airpath_app::transactions::{Asker, Transactions};
-use airpath_core::{Bytes, Count, Direction, DropCause, Instant, RadioTotals, Span, Tally, UserId};
+use airpath_app::transactions::{Client, Transactions};
+use airpath_core::{Bytes, Count, Direction, DropCause, Instant, PacketCounters, RadioTotals, Span, UserId};
 use serde::Serialize;
 
 /// Version of the summary's schema, and of the result folder's.
@@ -158,7 +158,7 @@ pub struct TransferRow {
     pub timeouts: Option<u64>,
     /// Recoveries entered because of acknowledgements, where the sender tells.
     pub fast_retransmits: Option<u64>,
-    /// Reductions of the window that were found needless and taken back, where the sender tells.
+    /// Reductions of the window that were found spurious and taken back, where the sender tells.
     pub undone: Option<u64>,
     /// Least round trip that the sender measured.
     pub rtt_min_s: Option<f64>,
@@ -357,7 +357,7 @@ impl Summary {
         }
     }
 
-    /// Marks that not all was done, and why; the first reason stays.
+    /// Milestones that not all was done, and why; the first reason stays.
     pub fn unfinished(&mut self, why: &str) {
         self.complete = false;
         self.stopped.get_or_insert_with(|| why.to_owned());
@@ -391,12 +391,12 @@ pub struct Rows {
 }
 
 impl LinkRow {
-    /// What `tally` says of one direction of the hop `name`.
-    pub fn of(name: &str, direction: Direction, repetition: u64, tally: &Tally) -> Self {
-        let Count { packets: offered_packets, bytes: offered_bytes } = tally.offered;
-        let Count { packets: delivered_packets, bytes: delivered_bytes } = tally.delivered;
-        let Count { packets: queued_packets, bytes: queued_bytes } = tally.queued;
-        let dropped = DropCause::ALL.iter().zip(&tally.dropped).filter(|(_, count)| count.packets > 0);
+    /// What `counters` says of one direction of the hop `name`.
+    pub fn of(name: &str, direction: Direction, repetition: u64, counters: &PacketCounters) -> Self {
+        let Count { packets: offered_packets, bytes: offered_bytes } = counters.offered;
+        let Count { packets: delivered_packets, bytes: delivered_bytes } = counters.delivered;
+        let Count { packets: queued_packets, bytes: queued_bytes } = counters.queued;
+        let dropped = DropCause::ALL.iter().zip(&counters.dropped).filter(|(_, count)| count.packets > 0);
         Self {
             repetition,
             component: name.to_owned(),
@@ -434,17 +434,23 @@ impl RadioRow {
 impl TransferRow {
     /// What the applications saw of a transfer that started at `start` and stands as it does at `now`. What TCP knows
     /// is left to the caller.
-    pub fn of(transfer: &Transfer, marks: &Marks, start: Instant, now: Instant, tcp: serde_json::Value) -> Self {
+    pub fn of(
+        transfer: &Transfer,
+        milestones: &Milestones,
+        start: Instant,
+        now: Instant,
+        tcp: serde_json::Value,
+    ) -> Self {
         let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
         Self {
             tcp,
             bytes: transfer.bytes.get(),
-            delivered_bytes: marks.delivered,
-            connect_s: since_start(marks.connected),
-            first_byte_s: since_start(marks.first_byte),
-            duration_s: since_start(marks.finished),
-            acknowledged_s: since_start(marks.acknowledged),
-            throughput_bps: Bytes::new(marks.delivered).rate_over(marks.duration(start, now)),
+            delivered_bytes: milestones.delivered,
+            connect_s: since_start(milestones.connected),
+            first_byte_s: since_start(milestones.first_byte),
+            duration_s: since_start(milestones.finished),
+            acknowledged_s: since_start(milestones.acknowledged),
+            throughput_bps: Bytes::new(milestones.delivered).rate_over(milestones.duration(start, now)),
             data_packets: None,
             data_bytes: None,
             unique_bytes: None,
@@ -505,19 +511,19 @@ impl StreamRow {
 }
 
 impl TransactionsRow {
-    /// What `asker` saw of `work` that started at `start`.
-    pub fn of(work: &Transactions, asker: &Asker, start: Instant, tcp: serde_json::Value) -> Self {
-        let duration = asker.last().map(|last| last.since(start).as_secs_f64());
+    /// What `client` saw of `work` that started at `start`.
+    pub fn of(work: &Transactions, client: &Client, start: Instant, tcp: serde_json::Value) -> Self {
+        let duration = client.last().map(|last| last.since(start).as_secs_f64());
         Self {
             tcp,
             connections: work.connections.name(),
             request_bytes: work.request.get(),
             response_bytes: work.response.get(),
-            connect_mean_s: asker.connects().mean_s(),
+            connect_mean_s: client.connects().mean_s(),
             duration_s: duration,
             transactions_per_s: duration
                 .filter(|seconds| *seconds > 0.0)
-                .map(|seconds| asker.latencies().count() as f64 / seconds),
+                .map(|seconds| client.latencies().count() as f64 / seconds),
         }
     }
 }

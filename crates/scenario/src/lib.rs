@@ -31,7 +31,7 @@ pub mod work;
 use std::iter;
 use std::path::Path;
 
-use airpath_core::{Classes, ComponentId, Cx, Instant, Seed, Span, UserId};
+use airpath_core::{Classes, ComponentId, Context, Instant, Seed, Span, UserId};
 use airpath_link::Bearer;
 use airpath_radio::conditions;
 use serde::{Deserialize, Serialize};
@@ -390,7 +390,7 @@ impl Scenario {
                     Hop::Fixed => &mut fixed,
                     Hop::Cell(cell) => &mut cells.bearers[cell].1,
                 };
-                let mut cx = Cx::new(None, &mut lost, ComponentId::default());
+                let mut cx = Context::new(None, &mut lost, ComponentId::default());
                 bearer
                     .command(Instant::ZERO + change.at, &command, &mut cx)
                     .map_err(|error| refuse(error.to_string(), error.field()))?;

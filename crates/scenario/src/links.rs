@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use airpath_core::Seed;
 use airpath_link::config::Plan;
 use airpath_link::duplex::Duplex;
-use airpath_link::{Config, path};
+use airpath_link::{Config, Pipe};
 use serde::{Serialize, Serializer};
 
 use crate::document::{Node, join};
@@ -51,7 +51,7 @@ impl BothWays {
     }
 
     /// Makes the pair; its generator streams are named after `name`.
-    pub fn build(&self, seed: Seed, name: &str) -> Duplex<path::Path, path::Path> {
+    pub fn build(&self, seed: Seed, name: &str) -> Duplex<Pipe, Pipe> {
         Duplex::from_plans(&self.down.0, &self.up.0, seed, name)
     }
 }

@@ -36,7 +36,7 @@ pub fn of_hops<'a>(
     let (mut links, mut radio) = (Vec::new(), Vec::new());
     let users = (0..users).map(|user| UserId(user as u16));
     for (name, hop) in hops {
-        links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.tally(direction))));
+        links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.counters(direction))));
         for (direction, user) in Direction::BOTH.into_iter().flat_map(|way| users.clone().map(move |user| (way, user)))
         {
             let totals = hop.radio_totals(direction, user);
@@ -73,7 +73,7 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
                     Direction::Down => "download",
                     Direction::Up => "upload",
                 },
-                flow.marks.outcome(),
+                flow.milestones.outcome(),
             )
         },
         Flow::Ping(flow) => FlowRow { probes: Some(ping(flow)), ..row("ping", over) },
@@ -85,13 +85,13 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
         Flow::Transactions(flow) => FlowRow {
             cause: flow.cause().map(str::to_owned),
             probes: Some(ProbesRow::of(
-                flow.asker.asked().into(),
-                flow.asker.latencies().count(),
-                flow.asker.latencies(),
+                flow.client.asked().into(),
+                flow.client.latencies().count(),
+                flow.client.latencies(),
             )),
             transactions: Some(TransactionsRow::of(
                 &flow.work,
-                &flow.asker,
+                &flow.client,
                 flow.identity.start,
                 tcp(&flow.tcp, flow.negotiated),
             )),
@@ -115,7 +115,7 @@ fn tcp(settings: &Settings, negotiated: Option<Negotiated>) -> serde_json::Value
 
 fn transfer(flow: &TransferFlow, now: Instant) -> TransferRow {
     let sent = flow.sender().statistics();
-    let negotiated = flow.marks.connected.map(|_| flow.sender().negotiated());
+    let negotiated = flow.milestones.connected.map(|_| flow.sender().negotiated());
     TransferRow {
         data_packets: Some(sent.data_segments),
         data_bytes: Some(sent.data_bytes),
@@ -130,7 +130,7 @@ fn transfer(flow: &TransferFlow, now: Instant) -> TransferRow {
         rtt_mean_s: sent.rtt_mean_s(),
         rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
         rtt_samples: Some(sent.rtt_samples),
-        ..TransferRow::of(&flow.transfer, &flow.marks, flow.identity.start, now, tcp(&flow.tcp, negotiated))
+        ..TransferRow::of(&flow.transfer, &flow.milestones, flow.identity.start, now, tcp(&flow.tcp, negotiated))
     }
 }
 

@@ -4,8 +4,8 @@
 //! and the same backwards.
 
 use airpath_core::{
-    Classes, ComponentId, Cx, Direction, Dropped, Ecn, FlowId, Headers, Instant, Packet, PacketStep, SegmentInfo, Sink,
-    Slot, Succession, UserId,
+    Classes, ComponentId, Context, Direction, Dropped, Ecn, FlowId, Headers, Instant, Packet, PacketStep, SegmentInfo,
+    Sink, Slot, Succession, UserId,
 };
 use airpath_link::{Bearer, BearerCommand, CommandError, Departure};
 
@@ -77,13 +77,13 @@ impl<'a> World<'a> {
 
     /// A context for a call into `component`.
     #[inline]
-    pub fn cx(&mut self, component: ComponentId) -> Cx<'_> {
+    pub fn cx(&mut self, component: ComponentId) -> Context<'_> {
         // The explicit match shortens the sink's lifetime to that of the borrow.
         let sink: Option<&mut dyn Sink> = match &mut self.sink {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        Cx::wanting(self.wants, sink, &mut self.dropped, component)
+        Context::wanting(self.wants, sink, &mut self.dropped, component)
     }
 
     /// The component of one end of a flow.
@@ -159,7 +159,7 @@ impl<'a> World<'a> {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        let mut cx = Cx::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
+        let mut cx = Context::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
         let departure = self.hops[hop].pop(now, &mut cx);
         self.reclaim();
         departure
@@ -200,13 +200,13 @@ impl<'a> World<'a> {
 
     /// What a packet carries that has arrived at `side`, and a context for who takes it there.
     #[inline]
-    pub fn open(&mut self, packet: &Packet, side: Side) -> (&Body, Cx<'_>) {
+    pub fn open(&mut self, packet: &Packet, side: Side) -> (&Body, Context<'_>) {
         let component = self.component(packet.user, side);
         let sink: Option<&mut dyn Sink> = match &mut self.sink {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        (self.store.get(packet.slot), Cx::wanting(self.wants, sink, &mut self.dropped, component))
+        (self.store.get(packet.slot), Context::wanting(self.wants, sink, &mut self.dropped, component))
     }
 
     /// Forgets what a packet carried that has arrived.
@@ -224,7 +224,7 @@ impl<'a> World<'a> {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        let mut cx = Cx::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
+        let mut cx = Context::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
         let answer = self.hops[hop].command(now, command, &mut cx);
         self.reclaim();
         self.rearm(hop);
@@ -242,7 +242,7 @@ impl<'a> World<'a> {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
-        let mut cx = Cx::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
+        let mut cx = Context::wanting(self.wants, sink, &mut self.dropped, component_of(hop));
         cx.direction = direction;
         self.hops[hop].push(now, direction, packet, &mut cx);
         self.reclaim();

@@ -13,7 +13,7 @@ struct Run {
     log: Memory,
     ended: Ended,
     under_way: u64,
-    tallies: Vec<airpath_core::Tally>,
+    tallies: Vec<airpath_core::PacketCounters>,
 }
 
 fn run(text: &str, repetition: u64) -> Run {
@@ -24,7 +24,7 @@ fn run(text: &str, repetition: u64) -> Run {
     let ended = simulation.run(&AtomicBool::new(false));
     let under_way = simulation.under_way();
     let tallies =
-        simulation.hops().flat_map(|(_, hop)| Direction::BOTH.map(|direction| hop.tally(direction))).collect();
+        simulation.hops().flat_map(|(_, hop)| Direction::BOTH.map(|direction| hop.counters(direction))).collect();
     drop(simulation);
     Run { log, ended, under_way, tallies }
 }
@@ -69,10 +69,10 @@ proptest! {
     fn packets_are_conserved_and_every_flow_ends(text in scenario()) {
         let run = run(&text, 0);
         prop_assert_eq!(run.ended, Ended::Finished);
-        for tally in &run.tallies {
-            prop_assert!(tally.is_conserved(), "{:?}", tally);
+        for counters in &run.tallies {
+            prop_assert!(counters.is_conserved(), "{:?}", counters);
         }
-        let inside: u64 = run.tallies.iter().map(|tally| tally.queued.packets).sum();
+        let inside: u64 = run.tallies.iter().map(|counters| counters.queued.packets).sum();
         prop_assert_eq!(inside, run.under_way, "what hops hold is what was sent and has not ended");
     }
 

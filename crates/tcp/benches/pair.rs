@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-use airpath_core::{Bitrate, Bytes, ComponentId, Cx, Direction, FlowId, Instant, Span};
+use airpath_core::{Bitrate, Bytes, ComponentId, Context, Direction, FlowId, Instant, Span};
 use airpath_tcp::{Algorithm, Config, Connection, Identity, Profile, Segment};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -62,7 +62,7 @@ fn transfer(config: &Config, queue: u64, period: u64) -> u64 {
     ];
     let mut ways = [Way::new(queue, period), Way::new(queue, u64::MAX)];
     let mut dropped = Vec::new();
-    let mut cx = Cx::new(None, &mut dropped, ComponentId(0));
+    let mut cx = Context::new(None, &mut dropped, ComponentId(0));
     let mut wakeups = [Instant::ZERO, Instant::FAR_FUTURE];
     ends[0].write(BYTES);
     while ends[1].received() < BYTES {

@@ -219,11 +219,11 @@ pub struct Recovery {
     /// Whether the window shrinks in proportion to what is delivered (PRR, RFC 6937), not at once. Needs selective
     /// acknowledgements.
     pub proportional_reduction: bool,
-    /// Whether needless time-outs are told by what is acknowledged next (F-RTO, RFC 5682).
+    /// Whether spurious time-outs are told by what is acknowledged next (F-RTO, RFC 5682).
     pub forward_rto: bool,
-    /// Whether needless retransmissions are told by timestamps (Eifel detection, RFC 3522), and taken back (RFC 4015).
+    /// Whether spurious retransmissions are told by timestamps (Eifel detection, RFC 3522), and taken back (RFC 4015).
     pub eifel: bool,
-    /// Whether needless retransmissions are told by reports of duplicates (RFC 3708), and taken back.
+    /// Whether spurious retransmissions are told by reports of duplicates (RFC 3708), and taken back.
     pub duplicate_undo: bool,
 }
 

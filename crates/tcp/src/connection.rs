@@ -8,7 +8,7 @@ mod timeout;
 
 use std::sync::Arc;
 
-use airpath_core::{Cx, Direction, Ecn, FlowId, Instant, SegmentInfo, Span, TcpEvent, TcpTrigger};
+use airpath_core::{Context, Direction, Ecn, FlowId, Instant, SegmentInfo, Span, TcpEvent, TcpTrigger};
 use airpath_wire::tcp::TcpHeader;
 use serde::Serialize;
 
@@ -257,7 +257,7 @@ impl Connection {
 
     /// Reports a change of the sending half.
     #[inline]
-    fn report(&self, now: Instant, trigger: TcpTrigger, round_trip: Option<Span>, cx: &mut Cx<'_>) {
+    fn report(&self, now: Instant, trigger: TcpTrigger, round_trip: Option<Span>, cx: &mut Context<'_>) {
         cx.tcp(now, || TcpEvent {
             flow: self.id.flow,
             direction: self.id.direction,

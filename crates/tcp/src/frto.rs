@@ -1,4 +1,4 @@
-//! F-RTO: telling a needless time-out from what is acknowledged next (RFC 5682).
+//! F-RTO: telling a spurious time-out from what is acknowledged next (RFC 5682).
 
 /// Where the algorithm stands. It runs from a time-out until it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Verdict {
     Open,
     /// The time-out was needed: repair the losses.
     Lost,
-    /// The time-out was needless.
+    /// The time-out was spurious.
     Spurious,
 }
 
@@ -82,7 +82,7 @@ mod tests {
     const ADVANCED: Evidence = Evidence { advanced: true, complete: false, original_arrived: None };
 
     #[test]
-    fn two_advancing_acknowledgements_tell_a_needless_timeout() {
+    fn two_advancing_acknowledgements_tell_a_spurious_timeout() {
         let mut frto = ForwardRto::Repeated;
         assert_eq!(frto.on_ack(ADVANCED), Verdict::Open);
         assert_eq!(frto.forward(), Some(2));

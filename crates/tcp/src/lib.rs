@@ -11,7 +11,7 @@
 //! | `scoreboard` | the segments that are outstanding, and which of them are lost | RFC 2018, RFC 6675 |
 //! | `rack` | losses told by time | RFC 8985 |
 //! | `prr` | the window during a recovery | RFC 6937 |
-//! | `frto`, `undo` | reductions that were needless | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
+//! | `frto`, `undo` | reductions that were spurious | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
 //! | `rtt` | round trips and the retransmission time-out | RFC 6298 |
 //! | `congestion` | NewReno, CUBIC, a fixed window, or one of your own | RFC 5681, RFC 9438, RFC 9406 |
 //! | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
@@ -20,7 +20,7 @@
 //! Two connections, with nothing between them:
 //!
 //! ```
-//! use airpath_core::{ComponentId, Cx, Direction, FlowId, Instant};
+//! use airpath_core::{ComponentId, Context, Direction, FlowId, Instant};
 //! use airpath_tcp::{Connection, Identity, Profile, State};
 //!
 //! let config = Profile::Linux6.config();
@@ -36,7 +36,7 @@
 //! let mut server = Connection::listen(&config, end(Direction::Down, 80, 50_000));
 //!
 //! let mut dropped = Vec::new();
-//! let mut cx = Cx::new(None, &mut dropped, ComponentId(0));
+//! let mut cx = Context::new(None, &mut dropped, ComponentId(0));
 //! client.write(4000);
 //! for _ in 0..3 {
 //!     while let Some(segment) = client.poll_transmit(now, &mut cx) {

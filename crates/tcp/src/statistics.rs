@@ -33,7 +33,7 @@ pub struct Statistics {
     pub tail_probes: u64,
     /// Probes of a closed window sent.
     pub window_probes: u64,
-    /// Reductions of the congestion window that were found needless and taken back.
+    /// Reductions of the congestion window that were found spurious and taken back.
     pub undos: u64,
     /// Reductions of the congestion window because of ECN.
     pub ecn_reductions: u64,

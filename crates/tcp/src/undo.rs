@@ -1,4 +1,4 @@
-//! Telling needless reductions of the window, to take them back: by timestamps (Eifel detection, RFC 3522) and by reports
+//! Telling spurious reductions of the window, to take them back: by timestamps (Eifel detection, RFC 3522) and by reports
 //! of duplicates (RFC 3708). F-RTO has its own file.
 
 use airpath_core::Instant;
@@ -31,7 +31,7 @@ impl Episode {
     }
 
     /// The receiver reports that what starts at `start` arrived twice. Says whether now all retransmissions are known to
-    /// have been needless (RFC 3708 §2).
+    /// have been spurious (RFC 3708 §2).
     pub fn on_duplicate_report(&mut self, start: Sequence) -> bool {
         if start < self.begin {
             return false;

@@ -68,7 +68,7 @@ pub enum Cause {
     /// What was lost is sent again, and the link is not full meanwhile.
     Recovery,
     /// The path carries what had arrived already.
-    Needless,
+    Spurious,
     /// All data has arrived; the connection is taken down.
     Closing,
 }
@@ -89,7 +89,7 @@ impl Cause {
         Self::Radio,
         Self::Timer,
         Self::Recovery,
-        Self::Needless,
+        Self::Spurious,
         Self::Closing,
     ];
 
@@ -106,7 +106,7 @@ impl Cause {
             Self::Radio => "radio",
             Self::Timer => "timer",
             Self::Recovery => "recovery",
-            Self::Needless => "needless",
+            Self::Spurious => "spurious",
             Self::Closing => "closing",
         }
     }

@@ -4,12 +4,12 @@ mod acknowledgement;
 mod arrivals;
 mod direction;
 mod events;
-mod needless;
 mod numbering;
 mod outstanding;
 mod phase;
 mod ranges;
 mod round_trip;
+mod spurious;
 mod trigger;
 
 use std::net::Ipv4Addr;
@@ -22,10 +22,10 @@ use crate::statistics::Figures;
 use direction::Direction;
 
 pub use events::Events;
-pub use needless::{Confidence, Detector, Needless};
 pub use outstanding::Sending;
 pub use phase::{Phase, Phases};
 pub use round_trip::Spread;
+pub use spurious::{Confidence, Detector, Spurious};
 pub use trigger::Trigger;
 
 /// One of the two ends of a connection.
@@ -93,9 +93,9 @@ pub struct Observation {
     /// Bytes that its sender has sent since the last segment with PSH, this one included; 0 for a segment without data, and what
     /// is sent again counts again.
     pub since_push: u64,
-    /// A retransmission that this segment shows to have been needless: an earlier one of the other end, of several the last, or, if
+    /// A retransmission that this segment shows to have been spurious: an earlier one of the other end, of several the last, or, if
     /// it repeats what is acknowledged already, itself.
-    pub needless: Option<Needless>,
+    pub spurious: Option<Spurious>,
 }
 
 /// A segment that carries bytes which had been seen before.
@@ -221,10 +221,10 @@ impl Connection {
         observation
     }
 
-    /// Which of the latest 256 retransmissions of `end` were found needless by now. One acknowledgement may show several, of which its
+    /// Which of the latest 256 retransmissions of `end` were found spurious by now. One acknowledgement may show several, of which its
     /// [`Observation`] names the last.
-    pub fn needless(&self, end: End) -> impl Iterator<Item = Needless> {
-        self.directions[end as usize].retransmissions.needless()
+    pub fn spurious(&self, end: End) -> impl Iterator<Item = Spurious> {
+        self.directions[end as usize].retransmissions.spurious()
     }
 
     /// Whether both ends have closed and acknowledged it, or one has reset it.

@@ -66,8 +66,8 @@ pub struct Figures {
     pub retransmitted_bytes: u64,
     /// Retransmissions by what made them, in the order of [`Trigger::ALL`].
     pub triggers: [u64; Trigger::ALL.len()],
-    /// Those found needless, by what showed it, in the order of [`Detector::ALL`].
-    pub needless: [u64; Detector::ALL.len()],
+    /// Those found spurious, by what showed it, in the order of [`Detector::ALL`].
+    pub spurious: [u64; Detector::ALL.len()],
     /// The most often that one run of bytes was sent again.
     pub most_retransmissions: u16,
     /// Time from a transmission to the next of the same bytes.
@@ -251,9 +251,9 @@ impl Figures {
         self.window_scale.map(|shift| shift.min(MAXIMUM_SHIFT))
     }
 
-    /// Retransmissions that were found needless.
-    pub fn needless_retransmissions(&self) -> u64 {
-        self.needless.iter().sum()
+    /// Retransmissions that were found spurious.
+    pub fn spurious_retransmissions(&self) -> u64 {
+        self.spurious.iter().sum()
     }
 }
 

@@ -5,7 +5,7 @@ mod support;
 use airpath_trace::connection::{Connection, End, Spread};
 use support::{collection, connections};
 
-/// What was compared at both ends: capture at the sender, retransmissions, needless ones.
+/// What was compared at both ends: capture at the sender, retransmissions, spurious ones.
 const TRUTH: [(&str, u64, u64); 5] =
     [("clean", 64, 0), ("loss1", 117, 0), ("loss1_nosack", 555, 322), ("loss1_plain", 431, 305), ("outage3", 24, 2)];
 
@@ -27,15 +27,15 @@ fn retransmissions_are_counted_exactly_at_the_sender() {
 }
 
 #[test]
-fn no_retransmission_is_called_needless_that_was_needed() {
-    for (name, _, needless) in TRUTH {
+fn no_retransmission_is_called_spurious_that_was_needed() {
+    for (name, _, spurious) in TRUTH {
         let Some(seen) = of(&format!("{name}_snd.pcap")) else { return };
-        let found = total(&seen, |connection, end| connection.figures(end).needless_retransmissions());
-        assert!(found <= needless, "{name}: {found} of {needless}");
+        let found = total(&seen, |connection, end| connection.figures(end).spurious_retransmissions());
+        assert!(found <= spurious, "{name}: {found} of {spurious}");
         // With selective acknowledgements everything can be known: the receiver reports what came twice.
         let selective = seen.iter().all(|connection| connection.figures(End::Server).selective_permitted);
-        assert!(!selective || found == needless, "{name}: {found} of {needless}");
-        println!("{name}: {found} of {needless} found from the sender's capture alone");
+        assert!(!selective || found == spurious, "{name}: {found} of {spurious}");
+        println!("{name}: {found} of {spurious} found from the sender's capture alone");
     }
 }
 
@@ -53,11 +53,11 @@ fn an_outage_does_not_vanish_from_the_round_trip() {
 
 #[test]
 fn the_receivers_capture_shows_what_came_twice() {
-    for (name, _, needless) in TRUTH {
+    for (name, _, spurious) in TRUTH {
         let Some(seen) = of(&format!("{name}_rcv.pcap")) else { return };
-        let found = total(&seen, |connection, end| connection.figures(end).needless_retransmissions());
+        let found = total(&seen, |connection, end| connection.figures(end).spurious_retransmissions());
         let twice = total(&seen, |connection, end| connection.figures(end).retransmissions);
         assert_eq!(found, twice, "{name}: whatever the receiver's host saw again had arrived before");
-        assert!(found <= needless, "{name}: {found} of {needless}, of which some were lost on the way");
+        assert!(found <= spurious, "{name}: {found} of {spurious}, of which some were lost on the way");
     }
 }

@@ -42,7 +42,7 @@ fn both(folder: &Path, name: &str, options: &JoinOptions) -> TwoEnds {
 }
 
 /// What INDEX.md says of the packets with data: sent, lost (those included that were queued at the end), retransmitted, and
-/// retransmitted needlessly.
+/// retransmitted spuriously.
 const TRUTH: [(&str, u64, u64, u64, u64); 5] = [
     ("clean", 2632, 88, 64, 0),
     ("loss1", 2679, 146, 117, 0),
@@ -58,14 +58,14 @@ fn bulk(ends: &TwoEnds) -> &Direction {
 }
 
 #[test]
-fn losses_and_needless_retransmissions_are_exact() {
+fn losses_and_spurious_retransmissions_are_exact() {
     let Some(folder) = captures() else { return };
-    for (name, sent, lost, resent, needless) in TRUTH {
+    for (name, sent, lost, resent, spurious) in TRUTH {
         let ends = both(&folder, name, &JoinOptions::default());
         let data = bulk(&ends);
         assert_eq!(
-            (data.data_packets, data.lost + data.unknown, data.retransmissions, data.needless),
-            (sent, lost, resent, needless),
+            (data.data_packets, data.lost + data.unknown, data.retransmissions, data.spurious),
+            (sent, lost, resent, spurious),
             "{name}"
         );
         assert_eq!(data.reordered, 0, "{name}: the relay keeps the order");
@@ -75,30 +75,30 @@ fn losses_and_needless_retransmissions_are_exact() {
     }
 }
 
-/// Retransmissions that must be found needless from the sender's capture alone, of those of `TRUTH`: all where the receiver reports them,
+/// Retransmissions that must be found spurious from the sender's capture alone, of those of `TRUTH`: all where the receiver reports them,
 /// and without selective acknowledgements and timestamps those that the number and the times of acknowledgements tell.
 const FOUND: [(&str, usize); 5] =
     [("clean", 0), ("loss1", 0), ("loss1_nosack", 113), ("loss1_plain", 178), ("outage3", 2)];
 
-/// The retransmissions of clients that were found needless, and by what.
+/// The retransmissions of clients that were found spurious, and by what.
 #[derive(Default)]
 struct Found(BTreeMap<u64, Detector>);
 
 impl Listener for Found {
     fn observed(&mut self, _: FlowNumber, _: &Observation, _: &Segment<'_>, connection: &Connection) {
-        self.0.extend(connection.needless(End::Client).map(|needless| (needless.frame, needless.detector)));
+        self.0.extend(connection.spurious(End::Client).map(|spurious| (spurious.frame, spurious.detector)));
     }
 }
 
 #[test]
-fn what_the_sender_alone_finds_needless_is_needless() {
+fn what_the_sender_alone_finds_spurious_is_spurious() {
     let Some(folder) = captures() else { return };
     for (name, least) in FOUND {
         let ends = both(&folder, name, &JoinOptions::default());
         let Found(found) = heard(&folder.join(format!("{name}_snd.pcap")));
         for (frame, detector) in &found {
             let passage = bulk(&ends).passage(*frame).expect("the sender's capture has it");
-            assert!(passage.needless, "{name}: frame {frame} was needed, whatever says {detector:?}");
+            assert!(passage.spurious, "{name}: frame {frame} was needed, whatever says {detector:?}");
         }
         assert!(found.len() >= least, "{name}: {} found", found.len());
     }

@@ -134,7 +134,7 @@ class Trace:
 
     @cached_property
     def ways(self) -> "pl.DataFrame":
-        """One row a connection and sender that both captures have: packets lost and needless, one-way delays."""
+        """One row a connection and sender that both captures have: packets lost and spurious, one-way delays."""
         return self._frame("ways")
 
     @cached_property

@@ -42,7 +42,7 @@ CAUSES: tuple[Cause, ...] = (
     _cause("radio", "radio silent", "nothing came through: an outage, a handover, a reselection", 4),
     _cause("timer", "waiting for the timer", "the path was back, the retransmission timer had not gone off", 4, "/"),
     _cause("recovery", "loss recovery", "what was lost was sent again", 5),
-    _cause("needless", "needless retransmission", "what had arrived was sent again", 5, "/"),
+    _cause("spurious", "spurious retransmission", "what had arrived was sent again", 5, "/"),
     _cause("closing", "closing", "all data had arrived; the connection was taken down", 0, "/"),
 )
 """In the order in which they are listed and drawn."""

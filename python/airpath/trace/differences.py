@@ -107,7 +107,7 @@ _FIGURES: Sequence[tuple[str, Value, Callable[[float], str]]] = (
     ("by the timer", _sent("timeouts"), count),
     ("fast", _sent("fast_retransmissions"), count),
     ("tail probes", _sent("tail_probes"), count),
-    ("needless", _sent("needless"), count),
+    ("spurious", _sent("spurious"), count),
     ("out of order", _sent("out_of_order"), count),
     ("round trip, least", _sent("shortest_round_trip"), seconds),
     ("round trip, mean", _sent("mean_round_trip"), seconds),

@@ -44,20 +44,20 @@ def _again(row: Row) -> str:
     return f"{count(row['retransmissions'])} ({told})"
 
 
-def _needless(row: Row) -> str:
-    if not row["needless"]:
+def _spurious(row: Row) -> str:
+    if not row["spurious"]:
         return ""
     detectors = {
-        "acknowledged before": row["needless_acknowledged"],
-        "by DSACK": row["needless_duplicate_report"],
-        "by timestamp": row["needless_timestamp"],
-        "by F-RTO": row["needless_forward_acknowledgement"],
-        "answered too soon": row["needless_too_soon"],
-        "by the count of ACKs": row["needless_extra_acknowledgement"],
-        "seen at the receiver": row["needless_other_end"],
+        "acknowledged before": row["spurious_acknowledged"],
+        "by DSACK": row["spurious_duplicate_report"],
+        "by timestamp": row["spurious_timestamp"],
+        "by F-RTO": row["spurious_forward_acknowledgement"],
+        "answered too soon": row["spurious_too_soon"],
+        "by the count of ACKs": row["spurious_extra_acknowledgement"],
+        "seen at the receiver": row["spurious_other_end"],
     }
     told = ", ".join(f"{count(number)} {name}" for name, number in detectors.items() if number)
-    return f"{count(row['needless'])} ({told})"
+    return f"{count(row['spurious'])} ({told})"
 
 
 def _spread(row: Row, of: str) -> str:
@@ -80,7 +80,7 @@ _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("sent", lambda row: f"{size(row['unique_bytes'])} in {_segments(row['data_segments'])}"),
     ("throughput", lambda row: _if(row["throughput"], lambda value: rate(value * 8))),
     ("sent again", _again),
-    ("needless of these", _needless),
+    ("spurious of these", _spurious),
     ("out of order", lambda row: _if(row["out_of_order"], count)),
     ("round trip", lambda row: _spread(row, "round_trip")),
     ("the same, outages included", lambda row: _spread(row, "echo_round_trip")),

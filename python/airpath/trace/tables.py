@@ -130,7 +130,7 @@ TABLES: dict[str, dict[str, str]] = {
         "lost": "Int64",
         "unknown": "Int64",
         "retransmissions": "Int64",
-        "needless": "Int64",
+        "spurious": "Int64",
         "reordered": "Int64",
         "delay_min": "Int64",
         "delay_mean": "Int64",
@@ -171,7 +171,7 @@ TABLES: dict[str, dict[str, str]] = {
         "arrival_frame": "Int64",
         "delay": "Int64",
         "resent": "Boolean",
-        "needless": "Boolean",
+        "spurious": "Boolean",
     },
     "observations": {
         "connection": "Int64",
@@ -194,8 +194,8 @@ TABLES: dict[str, dict[str, str]] = {
         "duplicate": "Int64",
         "duplicate_of": "Int64",
         "since_push": "Int64",
-        "needless": "Int64",
-        "needless_by": "String",
+        "spurious": "Int64",
+        "spurious_by": "String",
         "events": "String",
     },
     "selective": {

@@ -30,12 +30,12 @@ struct Columns {
     flows: [u32; FULL],
     users: [u16; FULL],
     places: [u16; FULL],
-    marks: [Marks; FULL],
+    flags: [Flags; FULL],
 }
 
 /// What takes few bits of a packet event.
 #[derive(Clone, Copy, Debug)]
-pub struct Marks {
+pub struct Flags {
     /// The step.
     pub step: Step,
     /// Which way it went: a [`Direction`](airpath_core::Direction).
@@ -102,14 +102,14 @@ impl PacketBatch {
     }
 
     /// The rest.
-    pub fn marks(&self) -> &[Marks] {
-        &self.columns.marks[..self.rows]
+    pub fn flags(&self) -> &[Flags] {
+        &self.columns.flags[..self.rows]
     }
 }
 
 impl Default for Columns {
     fn default() -> Self {
-        let marks = Marks { step: Step::Sent, direction: 0, ecn: 0, has_header: false };
+        let flags = Flags { step: Step::Sent, direction: 0, ecn: 0, has_header: false };
         Self {
             times: [0; FULL],
             packets: [0; FULL],
@@ -117,7 +117,7 @@ impl Default for Columns {
             flows: [0; FULL],
             users: [0; FULL],
             places: [0; FULL],
-            marks: [marks; FULL],
+            flags: [flags; FULL],
         }
     }
 }
@@ -155,7 +155,7 @@ impl Batch for PacketBatch {
         columns.flows[row] = packet.flow.0;
         columns.users[row] = packet.user.0;
         columns.places[row] = at.0;
-        columns.marks[row] = Marks { step, direction: *direction as u8, ecn: packet.ecn.bits(), has_header };
+        columns.flags[row] = Flags { step, direction: *direction as u8, ecn: packet.ecn.bits(), has_header };
         self.rows = row + 1;
     }
 

@@ -74,22 +74,22 @@ impl PacketRows {
     }
 
     fn add_causes(&mut self, batch: &PacketBatch) {
-        self.with_cause.set(batch.marks().iter().map(|marks| marks.step == Step::Dropped));
+        self.with_cause.set(batch.flags().iter().map(|flags| flags.step == Step::Dropped));
         self.cause.add_some(&self.with_cause, batch.causes.iter().map(|cause| *cause as u16));
     }
 
     fn add_backlogs(&mut self, batch: &PacketBatch) {
-        self.with_backlog.set(batch.marks().iter().map(|marks| marks.step == Step::Queued));
+        self.with_backlog.set(batch.flags().iter().map(|flags| flags.step == Step::Queued));
         let backlogs = || batch.backlogs.iter();
         self.backlog_packets.add_some(&self.with_backlog, backlogs().map(|backlog| short(backlog.packets)));
         self.backlog_bytes.add_some(&self.with_backlog, backlogs().map(|backlog| signed(backlog.bytes)));
     }
 
     fn add_headers(&mut self, batch: &PacketBatch) {
-        self.with_header.set(batch.marks().iter().map(|marks| marks.has_header));
+        self.with_header.set(batch.flags().iter().map(|flags| flags.has_header));
         let headers = || batch.headers.iter();
         let mut acks = headers().map(|header| header.ack.is_some());
-        self.with_ack.set(batch.marks().iter().map(|marks| marks.has_header && acks.next().unwrap_or(false)));
+        self.with_ack.set(batch.flags().iter().map(|flags| flags.has_header && acks.next().unwrap_or(false)));
         let present = &self.with_header;
         self.offset.add_some(present, headers().map(|header| header.offset));
         self.length.add_some(present, headers().map(|header| short(header.length)));
@@ -110,13 +110,13 @@ impl Rows for PacketRows {
     fn add(&mut self, batch: &PacketBatch) {
         self.origin.add_times(batch.times());
         self.component.add(batch.places().iter().copied());
-        self.step.add(batch.marks().iter().map(|marks| marks.step as u16));
-        self.direction.add(batch.marks().iter().map(|marks| marks.direction.into()));
+        self.step.add(batch.flags().iter().map(|flags| flags.step as u16));
+        self.direction.add(batch.flags().iter().map(|flags| flags.direction.into()));
         self.packet.add_slice(batch.packets());
         self.flow.add(batch.flows().iter().map(|flow| short(*flow)));
         self.user.add(batch.users().iter().map(|user| (*user).into()));
         self.size.add(batch.sizes().iter().map(|size| short(*size)));
-        self.ecn.add(batch.marks().iter().map(|marks| marks.ecn.into()));
+        self.ecn.add(batch.flags().iter().map(|flags| flags.ecn.into()));
         self.add_causes(batch);
         self.add_backlogs(batch);
         self.add_headers(batch);

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use airpath_core::{Span, Stream};
+use airpath_core::{RandomStream, Span};
 use serde::{Deserialize, Serialize};
 
 use super::Delay;
@@ -108,14 +108,14 @@ impl Distribution {
 
     /// The delay of the next packet.
     #[inline]
-    pub fn draw(&self, stream: &mut Stream) -> Span {
+    pub fn draw(&self, stream: &mut RandomStream) -> Span {
         match self {
             Self::Fixed(delay) => *delay,
             _ => self.draw_random(stream),
         }
     }
 
-    fn draw_random(self, stream: &mut Stream) -> Span {
+    fn draw_random(self, stream: &mut RandomStream) -> Span {
         match self {
             Self::Fixed(delay) => delay,
             Self::Uniform { minimum, maximum } => {
@@ -142,13 +142,13 @@ impl Distribution {
 }
 
 /// Mean 0, standard deviation 1 (Box and Muller 1958).
-fn standard_normal(stream: &mut Stream) -> f64 {
+fn standard_normal(stream: &mut RandomStream) -> f64 {
     let radius = (2.0 * standard_exponential(stream)).sqrt();
     radius * libm::cos(TAU * stream.uniform())
 }
 
 /// Mean 1, by inversion.
-fn standard_exponential(stream: &mut Stream) -> f64 {
+fn standard_exponential(stream: &mut RandomStream) -> f64 {
     -libm::log(1.0 - stream.uniform())
 }
 

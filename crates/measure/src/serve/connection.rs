@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::arrivals::Arrival;
-use airpath_app::bulk::{Marks, Progress};
-use airpath_app::transactions::Answerer;
+use airpath_app::bulk::{Milestones, Progress};
+use airpath_app::transactions::Server;
 use airpath_core::{Instant, Span};
 use nix::poll::PollFlags;
 use socket2::{Domain, Socket};
@@ -171,8 +171,8 @@ fn serve_flow(socket: Socket, job: &Job, flow: u32, received: u64, stop: &dyn Fn
 fn answer(socket: Socket, exchange: &Exchange, received: u64, stop: &dyn Fn() -> bool) -> io::Result<()> {
     apply(&socket, &exchange.tcp)?;
     let mut stream = Stream::accepted(socket, received)?;
-    let mut answerer = Answerer::new(exchange.transactions);
-    run(&mut stream, stop, &mut |_, end| answerer.step(end)).map(drop)
+    let mut server = Server::new(exchange.transactions);
+    run(&mut stream, stop, &mut |_, end| server.step(end)).map(drop)
 }
 
 /// One end of a bulk transfer.
@@ -180,19 +180,19 @@ fn transfer(socket: Socket, bulk: &Bulk, flow: u32, received: u64, stop: &dyn Fn
     apply(&socket, &bulk.tcp)?;
     let mut stream = Stream::accepted(socket, received)?;
     let (_, mut role) = bulk.transfer.roles();
-    let mut marks = Marks::default();
+    let mut milestones = Milestones::default();
     let ended = run(&mut stream, stop, &mut |now, end| {
         let progress = role.step(end);
-        marks.note(now, progress, bulk.transfer.bytes);
+        milestones.note(now, progress, bulk.transfer.bytes);
         progress != Progress::None
     });
     let nanos = |mark: Option<Instant>| mark.map(Instant::as_nanos);
     Ok(FlowReport {
         flow,
-        requested: nanos(marks.requested),
-        first_byte: nanos(marks.first_byte),
-        finished: nanos(marks.finished),
-        delivered: marks.delivered,
+        requested: nanos(milestones.requested),
+        first_byte: nanos(milestones.first_byte),
+        finished: nanos(milestones.finished),
+        delivered: milestones.delivered,
         tcp: TcpInfo::of(stream.socket()),
         cause: ended.err().map(|error| error.to_string()),
     })

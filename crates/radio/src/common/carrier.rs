@@ -25,8 +25,8 @@ mod change;
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Cx, Direction, DropCause, Dropped, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, Span, Stream, Tally,
-    UserId,
+    Context, Direction, DropCause, Dropped, Instant, Packet, PacketCounters, PacketStep, RadioEvent, RadioTotals,
+    RandomStream, Seed, Span, UserId,
 };
 use airpath_link::queue::{Discipline, Queue};
 use airpath_link::{Admission, Departure};
@@ -104,7 +104,7 @@ pub struct Carrier {
     losses: VecDeque<Dropped>,
     /// Users that are interrupted while others go on.
     interruptions: Vec<Interruption>,
-    tally: Tally,
+    counters: PacketCounters,
 }
 
 /// A user that gets nothing for a time, while others do.
@@ -121,7 +121,7 @@ struct Interruption {
 #[derive(Debug)]
 struct User {
     rlc: Rlc,
-    errors: Stream,
+    errors: RandomStream,
     block_errors: BlockErrors,
     is_candidate: bool,
     /// Whether it is interrupted: then it is no candidate, whatever it has.
@@ -163,7 +163,7 @@ impl Carrier {
             departures: VecDeque::new(),
             losses: VecDeque::new(),
             interruptions: Vec::new(),
-            tally: Tally::default(),
+            counters: PacketCounters::default(),
             parameters,
         }
     }
@@ -174,13 +174,13 @@ impl Carrier {
     }
 
     /// Gives it a packet of one of its users.
-    pub fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    pub fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.advance(now, cx);
-        self.tally.offer(&packet);
+        self.counters.offer(&packet);
         let index = self.index_of(packet.user).expect("a packet is pushed to the carrier of its user");
         let user = &mut self.users[index];
         if !user.rlc.enqueue(now, packet) {
-            self.tally.lose(&packet, DropCause::QueueFull);
+            self.counters.lose(&packet, DropCause::QueueFull);
             cx.drop_packet(now, packet, DropCause::QueueFull);
             return Admission::Dropped(DropCause::QueueFull);
         }
@@ -209,11 +209,11 @@ impl Carrier {
 
     /// The next packet that left at or before `now`.
     #[inline]
-    pub fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+    pub fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Departure> {
         self.advance(now, cx);
         let departure = *self.departures.front().filter(|departure| departure.due <= now)?;
         self.departures.pop_front();
-        self.tally.deliver(&departure.packet);
+        self.counters.deliver(&departure.packet);
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some(departure)
     }
@@ -249,8 +249,8 @@ impl Carrier {
     }
 
     /// What went in, came out, was lost and is inside.
-    pub const fn tally(&self) -> Tally {
-        self.tally
+    pub const fn counters(&self) -> PacketCounters {
+        self.counters
     }
 
     /// All transmissions of `user`, if it is one of this carrier's.
@@ -280,7 +280,7 @@ impl Carrier {
 
     /// Works off the TTIs that begin up to and including `now`, and reports the losses until then.
     #[inline]
-    fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some(tti) = self.next_active()
             && self.start_of(tti) <= now
         {
@@ -294,13 +294,13 @@ impl Carrier {
             && lost.time <= now
         {
             self.losses.pop_front();
-            self.tally.lose(&lost.packet, lost.cause);
+            self.counters.lose(&lost.packet, lost.cause);
             cx.drop_packet(lost.time, lost.packet, lost.cause);
         }
     }
 
     /// One TTI.
-    fn transmit(&mut self, tti: u64, cx: &mut Cx<'_>) {
+    fn transmit(&mut self, tti: u64, cx: &mut Context<'_>) {
         let mut block = std::mem::take(&mut self.block);
         block.clear();
         let (index, level, repeated) = match self.take_repeats(tti, &mut block) {

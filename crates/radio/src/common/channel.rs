@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airpath_core::{Bitrate, Seed, Span, Stream};
+use airpath_core::{Bitrate, RandomStream, Seed, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
@@ -116,7 +116,7 @@ impl Levels {
 pub struct Channel {
     /// The probability that the level is at most 1, 2, …
     up_to: Vec<f64>,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl Channel {

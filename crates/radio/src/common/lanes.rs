@@ -1,6 +1,6 @@
 //! The radio log of a mobile of UMTS, with or without HSDPA: its lanes, of which only changes are told.
 
-use airpath_core::{Aspect, Cx, Direction, Instant, StateEvent, StateValue, UserId};
+use airpath_core::{Aspect, Context, Direction, Instant, StateEvent, StateValue, UserId};
 
 use crate::conditions::Sample;
 
@@ -26,7 +26,7 @@ impl Lanes {
         direction: Option<Direction>,
         aspect: Aspect,
         value: StateValue,
-        cx: &mut Cx<'_>,
+        cx: &mut Context<'_>,
     ) {
         let told = &mut self.told[aspect as usize][direction.map_or(0, |direction| 1 + direction as usize)];
         let time = match told {
@@ -40,23 +40,23 @@ impl Lanes {
     }
 
     /// The state of the link.
-    pub fn link(&mut self, at: Instant, name: &'static str, cx: &mut Cx<'_>) {
+    pub fn link(&mut self, at: Instant, name: &'static str, cx: &mut Context<'_>) {
         self.tell(at, None, Aspect::Link, StateValue::Name(name), cx);
     }
 
     /// The serving cell.
-    pub fn cell(&mut self, at: Instant, cell: u16, cx: &mut Cx<'_>) {
+    pub fn cell(&mut self, at: Instant, cell: u16, cx: &mut Context<'_>) {
         self.tell(at, None, Aspect::Cell, StateValue::Number(f64::from(cell)), cx);
     }
 
     /// What the mobile does, until another time if that is known: it is connected then.
-    pub fn mode(&mut self, at: Instant, name: &'static str, until: Option<Instant>, cx: &mut Cx<'_>) {
+    pub fn mode(&mut self, at: Instant, name: &'static str, until: Option<Instant>, cx: &mut Context<'_>) {
         self.mode_until = until;
         self.tell(at, None, Aspect::Mode, StateValue::Name(name), cx);
     }
 
     /// The mobile sends or is sent to, so that it is connected, and its link is, but while its RLC resets.
-    pub fn connected(&mut self, now: Instant, is_resetting: bool, cx: &mut Cx<'_>) {
+    pub fn connected(&mut self, now: Instant, is_resetting: bool, cx: &mut Context<'_>) {
         match self.mode_until.take() {
             Some(until) if until > now => self.mode_until = Some(until),
             ended => self.mode(ended.unwrap_or(now), "connected", None, cx),
@@ -67,7 +67,7 @@ impl Lanes {
     }
 
     /// What its radio is like.
-    pub fn radio(&mut self, now: Instant, sample: &Sample, cx: &mut Cx<'_>) {
+    pub fn radio(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
         self.cell(now, sample.cell, cx);
         // Half a decibel is as much as a measurement report tells.
         let ci = libm::round(2.0 * sample.carrier_to_interference) / 2.0;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Cx, Direction, Instant, Packet, Tally};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
 use airpath_link::{Admission, Departure};
 
 use super::tournament::Tournament;
@@ -11,13 +11,13 @@ use super::tournament::Tournament;
 /// One mobile, or one of its ways. The contracts are those of a [`Bearer`](airpath_link::Bearer).
 pub trait Member {
     /// Gives it a packet.
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission;
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission;
     /// The next packet that left at or before `now`, whichever way.
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)>;
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)>;
     /// When to call `pop` next.
     fn next_wakeup(&self) -> Option<Instant>;
     /// What went in, came out, was lost and is inside, one way.
-    fn tally(&self, direction: Direction) -> Tally;
+    fn counters(&self, direction: Direction) -> PacketCounters;
 }
 
 /// The members of a bearer, by number.
@@ -58,7 +58,7 @@ impl<M: Member> Members<M> {
         now: Instant,
         direction: Direction,
         packet: Packet,
-        cx: &mut Cx<'_>,
+        cx: &mut Context<'_>,
     ) -> Admission {
         self.change(index, now, cx, |member, cx| member.push(now, direction, packet, cx))
     }
@@ -69,8 +69,8 @@ impl<M: Member> Members<M> {
         &mut self,
         index: usize,
         now: Instant,
-        cx: &mut Cx<'_>,
-        change: impl FnOnce(&mut M, &mut Cx<'_>) -> T,
+        cx: &mut Context<'_>,
+        change: impl FnOnce(&mut M, &mut Context<'_>) -> T,
     ) -> T {
         while let Some(departure) = self.step(now, cx) {
             self.left.push_back(departure);
@@ -83,7 +83,7 @@ impl<M: Member> Members<M> {
 
     /// The next packet that left at or before `now`.
     #[inline]
-    pub fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    pub fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         match self.left.pop_front() {
             Some(departure) => Some(departure),
             None => self.step(now, cx),
@@ -92,7 +92,7 @@ impl<M: Member> Members<M> {
 
     /// Goes from wake-up to wake-up until a packet leaves, so that the departures of all come in one order.
     #[inline]
-    fn step(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn step(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         while let Some((index, wakeup)) = self.wakeups.first()
             && wakeup <= now
         {
@@ -115,11 +115,11 @@ impl<M: Member> Members<M> {
         }
     }
 
-    /// The tally of all in a direction.
-    pub fn tally(&self, direction: Direction) -> Tally {
-        let mut sum = Tally::default();
+    /// The counters of all in a direction.
+    pub fn counters(&self, direction: Direction) -> PacketCounters {
+        let mut sum = PacketCounters::default();
         for member in &self.members {
-            sum += member.tally(direction);
+            sum += member.counters(direction);
         }
         // What was not handed over is still inside, as seen from outside.
         for (_, departure) in self.left.iter().filter(|(way, _)| *way == direction) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Seed, Tally, UserId};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use super::paths::{OneWay, Paths};
@@ -49,12 +49,12 @@ impl<const SHARED: bool> PathBearer<SHARED> {
 
 impl<const SHARED: bool> Bearer for PathBearer<SHARED> {
     #[inline]
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.paths.push(self.index(direction, packet.user), now, direction, packet, cx)
     }
 
     #[inline]
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.paths.pop(now, cx)
     }
 
@@ -63,8 +63,8 @@ impl<const SHARED: bool> Bearer for PathBearer<SHARED> {
         self.paths.next_wakeup()
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
-        self.paths.tally(direction)
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.paths.counters(direction)
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
@@ -75,7 +75,7 @@ impl<const SHARED: bool> Bearer for PathBearer<SHARED> {
         self.paths.check(command, self.users, |direction| self.concerned(direction, command.user)).map(drop)
     }
 
-    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         let directions = self.paths.check(command, self.users, |direction| self.concerned(direction, command.user))?;
         for direction in directions {
             let concerned = self.concerned(direction, command.user);

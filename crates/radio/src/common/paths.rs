@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use airpath_core::{Cx, Direction, Instant, Packet, RadioTotals, Tally, UserId};
-use airpath_link::{Admission, BearerCommand, Change, CommandError, Departure, Link, Path};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, UserId};
+use airpath_link::{Admission, BearerCommand, Change, CommandError, Departure, Link, Pipe};
 
 use super::carrier::Carrier;
 use super::members::{Member, Members};
@@ -14,7 +14,7 @@ pub enum OneWay {
     /// Over the air.
     Carrier(Box<Carrier>),
     /// Over a plain link.
-    Link(Direction, Box<Path>),
+    Link(Direction, Box<Pipe>),
 }
 
 /// The paths of a bearer, by index.
@@ -37,7 +37,7 @@ impl Paths {
     }
 
     /// Changes the conditions of these paths, which was checked before.
-    pub fn command(&mut self, concerned: Range<usize>, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) {
+    pub fn command(&mut self, concerned: Range<usize>, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) {
         for index in concerned {
             self.change(index, now, cx, |path, cx| {
                 cx.direction = path.direction();
@@ -77,7 +77,7 @@ impl OneWay {
 /// A path goes one way only: packets of the other are never given to it.
 impl Member for OneWay {
     #[inline]
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         cx.direction = direction;
         match self {
             Self::Carrier(carrier) => carrier.push(now, packet, cx),
@@ -86,7 +86,7 @@ impl Member for OneWay {
     }
 
     #[inline]
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         let direction = self.direction();
         cx.direction = direction;
         let departure = match self {
@@ -104,11 +104,11 @@ impl Member for OneWay {
         }
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
+    fn counters(&self, direction: Direction) -> PacketCounters {
         match self {
-            _ if direction != self.direction() => Tally::default(),
-            Self::Carrier(carrier) => carrier.tally(),
-            Self::Link(_, link) => link.tally(),
+            _ if direction != self.direction() => PacketCounters::default(),
+            Self::Carrier(carrier) => carrier.counters(),
+            Self::Link(_, link) => link.counters(),
         }
     }
 }

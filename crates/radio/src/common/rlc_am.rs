@@ -12,7 +12,7 @@ mod reset;
 
 use std::collections::VecDeque;
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Packet, Span, Tally};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Span};
 use airpath_link::Departure;
 use airpath_link::queue::Queue;
 
@@ -57,7 +57,7 @@ pub(crate) struct RlcAm {
     /// All PDUs of transmissions with lower numbers have come to the receiver, or never will.
     judged: u64,
     pub departures: VecDeque<Departure>,
-    pub tally: Tally,
+    pub counters: PacketCounters,
 }
 
 /// What a direction is made of.
@@ -156,7 +156,7 @@ impl RlcAm {
             spare: Vec::new(),
             judged: 0,
             departures: VecDeque::new(),
-            tally: Tally::default(),
+            counters: PacketCounters::default(),
         })
     }
 
@@ -179,7 +179,7 @@ impl RlcAm {
     /// Whether the far end has all packets, handed over by now or not.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.tally.queued.packets == self.departures.len() as u64
+        self.counters.queued.packets == self.departures.len() as u64
     }
 
     /// When a timer asks for something.
@@ -390,11 +390,11 @@ impl RlcAm {
     }
 
     /// Begins anew with what was never sent; the rest is lost.
-    pub fn reset(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+    pub fn reset(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         cx.direction = self.direction;
-        let tally = &mut self.tally;
+        let counters = &mut self.counters;
         self.sender.reset(|packet| {
-            tally.lose(&packet, cause);
+            counters.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
         });
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
@@ -404,29 +404,29 @@ impl RlcAm {
     }
 
     /// Begins anew with what was never sent, and without a reset procedure (TS 25.322 §9.7.7); the rest is lost.
-    pub fn re_establish(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+    pub fn re_establish(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.reset(now, cause, cx);
         self.control = None;
         self.is_stopped = false;
     }
 
     /// Loses all that was not delivered, what was never sent included.
-    pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+    pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.re_establish(now, cause, cx);
-        let tally = &mut self.tally;
+        let counters = &mut self.counters;
         self.sender.clear_queue(|packet| {
-            tally.lose(&packet, cause);
+            counters.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
         });
     }
 
     /// Counts packets that the queue dropped instead of sending them, and those that were discarded.
-    pub fn lose(&mut self, now: Instant, dropped: &mut Vec<Packet>, cx: &mut Cx<'_>) {
+    pub fn lose(&mut self, now: Instant, dropped: &mut Vec<Packet>, cx: &mut Context<'_>) {
         cx.direction = self.direction;
         let causes = [DropCause::QueueManagement, DropCause::AttemptsExhausted];
         for (packets, cause) in [dropped, &mut self.discarding.lost].into_iter().zip(causes) {
             for packet in packets.drain(..) {
-                self.tally.lose(&packet, cause);
+                self.counters.lose(&packet, cause);
                 cx.drop_packet(now, packet, cause);
             }
         }

@@ -23,7 +23,7 @@ impl Uplink {
         match self {
             Self::Link(config) => {
                 let plan = config.prepare().map_err(ConfigError::UplinkLink)?;
-                let path = |user| plan.path(seed, &format!("{name}/user-{user}/up"));
+                let path = |user| plan.pipe(seed, &format!("{name}/user-{user}/up"));
                 Ok((0..users).map(|user| OneWay::Link(Direction::Up, Box::new(path(user)))).collect())
             }
             Self::Dch(dch) => dch.build(Direction::Up, users, seed, name),

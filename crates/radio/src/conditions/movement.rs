@@ -1,6 +1,6 @@
 //! How a mobile moves: along a line, once or to and fro.
 
-use airpath_core::{Length, Speed, Stream};
+use airpath_core::{Length, RandomStream, Speed};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
@@ -35,7 +35,7 @@ pub enum Path {
 }
 
 impl Movement {
-    pub(super) fn motion(&self, stream: &mut Stream) -> Result<Motion, ConfigError> {
+    pub(super) fn motion(&self, stream: &mut RandomStream) -> Result<Motion, ConfigError> {
         let key = |key: &str| format!("conditions.movement.{key}");
         if self.to < self.from {
             return Err(ConfigError::Range { key: key("to"), expected: "at least `from`" });

@@ -1,6 +1,6 @@
 //! The radio of a mobile: what it is like now, and whether a block gets through.
 
-use airpath_core::{Direction, Instant, Probability, Seed, Stream};
+use airpath_core::{Direction, Instant, Probability, RandomStream, Seed};
 use airpath_link::{Change, CommandError};
 
 use super::coding_scheme::CodingScheme;
@@ -21,7 +21,7 @@ pub struct Air {
     curves: Vec<[&'static Curve; ATTEMPTS]>,
     /// What a command set instead; down, up.
     forced: [Option<Probability>; 2],
-    errors: [Stream; 2],
+    errors: [RandomStream; 2],
 }
 
 impl Air {

@@ -4,7 +4,7 @@
 //! what controls the mobiles goes first, then what they wait for, then mere repetitions; among equals the turn goes
 //! round, block by block and timeslot by timeslot. Calls take the last timeslots first.
 
-use airpath_core::{Cx, Direction, Instant};
+use airpath_core::{Context, Direction, Instant};
 
 use super::downlink::Want;
 use super::ends::Ends;
@@ -58,7 +58,7 @@ impl Cell {
     }
 
     /// Works off the blocks that begin up to and including `now`.
-    pub fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
         while !self.active.is_empty() && start_of(self.next_block) <= now {
             self.step(self.next_block, cx);
             self.next_block += 1;
@@ -82,7 +82,7 @@ impl Cell {
         self.active.insert(place, index as u16);
     }
 
-    fn step(&mut self, block: u64, cx: &mut Cx<'_>) {
+    fn step(&mut self, block: u64, cx: &mut Context<'_>) {
         let Self { active, mobiles, timing, ends, .. } = self;
         for index in active.iter() {
             mobiles[usize::from(*index)].begin(block, timing, ends, cx);
@@ -109,7 +109,7 @@ impl Cell {
     }
 
     /// One uplink block of a timeslot, which is there for data or not.
-    fn uplink(&mut self, block: u64, slot: usize, is_there: bool, cx: &mut Cx<'_>) {
+    fn uplink(&mut self, block: u64, slot: usize, is_there: bool, cx: &mut Context<'_>) {
         let Self { mobiles, timing, ends, .. } = self;
         if let Some((index, reply)) = self.slots[slot].reserved[block as usize % HORIZON].take() {
             return mobiles[usize::from(index)].reply(block, reply, is_there, timing);
@@ -136,7 +136,7 @@ impl Cell {
     }
 
     /// One downlink block of a timeslot.
-    fn downlink(&mut self, block: u64, slot: usize, cx: &mut Cx<'_>) {
+    fn downlink(&mut self, block: u64, slot: usize, cx: &mut Context<'_>) {
         let Self { mobiles, timing, ends, .. } = self;
         let last = self.slots[slot].last[Direction::Down as usize];
         let mut best = (Want::Nothing, 0);

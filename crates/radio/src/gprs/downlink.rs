@@ -10,7 +10,7 @@
 //! the mobile acknowledges (3GPP TS 44.060 §7.2, TS 44.018 §3.5.3). The network polls for bitmaps while it sends; a poll
 //! with the last block ends the flow when all is acknowledged (TS 44.060 §9.3.2.5).
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Packet, Span};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, Span};
 use airpath_link::queue::Queue;
 
 use super::adaptation::Adapter;
@@ -172,7 +172,7 @@ impl Downlink {
     }
 
     /// Fetches packets from the support node while the base station has room for them.
-    fn feed(&mut self, at: Instant, timing: &Timing, ends: &mut Ends, cx: &mut Cx<'_>) {
+    fn feed(&mut self, at: Instant, timing: &Timing, ends: &mut Ends, cx: &mut Context<'_>) {
         while !self.is_finishing && self.sender.backlog(at).1 < timing.base_station_buffer {
             let dropped = |packet| ends.lose(DOWN, at, packet, DropCause::QueueManagement, cx);
             let Some(packet) = self.queue.dequeue(at, dropped) else { break };
@@ -214,13 +214,13 @@ impl Downlink {
     }
 
     /// Gives up what the base station has, wholly or in part sent.
-    pub fn discard(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Cx<'_>) {
+    pub fn discard(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.reset(|packet| ends.lose(DOWN, at, packet, cause, cx));
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
     }
 
     /// Gives up what the base station has and was not sent.
-    pub fn discard_waiting(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Cx<'_>) {
+    pub fn discard_waiting(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.clear_queue(|packet: Packet| ends.lose(DOWN, at, packet, cause, cx));
     }
 
@@ -232,7 +232,14 @@ impl Downlink {
 
     /// What it could do with a block, on the timeslot of its control channel or another.
     #[inline]
-    pub fn wants(&mut self, block: u64, is_control: bool, timing: &Timing, ends: &mut Ends, cx: &mut Cx<'_>) -> Want {
+    pub fn wants(
+        &mut self,
+        block: u64,
+        is_control: bool,
+        timing: &Timing,
+        ends: &mut Ends,
+        cx: &mut Context<'_>,
+    ) -> Want {
         if self.phase != Phase::Transfer {
             return Want::Nothing;
         }
@@ -262,7 +269,7 @@ impl Downlink {
         timing: &Timing,
         air: &mut Air,
         (ends, burst): (&mut Ends, &mut Burst),
-        cx: &mut Cx<'_>,
+        cx: &mut Context<'_>,
     ) -> bool {
         let at = start_of(block);
         let Self { sender, half, repeat_from, receiver, adapter, .. } = self;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Packet, PacketStep, Span, Tally};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, Span};
 use airpath_link::Departure;
 
 /// What has left the radio, and the count of all packets.
@@ -11,13 +11,13 @@ pub struct Ends {
     /// What is on its way from the radio to the far end, in the order of `due`; down, up.
     departures: [VecDeque<Departure>; 2],
     delays: [Span; 2],
-    tallies: [Tally; 2],
+    tallies: [PacketCounters; 2],
 }
 
 impl Ends {
     /// Nothing yet. `delays` are from the radio to the far end, down and up.
     pub fn new(delays: [Span; 2]) -> Self {
-        Self { departures: [VecDeque::new(), VecDeque::new()], delays, tallies: [Tally::default(); 2] }
+        Self { departures: [VecDeque::new(), VecDeque::new()], delays, tallies: [PacketCounters::default(); 2] }
     }
 
     /// Counts a packet in.
@@ -35,7 +35,7 @@ impl Ends {
     }
 
     /// Gives a packet up.
-    pub fn lose(&mut self, direction: Direction, at: Instant, packet: Packet, cause: DropCause, cx: &mut Cx<'_>) {
+    pub fn lose(&mut self, direction: Direction, at: Instant, packet: Packet, cause: DropCause, cx: &mut Context<'_>) {
         self.tallies[direction as usize].lose(&packet, cause);
         cx.direction = direction;
         cx.drop_packet(at, packet, cause);
@@ -50,7 +50,7 @@ impl Ends {
 
     /// The next packet that left by `now`.
     #[inline]
-    pub fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    pub fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         let (_, direction) = self.next().filter(|(due, _)| *due <= now)?;
         let departure = self.departures[direction as usize].pop_front()?;
         self.tallies[direction as usize].deliver(&departure.packet);
@@ -65,7 +65,7 @@ impl Ends {
     }
 
     /// What went in, came out, was lost and is inside.
-    pub const fn tally(&self, direction: Direction) -> Tally {
+    pub const fn counters(&self, direction: Direction) -> PacketCounters {
         self.tallies[direction as usize]
     }
 }

@@ -1,6 +1,6 @@
 //! The radio log's lanes of a mobile: each is reported when it has a new value.
 
-use airpath_core::{Aspect, Classes, Cx, Direction, Instant, StateEvent, StateValue, UserId};
+use airpath_core::{Aspect, Classes, Context, Direction, Instant, StateEvent, StateValue, UserId};
 
 /// The lanes of a mobile, in the order in which they are reported.
 const LANES: [(Aspect, Option<Direction>); COUNT] = [
@@ -29,7 +29,7 @@ pub struct Lanes {
 
 impl Lanes {
     /// Reports those of `values` that are new, if anyone listens.
-    pub fn report(&mut self, at: Instant, user: UserId, cx: &mut Cx<'_>, values: impl FnOnce() -> Values) {
+    pub fn report(&mut self, at: Instant, user: UserId, cx: &mut Context<'_>, values: impl FnOnce() -> Values) {
         if !cx.wants(Classes::STATE) {
             return;
         }

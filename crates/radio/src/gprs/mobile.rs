@@ -1,7 +1,8 @@
 //! A mobile: its two flows, its radio, and what it does when.
 
 use airpath_core::{
-    Cx, Direction, DropCause, Instant, Probability, RadioEvent, RadioTotals, Seed, Span, StateValue, Stream, UserId,
+    Context, Direction, DropCause, Instant, Probability, RadioEvent, RadioTotals, RandomStream, Seed, Span, StateValue,
+    UserId,
 };
 
 use super::air::Air;
@@ -136,7 +137,7 @@ pub struct Mobile {
     /// It is on its way to another cell before this block.
     reselects_until: u64,
     lanes: Lanes,
-    access: Stream,
+    access: RandomStream,
     paging_group: u64,
     /// When the last flow ended.
     transfer_ended: Option<Instant>,
@@ -211,7 +212,14 @@ impl Mobile {
 
     /// The mobile leaves its cell: the flow ends. What was not delivered is kept for the new cell, or lost with all
     /// that waits.
-    pub fn change_cell(&mut self, direction: Direction, at: Instant, keeps: bool, ends: &mut Ends, cx: &mut Cx<'_>) {
+    pub fn change_cell(
+        &mut self,
+        direction: Direction,
+        at: Instant,
+        keeps: bool,
+        ends: &mut Ends,
+        cx: &mut Context<'_>,
+    ) {
         let lost = DropCause::Handover;
         match direction {
             Direction::Down => {
@@ -240,7 +248,7 @@ impl Mobile {
     }
 
     /// What happens at the beginning of a block, before anything is sent in it.
-    pub fn begin(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Cx<'_>) {
+    pub fn begin(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Context<'_>) {
         let now = start_of(block);
         self.air.sample(now);
         for adapter in [&mut self.down.adapter, &mut self.up.adapter].into_iter().flatten() {
@@ -258,7 +266,7 @@ impl Mobile {
     /// The mobile has left its cell for another, in which it can send from `until` on. What the old cell's base station
     /// had for it is lost; its own frames it sends anew. It tells the network where it is before that can send
     /// anything (3GPP TS 23.060 §6.9.1, cell update).
-    fn reselect(&mut self, now: Instant, until: Instant, ends: &mut Ends, cx: &mut Cx<'_>) {
+    fn reselect(&mut self, now: Instant, until: Instant, ends: &mut Ends, cx: &mut Context<'_>) {
         let had_flows = self.down.phase != downlink::Phase::None || self.up.phase != uplink::Phase::None;
         if until <= now && !had_flows {
             // It was idle, and is long there.
@@ -277,7 +285,7 @@ impl Mobile {
         self.up.answers_page = true;
     }
 
-    fn begin_down(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Cx<'_>) {
+    fn begin_down(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Context<'_>) {
         use downlink::Phase;
         let now = start_of(block);
         match self.down.phase {
@@ -474,7 +482,7 @@ impl Mobile {
 
     /// Reports what it sent and got in a block, and what is new about it. `slots` are those that it may use (down, up, and up
     /// while it receives nothing), `left` those that calls leave.
-    pub fn end(&mut self, block: u64, slots: [u8; 3], left: u8, cx: &mut Cx<'_>) {
+    pub fn end(&mut self, block: u64, slots: [u8; 3], left: u8, cx: &mut Context<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
             let Burst { pdus, repeated, errored, bytes, level } = std::mem::take(&mut self.bursts[direction as usize]);

@@ -12,7 +12,7 @@
 //! after the other, and sends bitmaps; with its last blocks the mobile counts down, and can take nothing new in. The
 //! network's last bitmap is acknowledged (§9.3.2.4). Extended uplink TBF mode keeps the flow instead (§9.3.1b.2).
 
-use airpath_core::{Cx, Direction, DropCause, Instant};
+use airpath_core::{Context, Direction, DropCause, Instant};
 use airpath_link::queue::Queue;
 
 use super::adaptation::Adapter;
@@ -197,7 +197,7 @@ impl Uplink {
         timing: &Timing,
         air: &mut Air,
         (ends, burst): (&mut Ends, &mut Burst),
-        cx: &mut Cx<'_>,
+        cx: &mut Context<'_>,
     ) {
         let at = start_of(block);
         let less = if self.is_contended { CONTENTION_BYTES } else { 0 };
@@ -250,7 +250,7 @@ impl Uplink {
 
     /// Takes packets in while the countdown has not begun, so many that the next block is full, and finds out whether
     /// it begins.
-    fn feed(&mut self, at: Instant, payload: u32, timing: &Timing, ends: &mut Ends, cx: &mut Cx<'_>) {
+    fn feed(&mut self, at: Instant, payload: u32, timing: &Timing, ends: &mut Ends, cx: &mut Context<'_>) {
         if self.is_closed {
             return;
         }
@@ -314,13 +314,13 @@ impl Uplink {
     }
 
     /// Gives up what was sent in part.
-    pub fn discard(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Cx<'_>) {
+    pub fn discard(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.reset(|packet| ends.lose(UP, at, packet, cause, cx));
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
     }
 
     /// Gives up what was taken into the flow and not sent.
-    pub fn discard_waiting(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Cx<'_>) {
+    pub fn discard_waiting(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.clear_queue(|packet| ends.lose(UP, at, packet, cause, cx));
     }
 

@@ -3,7 +3,7 @@
 //! Calls come at random and last exponentially long; one that finds no channel is lost. So the number of calls is Erlang's
 //! loss system. It takes the channels that carry no data first.
 
-use airpath_core::{Instant, Seed, Span, Stream};
+use airpath_core::{Instant, RandomStream, Seed, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, above_zero, at_most, within_an_hour};
@@ -39,7 +39,7 @@ impl Voice {
 #[derive(Debug)]
 pub struct Calls {
     config: Voice,
-    stream: Stream,
+    stream: RandomStream,
     calls: u16,
     /// When the next call begins or ends.
     next: Instant,

@@ -1,6 +1,6 @@
 //! What comes through the air: the probability that a frame is in error, by the conditions of the mobile or as it was set.
 
-use airpath_core::{Cx, Instant, Probability, Seed, Span};
+use airpath_core::{Context, Instant, Probability, Seed, Span};
 use airpath_link::{Change, CommandError};
 
 use super::config::{Config, Radio};
@@ -45,7 +45,7 @@ impl Air {
         now: Instant,
         mut interrupt: impl FnMut(Instant, Span),
         lanes: &mut Lanes,
-        cx: &mut Cx<'_>,
+        cx: &mut Context<'_>,
     ) -> Probability {
         let Some((conditions, curve)) = &mut self.conditions else {
             lanes.mode(now, "call", cx);

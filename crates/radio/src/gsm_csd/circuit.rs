@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioTotals, Seed, Tally, UserId};
+use airpath_core::{
+    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
+};
 use airpath_link::command::{Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
 
@@ -29,7 +31,7 @@ pub struct Circuit {
     outcomes: Vec<Outcome>,
     /// What has left and was not handed over.
     left: VecDeque<(Direction, Departure)>,
-    tallies: [Tally; 2],
+    tallies: [PacketCounters; 2],
 }
 
 /// How the call is.
@@ -121,7 +123,7 @@ impl Circuit {
     }
 
     /// Does all that happens at `now`, the time of the next event.
-    fn step(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn step(&mut self, now: Instant, cx: &mut Context<'_>) {
         if let Call::SettingUp(_) = self.call {
             self.call = Call::Up;
             self.report_link(now, "connected", cx);
@@ -177,7 +179,7 @@ impl Circuit {
     }
 
     /// Changes the conditions of its radio leg, which was checked before.
-    pub fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) {
+    pub fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) {
         let Some(radio) = self.radio_mut() else { return };
         match change {
             Change::Channels(channels) => radio.set_slots(now, *channels, cx),
@@ -205,7 +207,7 @@ impl Circuit {
     }
 
     /// Frames packets while the first leg has too few octets.
-    fn feed(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+    fn feed(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let first = match direction {
             Direction::Down => 0,
             Direction::Up => self.legs.len() - 1,
@@ -223,7 +225,7 @@ impl Circuit {
     }
 
     /// The call is lost, and all that is inside with it.
-    fn lose_call(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn lose_call(&mut self, now: Instant, cx: &mut Context<'_>) {
         for index in 0..self.legs.len() {
             self.legs[index].restart(&self.config, &mut self.outcomes);
             let mut outcomes = std::mem::take(&mut self.outcomes);
@@ -247,20 +249,27 @@ impl Circuit {
         self.report_link(now, "disconnected", cx);
     }
 
-    fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Cx<'_>) {
+    fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
         if let Some(radio) = self.radio_mut() {
             radio.report_link(now, name, cx);
         }
     }
 
-    fn drop_packet(&mut self, now: Instant, direction: Direction, packet: Packet, cause: DropCause, cx: &mut Cx<'_>) {
+    fn drop_packet(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        cause: DropCause,
+        cx: &mut Context<'_>,
+    ) {
         self.tallies[direction as usize].lose(&packet, cause);
         cx.drop_packet(now, packet, cause);
     }
 }
 
 impl Member for Circuit {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         cx.direction = direction;
         self.tallies[direction as usize].offer(&packet);
         let cause = match self.call {
@@ -287,7 +296,7 @@ impl Member for Circuit {
         Admission::Queued
     }
 
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         while self.left.is_empty()
             && let Some(at) = self.next_event().filter(|at| *at <= now)
         {
@@ -304,7 +313,7 @@ impl Member for Circuit {
         self.left.front().map(|(_, departure)| departure.due).or_else(|| self.next_event())
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
+    fn counters(&self, direction: Direction) -> PacketCounters {
         self.tallies[direction as usize]
     }
 }
@@ -345,7 +354,7 @@ impl Leg {
         }
     }
 
-    fn step(&mut self, now: Instant, outcomes: &mut Vec<Outcome>, cx: &mut Cx<'_>) {
+    fn step(&mut self, now: Instant, outcomes: &mut Vec<Outcome>, cx: &mut Context<'_>) {
         match self {
             Self::Modem(modem) => modem.step(now, outcomes),
             Self::Radio(radio) => radio.step(now, outcomes, cx),

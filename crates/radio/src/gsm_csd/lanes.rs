@@ -1,6 +1,6 @@
 //! What the radio log shows of a call: lanes that report what is news.
 
-use airpath_core::{Aspect, Cx, Instant, StateEvent, StateValue, UserId};
+use airpath_core::{Aspect, Context, Instant, StateEvent, StateValue, UserId};
 
 use crate::conditions::Sample;
 
@@ -25,7 +25,7 @@ impl Lanes {
     }
 
     /// The state of the link.
-    pub fn link(&mut self, now: Instant, name: &'static str, cx: &mut Cx<'_>) {
+    pub fn link(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
         self.introduce(now, cx);
         if self.link.replace(name) != Some(name) {
             self.report(now, Aspect::Link, StateValue::Name(name), cx);
@@ -33,20 +33,20 @@ impl Lanes {
     }
 
     /// What the mobile does.
-    pub fn mode(&mut self, now: Instant, name: &'static str, cx: &mut Cx<'_>) {
+    pub fn mode(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
         if self.mode.replace(name) != Some(name) {
             self.report(now, Aspect::Mode, StateValue::Name(name), cx);
         }
     }
 
     /// The number of channels.
-    pub fn slots(&mut self, now: Instant, slots: u32, cx: &mut Cx<'_>) {
+    pub fn slots(&mut self, now: Instant, slots: u32, cx: &mut Context<'_>) {
         self.slots = slots;
         self.report(now, Aspect::Slots, StateValue::Number(f64::from(slots)), cx);
     }
 
     /// What the radio is like.
-    pub fn radio(&mut self, now: Instant, sample: &Sample, cx: &mut Cx<'_>) {
+    pub fn radio(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
         if self.cell.replace(sample.cell) != Some(sample.cell) {
             self.report(now, Aspect::Cell, StateValue::Number(f64::from(sample.cell)), cx);
         }
@@ -57,7 +57,7 @@ impl Lanes {
     }
 
     /// Reports what does not change by itself, once.
-    fn introduce(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn introduce(&mut self, now: Instant, cx: &mut Context<'_>) {
         if !self.is_introduced {
             self.is_introduced = true;
             self.report(now, Aspect::Scheme, StateValue::Name(self.scheme), cx);
@@ -65,7 +65,7 @@ impl Lanes {
         }
     }
 
-    fn report(&self, now: Instant, aspect: Aspect, value: StateValue, cx: &mut Cx<'_>) {
+    fn report(&self, now: Instant, aspect: Aspect, value: StateValue, cx: &mut Context<'_>) {
         let user = self.user;
         cx.state(now, || StateEvent { user, direction: None, aspect, value });
     }

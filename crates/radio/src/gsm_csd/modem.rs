@@ -34,7 +34,7 @@ pub struct ModemLine {
     /// When what is being sent is sent.
     sending: [Option<Instant>; 2],
     line: [VecDeque<(Instant, Arrival)>; 2],
-    errors: [airpath_core::Stream; 2],
+    errors: [airpath_core::RandomStream; 2],
 }
 
 /// What comes out of the line.

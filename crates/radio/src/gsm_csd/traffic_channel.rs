@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Cx, Direction, Instant, RadioEvent, RadioTotals, Seed, Span, UserId};
+use airpath_core::{Context, Direction, Instant, RadioEvent, RadioTotals, Seed, Span, UserId};
 
 use super::air::Air;
 use super::balanced::{Frame, Phase, Reaction, Station};
@@ -31,7 +31,7 @@ pub struct TrafficChannel {
     stations: [Station; 2],
     streams: [Stream; 2],
     air: [VecDeque<(Instant, Frame)>; 2],
-    errors: [airpath_core::Stream; 2],
+    errors: [airpath_core::RandomStream; 2],
     totals: [RadioTotals; 2],
     /// The first frame that is still to come, while awake.
     next_frame: u64,
@@ -107,7 +107,7 @@ impl TrafficChannel {
     }
 
     /// Does all that happens at `now`.
-    pub fn step(&mut self, now: Instant, outcomes: &mut Vec<Outcome>, cx: &mut Cx<'_>) {
+    pub fn step(&mut self, now: Instant, outcomes: &mut Vec<Outcome>, cx: &mut Context<'_>) {
         for direction in Direction::BOTH {
             while let Some((at, frame)) = self.air[direction as usize].front().copied()
                 && at <= now
@@ -151,7 +151,7 @@ impl TrafficChannel {
     }
 
     /// Uses so many channels from now on.
-    pub fn set_slots(&mut self, now: Instant, slots: u32, cx: &mut Cx<'_>) {
+    pub fn set_slots(&mut self, now: Instant, slots: u32, cx: &mut Context<'_>) {
         self.slots = slots;
         self.lanes.slots(now, slots, cx);
     }
@@ -174,7 +174,7 @@ impl TrafficChannel {
     }
 
     /// Sends a frame on each channel, both ways.
-    fn transmit(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn transmit(&mut self, now: Instant, cx: &mut Context<'_>) {
         let Self { conditions, lanes, interrupted_until, .. } = self;
         let p = conditions.at(now, |at, gap| *interrupted_until = (*interrupted_until).max(at + gap), lanes, cx);
         let is_interrupted = now < self.interrupted_until;
@@ -227,7 +227,7 @@ impl TrafficChannel {
     }
 
     /// Reports the state of the link, if it has changed.
-    fn report(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn report(&mut self, now: Instant, cx: &mut Context<'_>) {
         let [down, up] = [0, 1].map(|index| self.stations[index].phase());
         let name = match down.max(up) {
             Phase::Connected => "connected",
@@ -239,7 +239,7 @@ impl TrafficChannel {
     }
 
     /// Reports this as the state of the link, if it is news.
-    pub fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Cx<'_>) {
+    pub fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
         self.lanes.link(now, name, cx);
     }
 }

@@ -5,7 +5,7 @@
 //! of the power as much less than all as its CQI is lower than the reported one; what power is left is spread over the
 //! blocks of the TTI in proportion.
 
-use airpath_core::{Cx, Direction, Instant, Packet, Tally};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
 use airpath_link::{Admission, Departure};
 
 use super::config::TTI;
@@ -70,7 +70,7 @@ impl Cell {
     }
 
     /// Works off all that happens up to `now`.
-    pub fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
         loop {
             let event = self.events.first().filter(|(_, at)| *at <= now);
             let tti = self.tti_at.filter(|at| *at <= now);
@@ -86,7 +86,7 @@ impl Cell {
     }
 
     /// Gives a mobile a packet.
-    pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.change(usize::from(packet.user.0), now, cx, |user, cx| user.push(now, direction, packet, cx))
     }
 
@@ -95,8 +95,8 @@ impl Cell {
         &mut self,
         user: usize,
         now: Instant,
-        cx: &mut Cx<'_>,
-        change: impl FnOnce(&mut User, &mut Cx<'_>) -> T,
+        cx: &mut Context<'_>,
+        change: impl FnOnce(&mut User, &mut Context<'_>) -> T,
     ) -> T {
         self.advance(now, cx);
         let result = change(&mut self.users[user], cx);
@@ -105,7 +105,7 @@ impl Cell {
     }
 
     /// The next packet that left at or before `now`.
-    pub fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    pub fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
         let (user, _) = self.departures.first().filter(|(_, due)| *due <= now)?;
         let departure = self.users[user].pop(cx);
@@ -121,11 +121,11 @@ impl Cell {
         [leaves, event, tti].into_iter().flatten().min()
     }
 
-    /// The tally of all in a direction.
-    pub fn tally(&self, direction: Direction) -> Tally {
-        let mut sum = Tally::default();
+    /// The counters of all in a direction.
+    pub fn counters(&self, direction: Direction) -> PacketCounters {
+        let mut sum = PacketCounters::default();
         for user in &self.users {
-            sum += user.tally(direction);
+            sum += user.counters(direction);
         }
         sum
     }
@@ -150,7 +150,7 @@ impl Cell {
     }
 
     /// One TTI.
-    fn tti(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn tti(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.tti_at = None;
         self.find(now, cx);
         let mut left = Left { codes: self.plan.codes, power: 1.0 };
@@ -182,7 +182,7 @@ impl Cell {
     }
 
     /// Finds who can be served: with a block again, or with a new one.
-    fn find(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn find(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.repeats.clear();
         self.candidates.clear();
         let whole = Left { codes: self.plan.codes, power: 1.0 };

@@ -10,7 +10,8 @@ mod transmission;
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, Span, Stream, Tally, UserId,
+    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent, RadioTotals, RandomStream,
+    Seed, Span, UserId,
 };
 use airpath_link::{Admission, Departure};
 
@@ -45,7 +46,7 @@ pub struct User {
     reports: Reports,
     conditions: Conditions,
     movement: movement::Movement,
-    errors: Stream,
+    errors: RandomStream,
     bler: Option<airpath_core::Probability>,
     /// The C/I in the current TTI, as a ratio.
     ratio: f64,
@@ -114,10 +115,10 @@ impl User {
     }
 
     /// What went in, came out, was lost and is inside.
-    pub const fn tally(&self, direction: Direction) -> Tally {
+    pub const fn counters(&self, direction: Direction) -> PacketCounters {
         match direction {
-            Direction::Down => self.down.tally,
-            Direction::Up => self.up.rlc.tally,
+            Direction::Down => self.down.counters,
+            Direction::Up => self.up.rlc.counters,
         }
     }
 
@@ -153,7 +154,7 @@ impl User {
     }
 
     /// What happens at one time: what comes in first, what goes out last.
-    pub fn work(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub fn work(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.clock = now;
         self.iub.work(now);
         self.receive_down(now, cx);
@@ -172,7 +173,7 @@ impl User {
     }
 
     /// Lets the RNC send what it may, and finds the next TTI of the uplink.
-    pub fn send_on(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub fn send_on(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.clock = now;
         while self.iub.credits > 0 && self.down.has_something(now) {
             let Self { down, up, iub, pdus, dropped, .. } = self;
@@ -195,7 +196,7 @@ impl User {
         }
     }
 
-    fn receive_down(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn receive_down(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some(block) = pop_due(&mut self.arrivals, now) {
             let ready = &mut self.ready;
             if let Some(late) = self.reordering.take(now, block, |block| ready.push_back(block)) {
@@ -208,7 +209,7 @@ impl User {
     }
 
     /// Gives the RLC of the mobile what has gone up.
-    fn take_apart(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn take_apart(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some(block) = self.ready.pop_front() {
             let (mut asks, mut progress) = (false, false);
             for unit in &block.units {
@@ -233,7 +234,7 @@ impl User {
         }
     }
 
-    fn receive_up(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn receive_up(&mut self, now: Instant, cx: &mut Context<'_>) {
         let mut asks = false;
         while let Some(received) = self.up.receive(now, &mut asks) {
             if let Some(number) = received.report {
@@ -249,7 +250,7 @@ impl User {
     }
 
     /// A message of a reset or a discard has come in a direction.
-    fn take_control(&mut self, now: Instant, direction: Direction, control: Control, cx: &mut Cx<'_>) {
+    fn take_control(&mut self, now: Instant, direction: Direction, control: Control, cx: &mut Context<'_>) {
         match control {
             Control::Reset => {
                 self.down.reset(now, DropCause::AttemptsExhausted, cx);
@@ -269,7 +270,7 @@ impl User {
         }
     }
 
-    fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+    fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let Self { resets, down, up, .. } = self;
         resets.begin(now, direction, if direction == Direction::Down { down } else { &mut up.rlc });
         self.lanes.link(now, "reset", cx);
@@ -282,12 +283,12 @@ impl User {
     }
 
     /// Takes a packet to send.
-    pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         cx.direction = direction;
         let rlc = self.rlc(direction);
-        rlc.tally.offer(&packet);
+        rlc.counters.offer(&packet);
         if !rlc.sender.enqueue(now, packet) {
-            rlc.tally.lose(&packet, DropCause::QueueFull);
+            rlc.counters.lose(&packet, DropCause::QueueFull);
             cx.drop_packet(now, packet, DropCause::QueueFull);
             return Admission::Dropped(DropCause::QueueFull);
         }
@@ -304,18 +305,18 @@ impl User {
     }
 
     /// The next packet, which has left.
-    pub fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    pub fn pop(&mut self, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         let (_, direction) = self.next_departure()?;
         let rlc = self.rlc(direction);
         let departure = rlc.departures.pop_front()?;
-        rlc.tally.deliver(&departure.packet);
+        rlc.counters.deliver(&departure.packet);
         cx.direction = direction;
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some((direction, departure))
     }
 
     /// One TTI of the uplink.
-    fn transmit_up(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn transmit_up(&mut self, now: Instant, cx: &mut Context<'_>) {
         let sample = self.look_around(now, cx);
         if !self.movement.is_covered() || self.up.blocked_until > now {
             return;
@@ -347,7 +348,7 @@ impl User {
     }
 
     /// The connection has failed: all is lost, and it is set up again.
-    fn fail(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.lanes.link(now, "disconnected", cx);
         self.resets.forget(None);
         self.discard(now, &Direction::BOTH, DropCause::AttemptsExhausted, cx);

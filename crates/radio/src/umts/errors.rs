@@ -5,7 +5,7 @@
 //! `ci_per_decade`. Errors come in bursts: a Markov chain with two states, one of which loses everything, has the share
 //! of errors and their mean length in a row that are asked for. Over a pause it is moved on at once.
 
-use airpath_core::{Instant, Probability, Span, Stream};
+use airpath_core::{Instant, Probability, RandomStream, Span};
 
 /// The errors of one direction.
 #[derive(Clone, Debug)]
@@ -13,14 +13,14 @@ pub struct BlockErrors {
     target: f64,
     burst: Option<f64>,
     ci_per_decade: f64,
-    stream: Stream,
+    stream: RandomStream,
     /// The last TTI that was sent, and whether it was in error.
     last: Option<(Instant, bool)>,
 }
 
 impl BlockErrors {
     /// Errors in this share of TTIs, `burst` in a row on average, or each by itself.
-    pub const fn new(target: Probability, burst: Option<f64>, ci_per_decade: f64, stream: Stream) -> Self {
+    pub const fn new(target: Probability, burst: Option<f64>, ci_per_decade: f64, stream: RandomStream) -> Self {
         Self { target: target.get(), burst, ci_per_decade, stream, last: None }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airpath_core::{Cx, Decibel, Direction, DropCause, Instant, Packet, RadioTotals, Seed, Span};
+use airpath_core::{Context, Decibel, Direction, DropCause, Instant, Packet, RadioTotals, Seed, Span};
 
 use super::config::{self, Fading, Format};
 use super::errors::BlockErrors;
@@ -177,17 +177,17 @@ impl Leg {
     }
 
     /// Begins anew with what was never sent; the rest is lost.
-    pub fn reset(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+    pub fn reset(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.rlc.reset(now, cause, cx);
     }
 
     /// Begins anew as if it had never sent; what was sent and not delivered is lost.
-    pub fn re_establish(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+    pub fn re_establish(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.rlc.re_establish(now, cause, cx);
     }
 
     /// Loses all that was not delivered, what was never sent included.
-    pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+    pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.rlc.discard(now, cause, cx);
     }
 }

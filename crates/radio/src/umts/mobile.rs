@@ -8,8 +8,8 @@ mod change;
 mod movement;
 
 use airpath_core::{
-    Aspect, Classes, Cx, Direction, DropCause, Instant, Packet, PacketStep, RadioEvent, RadioTotals, Seed, StateValue,
-    Tally, UserId,
+    Aspect, Classes, Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent,
+    RadioTotals, Seed, StateValue, UserId,
 };
 use airpath_link::{Admission, Departure};
 
@@ -96,7 +96,7 @@ impl Mobile {
     }
 
     /// Works off all that happens up to `now`.
-    fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
             self.clock = at;
             self.work(at, cx);
@@ -105,7 +105,7 @@ impl Mobile {
     }
 
     /// What happens at one time: what comes in first, what goes out last.
-    fn work(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn work(&mut self, now: Instant, cx: &mut Context<'_>) {
         for direction in Direction::BOTH {
             self.receive(now, direction, cx);
         }
@@ -127,7 +127,7 @@ impl Mobile {
     }
 
     /// Takes what has come over a leg.
-    fn receive(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+    fn receive(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let mut asks = false;
         loop {
             let [down, up] = &mut self.legs;
@@ -189,7 +189,7 @@ impl Mobile {
     }
 
     /// One TTI of a leg.
-    fn transmit(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+    fn transmit(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let sample = self.look_around(now, cx);
         let index = direction as usize;
         if !self.coverage.is_covered() || self.legs[index].blocked_until > now {
@@ -230,7 +230,7 @@ impl Mobile {
         format: &Format,
         carried: Carried,
         errored: bool,
-        cx: &mut Cx<'_>,
+        cx: &mut Context<'_>,
     ) {
         let leg = &mut self.legs[direction as usize];
         let event = RadioEvent {
@@ -248,7 +248,7 @@ impl Mobile {
     }
 
     /// Chooses another format, if that is better. Returns whether the TTI is lost to that.
-    fn switch(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Cx<'_>) -> bool {
+    fn switch(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) -> bool {
         let index = direction as usize;
         let (Some(switching), leg) = (&mut self.switching[index], &mut self.legs[index]) else { return false };
         let waits = leg.rlc.sender.backlog(now).1;
@@ -264,12 +264,12 @@ impl Mobile {
     }
 
     /// The PDUs that may not be sent once more: both ends begin anew.
-    fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+    fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         self.resets.begin(now, direction, &mut self.legs[direction as usize].rlc);
         self.lanes.link(now, "reset", cx);
     }
 
-    fn expire_reset(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn expire_reset(&mut self, now: Instant, cx: &mut Context<'_>) {
         match self.resets.expire(now) {
             Some(Late::Again(direction)) => self.legs[direction as usize].rlc.control = Some(Control::Reset),
             Some(Late::Failed) => self.fail(now, cx),
@@ -278,14 +278,14 @@ impl Mobile {
     }
 
     /// The entity begins anew, both ways: what was sent and not delivered is lost (TS 25.322 §11.4.3).
-    fn reset_rlc(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn reset_rlc(&mut self, now: Instant, cx: &mut Context<'_>) {
         for leg in &mut self.legs {
             leg.reset(now, DropCause::AttemptsExhausted, cx);
         }
     }
 
     /// The answer has come over the leg of `direction`.
-    fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+    fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         if let Some(goes_on) = self.resets.acknowledged(direction) {
             self.legs[goes_on as usize].rlc.is_stopped = false;
             self.lanes.link(now, "connected", cx);
@@ -293,7 +293,7 @@ impl Mobile {
     }
 
     /// The RRC connection is in another state.
-    fn enter_state(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn enter_state(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.tell_state(now, cx);
         for direction in Direction::BOTH {
             let leg = &mut self.legs[direction as usize];
@@ -307,7 +307,7 @@ impl Mobile {
         }
     }
 
-    fn tell_lanes(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Cx<'_>) {
+    fn tell_lanes(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {
             return;
         }
@@ -317,33 +317,33 @@ impl Mobile {
         self.tell_slots(now, direction, cx);
     }
 
-    fn tell_state(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn tell_state(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.lanes.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
     }
 
     /// What a TTI carries: none without a channel.
-    fn tell_slots(&mut self, now: Instant, direction: Direction, cx: &mut Cx<'_>) {
+    fn tell_slots(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let pdus = self.channel(direction).map_or(0, |format| format.pdus);
         self.lanes.tell(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
     }
 }
 
 impl Member for Mobile {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Cx<'_>) -> Admission {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.advance(now, cx);
         if self.coverage.is_released() {
             self.look_around(now, cx);
         }
         cx.direction = direction;
         let leg = &mut self.legs[direction as usize];
-        leg.rlc.tally.offer(&packet);
+        leg.rlc.counters.offer(&packet);
         let cause = if self.coverage.is_released() {
             Some(DropCause::AttemptsExhausted)
         } else {
             (!leg.rlc.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)
         };
         if let Some(cause) = cause {
-            leg.rlc.tally.lose(&packet, cause);
+            leg.rlc.counters.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
             return Admission::Dropped(cause);
         }
@@ -354,7 +354,7 @@ impl Member for Mobile {
         Admission::Queued
     }
 
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<(Direction, Departure)> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
         let due = |leg: &Leg| leg.rlc.departures.front().map(|departure| departure.due);
         let direction = match (due(&self.legs[0]), due(&self.legs[1])) {
@@ -366,7 +366,7 @@ impl Member for Mobile {
         let leg = &mut self.legs[direction as usize];
         let departure = *leg.rlc.departures.front().filter(|departure| departure.due <= now)?;
         leg.rlc.departures.pop_front();
-        leg.rlc.tally.deliver(&departure.packet);
+        leg.rlc.counters.deliver(&departure.packet);
         cx.direction = direction;
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some((direction, departure))
@@ -381,7 +381,7 @@ impl Member for Mobile {
         [departs, event].into_iter().flatten().min()
     }
 
-    fn tally(&self, direction: Direction) -> Tally {
-        self.legs[direction as usize].rlc.tally
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.legs[direction as usize].rlc.counters
     }
 }

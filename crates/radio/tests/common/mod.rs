@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use airpath_core::{
-    ComponentId, Cx, Direction, Dropped, Ecn, Event, FlowId, Headers, Instant, Memory, Packet, RadioEvent, Seed, Slot,
-    Span, UserId,
+    ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Headers, Instant, Memory, Packet, RadioEvent, Seed,
+    Slot, Span, UserId,
 };
 use airpath_link::testing::Arrival;
 use airpath_link::{Bearer, Departure};
@@ -141,7 +141,7 @@ pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
     let mut now = Instant::ZERO;
     while now <= Instant::ZERO + time {
         let drops = result.dropped.len();
-        let mut cx = Cx::new(Some(&mut log), &mut result.dropped, ComponentId(0));
+        let mut cx = Context::new(Some(&mut log), &mut result.dropped, ComponentId(0));
         while let Some((_, departure)) = bearer.pop(now, &mut cx) {
             inside[usize::from(departure.packet.user.0)] -= 1;
             result.bytes[usize::from(departure.packet.user.0)] += u64::from(departure.packet.size);
@@ -152,7 +152,7 @@ pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
         }
         for user in 0..users {
             while inside[usize::from(user)] < 50 {
-                let mut cx = Cx::new(Some(&mut log), &mut result.dropped, ComponentId(0));
+                let mut cx = Context::new(Some(&mut log), &mut result.dropped, ComponentId(0));
                 bearer.push(now, Direction::Down, packet(id, user, 1500), &mut cx);
                 inside[usize::from(user)] += 1;
                 id += 1;

@@ -1,8 +1,8 @@
 //! Transactions: requests of the mobile and responses of the server, over one TCP connection or one for each.
 
 use airpath_app::Transactions;
-use airpath_app::transactions::{Answerer, Asked, Asker};
-use airpath_core::{AppStep, Cx, Direction, Instant};
+use airpath_app::transactions::{Asked, Client, Server};
+use airpath_core::{AppStep, Context, Direction, Instant};
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Negotiated, Segment};
 
@@ -25,7 +25,7 @@ pub struct TransactionsFlow {
     /// TCP settings of both ends.
     pub tcp: Settings,
     /// The end that asks.
-    pub asker: Asker,
+    pub client: Client,
     /// What the server agreed to on the first connection.
     pub negotiated: Option<Negotiated>,
     /// The connections that are not over; the latest one is the last.
@@ -40,14 +40,14 @@ struct Exchange {
     port: u16,
     mobile: Connection,
     server: Connection,
-    answerer: Answerer,
+    responder: Server,
 }
 
 impl TransactionsFlow {
     /// Transactions that wait for their start.
     pub fn new(identity: Identity, work: Transactions, tcp: &Settings) -> Self {
         Self {
-            asker: Asker::new(work, identity.start),
+            client: Client::new(work, identity.start),
             identity,
             work,
             tcp: tcp.clone(),
@@ -69,7 +69,7 @@ impl TransactionsFlow {
         self.aborted.as_deref()
     }
 
-    pub(super) fn receive(&mut self, now: Instant, side: Side, segment: &Segment, cx: &mut Cx<'_>) {
+    pub(super) fn receive(&mut self, now: Instant, side: Side, segment: &Segment, cx: &mut Context<'_>) {
         let port = match side {
             Side::Mobile => segment.header.destination_port,
             Side::Server => segment.header.source_port,
@@ -100,7 +100,7 @@ impl TransactionsFlow {
             Side::Mobile => self.ask(now, world),
             Side::Server => {
                 for exchange in &mut self.exchanges {
-                    exchange.answerer.step(&mut exchange.server);
+                    exchange.responder.step(&mut exchange.server);
                 }
             }
         }
@@ -114,14 +114,14 @@ impl TransactionsFlow {
         self.settle(now, side, world);
         let wakeups = self.exchanges.iter_mut().filter_map(|exchange| exchange.end(side).next_wakeup()).min();
         match side {
-            Side::Mobile => wakeups.into_iter().chain(self.asker.next_wakeup().filter(|_| !self.over)).min(),
+            Side::Mobile => wakeups.into_iter().chain(self.client.next_wakeup().filter(|_| !self.over)).min(),
             Side::Server => wakeups,
         }
     }
 
     fn ask(&mut self, now: Instant, world: &mut World<'_>) {
         loop {
-            if self.asker.opens(now) {
+            if self.client.opens(now) {
                 if self.opened == 0 {
                     self.identity.report(world, now, Side::Mobile, AppStep::Started, 0);
                 }
@@ -131,7 +131,7 @@ impl TransactionsFlow {
                 world.agenda.wake(world.route.node(self.identity.id, Side::Server), Some(now));
             }
             let Some(exchange) = self.exchanges.last_mut() else { return };
-            match self.asker.step(now, &mut exchange.mobile) {
+            match self.client.step(now, &mut exchange.mobile) {
                 Asked::Nothing => return,
                 Asked::Connected => {
                     self.negotiated.get_or_insert_with(|| exchange.mobile.negotiated());
@@ -161,7 +161,7 @@ impl TransactionsFlow {
             port,
             mobile: Connection::connect(self.tcp.config.clone(), end(Direction::Up, port, 80), now),
             server: Connection::listen(self.tcp.config.clone(), end(Direction::Down, 80, port)),
-            answerer: Answerer::new(self.work),
+            responder: Server::new(self.work),
         }
     }
 
@@ -183,11 +183,11 @@ impl TransactionsFlow {
         }
         self.exchanges.retain(|exchange| !(is_done(&exchange.mobile) && is_done(&exchange.server)));
         let silent = self.exchanges.is_empty() || !self.tcp.config.handshake;
-        self.over = silent && self.opened > 0 && self.asker.is_over(now);
+        self.over = silent && self.opened > 0 && self.client.is_over(now);
     }
 
     fn delivered(&self) -> u64 {
-        self.asker.latencies().count() * self.work.response.get()
+        self.client.latencies().count() * self.work.response.get()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A bulk transfer: two TCP connections, joined by the world's hops, and an application on each.
 
-use airpath_app::bulk::{Marks, Progress, Role, Transfer};
-use airpath_core::{AppStep, Cx, Direction, Instant, UserId};
+use airpath_app::bulk::{Milestones, Progress, Role, Transfer};
+use airpath_core::{AppStep, Context, Direction, Instant, UserId};
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Segment, State};
 use airpath_wire::ipv4::Ipv4Header;
@@ -23,7 +23,7 @@ pub struct TransferFlow {
     /// The server's connection.
     pub server: Connection,
     /// What happened when.
-    pub marks: Marks,
+    pub milestones: Milestones,
     mobile_role: Role,
     server_role: Role,
     started: bool,
@@ -49,7 +49,7 @@ impl TransferFlow {
             identity,
             transfer,
             tcp: tcp.clone(),
-            marks: Marks::default(),
+            milestones: Milestones::default(),
             mobile_role,
             server_role,
             started: false,
@@ -83,7 +83,7 @@ impl TransferFlow {
 
     /// Why the transfer was aborted, if it was.
     pub fn cause(&self) -> Option<String> {
-        self.marks.aborted?;
+        self.milestones.aborted?;
         let ends = [("mobile", &self.mobile), ("server", &self.server)];
         let lost = ends.into_iter().find_map(|(end, connection)| {
             let outcome = connection.outcome().filter(|outcome| !outcome.is_orderly())?;
@@ -99,7 +99,7 @@ impl TransferFlow {
 
     /// A segment has reached `side`. What comes of it is left to [`Self::proceed`].
     #[inline]
-    pub(super) fn receive(&mut self, now: Instant, side: Side, segment: &Segment, cx: &mut Cx<'_>) {
+    pub(super) fn receive(&mut self, now: Instant, side: Side, segment: &Segment, cx: &mut Context<'_>) {
         self.connection(side).handle_segment(now, segment, cx);
     }
 
@@ -136,28 +136,28 @@ impl TransferFlow {
 
     #[inline]
     fn mark(&mut self, now: Instant, side: Side, progress: Progress, world: &mut World<'_>) {
-        let steps = self.marks.note(now, progress, self.transfer.bytes);
+        let steps = self.milestones.note(now, progress, self.transfer.bytes);
         for step in steps.into_iter().flatten() {
-            self.identity.report(world, now, side, step, self.marks.delivered);
+            self.identity.report(world, now, side, step, self.milestones.delivered);
         }
-        let delivered = self.marks.delivered;
-        if self.marks.acknowledged.is_none()
+        let delivered = self.milestones.delivered;
+        if self.milestones.acknowledged.is_none()
             && side == self.source()
             && self.sender().acknowledged() >= self.transfer.bytes.get()
         {
-            self.marks.acknowledged = Some(now);
+            self.milestones.acknowledged = Some(now);
             self.identity.report(world, now, side, AppStep::Acknowledged, delivered);
         }
-        if self.marks.acknowledged.is_none()
-            && self.marks.aborted.is_none()
+        if self.milestones.acknowledged.is_none()
+            && self.milestones.aborted.is_none()
             && self.connection(side).outcome().is_some_and(|outcome| !outcome.is_orderly())
         {
-            self.marks.aborted = Some(now);
+            self.milestones.aborted = Some(now);
             self.identity.report(world, now, side, AppStep::Aborted, delivered);
         }
-        self.over = self.marks.aborted.is_some()
-            || (self.marks.finished.is_some()
-                && self.marks.acknowledged.is_some()
+        self.over = self.milestones.aborted.is_some()
+            || (self.milestones.finished.is_some()
+                && self.milestones.acknowledged.is_some()
                 && (!self.tcp.config.handshake || (is_done(&self.mobile) && is_done(&self.server))));
     }
 

@@ -1,6 +1,6 @@
 //! Ending a connection: orderly, by a reset, or because the peer is gone (RFC 9293 §3.6).
 
-use airpath_core::{Cx, Instant, TcpTrigger};
+use airpath_core::{Context, Instant, TcpTrigger};
 
 use airpath_wire::tcp::{Flags, TcpHeader};
 
@@ -25,7 +25,7 @@ impl Connection {
     }
 
     /// Gives the connection up: the peer is sent a reset.
-    pub fn abort(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub fn abort(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.outcome.is_some() || self.state == State::Closed {
             return;
         }
@@ -54,7 +54,7 @@ impl Connection {
 
     /// Moves on when a FIN was received, or ours was acknowledged.
     #[inline]
-    pub(super) fn advance_state(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub(super) fn advance_state(&mut self, now: Instant, cx: &mut Context<'_>) {
         let (sent, received) = (self.sender.is_complete(), self.receiver.is_complete());
         if !sent && !received {
             return;
@@ -79,7 +79,7 @@ impl Connection {
     }
 
     /// The connection is over.
-    pub(super) fn end(&mut self, now: Instant, outcome: Outcome, cx: &mut Cx<'_>) {
+    pub(super) fn end(&mut self, now: Instant, outcome: Outcome, cx: &mut Context<'_>) {
         self.state = State::Closed;
         self.outcome = Some(outcome);
         self.timers.stop_all();

@@ -1,6 +1,6 @@
 //! What a connection does with a segment that arrives (RFC 9293 §3.10.7).
 
-use airpath_core::{Classes, Cx, Ecn, Instant, Span, TcpTrigger};
+use airpath_core::{Classes, Context, Ecn, Instant, Span, TcpTrigger};
 use airpath_wire::tcp::{Flags, TcpHeader};
 
 use super::Connection;
@@ -18,7 +18,7 @@ const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
 impl Connection {
     /// Takes in a segment from the peer.
     #[inline]
-    pub fn handle_segment(&mut self, now: Instant, segment: &Segment, cx: &mut Cx<'_>) {
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment, cx: &mut Context<'_>) {
         self.now = now;
         self.statistics.received_segments += 1;
         match self.state {
@@ -41,7 +41,7 @@ impl Connection {
     }
 
     /// RFC 9293 §3.10.7.3.
-    fn on_segment_in_syn_sent(&mut self, now: Instant, header: &TcpHeader, cx: &mut Cx<'_>) {
+    fn on_segment_in_syn_sent(&mut self, now: Instant, header: &TcpHeader, cx: &mut Context<'_>) {
         let answers = header.flags.contains(Flags::ACK);
         let expected = self.id.initial_sequence.wrapping_add(1);
         if answers && (header.acknowledgment != expected || self.sender.next == 0) {
@@ -68,7 +68,7 @@ impl Connection {
     }
 
     /// RFC 9293 §3.10.7.4.
-    fn on_segment_in_window(&mut self, now: Instant, segment: &Segment, cx: &mut Cx<'_>) {
+    fn on_segment_in_window(&mut self, now: Instant, segment: &Segment, cx: &mut Context<'_>) {
         let header = &segment.header;
         if header.flags.contains(Flags::SYN) && !self.config.handshake {
             // The opening segment of a one-way agent says nothing that is not known.
@@ -117,7 +117,7 @@ impl Connection {
         segment: &Segment,
         sequence: Sequence,
         length: u32,
-        cx: &mut Cx<'_>,
+        cx: &mut Context<'_>,
     ) -> bool {
         let header = &segment.header;
         let Some(number) = from_wire(self.id.initial_sequence, self.sender.acknowledged, header.acknowledgment) else {
@@ -230,7 +230,7 @@ impl Connection {
     }
 
     /// RFC 5961 §3: a reset counts if it has exactly the number that is expected.
-    fn on_reset(&mut self, now: Instant, sequence: Sequence, cx: &mut Cx<'_>) {
+    fn on_reset(&mut self, now: Instant, sequence: Sequence, cx: &mut Context<'_>) {
         if sequence == self.receiver.next {
             // A peer that has forgotten the connection after both streams were delivered knew more than we do.
             let complete = self.receiver.is_complete() && self.sender.has_delivered_all();
@@ -287,7 +287,7 @@ impl Connection {
     }
 
     #[inline]
-    fn report_changes(&self, now: Instant, changes: Changes, cx: &mut Cx<'_>) {
+    fn report_changes(&self, now: Instant, changes: Changes, cx: &mut Context<'_>) {
         if !cx.wants(Classes::TCP) {
             return;
         }

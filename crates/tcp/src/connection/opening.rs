@@ -1,6 +1,6 @@
 //! Opening a connection: the SYN, and what is agreed with it (RFC 9293 §3.5).
 
-use airpath_core::{Cx, Instant, TcpTrigger};
+use airpath_core::{Context, Instant, TcpTrigger};
 use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
 
 use super::Connection;
@@ -123,7 +123,7 @@ impl Connection {
     }
 
     /// The timer for the SYN went off. Says whether it did.
-    pub(super) fn on_opening_timeout(&mut self, now: Instant, cx: &mut Cx<'_>) -> bool {
+    pub(super) fn on_opening_timeout(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
         if self.opening.step != Step::Sent {
             return false;
         }
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Our SYN was acknowledged: the connection is open.
-    pub(super) fn establish(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub(super) fn establish(&mut self, now: Instant, cx: &mut Context<'_>) {
         let config = &self.config;
         self.opening.step = Step::Done;
         self.timers.stop(Timer::Retransmission);

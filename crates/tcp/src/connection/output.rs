@@ -1,6 +1,6 @@
 //! What a connection sends.
 
-use airpath_core::{Cx, Ecn, Instant, TcpTrigger};
+use airpath_core::{Context, Ecn, Instant, TcpTrigger};
 use airpath_wire::tcp::{Flags, SackBlocks, Timestamps};
 
 use super::Connection;
@@ -13,7 +13,7 @@ use crate::timers::Timer;
 impl Connection {
     /// The next segment to send; call it until there is none.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Segment> {
+    pub fn poll_transmit(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Segment> {
         self.now = now;
         if self.state == State::Closed {
             return self.poll_reset();
@@ -47,7 +47,7 @@ impl Connection {
 
     /// A segment of the stream.
     #[inline]
-    fn data(&mut self, now: Instant, sent: Transmission, cx: &mut Cx<'_>) -> Segment {
+    fn data(&mut self, now: Instant, sent: Transmission, cx: &mut Context<'_>) -> Segment {
         let mut segment = super::bare(&self.id);
         let header = &mut segment.header;
         header.sequence = to_wire(self.id.initial_sequence, sent.start);

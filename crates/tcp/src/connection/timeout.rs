@@ -1,6 +1,6 @@
 //! What a connection does when a timer goes off.
 
-use airpath_core::{Cx, Instant, TcpTrigger};
+use airpath_core::{Context, Instant, TcpTrigger};
 
 use super::Connection;
 use crate::state::{Outcome, TimedOut};
@@ -9,14 +9,14 @@ use crate::timers::Timer;
 impl Connection {
     /// Does what is due by now; nothing, if nothing is. Call [`poll_transmit`](Self::poll_transmit) after it.
     #[inline]
-    pub fn handle_timeout(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub fn handle_timeout(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.now = now;
         if self.timers.next().is_some_and(|next| next <= now) {
             self.on_due(now, cx);
         }
     }
 
-    fn on_due(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn on_due(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.timers.take_due(Timer::TimeWait, now) {
             return self.end(now, Outcome::Closed, cx);
         }
@@ -44,7 +44,7 @@ impl Connection {
         }
     }
 
-    fn on_retransmission_timeout(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn on_retransmission_timeout(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.sender.scoreboard.is_empty() {
             return;
         }
@@ -56,7 +56,7 @@ impl Connection {
         self.report(now, TcpTrigger::Timeout, None, cx);
     }
 
-    fn on_persist_timeout(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn on_persist_timeout(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.sender.unanswered_probes() >= self.config.retransmission_timeout.retries {
             return self.give_up(now, self.sender.unanswered_probes(), cx);
         }
@@ -64,7 +64,7 @@ impl Connection {
         sender.on_persist_timeout(now, &mut shared);
     }
 
-    fn give_up(&mut self, now: Instant, attempts: u32, cx: &mut Cx<'_>) {
+    fn give_up(&mut self, now: Instant, attempts: u32, cx: &mut Context<'_>) {
         let after = now.since(self.sender.last_progress);
         self.end(now, Outcome::TimedOut(TimedOut::Data { attempts, after }), cx);
     }

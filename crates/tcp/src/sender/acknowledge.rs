@@ -325,13 +325,13 @@ impl Sender {
     /// has to pay. It was not needed if the receiver reports a duplicate, or acknowledges the same twice.
     fn end_probe(&mut self, now: Instant, ack: &Acknowledgment<'_>, report: Option<Sequence>, shared: &mut Shared<'_>) {
         let TailProbe::Sent { end, repeated } = self.probe else { return };
-        let needless = report.is_some_and(|start| start < end)
+        let spurious = report.is_some_and(|start| start < end)
             || (self.acknowledged == end && ack.bare && ack.blocks.is_empty() && self.last_progress != now);
-        if self.acknowledged > end && repeated && !needless && self.phase == Phase::Open {
+        if self.acknowledged > end && repeated && !spurious && self.phase == Phase::Open {
             self.reduce(now, Signal::Loss, false, shared);
             self.episode = None;
         }
-        if self.acknowledged > end || (self.acknowledged == end && (needless || !repeated)) {
+        if self.acknowledged > end || (self.acknowledged == end && (spurious || !repeated)) {
             self.probe = TailProbe::Idle;
         }
     }

@@ -148,7 +148,7 @@ impl Sender {
         begins
     }
 
-    /// The last reduction was needless: everything is as before (RFC 4015 §3.3).
+    /// The last reduction was spurious: everything is as before (RFC 4015 §3.3).
     pub(super) fn undo(&mut self, now: Instant, shared: &mut Shared<'_>) {
         shared.statistics.undos += 1;
         self.controller.undo(now);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use airpath_core::{ComponentId, Cx, Direction, Ecn, FlowId, Instant, Memory, Sink, Span};
+use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Instant, Memory, Sink, Span};
 
 use super::Pipe;
 use crate::{Config, Connection, Identity, Segment};
@@ -110,12 +110,12 @@ impl Pair {
     }
 
     /// Does something with one end at the present time, and sends what comes of it.
-    pub fn with_connection(&mut self, side: Side, act: impl FnOnce(&mut Connection, Instant, &mut Cx<'_>)) {
+    pub fn with_connection(&mut self, side: Side, act: impl FnOnce(&mut Connection, Instant, &mut Context<'_>)) {
         let now = self.now;
         let connection = &mut self.connections[side as usize];
         let mut dropped = Vec::new();
         let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
-        let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u16));
         act(connection, now, &mut cx);
         self.touch(side);
     }
@@ -131,7 +131,7 @@ impl Pair {
         }
         let mut dropped = Vec::new();
         let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
-        let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u16));
         let mut count = 0;
         while let Some(segment) = connection.poll_transmit(self.now, &mut cx) {
             count += 1;
@@ -185,14 +185,14 @@ impl Pair {
         if wakeup.is_none_or(|at| at > next) {
             let Reverse((_, _, side, slot)) = self.arrivals.pop().expect("it was peeked at");
             self.free.push(slot);
-            let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+            let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u16));
             let segment = self.slots[slot];
             self.connections[side as usize].handle_segment(self.now, &segment, &mut cx);
             self.touch(side);
             return true;
         }
         let side = if self.wakeups[0].is_some_and(|at| at <= next) { Side::Client } else { Side::Server };
-        let mut cx = Cx::new(sink, &mut dropped, ComponentId(side as u16));
+        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u16));
         self.connections[side as usize].handle_timeout(self.now, &mut cx);
         self.touch(side);
         true

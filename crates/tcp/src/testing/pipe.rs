@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Bitrate, Bytes, Instant, Probability, Seed, Span, Stream};
+use airpath_core::{Bitrate, Bytes, Instant, Probability, RandomStream, Seed, Span};
 
 /// A hop: a drop-tail queue before a rate, then a delay.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub struct Pipe {
     mark_every: u64,
     count: u64,
     last: Instant,
-    chance: Stream,
+    chance: RandomStream,
 }
 
 impl Pipe {

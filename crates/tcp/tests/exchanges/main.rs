@@ -3,10 +3,10 @@
 mod closing;
 mod flow_control;
 mod marks;
-mod needless;
 mod opening;
 mod recovery;
 mod script;
+mod spurious;
 
 use airpath_core::{Bytes, Span};
 use airpath_tcp::{

@@ -13,7 +13,7 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use airpath_core::{ComponentId, Cx, Direction, Ecn, FlowId, Instant, SegmentInfo, Span};
+use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Instant, SegmentInfo, Span};
 use airpath_tcp::{Config, Connection, Identity, Segment};
 use airpath_wire::tcp::{Flags, Options, TcpHeader, Timestamps};
 
@@ -129,9 +129,9 @@ impl Script {
         assert_eq!(found, wanted, "`{whole}`");
     }
 
-    fn with<T>(&mut self, act: impl FnOnce(&mut Connection, Instant, &mut Cx<'_>) -> T) -> T {
+    fn with<T>(&mut self, act: impl FnOnce(&mut Connection, Instant, &mut Context<'_>) -> T) -> T {
         let mut dropped = Vec::new();
-        let mut cx = Cx::new(None, &mut dropped, ComponentId(0));
+        let mut cx = Context::new(None, &mut dropped, ComponentId(0));
         act(&mut self.connection, self.now, &mut cx)
     }
 

@@ -110,7 +110,7 @@ impl Record for WayRow<'_> {
         number(fields, "lost", direction.lost);
         number(fields, "unknown", direction.unknown);
         number(fields, "retransmissions", direction.retransmissions);
-        number(fields, "needless", direction.needless);
+        number(fields, "spurious", direction.spurious);
         number(fields, "reordered", direction.reordered);
         let quantile = |of: Option<Quantiles>, which: fn(Quantiles) -> airpath_core::Span| of.map(which);
         span(fields, "delay_min", quantile(direction.delay, |delay| delay.minimum));
@@ -179,6 +179,6 @@ impl Record for PassageRow<'_> {
         fields.whole("arrival_frame", arrival.map(|(_, frame)| frame as i64));
         span(fields, "delay", passage.delay());
         fields.flag("resent", Some(passage.packet.resent));
-        fields.flag("needless", Some(passage.needless));
+        fields.flag("spurious", Some(passage.spurious));
     }
 }

@@ -58,7 +58,7 @@ const CAUSE_SECONDS: [&str; Cause::COUNT] = [
     "radio_s",
     "timer_s",
     "recovery_s",
-    "needless_s",
+    "spurious_s",
     "closing_s",
 ];
 
@@ -170,8 +170,8 @@ impl Record for ObservationRow<'_> {
         fields.whole("duplicate", observation.duplicate.map(|duplicate| duplicate.number.into()));
         fields.whole("duplicate_of", observation.duplicate.map(|duplicate| duplicate.of_frame as i64));
         number(fields, "since_push", observation.since_push);
-        fields.whole("needless", observation.needless.map(|needless| needless.frame as i64));
-        fields.text("needless_by", observation.needless.map(|needless| needless.detector.name()));
+        fields.whole("spurious", observation.spurious.map(|spurious| spurious.frame as i64));
+        fields.text("spurious_by", observation.spurious.map(|spurious| spurious.detector.name()));
         fields.text("events", Some(&observation.events.names().collect::<Vec<_>>().join(" ")));
     }
 }

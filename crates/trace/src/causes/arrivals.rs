@@ -13,7 +13,7 @@ pub(super) struct Arrival {
     pub arrived: Instant,
     pub length: u32,
     /// An earlier copy of it arrived, too.
-    pub needless: bool,
+    pub spurious: bool,
 }
 
 /// The arrivals of what one end sent, in the order of their time.
@@ -38,7 +38,7 @@ impl Arrivals {
                 sent: passage.packet.time.min(LATEST),
                 arrived: passage.arrival()?.min(LATEST),
                 length: passage.packet.length,
-                needless: passage.needless,
+                spurious: passage.spurious,
             })
         };
         let mut arrivals: Vec<Arrival> = direction.passages.iter().filter_map(arrival).collect();

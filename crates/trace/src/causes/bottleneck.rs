@@ -106,10 +106,10 @@ impl Bottleneck {
         timeline: &mut Timeline,
     ) {
         let carried = self.passed(arrival, segment);
-        if arrival.needless {
+        if arrival.spurious {
             let begin = self.link.done().unwrap_or(carried.first).max(carried.first);
-            let needless = Label::Known(Cause::Needless, Confidence::High);
-            timeline.paint(begin, carried.left, needless, |label| {
+            let spurious = Label::Known(Cause::Spurious, Confidence::High);
+            timeline.paint(begin, carried.left, spurious, |label| {
                 matches!(label, Label::Limited(..) | Label::Unanswered | Label::Known(Cause::Application, _))
             });
         }
@@ -255,13 +255,13 @@ impl Bottleneck {
     }
 
     /// A duplicate was reported: the link was busy with it for as long as it takes for a segment.
-    pub(super) fn needless(&self, now: Instant, timeline: &mut Timeline) {
+    pub(super) fn spurious(&self, now: Instant, timeline: &mut Timeline) {
         if self.is_exact() {
             return;
         }
         let end = now - self.back().min(now.since(Instant::ZERO));
         let begin = end - self.path.measure().service.min(end.since(Instant::ZERO));
-        timeline.paint(begin, end, Label::Known(Cause::Needless, Confidence::Medium), |label| {
+        timeline.paint(begin, end, Label::Known(Cause::Spurious, Confidence::Medium), |label| {
             matches!(label, Label::Limited(..))
         });
     }

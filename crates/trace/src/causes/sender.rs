@@ -47,7 +47,7 @@ struct Waiting {
     highest: i64,
     delivered: u64,
     resent: u64,
-    needless: bool,
+    spurious: bool,
     /// Bytes that were sent last.
     length: u32,
 }
@@ -102,7 +102,7 @@ impl Sender {
         while let Some(arrival) = self.bottleneck.next_arrival(now) {
             if let Some(waiting) = &mut self.waiting {
                 // What was sent before the timer went off still arrives.
-                waiting.needless |= arrival.sent < waiting.first;
+                waiting.spurious |= arrival.sent < waiting.first;
             }
             self.bottleneck.arrived(&arrival, self.segment, self.heard.0, window, timeline);
         }
@@ -176,8 +176,8 @@ impl Sender {
             self.answered_at_last(&waiting, held, &first, timeline, stalls);
         }
         let news = observation.delivered.saturating_sub(self.delivered);
-        if observation.needless.is_some_and(|needless| needless.frame != observation.frame) {
-            self.needless(now, timeline);
+        if observation.spurious.is_some_and(|spurious| spurious.frame != observation.frame) {
+            self.spurious(now, timeline);
         }
         if news == 0 && acknowledged <= self.acknowledged {
             return;
@@ -377,7 +377,7 @@ impl Sender {
             highest: self.highest,
             delivered: self.delivered,
             resent: 0,
-            needless: false,
+            spurious: false,
             length: 0,
         });
         if waiting.count > 0 {
@@ -430,7 +430,7 @@ impl Sender {
         let measure = self.bottleneck.path.measure();
         let transmission = measure.service.saturating_mul(u64::from(waiting.length)) / u64::from(self.segment.max(1));
         let soonest = (measure.base + transmission) * 4 / 5;
-        if waiting.needless || now.since(waiting.last) < soonest {
+        if waiting.spurious || now.since(waiting.last) < soonest {
             return Some(true);
         }
         if let Some((sample, _)) = observation.echo_round_trip {
@@ -503,11 +503,11 @@ impl Sender {
     }
 
     /// A copy arrived in vain: the link was busy with it for as long as it takes for a segment.
-    fn needless(&mut self, now: Instant, timeline: &mut Timeline) {
+    fn spurious(&mut self, now: Instant, timeline: &mut Timeline) {
         if let Some(waiting) = &mut self.waiting {
-            waiting.needless = true;
+            waiting.spurious = true;
         }
-        self.bottleneck.needless(now, timeline);
+        self.bottleneck.spurious(now, timeline);
     }
 }
 

@@ -65,7 +65,7 @@ impl fmt::Display for Stall {
             (Fate::Held, timeouts) => {
                 write!(
                     f,
-                    "the path held them back, and the retransmission timer went off {} needlessly",
+                    "the path held them back, and the retransmission timer went off {} spuriously",
                     times(timeouts)
                 )
             }

@@ -57,7 +57,7 @@ impl Script {
             echo_round_trip: None,
             duplicate: None,
             since_push: 0,
-            needless: None,
+            spurious: None,
         };
         change(&mut observation);
         self.observations.push(observation);
@@ -185,7 +185,7 @@ fn a_window_that_grows_by_a_segment_with_each_delayed_acknowledgement_is_slow_st
 }
 
 #[test]
-fn after_a_needless_timeout_without_timestamps_slow_start_goes_up_to_half_of_the_window() {
+fn after_a_spurious_timeout_without_timestamps_slow_start_goes_up_to_half_of_the_window() {
     let mut script = Script::new();
     // Two, four, eight segments; the rest is repeated by the timer although it arrives.
     let mut now = 100;

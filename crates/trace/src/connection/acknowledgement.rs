@@ -1,4 +1,4 @@
-//! What an acknowledgement says about what the other end sent: how far it got, how long it took, what was needless.
+//! What an acknowledgement says about what the other end sent: how far it got, how long it took, what was spurious.
 
 use airpath_core::Span;
 use airpath_wire::tcp::Flags;
@@ -6,7 +6,7 @@ use airpath_wire::tcp::Flags;
 use super::direction::{Direction, Previous};
 use super::numbering::Anchor;
 use super::outstanding::Covered;
-use super::{Detector, Duplicate, Events, Needless, Observation, Trigger};
+use super::{Detector, Duplicate, Events, Observation, Spurious, Trigger};
 use crate::decode::Segment;
 
 /// Segments sent closer than this say nothing about bunching: hosts send several at once.
@@ -42,10 +42,10 @@ pub(super) fn acknowledge(
     let before = answered.acknowledged;
     let outstanding = answered.outstanding.highest() > before.unwrap_or(0);
     let shortest = sent.estimate.both_sides(&answered.estimate).minimum();
-    let (retransmissions, counts) = (&mut answered.retransmissions, &mut answered.figures.needless);
+    let (retransmissions, counts) = (&mut answered.retransmissions, &mut answered.figures.spurious);
     let covered = answered.outstanding.acknowledge(acknowledged, |run| {
         if segment.time.since(run.last.time) < shortest / 2 {
-            observation.needless =
+            observation.spurious =
                 retransmissions.verdict(run.start, run.end, run.last.time, Detector::TooSoon, counts);
         }
     });
@@ -62,11 +62,11 @@ pub(super) fn acknowledge(
         if index == 0 && duplicate_block(left, right, acknowledged, blocks, answered) {
             events.set(Events::DUPLICATE_SACK, true);
             sent.figures.duplicate_reports += 1;
-            let counts = &mut answered.figures.needless;
-            observation.needless = answered.retransmissions.undecided(left, right).next().map(|resent| {
+            let counts = &mut answered.figures.spurious;
+            observation.spurious = answered.retransmissions.undecided(left, right).next().map(|resent| {
                 resent.verdict = Some(Detector::DuplicateReport);
                 counts[Detector::DuplicateReport as usize] += 1;
-                Needless { frame: resent.frame, detector: Detector::DuplicateReport }
+                Spurious { frame: resent.frame, detector: Detector::DuplicateReport }
             });
         } else if right <= answered.outstanding.highest() {
             news += answered.outstanding.acknowledge_selectively(left, right, &mut sending);
@@ -96,9 +96,9 @@ pub(super) fn acknowledge(
         answered.recovery.duplicate(segment.time);
     }
     let repeats = repeated && bare && in_place && same_window && observation.window > 0;
-    let needless =
+    let spurious =
         if covered.advance > 0 || repeats { count_arrivals(segment, &covered, acknowledged, answered) } else { None };
-    observation.needless = needless.or(observation.needless);
+    observation.spurious = spurious.or(observation.spurious);
     let (highest, recovery) = (answered.outstanding.highest(), &answered.recovery);
     answered.figures.phases.acknowledged(segment.time, acknowledged, highest, recovery);
     answered.data_acknowledged |= acknowledged != 0 || answered.numbering.anchor() != Anchor::Syn;
@@ -138,7 +138,7 @@ fn duplicate_block(left: i64, right: i64, acknowledged: i64, blocks: &[(u32, u32
     left < right && (right <= acknowledged || inside)
 }
 
-/// The round trips that an acknowledgement measures, and whether it shows a retransmission to have been needless.
+/// The round trips that an acknowledgement measures, and whether it shows a retransmission to have been spurious.
 fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, observation: &mut Observation) {
     let now = segment.time;
     let figures = &mut answered.figures;
@@ -188,10 +188,10 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
             news.last = if only { news.original } else { news.last };
         }
         // RFC 3522 §3.2: the echo is that of the first copy, so the first copy arrived.
-        let counts = &mut answered.figures.needless;
+        let counts = &mut answered.figures.spurious;
         let since = front.first.time;
         let verdict = answered.retransmissions.verdict(front.start, front.end, since, Detector::Timestamp, counts);
-        observation.needless = verdict.or(observation.needless);
+        observation.spurious = verdict.or(observation.spurious);
     }
 }
 
@@ -201,20 +201,20 @@ fn count_arrivals(
     covered: &Covered,
     acknowledged: i64,
     answered: &mut Direction,
-) -> Option<Needless> {
+) -> Option<Spurious> {
     if covered.unseen > 0 {
         // What the capture lacks may have been answered, too.
         answered.give_up_counting();
     }
     let arrivals = answered.arrivals.as_mut()?;
-    let (retransmissions, counts) = (&mut answered.retransmissions, &mut answered.figures.needless);
+    let (retransmissions, counts) = (&mut answered.retransmissions, &mut answered.figures.spurious);
     let echo = segment.options.timestamps.map_or(0, |timestamps| timestamps.echo);
     let span = (acknowledged - covered.advance, acknowledged);
-    let needless = arrivals.answered(span, echo, retransmissions, counts);
+    let spurious = arrivals.answered(span, echo, retransmissions, counts);
     if arrivals.is_over(acknowledged) {
         answered.arrivals = None;
     }
-    needless
+    spurious
 }
 
 /// F-RTO (RFC 5682 §2.1): two acknowledgements in a row after a timeout get on, and the second is for what was sent once, before the
@@ -224,9 +224,9 @@ fn forward(covered: &Covered, answered: &mut Direction, observation: &mut Observ
     let Some(front) = covered.front else { return };
     let late = front.transmissions == 1 && front.first.time < episode.begun;
     if episode.trigger == Trigger::Timeout && episode.advances == 1 && late {
-        let (begun, counts) = (episode.begun, &mut answered.figures.needless);
+        let (begun, counts) = (episode.begun, &mut answered.figures.spurious);
         let detector = Detector::ForwardAcknowledgement;
         let verdict = answered.retransmissions.verdict(i64::MIN, front.start, begun, detector, counts);
-        observation.needless = verdict.or(observation.needless);
+        observation.spurious = verdict.or(observation.spurious);
     }
 }

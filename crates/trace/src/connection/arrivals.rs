@@ -1,11 +1,11 @@
-//! Needless retransmissions found by counting acknowledgements: without selective ones, from one end.
+//! Spurious retransmissions found by counting acknowledgements: without selective ones, from one end.
 //!
 //! A receiver acknowledges at once what arrives out of order, what fills a hole (RFC 5681 §4.2) and what it has already
 //! (RFC 9293 §3.10.7.4), and it acknowledges no arrival twice. So each acknowledgement that repeats another, or gets on, answers a
 //! transmission of its own; and on a path that keeps the order, a later one than the acknowledgement before it. Of each is known
 //! here the *latest* transmission that it can answer. When later acknowledgements take the later transmissions for themselves,
 //! that moves back. All below an acknowledgement had arrived by the transmission that it answers: what was sent again after that
-//! one was needless.
+//! one was spurious.
 //!
 //! Timestamps narrow it further. While the receiver certainly holds something beyond a hole, it acknowledges every arrival at once, so that
 //! an acknowledgement that gets on echoes the timestamp of the very transmission that it answers (RFC 7323 §4.3).
@@ -15,9 +15,9 @@
 
 use std::collections::VecDeque;
 
-use super::needless::{Resent, Retransmissions};
 use super::outstanding::Outstanding;
-use super::{Detector, Needless};
+use super::spurious::{Resent, Retransmissions};
+use super::{Detector, Spurious};
 
 /// Transmissions, and answers, remembered at most; older ones are as good as unknown.
 const REMEMBERED: usize = 512;
@@ -116,21 +116,21 @@ impl Arrivals {
     }
 
     /// An acknowledgement came: from what was acknowledged before to what is now, with the `echo` of a timestamp, or 0. Gives the verdict to the retransmissions that this
-    /// shows to have been needless; returns the last of them.
+    /// shows to have been spurious; returns the last of them.
     pub(crate) fn answered(
         &mut self,
         (from, to): (i64, i64),
         echo: u32,
         retransmissions: &mut Retransmissions,
         counts: &mut [u64; Detector::ALL.len()],
-    ) -> Option<Needless> {
+    ) -> Option<Spurious> {
         if self.answers.len() == REMEMBERED {
             self.answers.pop_front();
         }
         let stamp = self.known_stamp(from, to, echo);
         self.answers.push_back(Answer { from, to, stamp, latest: 0 });
         let mut before = self.forgotten + self.transmissions.len() as u64 + 1;
-        let mut needless = None;
+        let mut spurious = None;
         for at in (0..self.answers.len()).rev() {
             let mut answer = self.answers[at];
             let is_new = at + 1 == self.answers.len();
@@ -143,9 +143,9 @@ impl Arrivals {
             if answer.latest == 0 {
                 break;
             }
-            needless = self.decide(&answer, retransmissions, counts).or(needless);
+            spurious = self.decide(&answer, retransmissions, counts).or(spurious);
         }
-        needless
+        spurious
     }
 
     /// Counts what the receiver holds beyond the hole. Returns the echo if it is the timestamp of what made the receiver answer: of an
@@ -179,13 +179,13 @@ impl Arrivals {
         place.map_or(0, |place| self.forgotten + place as u64 + 1)
     }
 
-    /// What was sent again after the transmission that an acknowledgement answers, though that covers it, was needless.
+    /// What was sent again after the transmission that an acknowledgement answers, though that covers it, was spurious.
     fn decide(
         &mut self,
         answer: &Answer,
         retransmissions: &mut Retransmissions,
         counts: &mut [u64; Detector::ALL.len()],
-    ) -> Option<Needless> {
+    ) -> Option<Spurious> {
         let after = usize::try_from(answer.latest - self.forgotten).unwrap_or(0);
         let mut last = None;
         for sent in self.transmissions.range_mut(after..).filter(|sent| sent.undecided && sent.end <= answer.to) {
@@ -246,7 +246,7 @@ mod tests {
         /// Segments of which a copy arrived or will.
         through: BTreeSet<i64>,
         /// Frames that were sent though an earlier copy had arrived or was to.
-        needless: BTreeSet<u64>,
+        spurious: BTreeSet<u64>,
         /// What the receiver has beyond the next one that it waits for.
         next: i64,
         held: BTreeSet<i64>,
@@ -269,7 +269,7 @@ mod tests {
                 sent: 0,
                 acknowledged: 0,
                 through: BTreeSet::new(),
-                needless: BTreeSet::new(),
+                spurious: BTreeSet::new(),
                 next: 0,
                 held: BTreeSet::new(),
                 recent: 5000,
@@ -292,7 +292,7 @@ mod tests {
             let stamp = 5000 + self.millis / 3;
             self.line(&format!("> data {}..{} ack 0", number * SEGMENT, (number + 1) * SEGMENT), (stamp, 9));
             if self.through.contains(&number) {
-                self.needless.insert(self.frame);
+                self.spurious.insert(self.frame);
             }
             if !lost {
                 self.through.insert(number);
@@ -350,18 +350,18 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 4))]
 
-        /// Whatever is sent, lost and acknowledged: on a path that keeps the order none is called needless that was needed.
+        /// Whatever is sent, lost and acknowledged: on a path that keeps the order none is called spurious that was needed.
         #[test]
-        fn none_that_was_needed_is_called_needless(
+        fn none_that_was_needed_is_called_spurious(
             steps in prop::collection::vec(step(), 1..160),
             timestamps in any::<bool>(),
         ) {
             let mut transfer = Transfer::new(timestamps);
             steps.into_iter().for_each(|step| transfer.take(step));
             let (connection, _) = play(&transfer.exchange);
-            let counted = connection.needless(End::Client).filter(|needless| needless.detector == Detector::ExtraAcknowledgement);
-            for needless in counted {
-                prop_assert!(transfer.needless.contains(&needless.frame), "frame {}\n{}", needless.frame, transfer.exchange);
+            let counted = connection.spurious(End::Client).filter(|spurious| spurious.detector == Detector::ExtraAcknowledgement);
+            for spurious in counted {
+                prop_assert!(transfer.spurious.contains(&spurious.frame), "frame {}\n{}", spurious.frame, transfer.exchange);
             }
         }
     }

@@ -5,12 +5,12 @@ use airpath_wire::tcp::Flags;
 
 use super::acknowledgement::acknowledge;
 use super::arrivals::Arrivals;
-use super::needless::{Resent, Retransmissions};
 use super::numbering::{Anchor, Numbering};
 use super::outstanding::{Outstanding, Placed, Transmission};
 use super::round_trip::Estimate;
+use super::spurious::{Resent, Retransmissions};
 use super::trigger::{Recovery, Trigger};
-use super::{Detector, End, Events, Needless, Observation, Retransmission};
+use super::{Detector, End, Events, Observation, Retransmission, Spurious};
 use crate::decode::Segment;
 use crate::statistics::{Figures, MAXIMUM_SHIFT};
 
@@ -40,7 +40,7 @@ pub(crate) struct Direction {
     pub(super) recovery: Recovery,
     pub(super) estimate: Estimate,
     pub(super) retransmissions: Retransmissions,
-    /// What acknowledgements answer, while that can show retransmissions to have been needless.
+    /// What acknowledgements answer, while that can show retransmissions to have been spurious.
     pub(super) arrivals: Option<Box<Arrivals>>,
     /// They cannot be counted: a segment may be several packets, the capture has holes, or the path does not keep the order.
     pub(super) is_uncountable: bool,
@@ -251,7 +251,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     sent.figures.segment(segment);
     sent.time_to_live.get_or_insert(segment.time_to_live);
     let mut retransmission = None;
-    let mut needless = None;
+    let mut spurious = None;
     let mut again = duplicate;
     if length > 0 && !rst && !duplicate {
         let now = Transmission { time: segment.time, frame: segment.frame, stamp: stamp(segment) };
@@ -266,7 +266,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
             sent.figures.window_probes += 1;
             sent.figures.window_probe_bytes += u64::from(segment.length);
         } else if !keeping {
-            (retransmission, needless) = judge(segment, offset, end, &placed, sent, answered, &mut events);
+            (retransmission, spurious) = judge(segment, offset, end, &placed, sent, answered, &mut events);
             again = placed.again > 0;
         }
         sent.follow_arrivals(segment, (offset, end), &placed, retransmission.is_some(), events);
@@ -306,13 +306,13 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         delivered: answered.delivered(),
         duplicate: None,
         since_push: sent.since_push(segment),
-        needless,
+        spurious,
     };
     if flags.contains(Flags::ACK) && !duplicate {
         acknowledge(segment, offset == expected, sent, answered, &mut observation);
         observation
             .events
-            .set(Events::SHOWS_NEEDLESS, observation.needless.is_some_and(|needless| needless.frame != segment.frame));
+            .set(Events::SHOWS_SPURIOUS, observation.spurious.is_some_and(|spurious| spurious.frame != segment.frame));
     }
     if !rst {
         sent.window = Some(window);
@@ -394,7 +394,7 @@ fn judge(
     sent: &mut Direction,
     answered: &Direction,
     events: &mut Events,
-) -> (Option<Retransmission>, Option<Needless>) {
+) -> (Option<Retransmission>, Option<Spurious>) {
     events.set(Events::LOST_SEGMENT, placed.after_gap);
     if placed.again == 0 {
         if placed.new > 0 && end < sent.outstanding.highest() || placed.out_of_order {
@@ -424,14 +424,14 @@ fn judge(
     }
     let known = sent.acknowledged.is_some_and(|acknowledged| end <= acknowledged)
         || placed.before.is_some_and(|before| before.selectively && sent.outstanding.selective().contains(offset, end));
-    events.set(Events::SPURIOUS_RETRANSMISSION, known);
+    events.set(Events::ACKNOWLEDGED_RETRANSMISSION, known);
     let verdict = match () {
         () if known => Some(Detector::Acknowledged),
         () if placed.new == 0 && answered.captured_here(sent) => Some(Detector::OtherEnd),
         () => None,
     };
     if let Some(detector) = verdict {
-        sent.figures.needless[detector as usize] += 1;
+        sent.figures.spurious[detector as usize] += 1;
     }
     sent.retransmissions.push(Resent { start: offset, end, frame: segment.frame, time: segment.time, verdict });
     let retransmission = Retransmission {
@@ -439,5 +439,5 @@ fn judge(
         of_time: placed.before.map(|before| before.last.time),
         trigger,
     };
-    (Some(retransmission), verdict.map(|detector| Needless { frame: segment.frame, detector }))
+    (Some(retransmission), verdict.map(|detector| Spurious { frame: segment.frame, detector }))
 }

@@ -24,7 +24,7 @@ events! {
     /// A retransmission that duplicate or selective acknowledgements asked for (RFC 5681 §3.2, RFC 6675).
     FAST_RETRANSMISSION = 1, "fast_retransmission";
     /// A retransmission of what the other end had acknowledged already, where the capture was taken.
-    SPURIOUS_RETRANSMISSION = 2, "spurious_retransmission";
+    ACKNOWLEDGED_RETRANSMISSION = 2, "acknowledged_retransmission";
     /// Carries bytes that were not seen before, below others that were.
     OUT_OF_ORDER = 3, "out_of_order";
     /// Bytes before this segment were not seen (yet).
@@ -66,8 +66,8 @@ events! {
     BAD_CHECKSUM = 21, "bad_checksum";
     /// A router marked it (RFC 3168).
     CONGESTION_EXPERIENCED = 22, "congestion_experienced";
-    /// It shows a retransmission of the other end to have been needless.
-    SHOWS_NEEDLESS = 23, "shows_needless";
+    /// It shows a retransmission of the other end to have been spurious.
+    SHOWS_SPURIOUS = 23, "shows_spurious";
     /// Its options were cut off by the snap length, or are malformed: what they said is not known.
     OPTIONS_CUT = 24, "options_cut";
     /// Longer than the other end takes in one piece: the capturing host's interface cuts it into segments, or put it together.

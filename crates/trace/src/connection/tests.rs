@@ -152,7 +152,7 @@ fn a_fast_retransmission_is_no_out_of_order_segment() {
     assert_eq!((retransmission.of_frame, retransmission.trigger), (Some(4), Trigger::Fast));
     assert_eq!(seen[6].delivered, 3000);
     assert_eq!(seen[8].round_trip, None, "Karn's rule");
-    assert_eq!(seen[8].needless, None);
+    assert_eq!(seen[8].spurious, None);
 }
 
 #[test]
@@ -198,12 +198,12 @@ fn an_outage_stays_in_the_round_trip_by_timestamps() {
     );
     assert_eq!(seen[3].echo_round_trip, Some((Span::from_millis(3000), 4)));
     assert_eq!(seen[3].round_trip, None);
-    let needless = seen[3].needless.unwrap();
-    assert_eq!((needless.frame, needless.detector), (6, Detector::Timestamp));
+    let spurious = seen[3].spurious.unwrap();
+    assert_eq!((spurious.frame, spurious.detector), (6, Detector::Timestamp));
 }
 
 #[test]
-fn a_needless_retransmission_without_timestamps() {
+fn a_spurious_retransmission_without_timestamps() {
     let (_, seen) = opened(
         "
         200  > data 0..1000 ack 0
@@ -214,8 +214,8 @@ fn a_needless_retransmission_without_timestamps() {
         3201 < ack 2000
         ",
     );
-    let needless = seen[5].needless.unwrap();
-    assert_eq!((needless.frame, needless.detector), (7, Detector::ForwardAcknowledgement));
+    let spurious = seen[5].spurious.unwrap();
+    assert_eq!((spurious.frame, spurious.detector), (7, Detector::ForwardAcknowledgement));
 }
 
 #[test]
@@ -229,8 +229,8 @@ fn a_receiver_reports_what_came_twice() {
         ",
     );
     assert!(seen[3].events.contains(Events::DUPLICATE_SACK));
-    let needless = seen[3].needless.unwrap();
-    assert_eq!((needless.frame, needless.detector), (5, Detector::DuplicateReport));
+    let spurious = seen[3].spurious.unwrap();
+    assert_eq!((spurious.frame, spurious.detector), (5, Detector::DuplicateReport));
 }
 
 #[test]
@@ -242,8 +242,8 @@ fn an_acknowledgement_sooner_than_any_round_trip() {
         740 < ack 1000
         ",
     );
-    let needless = seen[2].needless.unwrap();
-    assert_eq!((needless.frame, needless.detector), (5, Detector::TooSoon));
+    let spurious = seen[2].spurious.unwrap();
+    assert_eq!((spurious.frame, spurious.detector), (5, Detector::TooSoon));
 }
 
 /// Without selective acknowledgements and timestamps.
@@ -270,9 +270,9 @@ fn one_acknowledgement_too_many_shows_what_had_arrived() {
         901 < ack 3000
         "
     ));
-    let needless = seen[12].needless.unwrap();
-    assert_eq!((needless.frame, needless.detector), (10, Detector::ExtraAcknowledgement));
-    assert_eq!(connection.needless(End::Client).collect::<Vec<_>>(), [needless]);
+    let spurious = seen[12].spurious.unwrap();
+    assert_eq!((spurious.frame, spurious.detector), (10, Detector::ExtraAcknowledgement));
+    assert_eq!(connection.spurious(End::Client).collect::<Vec<_>>(), [spurious]);
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn the_echo_tells_which_transmission_an_acknowledgement_answers() {
             901 < ack 2000 ts 15,{echo}
             "
         ));
-        connection.needless(End::Client).map(|needless| (needless.frame, needless.detector)).collect::<Vec<_>>()
+        connection.spurious(End::Client).map(|spurious| (spurious.frame, spurious.detector)).collect::<Vec<_>>()
     };
     assert_eq!(exchange(5800), [(13, Detector::ExtraAcknowledgement)]);
     assert_eq!(exchange(5801), [], "the answer to the first may be lost");
@@ -319,7 +319,7 @@ fn where_the_path_does_not_keep_the_order_acknowledgements_are_not_counted() {
         1101 < ack 5000
         "
     ));
-    assert_eq!(connection.needless(End::Client).count(), 0);
+    assert_eq!(connection.spurious(End::Client).count(), 0);
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn acknowledgements_that_can_all_be_for_what_was_needed_show_nothing() {
         1002 < ack 3000
         "
     ));
-    assert_eq!(connection.needless(End::Client).count(), 0, "the last may be for 4000..5000, if 3000..4000 was lost");
+    assert_eq!(connection.spurious(End::Client).count(), 0, "the last may be for 4000..5000, if 3000..4000 was lost");
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn of_super_segments_acknowledgements_are_not_counted() {
         903 < ack 9000
         ",
     );
-    assert_eq!(connection.needless(End::Client).count(), 0);
+    assert_eq!(connection.spurious(End::Client).count(), 0);
     assert!(!seen[3].events.contains(Events::SUPER_SEGMENT), "without an announced size, a jumbo frame");
 }
 

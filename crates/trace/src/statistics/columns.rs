@@ -195,22 +195,22 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.triggers[Trigger::TailProbe as usize].into();
     "unexplained_retransmissions", "", "", "retransmissions for which nothing is seen here",
         |figures, _| figures.triggers[Trigger::Unknown as usize].into();
-    "needless", "", "", "retransmissions that were needless, as far as can be known from here",
-        |figures, _| figures.needless_retransmissions().into();
-    "needless_acknowledged", "", "", "of these, those of what was acknowledged already",
-        |figures, _| figures.needless[Detector::Acknowledged as usize].into();
-    "needless_duplicate_report", "", "", "those that a duplicate report shows (RFC 3708)",
-        |figures, _| figures.needless[Detector::DuplicateReport as usize].into();
-    "needless_timestamp", "", "", "those that a timestamp shows (Eifel, RFC 3522)",
-        |figures, _| figures.needless[Detector::Timestamp as usize].into();
-    "needless_forward_acknowledgement", "", "", "those that the order of acknowledgements shows (F-RTO, RFC 5682)",
-        |figures, _| figures.needless[Detector::ForwardAcknowledgement as usize].into();
-    "needless_too_soon", "", "", "those acknowledged sooner than half the shortest round trip",
-        |figures, _| figures.needless[Detector::TooSoon as usize].into();
-    "needless_extra_acknowledgement", "", "", "those that the number of acknowledgements shows",
-        |figures, _| figures.needless[Detector::ExtraAcknowledgement as usize].into();
-    "needless_other_end", "", "", "those of which both copies were seen at the receiver",
-        |figures, _| figures.needless[Detector::OtherEnd as usize].into();
+    "spurious", "", "", "retransmissions that were spurious, as far as can be known from here",
+        |figures, _| figures.spurious_retransmissions().into();
+    "spurious_acknowledged", "", "", "of these, those of what was acknowledged already",
+        |figures, _| figures.spurious[Detector::Acknowledged as usize].into();
+    "spurious_duplicate_report", "", "", "those that a duplicate report shows (RFC 3708)",
+        |figures, _| figures.spurious[Detector::DuplicateReport as usize].into();
+    "spurious_timestamp", "", "", "those that a timestamp shows (Eifel, RFC 3522)",
+        |figures, _| figures.spurious[Detector::Timestamp as usize].into();
+    "spurious_forward_acknowledgement", "", "", "those that the order of acknowledgements shows (F-RTO, RFC 5682)",
+        |figures, _| figures.spurious[Detector::ForwardAcknowledgement as usize].into();
+    "spurious_too_soon", "", "", "those acknowledged sooner than half the shortest round trip",
+        |figures, _| figures.spurious[Detector::TooSoon as usize].into();
+    "spurious_extra_acknowledgement", "", "", "those that the number of acknowledgements shows",
+        |figures, _| figures.spurious[Detector::ExtraAcknowledgement as usize].into();
+    "spurious_other_end", "", "", "those of which both copies were seen at the receiver",
+        |figures, _| figures.spurious[Detector::OtherEnd as usize].into();
     "slow_start", "s", "", "time in which what is outstanding grows by a quarter or more a round",
         |figures, _| figures.phases.spent(Phase::SlowStart).into();
     "avoidance", "s", "", "time in which it grows more slowly, or not", |figures, _| figures.phases.spent(Phase::Avoidance).into();
@@ -233,8 +233,8 @@ pub const COLUMNS: &[Column] = columns! {
     "echo_round_trip_deviation", "s", "", "their standard deviation", |figures, _| seconds(figures.echo_round_trip.deviation());
     "lost_before_capture", "", "", "segments that fill a hole, but were sent after what follows it: lost before they came here, and sent again",
         |figures, _| figures.event(Events::LOST_BEFORE_CAPTURE).into();
-    "spurious_retransmission", "", "", "retransmissions of what had been acknowledged",
-        |figures, _| figures.event(Events::SPURIOUS_RETRANSMISSION).into();
+    "acknowledged_retransmission", "", "", "retransmissions of what had been acknowledged",
+        |figures, _| figures.event(Events::ACKNOWLEDGED_RETRANSMISSION).into();
     "lost_segment", "", "", "segments after a hole",
         |figures, _| figures.event(Events::LOST_SEGMENT).into();
     "ack_lost_segment", "", "", "acknowledgements of bytes that were not seen",
@@ -263,8 +263,8 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.event(Events::BAD_CHECKSUM).into();
     "congestion_experienced", "", "", "segments that a router marked (RFC 3168)",
         |figures, _| figures.event(Events::CONGESTION_EXPERIENCED).into();
-    "shows_needless", "", "", "acknowledgements that show a retransmission to have been needless",
-        |figures, _| figures.event(Events::SHOWS_NEEDLESS).into();
+    "shows_spurious", "", "", "acknowledgements that show a retransmission to have been spurious",
+        |figures, _| figures.event(Events::SHOWS_SPURIOUS).into();
     "options_cut", "", "", "segments whose options the snap length cut off, or that are malformed",
         |figures, _| figures.event(Events::OPTIONS_CUT).into();
     "super_segments", "", "", "segments longer than the other end takes: the capturing host's interface cuts them, or put them together",

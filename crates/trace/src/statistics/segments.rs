@@ -74,7 +74,7 @@ pub const SEGMENT_COLUMNS: &[SegmentColumn] = &[
         "tcp.analysis.push_bytes_sent",
         "what its sender has sent since the last segment with PSH, this one included; 0 without data",
     ),
-    column("needless", "", "", "the frame of a retransmission that it shows to have been needless, or its own"),
-    column("needless_by", "", "", "what shows that: one of the detectors above, without `needless_`"),
+    column("spurious", "", "", "the frame of a retransmission that it shows to have been spurious, or its own"),
+    column("spurious_by", "", "", "what shows that: one of the detectors above, without `spurious_`"),
     column("events", "", "tcp.analysis.flags", "what stands out about it: the names below, with spaces between them"),
 ];

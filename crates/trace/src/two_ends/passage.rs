@@ -22,7 +22,7 @@ pub struct Passage {
     /// Bytes of its payload that arrived: not all where it was cut into several packets and some were lost.
     pub arrived_bytes: u32,
     /// Whether it was a retransmission of bytes that all had arrived, or were still to arrive, in an earlier copy.
-    pub needless: bool,
+    pub spurious: bool,
 }
 
 /// What became of a packet.
@@ -75,8 +75,8 @@ pub struct Direction {
     pub unknown: u64,
     /// Retransmissions.
     pub retransmissions: u64,
-    /// Those of them that were needless.
-    pub needless: u64,
+    /// Those of them that were spurious.
+    pub spurious: u64,
     /// Packets with data that arrived after one that was sent later.
     pub reordered: u64,
     /// Times without an arrival, though packets were on their way.
@@ -131,7 +131,7 @@ fn direction(
                 packet: Packet { time: by_sender(packet.time), ..*packet },
                 fate: if overtaken { Fate::Lost } else { Fate::Unknown },
                 arrived_bytes: 0,
-                needless: false,
+                spurious: false,
             }
         })
         .collect();
@@ -146,16 +146,16 @@ fn direction(
         // A part of the packet is no longer than it.
         passage.arrived_bytes = passage.arrived_bytes.saturating_add(bytes as u32).min(passage.packet.length);
     }
-    mark_needless(&mut passages);
+    mark_spurious(&mut passages);
     summed_up(passages, options)
 }
 
 /// Marks the retransmissions of what had got through: every byte is in earlier copies that arrived.
-fn mark_needless(passages: &mut [Passage]) {
+fn mark_spurious(passages: &mut [Passage]) {
     let mut through = Through::default();
     for passage in passages {
         let packet = &passage.packet;
-        passage.needless = packet.resent && packet.length > 0 && through.contains(packet.offset, packet.end());
+        passage.spurious = packet.resent && packet.length > 0 && through.contains(packet.offset, packet.end());
         if passage.arrival().is_some() && passage.arrived_bytes == packet.length {
             through.insert(packet.offset, packet.end());
         }
@@ -205,7 +205,7 @@ fn summed_up(passages: Vec<Passage>, options: &JoinOptions) -> Direction {
         lost: count(|passage| passage.fate == Fate::Lost),
         unknown: count(|passage| passage.fate == Fate::Unknown),
         retransmissions: count(|passage| passage.packet.resent),
-        needless: count(|passage| passage.needless),
+        spurious: count(|passage| passage.spurious),
         reordered,
         silences: silence::silences(&passages, options.silence),
         compression: compression::of(&passages),

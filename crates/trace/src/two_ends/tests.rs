@@ -222,13 +222,13 @@ fn what_was_lost_and_what_was_sent_in_vain() {
         );
         let sent = connection.sent_by(Client);
         let fates: Vec<_> =
-            sent.passages.iter().map(|passage| (passage.arrival().is_some(), passage.needless)).collect();
+            sent.passages.iter().map(|passage| (passage.arrival().is_some(), passage.spurious)).collect();
         assert_eq!(
             fates,
             [(true, false), (false, false), (true, false), (true, false), (true, true), (false, false)],
             "identified: {identified}"
         );
-        assert_eq!((sent.lost, sent.unknown, sent.retransmissions, sent.needless), (1, 1, 2, 1));
+        assert_eq!((sent.lost, sent.unknown, sent.retransmissions, sent.spurious), (1, 1, 2, 1));
         let frame = sent.passages[4].packet.frame;
         assert_eq!(sent.passage(frame).unwrap().delay(), Some(Span::from_millis(50)));
     }
@@ -239,7 +239,7 @@ fn either_capture_may_come_first() {
     let (client, server) = losses(true).taps();
     let ends = join(server, client, &JoinOptions::default()).unwrap();
     let connection = &ends.connections[0];
-    assert_eq!((connection.near, connection.sent_by(Client).needless), (Server, 1));
+    assert_eq!((connection.near, connection.sent_by(Client).spurious), (Server, 1));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn super_segments_are_found_in_their_packets() {
     let sent = path.join().connections.remove(0).directions[0].clone();
     assert_eq!(sent.passages[0].arrived_bytes, 2000);
     assert_eq!(sent.passages[0].delay(), Some(Span::from_millis(50)));
-    assert_eq!((sent.lost, sent.needless), (0, 0), "what was sent again had been lost");
+    assert_eq!((sent.lost, sent.spurious), (0, 0), "what was sent again had been lost");
 }
 
 #[test]

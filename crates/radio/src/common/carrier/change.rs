@@ -6,7 +6,7 @@
 //! An interruption of all users lets TTIs pass unused. One user that is interrupted in a shared cell is taken out of the
 //! scheduler's sight, and what it has to repeat is set aside until it is back.
 
-use airpath_core::{Cx, DropCause, Instant};
+use airpath_core::{Context, DropCause, Instant};
 use airpath_link::Departure;
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 
@@ -48,7 +48,7 @@ impl Carrier {
 
     /// Does what was checked before, for a user or for all. Rate, channels and delay are those of the carrier, and so
     /// of all its users.
-    pub fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Cx<'_>) {
+    pub fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) {
         self.advance(now, cx);
         let users = match command.user {
             Some(user) => {
@@ -118,14 +118,14 @@ impl Carrier {
     }
 
     /// Loses what the far end does not have completely.
-    fn discard(&mut self, now: Instant, index: usize, cx: &mut Cx<'_>) {
+    fn discard(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
         let due = self.due_after(now);
         let (mut lost, departures) = (Vec::new(), &mut self.departures);
         self.users[index]
             .rlc
             .reset(|packet| lost.push(packet), |packet| departures.push_back(Departure { due, packet }));
         for packet in lost {
-            self.tally.lose(&packet, DropCause::Handover);
+            self.counters.lose(&packet, DropCause::Handover);
             cx.drop_packet(now, packet, DropCause::Handover);
         }
         self.leave_if_done(index);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Probability, Seed, Span, Stream};
+use airpath_core::{Probability, RandomStream, Seed, Span};
 
 use super::*;
 
@@ -14,7 +14,7 @@ struct Pair {
     delivered: [u64; 2],
     lost: [u64; 2],
     line: [VecDeque<(u64, Frame)>; 2],
-    errors: Stream,
+    errors: RandomStream,
     loss: Probability,
     step: u64,
 }

@@ -1,6 +1,6 @@
 //! Changes of a mobile's conditions by command.
 
-use airpath_core::{Cx, Direction, DropCause, Instant};
+use airpath_core::{Context, Direction, DropCause, Instant};
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 
 use super::User;
@@ -23,7 +23,7 @@ impl User {
     }
 
     /// Does what was checked before, in these directions.
-    pub fn command(&mut self, now: Instant, command: &BearerCommand, directions: &[Direction], cx: &mut Cx<'_>) {
+    pub fn command(&mut self, now: Instant, command: &BearerCommand, directions: &[Direction], cx: &mut Context<'_>) {
         self.clock = now;
         if let Some((span, buffer)) = command.change.interruption() {
             if buffer == Buffer::Discard {

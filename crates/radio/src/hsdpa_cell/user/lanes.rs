@@ -1,6 +1,6 @@
 //! The radio log of a mobile.
 
-use airpath_core::{Aspect, Classes, Cx, Direction, Instant, StateValue};
+use airpath_core::{Aspect, Classes, Context, Direction, Instant, StateValue};
 
 use super::User;
 use crate::conditions::Sample;
@@ -15,7 +15,7 @@ const SCHEMES: [&str; 30] = [
 
 impl User {
     /// What is so in every TTI.
-    pub(super) fn tell_lanes(&mut self, now: Instant, sample: &Sample, cx: &mut Cx<'_>) {
+    pub(super) fn tell_lanes(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {
             return;
         }
@@ -24,7 +24,7 @@ impl User {
     }
 
     /// The block of a TTI.
-    pub(super) fn tell_block(&mut self, now: Instant, cqi: u8, cx: &mut Cx<'_>) {
+    pub(super) fn tell_block(&mut self, now: Instant, cqi: u8, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {
             return;
         }

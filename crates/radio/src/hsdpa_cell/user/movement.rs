@@ -1,6 +1,6 @@
 //! What a mobile's radio is like, and what changes of the serving cell do to it.
 
-use airpath_core::{Cx, Direction, DropCause, Instant, Span};
+use airpath_core::{Context, Direction, DropCause, Instant, Span};
 
 use super::User;
 use crate::conditions::{Sample, Transition};
@@ -33,7 +33,7 @@ impl User {
     }
 
     /// Finds out what the radio is like in the TTI that begins now. Returns whether a block can be sent.
-    pub fn begin_tti(&mut self, now: Instant, cx: &mut Cx<'_>) -> bool {
+    pub fn begin_tti(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
         if self.served_from() > now {
             return false;
         }
@@ -52,7 +52,7 @@ impl User {
     }
 
     /// Finds out what the radio is like at `now`, and takes the reports up to then.
-    pub(super) fn look_around(&mut self, now: Instant, cx: &mut Cx<'_>) -> Sample {
+    pub(super) fn look_around(&mut self, now: Instant, cx: &mut Context<'_>) -> Sample {
         while let Some(at) = self.reports.due(now) {
             let sample = self.look(now, at, cx);
             let cqi = if sample.covered { link_quality::reported(sample.carrier_to_interference) } else { 0 };
@@ -66,14 +66,14 @@ impl User {
     }
 
     /// What it was like at `then`.
-    fn look(&mut self, now: Instant, then: Instant, cx: &mut Cx<'_>) -> Sample {
+    fn look(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) -> Sample {
         while let Some((at, transition)) = self.conditions.next_transition(then) {
             self.pass(now, at, transition, cx);
         }
         self.conditions.at(then)
     }
 
-    fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Cx<'_>) {
+    fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
         match transition {
             Transition::Handover { to, gap } | Transition::Reselection { to, gap } => {
                 self.lanes.cell(at, to, cx);
@@ -116,7 +116,7 @@ impl User {
 
     /// MAC-hs begins anew with a change of the serving cell: what the base station had is lost to it, and left to the RLC
     /// (TS 25.308 §9).
-    pub(super) fn reset_mac(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub(super) fn reset_mac(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.iub.buffer.clear();
         let spare = &mut self.spare;
         self.harq.clear(|mut block| {
@@ -129,7 +129,7 @@ impl User {
     }
 
     /// What the RLC has in these directions is lost.
-    pub(super) fn discard(&mut self, now: Instant, directions: &[Direction], cause: DropCause, cx: &mut Cx<'_>) {
+    pub(super) fn discard(&mut self, now: Instant, directions: &[Direction], cause: DropCause, cx: &mut Context<'_>) {
         for direction in directions {
             self.resets.forget(Some(*direction));
             match direction {

@@ -1,6 +1,6 @@
 //! A block on the air, for the first time or again.
 
-use airpath_core::{Cx, Direction, Instant, RadioEvent};
+use airpath_core::{Context, Direction, Instant, RadioEvent};
 
 use super::User;
 use crate::hsdpa_cell::config::TTI;
@@ -11,7 +11,15 @@ use crate::hsdpa_cell::unit::Block;
 
 impl User {
     /// Sends a new block.
-    pub fn send_new(&mut self, now: Instant, process: usize, choice: Choice, gain: f64, plan: &Plan, cx: &mut Cx<'_>) {
+    pub fn send_new(
+        &mut self,
+        now: Instant,
+        process: usize,
+        choice: Choice,
+        gain: f64,
+        plan: &Plan,
+        cx: &mut Context<'_>,
+    ) {
         let mut units = self.spare.pop().unwrap_or_default();
         units.extend(self.iub.buffer.drain(..choice.pdus as usize));
         let block = Block { number: self.harq.number(), units };
@@ -20,13 +28,13 @@ impl User {
     }
 
     /// Sends a block again.
-    pub fn send_again(&mut self, now: Instant, process: usize, gain: f64, plan: &Plan, cx: &mut Cx<'_>) {
+    pub fn send_again(&mut self, now: Instant, process: usize, gain: f64, plan: &Plan, cx: &mut Context<'_>) {
         let sent = self.harq.take(process).expect("the process has something to send again");
         self.transmit(now, process, sent, gain, plan, cx);
     }
 
     /// Sends a block with its share of the power, times `gain`.
-    fn transmit(&mut self, now: Instant, process: usize, mut sent: Sent, gain: f64, plan: &Plan, cx: &mut Cx<'_>) {
+    fn transmit(&mut self, now: Instant, process: usize, mut sent: Sent, gain: f64, plan: &Plan, cx: &mut Context<'_>) {
         let ratio = ratio_of(self.bler, sent.cqi, self.ratio * sent.share * gain);
         sent.attempts += 1;
         sent.sum += ratio;

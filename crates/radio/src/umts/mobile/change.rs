@@ -1,6 +1,6 @@
 //! Changes of a mobile's conditions by command.
 
-use airpath_core::{Cx, Direction, DropCause, Instant};
+use airpath_core::{Context, Direction, DropCause, Instant};
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 
 use super::Mobile;
@@ -29,7 +29,7 @@ impl Mobile {
     }
 
     /// Does what was checked before, in these directions.
-    pub fn command(&mut self, now: Instant, command: &BearerCommand, directions: &[Direction], cx: &mut Cx<'_>) {
+    pub fn command(&mut self, now: Instant, command: &BearerCommand, directions: &[Direction], cx: &mut Context<'_>) {
         self.advance(now, cx);
         if let Some((span, buffer)) = command.change.interruption() {
             let is_handover = matches!(command.change, Change::Handover { .. });
@@ -70,7 +70,7 @@ impl Mobile {
         }
     }
 
-    fn interrupt(&mut self, now: Instant, direction: Direction, until: Instant, buffer: Buffer, cx: &mut Cx<'_>) {
+    fn interrupt(&mut self, now: Instant, direction: Direction, until: Instant, buffer: Buffer, cx: &mut Context<'_>) {
         let leg = &mut self.legs[direction as usize];
         if buffer == Buffer::Discard {
             leg.discard(now, DropCause::Handover, cx);

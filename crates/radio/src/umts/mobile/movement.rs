@@ -1,7 +1,7 @@
 //! What movement does to a connection: handover, its gap and the burst after it, coverage that is lost, and the failure of
 //! the radio link.
 
-use airpath_core::{Cx, DropCause, Instant, Span};
+use airpath_core::{Context, DropCause, Instant, Span};
 
 use super::Mobile;
 use crate::conditions::{Sample, Transition};
@@ -38,7 +38,7 @@ impl Coverage {
 
 impl Mobile {
     /// Finds out what the radio is like at `now`, and what has happened to it.
-    pub(super) fn look_around(&mut self, now: Instant, cx: &mut Cx<'_>) -> Sample {
+    pub(super) fn look_around(&mut self, now: Instant, cx: &mut Context<'_>) -> Sample {
         while let Some((at, transition)) = self.conditions.next_transition(now) {
             self.pass(now, at, transition, cx);
         }
@@ -58,7 +58,7 @@ impl Mobile {
         self.conditions.at(now)
     }
 
-    fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Cx<'_>) {
+    fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
         match transition {
             Transition::Handover { to, gap } => {
                 self.lanes.cell(at, to, cx);
@@ -89,7 +89,14 @@ impl Mobile {
     }
 
     /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes to IP after it.
-    pub(super) fn hand_over(&mut self, now: Instant, at: Instant, gap: Span, buffer: Undelivered, cx: &mut Cx<'_>) {
+    pub(super) fn hand_over(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        gap: Span,
+        buffer: Undelivered,
+        cx: &mut Context<'_>,
+    ) {
         let until = at + gap;
         self.lanes.mode(at, "handover", Some(until), cx);
         self.block(now, until);
@@ -105,7 +112,7 @@ impl Mobile {
     }
 
     /// The radio bearers are released: what the RLC has is lost, and they are to be set up again.
-    pub(super) fn fail(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    pub(super) fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.discard(now, DropCause::AttemptsExhausted, cx);
         self.rrc.lose(now);
         self.lanes.link(now, "disconnected", cx);
@@ -120,7 +127,7 @@ impl Mobile {
         }
     }
 
-    fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Cx<'_>) {
+    fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.resets.forget(None);
         for leg in &mut self.legs {
             leg.discard(now, cause, cx);

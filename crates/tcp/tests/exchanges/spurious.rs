@@ -6,7 +6,7 @@ use crate::recovery::ten_segments;
 use crate::{cumulative, plain};
 
 #[test]
-fn two_acknowledgements_in_a_row_tell_a_needless_timeout() {
+fn two_acknowledgements_in_a_row_tell_a_spurious_timeout() {
     // RFC 5682 §2.1: all ten segments were only late.
     let mut config = cumulative();
     config.recovery.forward_rto = true;
@@ -71,7 +71,7 @@ fn timestamps_tell_which_transmission_arrived() {
 }
 
 #[test]
-fn a_report_of_a_duplicate_tells_a_needless_retransmission() {
+fn a_report_of_a_duplicate_tells_a_spurious_retransmission() {
     // RFC 3708: the first segment was overtaken by three others, and sent again for nothing.
     let mut config = plain();
     config.recovery.duplicate_undo = true;

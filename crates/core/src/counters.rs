@@ -4,10 +4,10 @@ use crate::event::{DropCause, RadioEvent};
 use crate::packet::Packet;
 
 /// Packets and bytes through one direction of a link or bearer. At any time
-/// `offered = delivered + dropped + queued`, in packets and in bytes: see [`Tally::is_conserved`].
+/// `offered = delivered + dropped + queued`, in packets and in bytes: see [`PacketCounters::is_conserved`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)] // What every packet counts stands together.
-pub struct Tally {
+pub struct PacketCounters {
     /// Pushed.
     pub offered: Count,
     /// Popped.
@@ -18,7 +18,7 @@ pub struct Tally {
     pub dropped: [Count; DropCause::ALL.len()],
 }
 
-impl Tally {
+impl PacketCounters {
     /// What was lost for whatever cause.
     pub fn dropped_total(&self) -> Count {
         self.dropped.iter().fold(Count::default(), |sum, count| Count {
@@ -63,8 +63,8 @@ impl Tally {
     }
 }
 
-/// The tally of several paths together.
-impl std::ops::AddAssign for Tally {
+/// The counters of several paths together.
+impl std::ops::AddAssign for PacketCounters {
     fn add_assign(&mut self, other: Self) {
         let sum = |a: &mut Count, b: Count| {
             a.packets += b.packets;
@@ -139,16 +139,16 @@ mod tests {
 
     #[test]
     fn the_tally_conserves() {
-        let mut tally = Tally::default();
+        let mut counters = PacketCounters::default();
         for id in 0..3 {
-            tally.offer(&packet(id, 100));
+            counters.offer(&packet(id, 100));
         }
-        tally.deliver(&packet(0, 100));
-        tally.lose(&packet(1, 100), DropCause::Loss);
-        assert!(tally.is_conserved());
-        assert_eq!((tally.queued.packets, tally.dropped_total().bytes), (1, 100));
-        let mut both = tally;
-        both += tally;
+        counters.deliver(&packet(0, 100));
+        counters.lose(&packet(1, 100), DropCause::Loss);
+        assert!(counters.is_conserved());
+        assert_eq!((counters.queued.packets, counters.dropped_total().bytes), (1, 100));
+        let mut both = counters;
+        both += counters;
         assert!(both.is_conserved());
         assert_eq!((both.offered.packets, both.dropped_total().bytes), (6, 200));
         for (index, cause) in DropCause::ALL.into_iter().enumerate() {

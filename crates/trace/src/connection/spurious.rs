@@ -1,4 +1,4 @@
-//! Retransmissions that turned out to be needless: an earlier copy had arrived.
+//! Retransmissions that turned out to be spurious: an earlier copy had arrived.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use airpath_core::Instant;
 /// Retransmissions remembered for a verdict that may come later.
 const REMEMBERED: usize = 256;
 
-/// What showed a retransmission to be needless.
+/// What showed a retransmission to be spurious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detector {
     /// It was acknowledged, cumulatively or selectively, before it was sent again.
@@ -74,9 +74,9 @@ pub enum Confidence {
     Certain,
 }
 
-/// The verdict that a retransmission was needless.
+/// The verdict that a retransmission was spurious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needless {
+pub struct Spurious {
     /// The frame of the retransmission.
     pub frame: u64,
     /// What showed it.
@@ -115,19 +115,19 @@ impl Retransmissions {
         since: Instant,
         detector: Detector,
         counts: &mut [u64; Detector::ALL.len()],
-    ) -> Option<Needless> {
+    ) -> Option<Spurious> {
         let mut last = None;
         for resent in self.undecided(start, end).filter(|resent| resent.time >= since) {
             resent.verdict = Some(detector);
             counts[detector as usize] += 1;
-            last = Some(Needless { frame: resent.frame, detector });
+            last = Some(Spurious { frame: resent.frame, detector });
         }
         last
     }
 
-    /// Those that were found needless, of the latest ones that are remembered.
-    pub(crate) fn needless(&self) -> impl Iterator<Item = Needless> {
-        self.0.iter().filter_map(|resent| Some(Needless { frame: resent.frame, detector: resent.verdict? }))
+    /// Those that were found spurious, of the latest ones that are remembered.
+    pub(crate) fn spurious(&self) -> impl Iterator<Item = Spurious> {
+        self.0.iter().filter_map(|resent| Some(Spurious { frame: resent.frame, detector: resent.verdict? }))
     }
 
     /// The latest.
@@ -141,13 +141,13 @@ impl Retransmissions {
         frame: u64,
         detector: Detector,
         counts: &mut [u64; Detector::ALL.len()],
-    ) -> Option<Needless> {
+    ) -> Option<Spurious> {
         // In the order of their frames.
         let place = self.0.binary_search_by_key(&frame, |resent| resent.frame).ok()?;
         let resent = self.0.get_mut(place).filter(|resent| resent.verdict.is_none())?;
         resent.verdict = Some(detector);
         counts[detector as usize] += 1;
-        Some(Needless { frame, detector })
+        Some(Spurious { frame, detector })
     }
 
     /// Those without a verdict that carried anything of `start` to before `end`, the oldest first.

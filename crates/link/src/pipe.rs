@@ -4,7 +4,7 @@ mod change;
 
 use std::collections::VecDeque;
 
-use airpath_core::{Cx, DropCause, Instant, Packet, PacketStep, Seed, Tally};
+use airpath_core::{Context, DropCause, Instant, Packet, PacketCounters, PacketStep, Seed};
 
 use crate::config::{Config, ConfigError, Plan};
 use crate::delay::DelayLine;
@@ -24,7 +24,7 @@ use crate::{Admission, Change, CommandError, Departure, Link};
 /// do not fit into a cache, and then a packet costs what it touches of them.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub struct Path {
+pub struct Pipe {
     line: DelayLine,
     /// Whether packets are lost in transmission. If not, nobody looks into `losses`.
     is_lossy: bool,
@@ -32,7 +32,7 @@ pub struct Path {
     /// When something happens next, be it a departure, a loss or a decision of the queue.
     next: Instant,
     queue: Waiting,
-    tally: Tally,
+    counters: PacketCounters,
     losses: Box<Losses>,
     /// The end of the last outage.
     blocked_until: Instant,
@@ -53,11 +53,11 @@ enum Waiting {
     CoDel(Box<CoDel>),
 }
 
-impl Path {
+impl Pipe {
     /// The link of `config`. Its generator streams are `name/loss` and `name/delay` of `seed`. To make
     /// many of a kind, see [`Config::prepare`].
     pub fn new(config: &Config, seed: Seed, name: &str) -> Result<Self, ConfigError> {
-        Ok(config.prepare()?.path(seed, name))
+        Ok(config.prepare()?.pipe(seed, name))
     }
 
     pub(crate) fn from_plan(plan: &Plan, seed: Seed, name: &str) -> Self {
@@ -78,21 +78,21 @@ impl Path {
             line: DelayLine::new(config.delay, seed, &format!("{name}/delay")),
             blocked_until: Instant::ZERO,
             next: Instant::FAR_FUTURE,
-            tally: Tally::default(),
+            counters: PacketCounters::default(),
         }
     }
 
     /// Does all that happens inside up to and including `now` but for departures, in the order of time. Without losses and
     /// decisions of the queue there is nothing to do.
     #[inline]
-    fn advance(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.is_lossy || matches!(self.queue, Waiting::CoDel(_)) {
             self.catch_up(now, cx);
             self.settle();
         }
     }
 
-    fn catch_up(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn catch_up(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some((ready, start)) = self.next_service()
             && start <= now
         {
@@ -112,11 +112,11 @@ impl Path {
     }
 
     /// Sends the packet that a CoDel queue gives out at `start`, where one waits since `ready`.
-    fn serve(&mut self, ready: Instant, start: Instant, cx: &mut Cx<'_>) {
+    fn serve(&mut self, ready: Instant, start: Instant, cx: &mut Context<'_>) {
         let Waiting::CoDel(queue) = &mut self.queue else { return };
-        let tally = &mut self.tally;
+        let counters = &mut self.counters;
         let packet = queue.dequeue(start, |packet| {
-            tally.lose(&packet, DropCause::QueueManagement);
+            counters.lose(&packet, DropCause::QueueManagement);
             cx.drop_packet(start, packet, DropCause::QueueManagement);
         });
         if let Some(packet) = packet {
@@ -158,20 +158,20 @@ impl Path {
     }
 
     /// Loses what is to be lost up to and including `now`.
-    fn lose(&mut self, now: Instant, cx: &mut Cx<'_>) {
+    fn lose(&mut self, now: Instant, cx: &mut Context<'_>) {
         while self.next_loss().is_some_and(|time| time <= now)
             && let Some((time, packet)) = self.losses.coming.pop_front()
         {
-            self.tally.lose(&packet, DropCause::Loss);
+            self.counters.lose(&packet, DropCause::Loss);
             cx.drop_packet(time, packet, DropCause::Loss);
         }
     }
 }
 
-impl Link for Path {
+impl Link for Pipe {
     #[inline]
-    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Cx<'_>) -> Admission {
-        self.tally.offer(&packet);
+    fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        self.counters.offer(&packet);
         self.advance(now, cx);
         let has_room = match &mut self.queue {
             Waiting::DropTail(queue) => {
@@ -181,7 +181,7 @@ impl Link for Path {
             Waiting::CoDel(queue) => queue.has_room(packet.size),
         };
         if !has_room && !self.transmitter.is_free(now) {
-            self.tally.lose(&packet, DropCause::QueueFull);
+            self.counters.lose(&packet, DropCause::QueueFull);
             cx.drop_packet(now, packet, DropCause::QueueFull);
             return Admission::Dropped(DropCause::QueueFull);
         }
@@ -204,13 +204,13 @@ impl Link for Path {
 
     // Always: a departure that is handed on through memory costs more than the rest of the call.
     #[inline(always)]
-    fn pop(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Departure> {
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Departure> {
         // One thing after the other, so that the events come in the order of their times.
         while self.next <= now && self.next < Instant::FAR_FUTURE {
             if self.line.next_due() == Some(self.next)
                 && let Some(departure) = self.line.leave()
             {
-                self.tally.deliver(&departure.packet);
+                self.counters.deliver(&departure.packet);
                 cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
                 self.settle();
                 return Some(departure);
@@ -226,15 +226,15 @@ impl Link for Path {
         (self.next < Instant::FAR_FUTURE).then_some(self.next)
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn counters(&self) -> PacketCounters {
+        self.counters
     }
 
     fn check(&self, change: &Change) -> Result<(), CommandError> {
         self.check_change(change)
     }
 
-    fn command(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) -> Result<(), CommandError> {
+    fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) -> Result<(), CommandError> {
         self.check_change(change)?;
         self.make_change(now, change, cx);
         Ok(())
@@ -242,7 +242,7 @@ impl Link for Path {
 }
 
 #[inline]
-fn report_queued(now: Instant, packet: Packet, cx: &mut Cx<'_>, backlog: impl FnOnce() -> (u32, u64)) {
+fn report_queued(now: Instant, packet: Packet, cx: &mut Context<'_>, backlog: impl FnOnce() -> (u32, u64)) {
     cx.packet(now, packet, || {
         let (backlog_packets, backlog_bytes) = backlog();
         PacketStep::Queued { backlog_packets, backlog_bytes }

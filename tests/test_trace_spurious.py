@@ -1,4 +1,4 @@
-"""Needless retransmissions without selective acknowledgements: what the sender's capture shows, against both ends."""
+"""Spurious retransmissions without selective acknowledgements: what the sender's capture shows, against both ends."""
 
 from itertools import product
 from pathlib import Path
@@ -53,21 +53,21 @@ def _run(path: str, sender: str, folder: Path) -> None:
     airpath.run(scenario, out=folder, capture=True)
 
 
-def test_none_is_called_needless_that_was_needed_and_most_are_found(tmp_path: Path) -> None:
+def test_none_is_called_spurious_that_was_needed_and_most_are_found(tmp_path: Path) -> None:
     known = found = 0
     for path, sender in product(PATHS, SENDERS):
         folder = tmp_path / path / sender
         _run(path, sender, folder)
         capture, peer = (folder / "captures" / f"0000-{end}.pcapng" for end in ("server", "mobile"))
-        truth = airpath.trace(capture, peer=peer).passages.filter("needless")["frame"].to_list()
+        truth = airpath.trace(capture, peer=peer).passages.filter("spurious")["frame"].to_list()
         alone = airpath.trace(capture)
         # An acknowledgement that shows several names the last.
-        shown = alone.observations(1).filter(pl.col("needless").is_not_null(), pl.col("needless_by") != "acknowledged")
-        assert set(shown["needless"]) <= set(truth), f"{path}, {sender}: it was needed"
+        shown = alone.observations(1).filter(pl.col("spurious").is_not_null(), pl.col("spurious_by") != "acknowledged")
+        assert set(shown["spurious"]) <= set(truth), f"{path}, {sender}: it was needed"
         server = alone.directions.row(by_predicate=pl.col("from") == "server", named=True)
-        assert server["needless"] <= len(truth), f"{path}, {sender}"
+        assert server["spurious"] <= len(truth), f"{path}, {sender}"
         if path != "reordering":
             known += len(truth)
-            found += server["needless"]
-    assert known > 500, "too few were needless for the test to show anything"
+            found += server["spurious"]
+    assert known > 500, "too few were spurious for the test to show anything"
     assert found >= 0.9 * known, f"{found} of {known}"

@@ -6,9 +6,9 @@
 
 use std::mem;
 
-use airpath_core::{Cx, DropCause, Instant, Packet, Span};
+use airpath_core::{Context, DropCause, Instant, Packet, Span};
 
-use super::{Path, Waiting};
+use super::{Pipe, Waiting};
 use crate::command::{Buffer, Change, CommandError};
 use crate::queue::drop_tail::Entry;
 use crate::transmitter::Transmitter;
@@ -22,7 +22,7 @@ struct Unsent {
     packet: Packet,
 }
 
-impl Path {
+impl Pipe {
     /// Whether this link can do that.
     pub(super) fn check_change(&self, change: &Change) -> Result<(), CommandError> {
         change.check()?;
@@ -42,7 +42,7 @@ impl Path {
     }
 
     /// Does what was checked before.
-    pub(super) fn make_change(&mut self, now: Instant, change: &Change, cx: &mut Cx<'_>) {
+    pub(super) fn make_change(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) {
         self.advance(now, cx);
         let mut unsent = self.take_unsent(now);
         if let Some((span, buffer)) = change.interruption() {
@@ -98,14 +98,14 @@ impl Path {
     }
 
     /// Loses what is not completely sent.
-    fn discard(&mut self, now: Instant, unsent: Vec<Unsent>, cx: &mut Cx<'_>) {
+    fn discard(&mut self, now: Instant, unsent: Vec<Unsent>, cx: &mut Context<'_>) {
         let waiting = match &mut self.queue {
             Waiting::DropTail(_) => None,
             Waiting::CoDel(queue) => Some(queue.clear()),
         };
-        let tally = &mut self.tally;
+        let counters = &mut self.counters;
         for packet in unsent.into_iter().map(|unsent| unsent.packet).chain(waiting.into_iter().flatten()) {
-            tally.lose(&packet, DropCause::Handover);
+            counters.lose(&packet, DropCause::Handover);
             cx.drop_packet(now, packet, DropCause::Handover);
         }
     }
