@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Check the words and line lengths of code comments, messages, names and Markdown.
 
-    tools/words.py [PATH…]            findings of all tracked files but those of `NOT_YET`; exit status 1 with any
-    tools/words.py --count [PATH…]    number of findings of each file, then by word; `NOT_YET` does not apply
+    tools/words.py                    findings of all tracked files but those of `NOT_YET`
+    tools/words.py PATH…              findings below these paths, `NOT_YET` or not
+    tools/words.py --count [PATH…]    number of findings of each file, then by word
 
-Without PATH the whole repository is checked. A finding is allowed by a marker with a reason, in a
+The exit status is 1 with any finding. A finding is allowed by a marker with a reason, in a
 comment on the same line or the line before: `words: allow said (quotation of the study)`; the word is
 `long` for a line that is too long.
 """
@@ -236,7 +237,7 @@ def main() -> int:
     arguments.add_argument("paths", nargs="*", metavar="PATH")
     options = arguments.parse_args()
     paths = tracked(options.paths)
-    if not options.count:
+    if not options.count and not options.paths:
         paths = [path for path in paths if not path.startswith(NOT_YET)]
     found = [finding for path in paths for finding in check(path)]
     if options.count:
