@@ -39,6 +39,7 @@ lint: setup
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
+	$(BIN)/python tools/words.py
 
 bench: setup
 	@sh .ci/system-packages peers

@@ -4,10 +4,11 @@
 //! cargo run --release -p airpath-benches -- [--repeat N] [--log DIR] [--set K=V]… SCENARIO.toml…
 //! ```
 //!
-//! `setup_s` and `cpu_s` are processor time (user and system) of building the objects and of running
-//! them; reading the scenario and starting the process are left out. `wall_s` is the time that running
-//! them took, until the log, if there is one, is written. `peak_kb` is the most memory that the
-//! process had by then. `benches/compare.py` sets these lines beside those of other simulators.
+//! `setup_s` and `cpu_s` are processor time (user and system) of building the objects and of
+//! running them; reading the scenario and starting the process are left out. `wall_s` is the time
+//! that running them took, until the log, if there is one, is written. `peak_kb` is the most memory
+//! that the process had by then. `benches/compare.py` sets these lines beside those of other
+//! simulators.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

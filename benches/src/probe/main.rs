@@ -1,4 +1,5 @@
-//! The end points of `benches/emulators.py`: small, so that what they cost themselves stays out of the figures.
+//! The end points of `benches/emulators.py`: small, so that what they cost themselves stays out of
+//! the figures.
 //!
 //! ```text
 //! airpath-probe answer PORT                             answers each datagram, with the times at which it came
@@ -8,8 +9,9 @@
 //! airpath-probe wake PER_SECOND SECONDS                 sleeps until a time again and again, and prints what that costs
 //! ```
 //!
-//! All times are nanoseconds of the host's clock, which both ends share. There are two for each arrival: when the kernel
-//! had the datagram (`SO_TIMESTAMPNS`), and when the program read it, after the scheduler woke it up.
+//! All times are nanoseconds of the host's clock, which both ends share. There are two for each
+//! arrival: when the kernel had the datagram (`SO_TIMESTAMPNS`), and when the program read it,
+//! after the scheduler woke it up.
 
 mod rate;
 mod round_trips;

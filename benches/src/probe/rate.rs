@@ -11,7 +11,8 @@ const HEADERS: usize = 28;
 /// How long there may be silence before all is over.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Sends packets of `bytes` at `rate`, in Mbit/s, for `seconds` to each who asks for it, one after the other, for ever.
+/// Sends packets of `bytes` at `rate`, in Mbit/s, for `seconds` to each who asks for it, one after
+/// the other, for ever.
 pub fn blast(port: u16, rate: f64, bytes: usize, seconds: f64) -> io::Result<()> {
     let socket = open(port)?;
     let datagram = vec![0; bytes - HEADERS];
@@ -30,8 +31,8 @@ pub fn blast(port: u16, rate: f64, bytes: usize, seconds: f64) -> io::Result<()>
     }
 }
 
-/// Asks for such packets and prints, for each that comes within `seconds` of the first, when: by the kernel and by this
-/// program.
+/// Asks for such packets and prints, for each that comes within `seconds` of the first, when: by
+/// the kernel and by this program.
 pub fn count(to: (&str, u16), seconds: f64) -> io::Result<()> {
     let socket = open(0)?;
     socket.connect(to)?;

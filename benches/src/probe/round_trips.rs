@@ -10,10 +10,12 @@ use crate::socket::{Arrival, now, open, receive, sleep_until};
 /// Length of a datagram's payload; with the headers of UDP and IPv4 it is 28 bytes more.
 const BYTES: usize = 172;
 
-/// So many times stand in a datagram, 8 bytes each: sent, and come to the other end by kernel and program.
+/// So many times stand in a datagram, 8 bytes each: sent, and come to the other end by kernel and
+/// program.
 const TIMES: usize = 3;
 
-/// The first ones are left out: the kernel learns of routes and neighbours, and begins to stamp arrivals.
+/// The first ones are left out: the kernel learns of routes and neighbours, and begins to stamp
+/// arrivals.
 const WARM_UP: u64 = 20;
 
 /// Between two datagrams, in nanoseconds, beside up to as much as [`PHASE`].
@@ -36,8 +38,8 @@ pub fn answer(port: u16) -> io::Result<()> {
     }
 }
 
-/// Sends `count` datagrams and prints for each that comes back: sent, at the answerer by its kernel and by its program,
-/// answer by our kernel and by our program.
+/// Sends `count` datagrams and prints for each that comes back: sent, at the answerer by its kernel
+/// and by its program, answer by our kernel and by our program.
 pub fn ask(to: (&str, u16), count: u64) -> io::Result<()> {
     let socket = open(0)?;
     socket.connect(to)?;

@@ -1,5 +1,5 @@
-//! What it costs a program on this host to wake up at a time: the floor under the processor time of any emulator that
-//! sleeps until packets are due.
+//! What it costs a program on this host to wake up at a time: the floor under the processor time of
+//! any emulator that sleeps until packets are due.
 
 use std::io;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use nix::poll::ppoll;
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-/// Wakes up so many times a second and does nothing else. Prints the processor time of a wake-up, in microseconds, the share
-/// of a core in per cent, and how late a wake-up was in the mean.
+/// Wakes up so many times a second and does nothing else. Prints the processor time of a wake-up,
+/// in microseconds, the share of a core in per cent, and how late a wake-up was in the mean.
 pub fn wake(per_second: u64, seconds: u64) -> io::Result<()> {
     if per_second == 0 || seconds == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it wakes up at least once"));

@@ -13,7 +13,8 @@ use crate::file::File;
 /// What a client asks with.
 const REQUEST: u64 = 200;
 
-/// What a packet takes at the bottleneck of the way down: 24 Mbit/s, so that data does not arrive in bursts.
+/// What a packet takes at the bottleneck of the way down: 24 Mbit/s, so that data does not arrive
+/// in bursts.
 const BOTTLENECK: Span = Span::from_micros(500);
 
 const CLIENT: usize = 0;
@@ -120,7 +121,8 @@ impl Flow {
         Ok(())
     }
 
-    /// What the two programs do: the server answers, and both close when they have nothing more to say.
+    /// What the two programs do: the server answers, and both close when they have nothing more to
+    /// say.
     fn serve(&mut self) {
         let [client, server] = &mut self.ends;
         if !self.is_answered && server.connection.readable() >= REQUEST {

@@ -5,13 +5,15 @@
 //!     [--snap-length N] [--seed N] FILE.pcap
 //! ```
 //!
-//! Each flow is a download over airpath's own TCP with the settings of Linux 6 (selective acknowledgements, timestamps,
-//! delayed acknowledgements, a FIN from either end), over a path of its own of 24 Mbit/s, with a round trip of 20 to 120 ms,
-//! that loses packets of the download at random; it is captured at the server's end. `--open` flows are open at once, and when one has ended
-//! the next begins. The same arguments give the same file on every machine.
+//! Each flow is a download over airpath's own TCP with the settings of Linux 6 (selective
+//! acknowledgements, timestamps, delayed acknowledgements, a FIN from either end), over a path of
+//! its own of 24 Mbit/s, with a round trip of 20 to 120 ms, that loses packets of the download at
+//! random; it is captured at the server's end. `--open` flows are open at once, and when one has
+//! ended the next begins. The same arguments give the same file on every machine.
 //!
-//! The defaults make 9.6 million packets of 1,000 flows, as the first segments of each were captured by `tcpdump -s 96`;
-//! `--flows 100000` makes as many of short flows, of which 2,000 are open at once.
+//! The defaults make 9.6 million packets of 1,000 flows, as the first segments of each were
+//! captured by `tcpdump -s 96`; `--flows 100000` makes as many of short flows, of which 2,000 are
+//! open at once.
 
 mod file;
 mod flow;
@@ -86,8 +88,8 @@ fn generate(arguments: &Arguments, out: impl Write) -> io::Result<u64> {
     const SEGMENT: u64 = 1448;
     let config: Arc<Config> = Arc::new(Profile::Linux6.config());
     let mut file = File::create(out, arguments.snap_length)?;
-    // Some ten packets open and close a flow. Of the others 8 in 15 are data: most acknowledgements are of two segments, but
-    // those of a slow start and of a recovery are of one.
+    // Some ten packets open and close a flow. Of the others 8 in 15 are data: most acknowledgements
+    // are of two segments, but those of a slow start and of a recovery are of one.
     let packets = (arguments.packets / u64::from(arguments.flows)).saturating_sub(10);
     let size = packets * 8 / 15 * SEGMENT + 1;
     let seed = Seed::new(arguments.seed);

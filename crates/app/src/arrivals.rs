@@ -1,5 +1,5 @@
-//! What a stream of datagrams tells of its path beyond delay and loss: how evenly they arrive, for how long none does,
-//! and for how long they come late.
+//! What a stream of datagrams tells of its path beyond delay and loss: how evenly they arrive, for
+//! how long none does, and for how long they come late.
 
 use airpath_core::{Instant, Span};
 
@@ -17,7 +17,8 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Its one-way delay; zero if clocks that are not quite the same have it arrive before it was sent.
+    /// Its one-way delay; zero if clocks that are not quite the same have it arrive before it was
+    /// sent.
     pub const fn delay(&self) -> Span {
         self.arrived.since(self.sent)
     }
@@ -30,20 +31,22 @@ pub struct Analysis {
     pub inter_arrival: Samples,
     /// Datagrams that arrived after one with a higher number (RFC 4737 §3).
     pub reordered: u64,
-    /// Gaps: from the arrival of the last datagram before a burst of losses to that of the first after it. A burst at the
-    /// beginning or at the end of the stream has no such length, and is in no gap.
+    /// Gaps: from the arrival of the last datagram before a burst of losses to that of the first
+    /// after it. A burst at the beginning or at the end of the stream has no such length, and is in
+    /// no gap.
     pub gaps: Samples,
     /// Datagrams lost in the longest burst that is in a gap.
     pub longest_burst: u64,
     /// Datagrams that took longer than the threshold.
     pub late: u64,
-    /// Delay periods: datagrams in a row of which none was lost, but each was late. From the arrival of the last datagram
-    /// in time before them to that of the first in time after them.
+    /// Delay periods: datagrams in a row of which none was lost, but each was late. From the
+    /// arrival of the last datagram in time before them to that of the first in time after them.
     pub delay_periods: Samples,
 }
 
 impl Analysis {
-    /// Of the `arrivals`, each datagram once, in the order in which they came; `late` are those that took longer.
+    /// Of the `arrivals`, each datagram once, in the order in which they came; `late` are those
+    /// that took longer.
     pub fn of(arrivals: &[Arrival], late: Span) -> Self {
         let mut analysis = Self::default();
         let mut highest = None;

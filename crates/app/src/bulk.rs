@@ -61,8 +61,8 @@ pub enum Progress {
     Delivered(u64),
 }
 
-/// Milestones of a transfer. Whatever runs the transfer, these are the moments from which its figures are made: what the
-/// applications at the two ends saw, not the packets between them.
+/// Milestones of a transfer. Whatever runs the transfer, these are the moments from which its
+/// figures are made: what the applications at the two ends saw, not the packets between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Milestones {
     /// The end that opened the connection saw it open.
@@ -82,7 +82,8 @@ pub struct Milestones {
 }
 
 impl Milestones {
-    /// Keeps what `progress` of either end means at `now` for a transfer of `bytes`, and returns the steps to report.
+    /// Keeps what `progress` of either end means at `now` for a transfer of `bytes`, and returns
+    /// the steps to report.
     #[inline]
     pub fn note(&mut self, now: Instant, progress: Progress, bytes: Bytes) -> [Option<AppStep>; 2] {
         match progress {
@@ -108,7 +109,8 @@ impl Milestones {
         }
     }
 
-    /// From `start` until the last byte arrived, or until it was known that it will not; until `now` if it still may.
+    /// From `start` until the last byte arrived, or until it was known that it will not; until
+    /// `now` if it still may.
     pub fn duration(&self, start: Instant, now: Instant) -> Span {
         self.finished.or(self.aborted).unwrap_or(now).since(start)
     }

@@ -23,8 +23,8 @@ pub struct Datagrams {
     pub late: Span,
 }
 
-/// The delay above which a datagram is late unless another is given: up to here most conversations do not notice it
-/// (ITU-T G.114 §4).
+/// The delay above which a datagram is late unless another is given: up to here most conversations
+/// do not notice it (ITU-T G.114 §4).
 pub const LATE: Span = Span::from_millis(150);
 
 impl Datagrams {
@@ -77,8 +77,8 @@ impl Sender {
         self.sent
     }
 
-    /// When the next datagram is due; `None` after the last. From the origin, not from the datagram before, so that no
-    /// rounding adds up.
+    /// When the next datagram is due; `None` after the last. From the origin, not from the datagram
+    /// before, so that no rounding adds up.
     pub fn next_due(&self) -> Option<Instant> {
         let offset =
             self.datagrams.rate.time_for(Bytes::new(u64::from(self.datagrams.size + HEADERS) * u64::from(self.sent)));
@@ -99,8 +99,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Takes datagram `sequence`, which was sent at `sent`: its one-way delay, or `None` for a duplicate. Memory grows with
-    /// the numbers, so take only those that can have been sent.
+    /// Takes datagram `sequence`, which was sent at `sent`: its one-way delay, or `None` for a
+    /// duplicate. Memory grows with the numbers, so take only those that can have been sent.
     pub fn receive(&mut self, now: Instant, sequence: u32, sent: Instant) -> Option<Span> {
         let index = sequence as usize;
         if index >= self.seen.len() {

@@ -1,7 +1,7 @@
 //! Work to put on a path: what an application does with its connection or its datagrams.
 //!
-//! Each file is one workload, without I/O and without a clock of its own, so that the simulator, the
-//! emulator and real sockets can all run it and mean the same by its figures.
+//! Each file is one workload, without I/O and without a clock of its own, so that the simulator,
+//! the emulator and real sockets can all run it and mean the same by its figures.
 //!
 //! | module | workload |
 //! | --- | --- |

@@ -54,8 +54,8 @@ impl Pinger {
         })
     }
 
-    /// Takes a reply to request `sequence`, which was sent at `sent`: its round trip, or `None` for a
-    /// duplicate or a number that was never sent.
+    /// Takes a reply to request `sequence`, which was sent at `sent`: its round trip, or `None` for
+    /// a duplicate or a number that was never sent.
     pub fn reply(&mut self, now: Instant, sequence: u32, sent: Instant) -> Option<Span> {
         let answered = self.answered.get_mut(sequence as usize)?;
         if std::mem::replace(answered, true) {

@@ -23,8 +23,8 @@ impl Samples {
         (!self.0.is_empty()).then(|| sum as f64 / self.0.len() as f64 / 1e9)
     }
 
-    /// The smallest delay that at least the share `quantile` (0 to 1) of the samples does not exceed
-    /// (nearest rank): 0 gives the least, 1 the greatest.
+    /// The smallest delay that at least the share `quantile` (0 to 1) of the samples does not
+    /// exceed (nearest rank): 0 gives the least, 1 the greatest.
     pub fn quantile(&self, quantile: f64) -> Option<Span> {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();

@@ -1,8 +1,10 @@
-//! Transactions: a request, its response, and so on, over one connection for all (RR) or one for each (CRR).
+//! Transactions: a request, its response, and so on, over one connection for all (RR) or one for
+//! each (CRR).
 //!
-//! The latency of a transaction is from its request to the last byte of its response, both as the asking application sees
-//! them. With a connection for each it begins when that is opened, so that the handshake is part of it; the one connection
-//! for all is opened before the first begins. No transaction begins before the one before has its response.
+//! The latency of a transaction is from its request to the last byte of its response, both as the
+//! asking application sees them. With a connection for each it begins when that is opened, so that
+//! the handshake is part of it; the one connection for all is opened before the first begins. No
+//! transaction begins before the one before has its response.
 
 use airpath_core::{Bytes, Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -115,8 +117,8 @@ impl Client {
         wanted
     }
 
-    /// Does what the application would do now; call it until it returns [`Asked::Nothing`] whenever the connection, the
-    /// latest one, has changed or [`Self::next_wakeup`] has come.
+    /// Does what the application would do now; call it until it returns [`Asked::Nothing`] whenever
+    /// the connection, the latest one, has changed or [`Self::next_wakeup`] has come.
     pub fn step(&mut self, now: Instant, transport: &mut impl Transport) -> Asked {
         match self.state {
             Asking::Opening(since) if transport.is_established() => {
@@ -209,7 +211,8 @@ impl Server {
         Self { work, answered: 0, closed: false }
     }
 
-    /// Does what the application would do now; call it whenever the connection has changed. Whether it did anything.
+    /// Does what the application would do now; call it whenever the connection has changed. Whether
+    /// it did anything.
     pub fn step(&mut self, transport: &mut impl Transport) -> bool {
         if self.closed || !transport.is_established() {
             return false;

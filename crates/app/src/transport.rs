@@ -44,8 +44,8 @@ impl Transport for Connection {
     }
 }
 
-/// One end of a connection between an application, for which it is a [`Transport`], and what carries the bytes. It keeps
-/// count of both directions and of their ends.
+/// One end of a connection between an application, for which it is a [`Transport`], and what
+/// carries the bytes. It keeps count of both directions and of their ends.
 #[derive(Clone, Debug, Default)]
 pub struct StreamEnd {
     established: bool,

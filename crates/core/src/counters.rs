@@ -3,8 +3,8 @@
 use crate::event::{DropCause, RadioEvent};
 use crate::packet::Packet;
 
-/// Packets and bytes through one direction of a link or bearer. At any time
-/// `offered = delivered + dropped + queued`, in packets and in bytes: see [`PacketCounters::is_conserved`].
+/// Packets and bytes through one direction of a link or bearer. At any time `offered = delivered +
+/// dropped + queued`, in packets and in bytes: see [`PacketCounters::is_conserved`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)] // What every packet counts stands together.
 pub struct PacketCounters {

@@ -36,8 +36,8 @@ fn fnv1a_128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// One component's generator. The generator's state, some 300 bytes, is made at the first draw: most
-/// links of a large run never draw.
+/// One component's generator. The generator's state, some 300 bytes, is made at the first draw:
+/// most links of a large run never draw.
 #[derive(Clone, Debug)]
 pub struct RandomStream {
     seed: Seed,

@@ -1,4 +1,5 @@
-//! Time as integer nanoseconds: [`Instant`] since the origin of the run, [`Span`] between two of them.
+//! Time as integer nanoseconds: [`Instant`] since the origin of the run, [`Span`] between two of
+//! them.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -74,7 +75,8 @@ impl fmt::Display for Instant {
     }
 }
 
-/// A length of time: a whole, non-negative number of nanoseconds. Written `"89 ms"`, `"2 s"`, `"1.5 min"`.
+/// A length of time: a whole, non-negative number of nanoseconds. Written `"89 ms"`, `"2 s"`, `"1.5
+/// min"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
@@ -140,7 +142,8 @@ impl Span {
         Self(self.0.abs_diff(other.0))
     }
 
-    /// This span rounded up to a whole number of `step`s: what a timer of that granularity measures.
+    /// This span rounded up to a whole number of `step`s: what a timer of that granularity
+    /// measures.
     ///
     /// # Panics
     /// If `step` is zero.

@@ -119,7 +119,8 @@ fn exact(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
     u64::try_from(scaled / power).ok()
 }
 
-/// Prints in the largest unit that is not larger than the value, with as many decimals as are exact.
+/// Prints in the largest unit that is not larger than the value, with as many decimals as are
+/// exact.
 pub(crate) fn print_quantity(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&'static str, u64)]) -> fmt::Result {
     let (name, scale) = match value {
         0 => units[units.len() - 1],

@@ -1,7 +1,9 @@
-//! What a row of each table costs in wall time: until it is in a file, over a log of two parts and a half (`written`), and
-//! what the run itself does of that while the log's thread keeps up (`recorded`).
+//! What a row of each table costs in wall time: until it is in a file, over a log of two parts and
+//! a half (`written`), and what the run itself does of that while the log's thread keeps up
+//! (`recorded`).
 //!
-//! The packets are those of a download: for each data packet and each ACK the rows of two links between two ends.
+//! The packets are those of a download: for each data packet and each ACK the rows of two links
+//! between two ends.
 
 #![expect(missing_docs, reason = "`criterion_group!` makes a public function without any")]
 

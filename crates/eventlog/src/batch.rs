@@ -1,4 +1,5 @@
-//! Batches: the rows of one table in the order in which they were recorded, as the run hands them over.
+//! Batches: the rows of one table in the order in which they were recorded, as the run hands them
+//! over.
 
 mod packets;
 
@@ -14,7 +15,8 @@ pub use packets::{PacketBatch, Step};
 pub trait Batch: Default + Debug + Send + 'static {
     /// What a row comes from.
     type Event;
-    /// Rows of a full batch, which becomes a page of each column. A part takes a whole number of them.
+    /// Rows of a full batch, which becomes a page of each column. A part takes a whole number of
+    /// them.
     const FULL: usize;
     /// Adds a row: when, where, what.
     fn add(&mut self, time: Instant, at: ComponentId, event: &Self::Event);

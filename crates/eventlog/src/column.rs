@@ -1,4 +1,5 @@
-//! Columns: the values of one batch of rows become a page, and pages wait until the part of the file is full.
+//! Columns: the values of one batch of rows become a page, and pages wait until the part of the
+//! file is full.
 
 mod booleans;
 mod chunk;
@@ -26,7 +27,8 @@ pub type RowGroup<'a, 'b> = SerializedRowGroupWriter<'a, &'b mut Vec<u8>>;
 pub trait Column {
     /// Its type, under a name.
     fn schema(&self, name: &str) -> Type;
-    /// Writes the pages that wait as the next column, which `descriptor` describes. Then there are none.
+    /// Writes the pages that wait as the next column, which `descriptor` describes. Then there are
+    /// none.
     fn write(&mut self, row_group: &mut RowGroup<'_, '_>, descriptor: &ColumnDescPtr) -> Result<(), ParquetError>;
 }
 

@@ -1,7 +1,8 @@
 //! Encodings of Parquet, as `Encodings.md` of the format's specification has them.
 //!
-//! The `parquet` library has them too, but only behind a writer that takes a value at a time, hashes what goes into a
-//! dictionary, and compares what is known to differ: several times what recording an event costs.
+//! The `parquet` library has them too, but only behind a writer that takes a value at a time,
+//! hashes what goes into a dictionary, and compares what is known to differ: several times what
+//! recording an event costs.
 
 pub mod differences;
 pub mod hybrid;

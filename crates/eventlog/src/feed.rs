@@ -1,5 +1,6 @@
-//! The way from the run to the thread that writes: rows are collected in batches, handed over when full, and come back
-//! empty. The run is kept waiting only while [`BATCHES_AHEAD`] batches wait for the writer.
+//! The way from the run to the thread that writes: rows are collected in batches, handed over when
+//! full, and come back empty. The run is kept waiting only while [`BATCHES_AHEAD`] batches wait for
+//! the writer.
 
 use std::io;
 use std::mem;
@@ -13,7 +14,8 @@ use crate::Summary;
 use crate::batch::{Batch, PacketBatch, Row};
 use crate::table::{Rows, Table};
 
-/// Full batches that wait for the writer, at most: what evens out a short pause of the disk. An eighth to a quarter of a megabyte each.
+/// Full batches that wait for the writer, at most: what evens out a short pause of the disk. An
+/// eighth to a quarter of a megabyte each.
 pub const BATCHES_AHEAD: usize = 4;
 
 /// What the writer gets.
@@ -31,7 +33,8 @@ pub enum Message {
     App(Vec<Row<AppEvent>>),
     /// Rows of `changes`.
     Changes(Vec<Row<ChangeEvent>>),
-    /// The log is complete, and is answered with what there is. Without it, what does not fill a part is not written.
+    /// The log is complete, and is answered with what there is. Without it, what does not fill a
+    /// part is not written.
     End,
     /// Another repetition begins, with this number.
     Begin(u32),
@@ -80,7 +83,8 @@ impl<B: Batch> Lane<B> {
             return;
         }
         let full = mem::replace(&mut self.batch, self.empty.try_recv().unwrap_or_default());
-        // A writer that is gone has failed, which it says when it is joined; nothing can be done with the rows.
+        // A writer that is gone has failed, which it says when it is joined; nothing can be done
+        // with the rows.
         let _ = self.full.send((self.message)(full));
     }
 }
@@ -139,7 +143,8 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Waits for it to write the parts that are full. It ends because its log, and with it the way to it, is gone.
+    /// Waits for it to write the parts that are full. It ends because its log, and with it the way
+    /// to it, is gone.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             // Nobody asked whether it succeeded.

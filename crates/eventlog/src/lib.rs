@@ -1,20 +1,21 @@
 //! The event log as columnar files, written as the run goes.
 //!
-//! [`EventLog`] is a [`Sink`]. It collects the events of one repetition in columns, one table for each class of
-//! events, and writes a Parquet file whenever a table has [`ROWS_PER_PART`] rows:
-//! `<folder>/<table>/<repetition>-<part>.parquet`, both numbers with at least four digits. A file is complete when it
-//! gets that name, so a run that is killed leaves all parts but the last, and any reader can read them while the run
-//! goes on.
+//! [`EventLog`] is a [`Sink`]. It collects the events of one repetition in columns, one table for
+//! each class of events, and writes a Parquet file whenever a table has [`ROWS_PER_PART`] rows:
+//! `<folder>/<table>/<repetition>-<part>.parquet`, both numbers with at least four digits. A file
+//! is complete when it gets that name, so a run that is killed leaves all parts but the last, and
+//! any reader can read them while the run goes on.
 //!
-//! What the run itself does is to copy each event into a batch. A thread of the log turns full batches into pages of
-//! encoded columns, and these into files, while the run goes on; what is in the files does not depend on which of the
-//! two is faster. Memory is bounded: a run that is faster than the disk waits for it.
+//! What the run itself does is to copy each event into a batch. A thread of the log turns full
+//! batches into pages of encoded columns, and these into files, while the run goes on; what is in
+//! the files does not depend on which of the two is faster. Memory is bounded: a run that is faster
+//! than the disk waits for it.
 //!
 //! # Tables, schema 1
 //!
-//! `time` is in nanoseconds from the origin of the run, as are all lengths of time; sizes, windows and stream offsets
-//! are in bytes. Rows of one component are in the order of their times, those of different components need not be.
-//! Columns marked `?` may be null.
+//! `time` is in nanoseconds from the origin of the run, as are all lengths of time; sizes, windows
+//! and stream offsets are in bytes. Rows of one component are in the order of their times, those of
+//! different components need not be. Columns marked `?` may be null.
 //!
 //! | table | columns |
 //! | --- | --- |
@@ -26,14 +27,15 @@
 //! | `app` | `flow` int32, `step` string, `delivered` int64, `sequence` int64?, `delay` int64? |
 //! | `changes` | `component` string, `kind` string, `direction` string?, `user` int32?, `duration` int64?, `change` string |
 //!
-//! What the columns mean is said at [`airpath_core::event`], whose names they bear. `packet` is unique within a
-//! repetition and joins the rows of one packet. `cause` is there on `dropped` rows, the backlog on `queued` rows, and the
-//! columns from `offset` on, which are those of the transport header, on `sent` rows of TCP packets; `ack` only with the
-//! ACK flag. A row of `states` has a `name` or a `number`.
+//! What the columns mean is said at [`airpath_core::event`], whose names they bear. `packet` is
+//! unique within a repetition and joins the rows of one packet. `cause` is there on `dropped` rows,
+//! the backlog on `queued` rows, and the columns from `offset` on, which are those of the transport
+//! header, on `sent` rows of TCP packets; `ack` only with the ACK flag. A row of `states` has a
+//! `name` or a `number`.
 //!
-//! Each file says in its key-value metadata which schema it has (`airpath.schema`) and what wrote it
-//! (`airpath.version`). Readers keep reading all schemas that there ever were: a column may be added under the same
-//! number, any other change gets a new one.
+//! Each file says in its key-value metadata which schema it has (`airpath.schema`) and what wrote
+//! it (`airpath.version`). Readers keep reading all schemas that there ever were: a column may be
+//! added under the same number, any other change gets a new one.
 //!
 //! ```
 //! use airpath_core::{AppEvent, AppStep, Bytes, Classes, ComponentId, Event, FlowId, Instant, Sink};
@@ -73,14 +75,15 @@ use crate::tables::{AppRows, ChangeRows, PacketRows, RadioRows, StateRows, TcpRo
 /// The number of the schema that is described above.
 pub const SCHEMA: u32 = 1;
 
-/// Rows of a complete part. Until then they wait in memory, encoded: 1 MB for those of `packets` and `tcp`, if not less.
-/// Before that they wait for the thread that encodes them, a few MB at most.
+/// Rows of a complete part. Until then they wait in memory, encoded: 1 MB for those of `packets`
+/// and `tcp`, if not less. Before that they wait for the thread that encodes them, a few MB at
+/// most.
 pub const ROWS_PER_PART: usize = 1 << 16;
 
 /// Writes the events of one repetition.
 ///
-/// The first error of the disk ends the log: what was written is kept, later events are not, and [`EventLog::finish`]
-/// returns the error. A run sees that from [`Sink::has_failed`].
+/// The first error of the disk ends the log: what was written is kept, later events are not, and
+/// [`EventLog::finish`] returns the error. A run sees that from [`Sink::has_failed`].
 ///
 /// A log that is dropped without [`EventLog::finish`] leaves the parts that are complete.
 #[derive(Debug)]
@@ -118,8 +121,8 @@ pub struct Summary {
 }
 
 impl EventLog {
-    /// Begins the log of a repetition in `folder`, with tables for `classes`. The name of each component stands at the
-    /// index of its [`ComponentId`].
+    /// Begins the log of a repetition in `folder`, with tables for `classes`. The name of each
+    /// component stands at the index of its [`ComponentId`].
     ///
     /// # Errors
     /// Where a folder cannot be made, or no thread begun.
@@ -205,7 +208,8 @@ impl EventLog {
     }
 }
 
-/// The thread of a log that is complete, and its memory: a short run takes less time than to get both anew.
+/// The thread of a log that is complete, and its memory: a short run takes less time than to get
+/// both anew.
 #[derive(Debug)]
 pub struct Spare(EventLog);
 

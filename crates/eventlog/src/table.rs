@@ -43,13 +43,15 @@ impl Place {
         Ok(Self { folder, repetition, part: 0 })
     }
 
-    /// Writes the next part. The file gets its name when it is complete; of one that fails nothing is left.
+    /// Writes the next part. The file gets its name when it is complete; of one that fails nothing
+    /// is left.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let name = format!("{:04}-{:04}.parquet", self.repetition, self.part);
         let (path, draft) = (self.folder.join(&name), self.folder.join(name + ".tmp"));
         let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, &path));
         if written.is_err() {
-            // Room for others, such as the run's summary, if the disk is full. Whether this works changes nothing.
+            // Room for others, such as the run's summary, if the disk is full. Whether this works
+            // changes nothing.
             let _ = fs::remove_file(&draft);
         }
         self.part += 1;

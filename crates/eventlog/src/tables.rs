@@ -1,4 +1,5 @@
-//! The tables: which columns each has, and what of an event goes where. See the crate's documentation for the schema.
+//! The tables: which columns each has, and what of an event goes where. See the crate's
+//! documentation for the schema.
 
 mod app;
 mod changes;

@@ -1,4 +1,5 @@
-//! The files as a reader finds them: after a run, during one, after one that was killed, and on a full disk.
+//! The files as a reader finds them: after a run, during one, after one that was killed, and on a
+//! full disk.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -459,7 +460,8 @@ fn a_full_disk_is_reported_and_loses_nothing_that_was_written() {
     assert_eq!(rows(&folder.join("app/0003-0000.parquet")).len(), ROWS_PER_PART);
 }
 
-/// Tables of which the columns differ in everything that matters to their encoding: runs, few and many values, nulls.
+/// Tables of which the columns differ in everything that matters to their encoding: runs, few and
+/// many values, nulls.
 #[test]
 fn what_is_packed_is_unpacked() {
     let folder = folder("packed");

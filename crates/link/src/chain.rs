@@ -6,8 +6,8 @@ use crate::{Admission, Change, CommandError, Departure, Link};
 
 /// Links that a packet crosses one after the other, as one link.
 ///
-/// It reports as one: a packet is queued when the first link takes it, with that link's backlog, and
-/// delivered when it leaves the last; a loss is reported wherever it happens.
+/// It reports as one: a packet is queued when the first link takes it, with that link's backlog,
+/// and delivered when it leaves the last; a loss is reported wherever it happens.
 #[derive(Clone, Debug)]
 pub struct Chain<L> {
     links: Vec<L>,
@@ -102,7 +102,8 @@ impl<L: Link> Link for Chain<L> {
         chain
     }
 
-    /// A chain is interrupted as a whole; other conditions are those of one link: see [`Chain::command_link`].
+    /// A chain is interrupted as a whole; other conditions are those of one link: see
+    /// [`Chain::command_link`].
     fn check(&self, change: &Change) -> Result<(), CommandError> {
         if change.interruption().is_none() {
             return Err(CommandError::Foreign {

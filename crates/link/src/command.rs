@@ -1,7 +1,7 @@
 //! Commands to a running link: outages, handovers and new conditions, from a script or by hand.
 //!
-//! A [`BearerCommand`] reads and prints as one flat table, the same in a scenario and on the control socket of a
-//! running link:
+//! A [`BearerCommand`] reads and prints as one flat table, the same in a scenario and on the
+//! control socket of a running link:
 //!
 //! ```
 //! use airpath_core::Span;
@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 use crate::delay::{Delay, DistributionError};
 use crate::loss::{Loss, LossError};
 
-/// The longest outage: a run that stands still for longer has other troubles, and times stay within their range.
+/// The longest outage: a run that stands still for longer has other troubles, and times stay within
+/// their range.
 pub const LONGEST_OUTAGE: Span = Span::from_secs(24 * 3600);
 
 /// What is to change in a bearer, in which direction, for whom.
@@ -33,9 +34,11 @@ pub const LONGEST_OUTAGE: Span = Span::from_secs(24 * 3600);
 pub struct BearerCommand {
     /// What is to change.
     pub change: Change,
-    /// In which direction. `None`: in both, or, for what only a radio channel has, in those that have it.
+    /// In which direction. `None`: in both, or, for what only a radio channel has, in those that
+    /// have it.
     pub direction: Option<Direction>,
-    /// For which user. `None`: for all. It is no part of the written form, which knows mobiles by their names.
+    /// For which user. `None`: for all. It is no part of the written form, which knows mobiles by
+    /// their names.
     pub user: Option<UserId>,
 }
 
@@ -49,10 +52,11 @@ impl From<Change> for BearerCommand {
 /// What is to change. New conditions hold for what is sent from then on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// `outage`: nothing is sent for so long. What waits goes on waiting, and the queue keeps its limits. The transmission
-    /// that is under way stands still and goes on afterwards, but for that of a recorded link, which begins anew. The TTI
-    /// of a radio channel that has begun is sent to its end. What was sent by then arrives. An outage within another
-    /// ends with whichever ends later.
+    /// `outage`: nothing is sent for so long. What waits goes on waiting, and the queue keeps its
+    /// limits. The transmission that is under way stands still and goes on afterwards, but for that
+    /// of a recorded link, which begins anew. The TTI of a radio channel that has begun is sent to
+    /// its end. What was sent by then arrives. An outage within another ends with whichever ends
+    /// later.
     Outage(Span),
     /// `handover`: as an outage, after which the buffer is still there, or was discarded.
     Handover {
@@ -61,13 +65,13 @@ pub enum Change {
         /// What becomes of the packets that were not sent yet.
         buffer: Buffer,
     },
-    /// `rate`: a new rate, also for the rest of the packet in transmission. On a radio channel it is that of the RLC's
-    /// payload, rounded down to whole PDUs in a TTI.
+    /// `rate`: a new rate, also for the rest of the packet in transmission. On a radio channel it
+    /// is that of the RLC's payload, rounded down to whole PDUs in a TTI.
     Rate(Bitrate),
     /// `loss`: a new loss process, for all packets that are not completely sent.
     Loss(Loss),
-    /// `delay`: a new propagation delay, for all packets that are not completely sent. Where packets keep their order,
-    /// none overtakes those that were sent with the old one.
+    /// `delay`: a new propagation delay, for all packets that are not completely sent. Where
+    /// packets keep their order, none overtakes those that were sent with the old one.
     Delay(Delay),
     /// `bler`: a new probability of a block error at the first attempt, on a radio channel.
     Bler(Probability),
@@ -75,12 +79,14 @@ pub enum Change {
     Channels(u32),
     /// `level`: from now on always this C/I level, from 1, where a radio channel has levels.
     Level(u8),
-    /// `class`: from now on the C/I levels of this class of users, where a radio channel has levels.
+    /// `class`: from now on the C/I levels of this class of users, where a radio channel has
+    /// levels.
     Class(String),
-    /// `ci`: from now on always this carrier-to-interference ratio, in the cell that serves, where a bearer has radio
-    /// conditions.
+    /// `ci`: from now on always this carrier-to-interference ratio, in the cell that serves, where
+    /// a bearer has radio conditions.
     CarrierToInterference(Decibel),
-    /// `scene`: from now on the radio conditions of this scene, from its beginning, where a bearer has radio conditions.
+    /// `scene`: from now on the radio conditions of this scene, from its beginning, where a bearer
+    /// has radio conditions.
     Scene(String),
 }
 
@@ -113,7 +119,8 @@ impl Change {
         }
     }
 
-    /// How long nothing is sent because of it, and what becomes of the buffer; `None` if it is no interruption.
+    /// How long nothing is sent because of it, and what becomes of the buffer; `None` if it is no
+    /// interruption.
     pub const fn interruption(&self) -> Option<(Span, Buffer)> {
         match self {
             Self::Outage(span) => Some((*span, Buffer::Keep)),
@@ -148,8 +155,8 @@ impl Change {
 }
 
 impl BearerCommand {
-    /// The directions that it is for, given which it `can` be for; an error if that is none, or if one that it names
-    /// or means cannot.
+    /// The directions that it is for, given which it `can` be for; an error if that is none, or if
+    /// one that it names or means cannot.
     pub fn directions(
         &self,
         can: impl Fn(Direction) -> Result<(), CommandError>,

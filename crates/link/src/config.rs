@@ -13,10 +13,10 @@ use crate::queue::{Queue, QueueError};
 use crate::recorded::{Recording, RecordingError};
 
 /// One direction of a link: queue, transmitter, loss, delay, in this order. A packet waits in the
-/// queue, is sent at the rate, and is then lost or arrives after the delay. So what is lost has taken
-/// its time on the link, as on a real one, and is lost when its last bit is out. (ns-2's
-/// `lossmodel` stands before the queue, its `link-lossmodel` behind, as here.) The default is a link
-/// without delay, loss or limit.
+/// queue, is sent at the rate, and is then lost or arrives after the delay. So what is lost has
+/// taken its time on the link, as on a real one, and is lost when its last bit is out. (ns-2's
+/// `lossmodel` stands before the queue, its `link-lossmodel` behind, as here.) The default is a
+/// link without delay, loss or limit.
 ///
 /// ```
 /// use airpath_core::{Instant, Seed};
@@ -37,11 +37,12 @@ pub struct Config {
     /// How fast it sends. Without `rate` and `recorded` it is infinitely fast.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
-    /// A file that says when it sends, instead of `rate`: see [`Recording`]. A relative path is taken
-    /// from the working directory; whoever reads a scenario makes it relative to that.
+    /// A file that says when it sends, instead of `rate`: see [`Recording`]. A relative path is
+    /// taken from the working directory; whoever reads a scenario makes it relative to that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<PathBuf>,
-    /// What waits to be sent; needs `rate` or `recorded`. Without it, any number of packets may wait.
+    /// What waits to be sent; needs `rate` or `recorded`. Without it, any number of packets may
+    /// wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Which packets are lost on the way.
@@ -88,7 +89,8 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Checks that the parameters make sense together, and reads the recorded link, if there is one.
+    /// Checks that the parameters make sense together, and reads the recorded link, if there is
+    /// one.
     pub fn prepare(&self) -> Result<Plan, ConfigError> {
         if self.rate.is_some() && self.recorded.is_some() {
             return Err(ConfigError::TwoRates);
@@ -127,7 +129,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The link, in its first state. Its generator streams are `name/loss` and `name/delay` of `seed`.
+    /// The link, in its first state. Its generator streams are `name/loss` and `name/delay` of
+    /// `seed`.
     pub fn pipe(&self, seed: Seed, name: &str) -> Pipe {
         Pipe::from_plan(self, seed, name)
     }

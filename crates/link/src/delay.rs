@@ -93,8 +93,8 @@ impl<'de> Deserialize<'de> for Delay {
 
 /// The packets that propagate, each with the time at which it arrives.
 ///
-/// What the common kind needs, a fixed delay that keeps the order, stands together; the rest is in a box, so that more
-/// lines fit into the cache.
+/// What the common kind needs, a fixed delay that keeps the order, stands together; the rest is in
+/// a box, so that more lines fit into the cache.
 #[derive(Clone, Debug)]
 pub struct DelayLine {
     /// Packets in the order of their arrivals, which is that of their entries.
@@ -141,7 +141,8 @@ impl DelayLine {
         due
     }
 
-    /// Draws the delay of a packet that will never arrive, so that the others' draws do not depend on losses.
+    /// Draws the delay of a packet that will never arrive, so that the others' draws do not depend
+    /// on losses.
     #[inline]
     pub fn skip(&mut self) {
         self.draw();

@@ -11,8 +11,8 @@ use crate::{Admission, Bearer, BearerCommand, CommandError, Departure, Link};
 /// A bearer of two links that know nothing of each other, whoever its users are.
 #[derive(Clone, Debug)]
 pub struct Duplex<D, U> {
-    /// When either link wakes up, downlink first; [`Instant::FAR_FUTURE`] for never. What is asked for with each
-    /// call stands together, so that a call touches only the link that it concerns.
+    /// When either link wakes up, downlink first; [`Instant::FAR_FUTURE`] for never. What is asked
+    /// for with each call stands together, so that a call touches only the link that it concerns.
     wakeups: [Instant; 2],
     /// What has left a link and was not asked for before the next packet was pushed.
     left: VecDeque<(Direction, Departure)>,
@@ -20,7 +20,8 @@ pub struct Duplex<D, U> {
     up: U,
 }
 
-/// The bearer of two configured links. Generator streams are `name/down/…` and `name/up/…` of `seed`.
+/// The bearer of two configured links. Generator streams are `name/down/…` and `name/up/…` of
+/// `seed`.
 ///
 /// # Errors
 /// Those of [`Config::prepare`] of either link; to know whose they are, prepare both and use
@@ -70,8 +71,8 @@ impl<D: Link, U: Link> Duplex<D, U> {
         })
     }
 
-    /// The next packet that left either link at or before `now`: from wake-up to wake-up, so that the
-    /// departures of both come in one order.
+    /// The next packet that left either link at or before `now`: from wake-up to wake-up, so that
+    /// the departures of both come in one order.
     #[inline]
     fn step(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         while let Some((direction, wakeup)) = self.next().filter(|(_, wakeup)| *wakeup <= now) {

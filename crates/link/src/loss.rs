@@ -217,8 +217,9 @@ mod tests {
             let (mean, length) = (share(&lost), lost.iter().filter(|lost| **lost).count() as f64 / bursts as f64);
             let expected = enter / (enter + leave);
             assert!((model.mean().get() - expected).abs() < 1e-12);
-            // Losses are correlated: the chain's variance factor is (2 − g − b)/(g + b), so the standard
-            // deviation of the share is √(π(1−π)/n·(2−g−b)/(g+b)); of the mean burst, √((1−b)/bursts)/b.
+            // Losses are correlated: the chain's variance factor is (2 − g − b)/(g + b), so the
+            // standard deviation of the share is √(π(1−π)/n·(2−g−b)/(g+b)); of the mean burst,
+            // √((1−b)/bursts)/b.
             let factor = (2.0 - enter - leave) / (enter + leave);
             let deviation = (expected * (1.0 - expected) / PACKETS as f64 * factor).sqrt();
             assert!((mean - expected).abs() < 5.0 * deviation, "{mean}, expected {expected} ± {deviation}");

@@ -17,11 +17,12 @@ use crate::{Admission, Change, CommandError, Departure, Link};
 
 /// One direction of a link, as [`Config`] describes it.
 ///
-/// The backlog that it reports with each packet that it takes is what is not completely sent: waiting
-/// or in transmission, that packet included. A link without a rate never has any.
+/// The backlog that it reports with each packet that it takes is what is not completely sent:
+/// waiting or in transmission, that packet included. A link without a rate never has any.
 ///
-/// The fields stand in the order in which they are needed together, and a link begins with a cache line: thousands of links
-/// do not fit into a cache, and then a packet costs what it touches of them.
+/// The fields stand in the order in which they are needed together, and a link begins with a cache
+/// line: thousands of links do not fit into a cache, and then a packet costs what it touches of
+/// them.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Pipe {
@@ -49,13 +50,14 @@ struct Losses {
 enum Waiting {
     /// When a packet is sent is known as it comes: nothing is left to do later.
     DropTail(DropTail),
-    /// Which packet is sent is known when one can be. In a box, so that of the common kind more fit into the cache.
+    /// Which packet is sent is known when one can be. In a box, so that of the common kind more fit
+    /// into the cache.
     CoDel(Box<CoDel>),
 }
 
 impl Pipe {
-    /// The link of `config`. Its generator streams are `name/loss` and `name/delay` of `seed`. To make
-    /// many of a kind, see [`Config::prepare`].
+    /// The link of `config`. Its generator streams are `name/loss` and `name/delay` of `seed`. To
+    /// make many of a kind, see [`Config::prepare`].
     pub fn new(config: &Config, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         Ok(config.prepare()?.pipe(seed, name))
     }
@@ -82,8 +84,8 @@ impl Pipe {
         }
     }
 
-    /// Does all that happens inside up to and including `now` but for departures, in the order of time. Without losses and
-    /// decisions of the queue there is nothing to do.
+    /// Does all that happens inside up to and including `now` but for departures, in the order of
+    /// time. Without losses and decisions of the queue there is nothing to do.
     #[inline]
     fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.is_lossy || matches!(self.queue, Waiting::CoDel(_)) {
@@ -141,7 +143,8 @@ impl Pipe {
         self.next = departure.min(loss).min(service);
     }
 
-    /// Lets a packet on its way whose last bit is out at `sent`; it was the last to enter the queue.
+    /// Lets a packet on its way whose last bit is out at `sent`; it was the last to enter the
+    /// queue.
     #[inline]
     fn launch(&mut self, sent: Instant, packet: Packet) {
         let event = if self.is_lossy && self.losses.process.is_lost() {

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// Limits are for what waits. The packet in transmission has left the queue, as in Linux, ns-2 and
 /// mahimahi, so that one packet more than `packets` can be inside; and one that finds the
-/// transmitter idle need not wait, however large it is. A packet that exceeds a limit is dropped as it comes.
+/// transmitter idle need not wait, however large it is. A packet that exceeds a limit is dropped as
+/// it comes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Table", into = "Table")]
 pub struct Queue {

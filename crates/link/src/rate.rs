@@ -60,8 +60,8 @@ impl Serialiser {
         self.free_at
     }
 
-    /// Sends `size` bytes, from `ready` on or as soon as it is free. Returns when the first bit goes
-    /// and when the last is out.
+    /// Sends `size` bytes, from `ready` on or as soon as it is free. Returns when the first bit
+    /// goes and when the last is out.
     #[inline]
     pub fn send(&mut self, ready: Instant, size: u32) -> (Instant, Instant) {
         // `free_at` is rounded up, so the exact time is later than `ready` if and only if it is.

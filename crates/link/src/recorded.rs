@@ -17,7 +17,8 @@ pub(crate) use opportunities::Opportunities;
 /// 4 bytes of its TUN device in front; these are 1500 of an IP packet of full size.
 pub const OPPORTUNITY: Bytes = Bytes::new(1500);
 
-/// The opportunities of a recorded link: at least one, in order, in less than 584 years, the last after the origin.
+/// The opportunities of a recorded link: at least one, in order, in less than 584 years, the last
+/// after the origin.
 ///
 /// ```
 /// use airpath_link::Recording;

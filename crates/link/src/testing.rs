@@ -15,11 +15,11 @@
 //! contracts(|| duplex(&config, &config, Seed::new(1), "fixed").unwrap(), &traffic, horizon);
 //! ```
 //!
-//! Commands can be mixed in: [`Script`] has arrivals and [`Commanded`] changes of conditions, and [`Commands`] draws
-//! them. Where a check takes a script, arrivals alone will do.
+//! Commands can be mixed in: [`Script`] has arrivals and [`Commanded`] changes of conditions, and
+//! [`Commands`] draws them. Where a check takes a script, arrivals alone will do.
 //!
-//! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are for
-//! those that promise it. [`OneWay`] makes a bearer of a link.
+//! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are
+//! for those that promise it. [`OneWay`] makes a bearer of a link.
 
 use airpath_core::headers::{Headers, PLAIN_HEADERS};
 use airpath_core::{
@@ -270,8 +270,9 @@ impl<L: Link> Bearer for OneWay<L> {
     }
 }
 
-/// Runs every check that holds for every bearer: [`drive`]'s own, determinism, no difference without a
-/// listener, and [`late_poll_invariance`]. `horizon` is when the run ends; packets may still be inside.
+/// Runs every check that holds for every bearer: [`drive`]'s own, determinism, no difference
+/// without a listener, and [`late_poll_invariance`]. `horizon` is when the run ends; packets may
+/// still be inside.
 ///
 /// # Panics
 /// If a contract is broken.
@@ -338,16 +339,19 @@ pub fn order_kept<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<
     }
 }
 
-/// Puts arrivals and commands on a bearer, polls it as asked until `horizon`, and checks with every call that
+/// Puts arrivals and commands on a bearer, polls it as asked until `horizon`, and checks with every
+/// call that
 ///
 /// - packets are conserved, and the counters counts what really came out and was lost, by cause;
-/// - each packet comes out or is lost at most once, unchanged but for its ECN field, not before it came;
+/// - each packet comes out or is lost at most once, unchanged but for its ECN field, not before it
+///   came;
 /// - departures come in the order of their `due`, and not after `now`;
 /// - once `pop` has said `None`, the next wake-up lies ahead; and, polled on time, no departure is
 ///   earlier than the wake-up that was asked for;
-/// - the events tell the same: `Queued` with each admission, `Delivered` at each `due`, `Dropped` with each loss;
-///   and, polled on time, they come in the order of their times;
-/// - a command is carried out and reported if [`Bearer::check`] says that it can be, and otherwise is refused.
+/// - the events tell the same: `Queued` with each admission, `Delivered` at each `due`, `Dropped`
+///   with each loss; and, polled on time, they come in the order of their times;
+/// - a command is carried out and reported if [`Bearer::check`] says that it can be, and otherwise
+///   is refused.
 ///
 /// # Panics
 /// If any of this is not so.

@@ -49,8 +49,8 @@ impl Transmitter {
         }
     }
 
-    /// Sends `size` bytes, from `ready` on or as soon as it can. Returns when the transmission begins
-    /// and when it is over.
+    /// Sends `size` bytes, from `ready` on or as soon as it can. Returns when the transmission
+    /// begins and when it is over.
     #[inline]
     pub fn send(&mut self, ready: Instant, size: u32) -> (Instant, Instant) {
         match self {

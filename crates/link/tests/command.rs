@@ -13,7 +13,8 @@ fn ms(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// A link on which 1250 bytes take 10 ms, and then 5 ms to arrive; `more` sets what is to be different.
+/// A link on which 1250 bytes take 10 ms, and then 5 ms to arrive; `more` sets what is to be
+/// different.
 fn link(more: &str) -> Pipe {
     let config: Config = toml::from_str(&format!("rate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n{more}")).expect("sound");
     Pipe::new(&config, Seed::new(1), "link").expect("sound")

@@ -38,8 +38,9 @@ fn poisson(load: f64, packets: usize, seed: u64) -> Vec<Arrival> {
 /// M/D/1: the mean wait is ρ/(2μ(1−ρ)).
 ///
 /// The waits of packets that follow each other are correlated, so the error of their mean is taken
-/// from 50 batches, each far longer than a busy period. The mean lies within four of these errors of
-/// theory (once in 16,000 seeds by chance it would not), and they are small enough to mean something.
+/// from 50 batches, each far longer than a busy period. The mean lies within four of these errors
+/// of theory (once in 16,000 seeds by chance it would not), and they are small enough to mean
+/// something.
 #[test]
 fn waiting_at_a_serialiser_is_that_of_m_d_1() {
     let config = Config { rate: Some(Bitrate::from_bps(1_000_000)), ..Config::default() };
@@ -54,8 +55,8 @@ fn waiting_at_a_serialiser_is_that_of_m_d_1() {
     }
 }
 
-/// M/D/1/2, one waiting and one in transmission. A packet that leaves finds nobody behind it if none
-/// came in its millisecond, with probability π₀ = e^−ρ; the loss is 1 − 1/(ρ + π₀).
+/// M/D/1/2, one waiting and one in transmission. A packet that leaves finds nobody behind it if
+/// none came in its millisecond, with probability π₀ = e^−ρ; the loss is 1 − 1/(ρ + π₀).
 #[test]
 fn a_queue_for_one_packet_loses_what_theory_says() {
     let config =
@@ -65,7 +66,8 @@ fn a_queue_for_one_packet_loses_what_theory_says() {
         let outcome = run(&config, &poisson(load, packets, 2));
         let ours = outcome.lost(DropCause::QueueFull).packets as f64 / packets as f64;
         let theory = 1.0 - 1.0 / (load + libm::exp(-load));
-        // Independent losses would have a standard deviation below 0.0012; bursts of them, twice that: four of these.
+        // Independent losses would have a standard deviation below 0.0012; bursts of them, twice
+        // that: four of these.
         assert!((ours - theory).abs() < 0.01, "load {load}: {ours}, theory {theory}");
     }
 }
@@ -87,12 +89,13 @@ fn codel(ecn: bool) -> Config {
     Config { rate: Some(Bitrate::from_bps(1_000_000)), queue, ..Config::default() }
 }
 
-/// RFC 8289 §5: the wait exceeds 5 ms from some dequeue on; 100 ms later the first packet is dropped,
-/// and the n-th drop is followed by the next after 100 ms/√n.
+/// RFC 8289 §5: the wait exceeds 5 ms from some dequeue on; 100 ms later the first packet is
+/// dropped, and the n-th drop is followed by the next after 100 ms/√n.
 #[test]
 fn codel_drops_by_its_control_law() {
     let drops = run(&codel(false), &overload(4_000, Ecn::NotEct)).drops;
-    // Packet n comes at n/2 ms and would be given out at n ms: the first to have waited 5 ms is number 10.
+    // Packet n comes at n/2 ms and would be given out at n ms: the first to have waited 5 ms is
+    // number 10.
     let mut due = 10.0 + 100.0;
     for (index, lost) in drops.iter().take(30).enumerate() {
         assert_eq!(lost.cause, DropCause::QueueManagement);
@@ -109,7 +112,8 @@ fn codel_drops_by_its_control_law() {
 fn codel_marks_where_it_would_drop() {
     let arrivals = overload(2_000, Ecn::Ect0);
     let outcome = run(&codel(true), &arrivals);
-    // While packets come: then the queue that marks leave behind takes longer to drain than that of drops.
+    // While packets come: then the queue that marks leave behind takes longer to drain than that of
+    // drops.
     let end = Instant::ZERO + Span::from_secs(1);
     let marks = |outcome: &Outcome| {
         let in_time = outcome.departures.iter().filter(|(_, departure)| departure.due <= end);

@@ -34,7 +34,8 @@ fn recordings_write_back_to_the_same_file() {
     }
 }
 
-/// A link that always has something to send delivers 1500 bytes at each opportunity, pass after pass.
+/// A link that always has something to send delivers 1500 bytes at each opportunity, pass after
+/// pass.
 #[test]
 fn recordings_deliver_at_their_rate() {
     for file in files() {

@@ -15,7 +15,8 @@ pub enum Coding {
     Words(&'static [u64; 8], usize),
 }
 
-/// The words of the uplink state flag on GMSK with CS-2 to CS-4 and MCS-1 to MCS-4, 12 bits (TS 45.003 §5.1.4.2).
+/// The words of the uplink state flag on GMSK with CS-2 to CS-4 and MCS-1 to MCS-4, 12 bits (TS
+/// 45.003 §5.1.4.2).
 pub const USF_12: [u64; 8] = [0x000, 0xd0b, 0x376, 0xe7d, 0x0dd, 0xdd6, 0x3ab, 0xea0];
 
 /// The words of the uplink state flag on 8-PSK, 36 bits (TS 45.003 §5.1.9.1.2).
@@ -68,7 +69,8 @@ impl Decoders {
         Self { half: Viterbi::new(Code::Half), third: Viterbi::new(Code::Third) }
     }
 
-    /// Whether the first `checked` bits of `block` are what a receiver decodes from log-likelihood ratios ln(P(0)/P(1)).
+    /// Whether the first `checked` bits of `block` are what a receiver decodes from log-likelihood
+    /// ratios ln(P(0)/P(1)).
     pub fn recovers(&mut self, coding: Coding, soft: &[f32], block: &[bool], checked: usize) -> bool {
         match coding {
             Coding::Uncoded => soft.iter().zip(&block[..checked]).all(|(soft, bit)| (*soft < 0.0) == *bit),

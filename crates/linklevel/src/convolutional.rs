@@ -1,11 +1,13 @@
-//! Convolutional codes of rate 1/n and their maximum-likelihood decoding: the Viterbi algorithm on soft values.
+//! Convolutional codes of rate 1/n and their maximum-likelihood decoding: the Viterbi algorithm on
+//! soft values.
 
 /// The codes of GSM (TS 45.003 annex B) that are used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Rate 1/2, 16 states: G0 = 1 + D³ + D⁴, G1 = 1 + D + D³ + D⁴. CS-1 to CS-3 and TCH.
     Half,
-    /// Rate 1/3, 64 states: G4 = 1 + D² + D³ + D⁵ + D⁶, G7 = 1 + D + D² + D³ + D⁶, G5 = 1 + D + D⁴ + D⁶. MCS-1 to MCS-9.
+    /// Rate 1/3, 64 states: G4 = 1 + D² + D³ + D⁵ + D⁶, G7 = 1 + D + D² + D³ + D⁶, G5 = 1 + D + D⁴
+    /// + D⁶. MCS-1 to MCS-9.
     Third,
 }
 
@@ -97,8 +99,8 @@ impl Viterbi {
         }
     }
 
-    /// The likeliest block, without its tail. `soft` has the log-likelihood ratio ln(P(0)/P(1)) of each coded bit, 0 for one
-    /// that was not sent.
+    /// The likeliest block, without its tail. `soft` has the log-likelihood ratio ln(P(0)/P(1)) of
+    /// each coded bit, 0 for one that was not sent.
     pub fn decode(&mut self, soft: &[f32]) -> &[bool] {
         self.metrics.fill(UNREACHABLE);
         self.metrics[0] = 0.0;
@@ -110,8 +112,9 @@ impl Viterbi {
         &self.decoded
     }
 
-    /// The likeliest block of a code in a circle: three times around from no knowledge, of which the second time counts.
-    /// Short of maximum likelihood only where the circle has not closed after one time around, which is rare.
+    /// The likeliest block of a code in a circle: three times around from no knowledge, of which
+    /// the second time counts. Short of maximum likelihood only where the circle has not closed
+    /// after one time around, which is rare.
     pub fn decode_circular(&mut self, soft: &[f32]) -> &[bool] {
         self.metrics.fill(0.0);
         self.survivors.clear();
@@ -152,7 +155,8 @@ impl Viterbi {
         }
     }
 
-    /// Follows the survivors back from `state` after step `last`, and keeps the bits from step `first` on.
+    /// Follows the survivors back from `state` after step `last`, and keeps the bits from step
+    /// `first` on.
     fn trace_back(&mut self, mut state: usize, last: usize, first: usize) {
         let half = self.metrics.len() / 2;
         self.decoded.clear();
@@ -179,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_single_one_puts_the_generators_out() {
-        // The answer to 1, 0, 0, 0, 0 lists the coefficients of the powers of D, generator by generator.
+        // The answer to 1, 0, 0, 0, 0 lists the coefficients of the powers of D, generator by
+        // generator.
         let coded = Code::Half.encode(&[true]);
         let of = |i: usize| coded.iter().skip(i).step_by(2).copied().map(u8::from).collect::<Vec<_>>();
         assert_eq!(of(0), [1, 0, 0, 1, 1]);
@@ -200,9 +205,10 @@ mod tests {
         }
     }
 
-    /// The free distance: the least weight of a word that leaves the state zero and comes back. Any fewer than half as many errors
-    /// are corrected, wherever they are. 7 is the best that 16 states can do at rate 1/2 (Proakis, Digital Communications, tables
-    /// of §8.2); the best code of rate 1/3 with 64 states has 15, that of the standard 14.
+    /// The free distance: the least weight of a word that leaves the state zero and comes back. Any
+    /// fewer than half as many errors are corrected, wherever they are. 7 is the best that 16
+    /// states can do at rate 1/2 (Proakis, Digital Communications, tables of §8.2); the best code
+    /// of rate 1/3 with 64 states has 15, that of the standard 14.
     #[test]
     fn fewer_errors_than_half_of_the_free_distance_are_corrected() {
         for (code, distance) in [(Code::Half, 7), (Code::Third, 14)] {

@@ -1,4 +1,5 @@
-//! Rayleigh fading from burst to burst: one complex Gaussian factor a burst, correlated over time as a mobile's speed says.
+//! Rayleigh fading from burst to burst: one complex Gaussian factor a burst, correlated over time
+//! as a mobile's speed says.
 
 use crate::noise::Noise;
 use crate::profile::Profile;
@@ -6,7 +7,8 @@ use crate::profile::Profile;
 /// Draws the factors of the bursts of a block.
 #[derive(Clone, Debug)]
 pub struct Fading {
-    /// The lower triangle of the covariance's Cholesky factor, row by row. Empty: all bursts are alike and do not fade.
+    /// The lower triangle of the covariance's Cholesky factor, row by row. Empty: all bursts are
+    /// alike and do not fade.
     factor: Vec<Vec<f64>>,
     bursts: usize,
 }

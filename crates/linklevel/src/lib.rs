@@ -1,4 +1,5 @@
-//! Block error rates of GSM's coding schemes over C/I, computed from the standard's coding, interleaving and modulation.
+//! Block error rates of GSM's coding schemes over C/I, computed from the standard's coding,
+//! interleaving and modulation.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -11,8 +12,9 @@
 //! | [`table`] | the tables that `airpath-radio` looks up |
 //! | [`mod@reference`], [`mod@compare`] | the points that the standard asks for, and how far they are |
 //!
-//! The receiver is an ideal one: it knows the channel, and treats interference as noise of known power. What a real one loses is
-//! taken from the standard's reference points (`docs/block-errors.md`).
+//! The receiver is an ideal one: it knows the channel, and treats interference as noise of known
+//! power. What a real one loses is taken from the standard's reference points
+//! (`docs/block-errors.md`).
 
 pub mod coding;
 pub mod compare;

@@ -1,4 +1,5 @@
-//! Makes the block error tables of `airpath-radio`, and compares them with the points of the standard.
+//! Makes the block error tables of `airpath-radio`, and compares them with the points of the
+//! standard.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

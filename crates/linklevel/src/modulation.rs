@@ -1,9 +1,11 @@
-//! From bits to soft values: symbols on fading bursts, interference as Gaussian noise, exact log-likelihood ratios.
+//! From bits to soft values: symbols on fading bursts, interference as Gaussian noise, exact
+//! log-likelihood ratios.
 
 use crate::noise::Noise;
 use crate::schemes::{Modulation, Part};
 
-/// One part of a block as it was received, for any C/I: bits, fading and noise are drawn once, only the amplitude changes.
+/// One part of a block as it was received, for any C/I: bits, fading and noise are drawn once, only
+/// the amplitude changes.
 #[derive(Clone, Debug)]
 pub struct Reception {
     modulation: Modulation,
@@ -21,7 +23,8 @@ struct Symbol {
 }
 
 impl Reception {
-    /// The bits `sent` on the places of `part`. `gains` has the factor by which each burst's C/I differs from the mean.
+    /// The bits `sent` on the places of `part`. `gains` has the factor by which each burst's C/I
+    /// differs from the mean.
     pub fn new(modulation: Modulation, part: &Part, sent: &[bool], gains: &[f64], noise: &mut Noise) -> Self {
         let highest = part.places.iter().map(|place| place.symbol).max().map_or(0, usize::from);
         let mut here = vec![u16::MAX; highest + 1];
@@ -31,7 +34,8 @@ impl Reception {
             let index = &mut here[usize::from(place.symbol)];
             if *index == u16::MAX {
                 *index = symbols.len() as u16;
-                // Energy a symbol over noise density is the C/I; a dimension has half of that density.
+                // Energy a symbol over noise density is the C/I; a dimension has half of that
+                // density.
                 let amplitude = (2.0 * gains[usize::from(place.burst)]).sqrt() as f32;
                 symbols.push(Symbol { amplitude, ..Symbol::default() });
             }
@@ -49,8 +53,8 @@ impl Reception {
         Self { modulation, symbols, bits }
     }
 
-    /// Adds the log-likelihood ratio ln(P(0)/P(1)) of each bit, at the mean C/I `ratio` (a factor, not dB), to
-    /// `soft` at the number that `numbers` has for it.
+    /// Adds the log-likelihood ratio ln(P(0)/P(1)) of each bit, at the mean C/I `ratio` (a factor,
+    /// not dB), to `soft` at the number that `numbers` has for it.
     pub fn add_to(&self, ratio: f64, numbers: &[usize], soft: &mut [f32]) {
         let scale = ratio.sqrt() as f32;
         match self.modulation {
@@ -105,7 +109,8 @@ impl Symbol {
         let phase = GRAY.iter().position(|bits| *bits == self.sent).expect("each three bits have a phase");
         let (x, y) = POINTS[phase];
         let (re, im) = (amplitude * x + self.noise.0, amplitude * y + self.noise.1);
-        // All points have the same energy, so that the likelihood is the exponential of the correlation.
+        // All points have the same energy, so that the likelihood is the exponential of the
+        // correlation.
         let correlations = POINTS.map(|(x, y)| amplitude * (re * x + im * y));
         let most = correlations.iter().fold(f32::MIN, |most, c| most.max(*c));
         let likelihoods = correlations.map(|c| libm::expf(c - most));
@@ -131,8 +136,8 @@ mod tests {
         libm::erfc(x / std::f64::consts::SQRT_2) / 2.0
     }
 
-    /// How many bits of the data of `scheme` are wrong by their sign, each of three bits of a symbol counted by itself, and how
-    /// many were sent.
+    /// How many bits of the data of `scheme` are wrong by their sign, each of three bits of a
+    /// symbol counted by itself, and how many were sent.
     fn errors(scheme: &str, decibels: f64, blocks: usize, profile: Profile) -> [(f64, f64); 3] {
         let scheme = named(scheme).expect("a scheme");
         let part = &scheme.data[0];
@@ -158,8 +163,8 @@ mod tests {
         counts
     }
 
-    /// Within five standard deviations of a count with this expectation, and `slack` of the expectation for what the formula
-    /// leaves out.
+    /// Within five standard deviations of a count with this expectation, and `slack` of the
+    /// expectation for what the formula leaves out.
     fn assert_near((wrong, of): (f64, f64), probability: f64, slack: f64) {
         let expected = of * probability;
         let deviation = 5.0 * expected.sqrt() + slack * expected;
@@ -176,7 +181,8 @@ mod tests {
 
     #[test]
     fn over_rayleigh_fading_errors_fall_only_with_the_ratio() {
-        // (1 − √(γ/(1+γ)))/2, Proakis §14.3. The 456 bits of a block share four fades: 4000 blocks for 2 %.
+        // (1 − √(γ/(1+γ)))/2, Proakis §14.3. The 456 bits of a block share four fades: 4000 blocks
+        // for 2 %.
         let ratio: f64 = 10.0;
         let (wrong, of) = errors("cs-4", 10.0, 4000, Profile::Tu3Hopping)[0];
         let expected = (1.0 - (ratio / (1.0 + ratio)).sqrt()) / 2.0;
@@ -185,8 +191,9 @@ mod tests {
 
     #[test]
     fn the_bits_of_a_phase_fail_as_often_as_their_neighbours_differ() {
-        // A phase is taken for its neighbour on one side with probability Q(√(2γ) sin 22.5°). The third bit differs from one of
-        // the two neighbours of each phase, the others from one of half of the phases.
+        // A phase is taken for its neighbour on one side with probability Q(√(2γ) sin 22.5°). The
+        // third bit differs from one of the two neighbours of each phase, the others from one of
+        // half of the phases.
         let tail = q((2.0 * 10.0f64).sqrt() * libm::sin(std::f64::consts::PI / 8.0));
         let [first, second, third] = errors("mcs-5", 10.0, 100, Profile::Static);
         assert_near(first, tail / 2.0, 0.02);

@@ -1,6 +1,8 @@
-//! Puncturing: which bits of the mother code are not sent (TS 45.003; the clause stands beside each pattern).
+//! Puncturing: which bits of the mother code are not sent (TS 45.003; the clause stands beside each
+//! pattern).
 
-/// The bits that are not sent: those whose number modulo `period` is in `residues`, without `kept`, and `dropped` besides.
+/// The bits that are not sent: those whose number modulo `period` is in `residues`, without `kept`,
+/// and `dropped` besides.
 #[derive(Clone, Copy, Debug)]
 pub struct Puncturing {
     period: usize,
@@ -61,7 +63,8 @@ pub const MCS_3: [Puncturing; 3] = [
     Puncturing::every(18, &[0, 1, 3, 4, 8, 10, 11, 13, 14, 15, 17]).keeping(&[121, 355, 589]),
     Puncturing::every(18, &[1, 2, 3, 5, 6, 7, 9, 10, 14, 16, 17]).keeping(&[181, 289, 523, 811]),
 ];
-/// MCS-4, §5.1.8.1.4, and MCS-9, §5.1.13.1.4: one bit in three is sent, each time another one. P1, P2, P3.
+/// MCS-4, §5.1.8.1.4, and MCS-9, §5.1.13.1.4: one bit in three is sent, each time another one. P1,
+/// P2, P3.
 pub const ONE_IN_THREE: [Puncturing; 3] =
     [Puncturing::every(3, &[1, 2]), Puncturing::every(3, &[0, 2]), Puncturing::every(3, &[0, 1])];
 /// MCS-5, §5.1.9.1.4: P1, P2.
@@ -124,7 +127,8 @@ mod tests {
         assert_eq!(of_each(&ONE_IN_THREE, 1836), [612; 3]);
     }
 
-    /// What incremental redundancy lives on: after all patterns each bit of the mother code was sent, but for twelve of MCS-7.
+    /// What incremental redundancy lives on: after all patterns each bit of the mother code was
+    /// sent, but for twelve of MCS-7.
     #[test]
     fn the_patterns_of_a_scheme_complete_each_other() {
         let never = |patterns: &[Puncturing], length| {

@@ -1,8 +1,9 @@
-//! Reference points of the standard: the co-channel C/I at which a receiver must reach a block error rate.
+//! Reference points of the standard: the co-channel C/I at which a receiver must reach a block
+//! error rate.
 //!
-//! TS 45.005 Table 2a (GMSK) and Table 2c (8-PSK, mobile station), GSM 850 and 900. **Recalled, not verified**: no public copy of
-//! the table's text could be read when this was written. A row that proves different changes the loss by its difference
-//! over the number of points of its modulation.
+//! TS 45.005 Table 2a (GMSK) and Table 2c (8-PSK, mobile station), GSM 850 and 900. **Recalled, not
+//! verified**: no public copy of the table's text could be read when this was written. A row that
+//! proves different changes the loss by its difference over the number of points of its modulation.
 
 use crate::profile::Profile;
 
@@ -19,7 +20,8 @@ pub struct Point {
     pub ci_db: f64,
 }
 
-/// C/I of each scheme for 10 % over TU3 without hopping, TU3 with ideal hopping, TU50 without hopping.
+/// C/I of each scheme for 10 % over TU3 without hopping, TU3 with ideal hopping, TU50 without
+/// hopping.
 const TEN_PERCENT: [(&str, [f64; 3]); 10] = [
     ("cs-1", [13.0, 9.0, 10.0]),
     ("cs-2", [15.0, 13.0, 14.0]),

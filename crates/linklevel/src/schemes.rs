@@ -33,7 +33,8 @@ pub struct Part {
     pub bits: usize,
     /// How many of these, from the first, must be right.
     pub checked: usize,
-    /// For each transmission the bits of the mother code that it sends. Beyond the last one they begin anew.
+    /// For each transmission the bits of the mother code that it sends. Beyond the last one they
+    /// begin anew.
     sent: Vec<Vec<usize>>,
     /// Where they lie, in the order in which they are sent.
     pub places: Vec<Place>,
@@ -48,7 +49,8 @@ pub struct Scheme {
     pub modulation: Modulation,
     /// TDMA frame of each burst, from the first one's.
     pub frames: Vec<u32>,
-    /// The header that says what the block is: without it the block is of no use. None where it is coded with the data.
+    /// The header that says what the block is: without it the block is of no use. None where it is
+    /// coded with the data.
     pub header: Option<Part>,
     /// What must all be right.
     pub data: Vec<Part>,
@@ -62,7 +64,8 @@ const COMBINED: usize = 4;
 /// All schemes, in the order of the tables.
 pub fn all() -> Vec<Scheme> {
     let mut schemes = vec![
-        // Bits: TS 45.003 §5.1.1 (184 + 40 of the fire code), §5.1.2 (268 + 6 of the USF + 16), §5.1.3 (312 + 6 + 16).
+        // Bits: TS 45.003 §5.1.1 (184 + 40 of the fire code), §5.1.2 (268 + 6 of the USF + 16),
+        // §5.1.3 (312 + 6 + 16).
         general_packet("cs-1", Coding::Terminated(Code::Half), 224, Puncturing::NONE),
         general_packet("cs-2", Coding::Terminated(Code::Half), 290, puncturing::CS_2),
         general_packet("cs-3", Coding::Terminated(Code::Half), 334, puncturing::CS_3),
@@ -119,21 +122,22 @@ fn general_packet(name: &'static str, coding: Coding, bits: usize, puncturing: P
     Scheme { name, modulation: Modulation::Gmsk, frames: (0..4).collect(), header: None, data: vec![data], attempts: 1 }
 }
 
-/// TCH for data: each block of 20 ms over 22 bursts (§3.3.4), the next one four bursts later. A frame of the radio link protocol is
-/// one block at 9.6 kbit/s, two at 14.4 kbit/s.
+/// TCH for data: each block of 20 ms over 22 bursts (§3.3.4), the next one four bursts later. A
+/// frame of the radio link protocol is one block at 9.6 kbit/s, two at 14.4 kbit/s.
 fn circuit(name: &'static str, bits: usize, puncturing: Puncturing, blocks: usize) -> Scheme {
     let data = (0..blocks).map(|block| {
         Part::new(Coding::Terminated(Code::Half), bits, &[puncturing], move |k| {
             binary(456 * block + k, 4 * block + k % 19 + k / 114)
         })
     });
-    // Of 13 TDMA frames one is not for traffic: the 26-multiframe has the SACCH and an idle frame (TS 45.002 §7).
+    // Of 13 TDMA frames one is not for traffic: the 26-multiframe has the SACCH and an idle frame
+    // (TS 45.002 §7).
     let frames = (0..22 + 4 * (blocks as u32 - 1)).map(|burst| burst + burst / 12).collect();
     Scheme { name, modulation: Modulation::Gmsk, frames, header: None, data: data.collect(), attempts: 1 }
 }
 
-/// MCS-1 to MCS-4: USF (12 bits), header (68) and data (372) one after the other, four extra stealing bits between them, over four
-/// bursts in turn (§5.1.5.1.5).
+/// MCS-1 to MCS-4: USF (12 bits), header (68) and data (372) one after the other, four extra
+/// stealing bits between them, over four bursts in turn (§5.1.5.1.5).
 fn enhanced_gmsk(name: &'static str, mother: usize, patterns: &[Puncturing]) -> Scheme {
     let place = |k: usize| {
         let stealing_bits = [25, 82, 139, 424];
@@ -150,8 +154,8 @@ fn enhanced_gmsk(name: &'static str, mother: usize, patterns: &[Puncturing]) -> 
     }
 }
 
-/// MCS-5 to MCS-9: of the data one block (the other one of MCS-7 to MCS-9 is its mirror image). The header lies on the two safer bits
-/// of its symbols, as after the swaps of §5.1.9.1.6.
+/// MCS-5 to MCS-9: of the data one block (the other one of MCS-7 to MCS-9 is its mirror image). The
+/// header lies on the two safer bits of its symbols, as after the swaps of §5.1.9.1.6.
 fn enhanced_psk(
     name: &'static str,
     mother: usize,
@@ -182,13 +186,15 @@ fn flag(name: &'static str, modulation: Modulation, coding: Coding, place: fn(us
     Scheme { name, modulation, frames: (0..4).collect(), header: None, data, attempts: 1 }
 }
 
-/// Bit k of a header or flag on 8-PSK: over four bursts in turn, on the first two bits of its symbols.
+/// Bit k of a header or flag on 8-PSK: over four bursts in turn, on the first two bits of its
+/// symbols.
 fn safer_bits(k: usize) -> Place {
     let symbol = DATA_SYMBOLS + k / 8 * 4 + k % 4;
     Place { burst: (k % 4) as u8, symbol: symbol as u16, bit: (k / 4 % 2) as u8 }
 }
 
-/// The header of MCS-5 and MCS-6 (§5.1.9.1.3) and of MCS-7 to MCS-9 (§5.1.11.1.3), in the downlink: bits with parity.
+/// The header of MCS-5 and MCS-6 (§5.1.9.1.3) and of MCS-7 to MCS-9 (§5.1.11.1.3), in the downlink:
+/// bits with parity.
 const HEADER_ONE_BLOCK: (usize, Puncturing) = (33, Puncturing::NONE);
 const HEADER_TWO_BLOCKS: (usize, Puncturing) = (45, puncturing::HEADER_MCS_7);
 
@@ -199,8 +205,9 @@ fn eight_phase(burst: usize, symbol: usize, bit: usize, symbols: usize) -> Place
     Place { burst: burst as u8, symbol: (burst * symbols + symbol) as u16, bit: bit as u8 }
 }
 
-/// MCS-5 and MCS-6: 1248 bits over four bursts of 104 symbols. The standard gives a table (§5.1.9.1.5); this one is evenly spread, too:
-/// the burst in turn, and bits of one symbol far apart in the code word.
+/// MCS-5 and MCS-6: 1248 bits over four bursts of 104 symbols. The standard gives a table
+/// (§5.1.9.1.5); this one is evenly spread, too: the burst in turn, and bits of one symbol far
+/// apart in the code word.
 fn one_block(k: usize) -> Place {
     let (burst, m) = (k % 4, k / 4);
     eight_phase(burst, (47 * (m / 3) + 35 * (m % 3)) % 104, m % 3, 104)

@@ -1,9 +1,11 @@
-//! The error rate of a scheme over a profile, from the C/I at which each of many random blocks begins to get through.
+//! The error rate of a scheme over a profile, from the C/I at which each of many random blocks
+//! begins to get through.
 //!
-//! With data, fading and noise drawn, a block is decoded above some C/I and not below it: for antipodal symbols and a
-//! maximum-likelihood decoder exactly, since each rival code word loses by a margin that grows with the amplitude; for 8-PSK but
-//! for rare cases. So one search of seven decodings a block gives its place on the whole axis, and the share of blocks whose
-//! threshold lies above a C/I is the error rate there, monotone by construction.
+//! With data, fading and noise drawn, a block is decoded above some C/I and not below it: for
+//! antipodal symbols and a maximum-likelihood decoder exactly, since each rival code word loses by
+//! a margin that grows with the amplitude; for 8-PSK but for rare cases. So one search of seven
+//! decodings a block gives its place on the whole axis, and the share of blocks whose threshold
+//! lies above a C/I is the error rate there, monotone by construction.
 
 use crate::coding::Decoders;
 use crate::fading::Fading;
@@ -66,8 +68,9 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// For one more block: the number on the axis of the lowest C/I at which it is decoded with one transmission, with two, …;
-    /// [`Axis::POINTS`] where none is high enough. Each transmission fades by itself.
+    /// For one more block: the number on the axis of the lowest C/I at which it is decoded with one
+    /// transmission, with two, …; [`Axis::POINTS`] where none is high enough. Each transmission
+    /// fades by itself.
     pub fn thresholds(&mut self) -> Vec<usize> {
         let scheme = self.scheme;
         let mut headers: Vec<Drawn> = scheme.header.iter().map(|part| Drawn::new(part, &mut self.noise)).collect();
@@ -90,8 +93,8 @@ impl<'a> Simulation<'a> {
         thresholds
     }
 
-    /// By how much C/I differs from its mean on each burst. A signal and an interferer fade alike, but not together
-    /// (TS 45.005 §6.3).
+    /// By how much C/I differs from its mean on each burst. A signal and an interferer fade alike,
+    /// but not together (TS 45.005 §6.3).
     fn gains(&mut self) -> Vec<f64> {
         let mut gains = self.fading.powers(&mut self.noise);
         if self.interferer_fades {
@@ -116,7 +119,8 @@ impl<'a> Drawn<'a> {
 }
 
 impl Receiver {
-    /// Whether a part is decoded at point `i` of the axis from those of its transmissions that are `usable`.
+    /// Whether a part is decoded at point `i` of the axis from those of its transmissions that are
+    /// `usable`.
     fn decode(&mut self, drawn: &Drawn, i: usize, usable: impl Fn(usize) -> bool) -> bool {
         let Self { decoders, soft } = self;
         soft.clear();
@@ -146,7 +150,8 @@ mod tests {
     use crate::convolutional::Code;
     use crate::schemes::named;
 
-    /// The number of ways A(d) in which a path leaves the all-zero path and comes back with weight d, for d below `limit`.
+    /// The number of ways A(d) in which a path leaves the all-zero path and comes back with weight
+    /// d, for d below `limit`.
     fn spectrum(code: Code, limit: usize) -> Vec<usize> {
         let zero_run = vec![false; code.memory()];
         let mut counts = vec![0; limit];
@@ -211,8 +216,8 @@ mod tests {
             let mut simulation = Simulation::new(&scheme, Profile::Static, 1);
             let blocks: Vec<Vec<usize>> = (0..20).map(|_| simulation.thresholds()).collect();
             assert!(blocks.iter().all(|thresholds| thresholds.windows(2).all(|pair| pair[1] <= pair[0])), "{name}");
-            // The energy of two is 3 dB more, and their bits make a stronger code; but that of MCS-1 is strong already, and its
-            // headers are not combined.
+            // The energy of two is 3 dB more, and their bits make a stronger code; but that of
+            // MCS-1 is strong already, and its headers are not combined.
             let least = if name == "mcs-1" { 0.5 } else { 2.5 };
             let mean = |k: usize| blocks.iter().map(|thresholds| thresholds[k] as f64).sum::<f64>() / 20.0 / 2.0;
             assert!(mean(0) - mean(1) > least, "{name}: {} dB", mean(0) - mean(1));

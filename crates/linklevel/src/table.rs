@@ -1,4 +1,5 @@
-//! A scheme's table: for each profile and number of transmissions the share of blocks not decoded, over C/I.
+//! A scheme's table: for each profile and number of transmissions the share of blocks not decoded,
+//! over C/I.
 
 use std::fmt::Write;
 

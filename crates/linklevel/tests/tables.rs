@@ -9,7 +9,8 @@ fn stored(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The columns of a table after the first one, with their names; `None` where a rate is not resolved.
+/// The columns of a table after the first one, with their names; `None` where a rate is not
+/// resolved.
 fn columns(csv: &str) -> Vec<(String, Vec<Option<f64>>)> {
     let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
     let names: Vec<&str> = lines.next().expect("a head").split(',').collect();
@@ -20,7 +21,8 @@ fn columns(csv: &str) -> Vec<(String, Vec<Option<f64>>)> {
     (1..names.len()).map(|i| (names[i].to_owned(), column(i))).collect()
 }
 
-/// Other blocks than those of the tables, so that it is the rate that is checked and not the generator.
+/// Other blocks than those of the tables, so that it is the rate that is checked and not the
+/// generator.
 #[test]
 fn a_point_simulated_again_has_the_rate_of_the_table() {
     let cases = [

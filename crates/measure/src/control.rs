@@ -1,4 +1,5 @@
-//! The client's side of a control connection: it finds the responder, orders, and asks for the report.
+//! The client's side of a control connection: it finds the responder, orders, and asks for the
+//! report.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -31,8 +32,8 @@ pub enum Family {
     V6,
 }
 
-/// The first address of `host` of this family, with `port` unless the text has one: `name`, `name:port`, `192.0.2.1`,
-/// `2001:db8::1`, `[2001:db8::1]:port`.
+/// The first address of `host` of this family, with `port` unless the text has one: `name`,
+/// `name:port`, `192.0.2.1`, `2001:db8::1`, `[2001:db8::1]:port`.
 ///
 /// # Errors
 /// Where there is none.
@@ -120,14 +121,16 @@ impl Control {
         }
     }
 
-    /// Whether the responder sees this host under the address and port that it has itself: nothing translates between.
+    /// Whether the responder sees this host under the address and port that it has itself: nothing
+    /// translates between.
     pub fn is_seen_as_it_is(&self) -> bool {
         let own = self.lines.socket().local_addr().ok().and_then(|own| own.as_socket());
         let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
         own.map(canonical) == Some(canonical(self.ready.peer))
     }
 
-    /// What the responder's end saw. It waits for flows of its own end that are not over yet, but not for long.
+    /// What the responder's end saw. It waits for flows of its own end that are not over yet, but
+    /// not for long.
     ///
     /// # Errors
     /// Where the responder is gone.
@@ -138,8 +141,8 @@ impl Control {
         }
     }
 
-    /// Which of at most `most` datagrams arrived there, in that order: number, when sent by our clock, when arrived by
-    /// theirs.
+    /// Which of at most `most` datagrams arrived there, in that order: number, when sent by our
+    /// clock, when arrived by theirs.
     ///
     /// # Errors
     /// Where the responder is gone, or tells of what cannot be.

@@ -19,7 +19,8 @@ use crate::probe::{Kind, Probe};
 use crate::record::Record;
 use crate::stream::noise;
 
-/// How often a stream that has not begun is asked for, and the responder for what has arrived of one.
+/// How often a stream that has not begun is asked for, and the responder for what has arrived of
+/// one.
 const ASK_AGAIN: Span = Span::from_millis(200);
 
 /// What became of a stream.
@@ -36,8 +37,8 @@ pub struct Streamed {
     pub over: bool,
 }
 
-/// Sends the whole stream by `send`, paced over `socket`, until `stop` says so; `sent` is told how many went out. That one
-/// cannot be sent or is refused by a host on the way loses it.
+/// Sends the whole stream by `send`, paced over `socket`, until `stop` says so; `sent` is told how
+/// many went out. That one cannot be sent or is refused by a host on the way loses it.
 ///
 /// # Errors
 /// Where the socket fails.

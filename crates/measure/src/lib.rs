@@ -1,8 +1,9 @@
 //! The workloads of `airpath_app` over real sockets: what `airpath measure` does.
 //!
-//! A figure measured here is the same figure as one simulated: the ends of a workload are run by the code that runs them
-//! in virtual time, its milestones are taken by the same [`Milestones`](airpath_app::bulk::Milestones), and the rows of the summary
-//! are made by the same functions. What this crate adds are sockets, a clock, and a responder; only a ping by ICMP needs
+//! A figure measured here is the same figure as one simulated: the ends of a workload are run by
+//! the code that runs them in virtual time, its milestones are taken by the same
+//! [`Milestones`](airpath_app::bulk::Milestones), and the rows of the summary are made by the same
+//! functions. What this crate adds are sockets, a clock, and a responder; only a ping by ICMP needs
 //! none.
 //!
 //! | module | what |
@@ -87,12 +88,12 @@ impl Request {
     }
 }
 
-/// Measures. The result is written to `out` if that is given; `stop` ends it early with what there is by then, and
-/// `progress` is told how much of how much is done, from any thread.
+/// Measures. The result is written to `out` if that is given; `stop` ends it early with what there
+/// is by then, and `progress` is told how much of how much is done, from any thread.
 ///
 /// # Errors
-/// Where the order makes no sense, the responder cannot be had or refuses, or the result cannot be written. Once the
-/// measurement has begun, what there is of it is written.
+/// Where the order makes no sense, the responder cannot be had or refuses, or the result cannot be
+/// written. Once the measurement has begun, what there is of it is written.
 pub fn measure(
     request: &Request,
     out: Option<PathBuf>,

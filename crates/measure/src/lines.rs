@@ -36,7 +36,8 @@ impl Lines {
     /// The next line without its end; `None` when the other end has closed, or `stop` says so.
     ///
     /// # Errors
-    /// Where the connection is lost, the line is longer than `limit` bytes, or has not come by `until`.
+    /// Where the connection is lost, the line is longer than `limit` bytes, or has not come by
+    /// `until`.
     pub fn read(&mut self, limit: usize, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {

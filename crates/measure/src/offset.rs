@@ -23,9 +23,10 @@ const PATIENCE: Span = Span::from_secs(3);
 pub enum Offset {
     /// Nothing: both ends read the same clock.
     Shared,
-    /// As NTP does it (RFC 5905 §8), from the exchange with the shortest round trip of several: half of what the way
-    /// there took longer than the way back, by the two clocks. It is right if both ways take equal time; else it is wrong
-    /// by half of their difference, which is at most half of that round trip.
+    /// As NTP does it (RFC 5905 §8), from the exchange with the shortest round trip of several:
+    /// half of what the way there took longer than the way back, by the two clocks. It is right if
+    /// both ways take equal time; else it is wrong by half of their difference, which is at most
+    /// half of that round trip.
     Estimated {
         /// Nanoseconds to add.
         nanos: i128,

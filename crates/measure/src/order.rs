@@ -1,4 +1,5 @@
-//! What is to be measured: the workloads of `airpath_app`, as a measurement orders them from its responder.
+//! What is to be measured: the workloads of `airpath_app`, as a measurement orders them from its
+//! responder.
 
 use airpath_app::{Datagrams, Ping, Transactions, Transfer};
 use airpath_core::{Bytes, Span};
@@ -60,11 +61,14 @@ pub struct Exchange {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSettings {
-    /// Largest segment that it sends and offers to take, in bytes of payload and options (`TCP_MAXSEG`).
+    /// Largest segment that it sends and offers to take, in bytes of payload and options
+    /// (`TCP_MAXSEG`).
     pub mss: Option<u32>,
-    /// Send buffer (`SO_SNDBUF`); Linux doubles it for its own book-keeping, and no longer tunes it.
+    /// Send buffer (`SO_SNDBUF`); Linux doubles it for its own book-keeping, and no longer tunes
+    /// it.
     pub send_buffer: Option<Bytes>,
-    /// Receive buffer (`SO_RCVBUF`), which bounds the window offered; Linux doubles it and no longer tunes it.
+    /// Receive buffer (`SO_RCVBUF`), which bounds the window offered; Linux doubles it and no
+    /// longer tunes it.
     pub receive_buffer: Option<Bytes>,
     /// Congestion control, by the kernel's name (`TCP_CONGESTION`).
     pub congestion: Option<String>,

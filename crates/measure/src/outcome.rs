@@ -1,4 +1,5 @@
-//! The result of a measurement: the summary in the schema of a simulated one, and the table of the applications' steps.
+//! The result of a measurement: the summary in the schema of a simulated one, and the table of the
+//! applications' steps.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -51,7 +52,8 @@ impl Outcome {
         }
     }
 
-    /// What was ordered, in TOML: `scenario.toml` of the result folder. It is no scenario that could be run again.
+    /// What was ordered, in TOML: `scenario.toml` of the result folder. It is no scenario that
+    /// could be run again.
     pub fn scenario(&self) -> String {
         #[derive(Serialize)]
         struct Written<'a> {
@@ -180,7 +182,8 @@ impl Outcome {
         self.finish(now, now, folder)
     }
 
-    /// The whole result, of a measurement that went on from `origin` to `end`; writes it to `folder`.
+    /// The whole result, of a measurement that went on from `origin` to `end`; writes it to
+    /// `folder`.
     pub fn finish(mut self, origin: Instant, end: Instant, folder: Option<&Folder>) -> Result<Summary, MeasureError> {
         let mut summary = self.summary();
         let repetition = Repetition {

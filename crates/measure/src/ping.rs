@@ -28,7 +28,8 @@ pub trait Echo {
 /// Pings until all replies have come or are given up, or `stop` says so.
 ///
 /// # Errors
-/// Where the socket fails. That a request cannot be sent or is refused by a host on the way loses it, and is no error.
+/// Where the socket fails. That a request cannot be sent or is refused by a host on the way loses
+/// it, and is no error.
 pub fn ping(ping: &Ping, echo: &mut dyn Echo, record: &mut Record<'_>) -> io::Result<Pinger> {
     let start = now();
     let mut pinger = Pinger::new(*ping, start);
@@ -67,8 +68,8 @@ pub fn ping(ping: &Ping, echo: &mut dyn Echo, record: &mut Record<'_>) -> io::Re
     Ok(pinger)
 }
 
-/// Whether this is what a network does to a packet, not a fault of the socket: a queue that is full, a host or a port on
-/// the way that is not there.
+/// Whether this is what a network does to a packet, not a fault of the socket: a queue that is
+/// full, a host or a port on the way that is not there.
 pub fn is_loss(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable, WouldBlock};
     matches!(error.kind(), WouldBlock | ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown)

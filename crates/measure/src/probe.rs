@@ -9,9 +9,10 @@
 //! | 20–23 | sequence number, from zero |
 //! | 24–31 | when it was sent: nanoseconds of the sender's clock |
 //!
-//! In an echo reply all is as in the request but the kind, and so is the rest of the datagram. A reply about the clock
-//! is as long as its request, which has [`CLOCK_LENGTH`] bytes: the header has the time of the request, and behind it
-//! stand when that arrived and when the reply was sent, both by the responder's clock.
+//! In an echo reply all is as in the request but the kind, and so is the rest of the datagram. A
+//! reply about the clock is as long as its request, which has [`CLOCK_LENGTH`] bytes: the header
+//! has the time of the request, and behind it stand when that arrived and when the reply was sent,
+//! both by the responder's clock.
 
 /// Bytes of the header.
 pub const HEADER: usize = 32;

@@ -6,23 +6,25 @@
 //!
 //! The first 16 bytes of a connection say what it is.
 //!
-//! - `airpath-measure ` (with the space) begins a **control connection**. The rest of the line is the version, a decimal
-//!   number; the responder answers with the same line and its own version, whichever the client's is. Each further line
-//!   is a JSON value, of at most [`LINE_LIMIT`] bytes from the client: a [`Question`], and for each the responder's
-//!   [`Answer`]. The first question is the order; the responder works for it until the connection ends.
-//! - A [`Ticket`] begins a **connection of a flow** of the order for which it was issued. It is the first 16 bytes of what
-//!   the client has to send in that flow, and counts as part of it.
-//! - A flow in which the client does not send first has no room for a ticket. The client then says beforehand from which
-//!   port it will come ([`Order::ports`]), and the responder knows it by address and port. Address translation defeats
-//!   that, so the client compares what the responder sees ([`Ready::peer`]) with what it sees itself.
+//! - `airpath-measure ` (with the space) begins a **control connection**. The rest of the line is
+//!   the version, a decimal number; the responder answers with the same line and its own version,
+//!   whichever the client's is. Each further line is a JSON value, of at most [`LINE_LIMIT`] bytes
+//!   from the client: a [`Question`], and for each the responder's [`Answer`]. The first question
+//!   is the order; the responder works for it until the connection ends.
+//! - A [`Ticket`] begins a **connection of a flow** of the order for which it was issued. It is the
+//!   first 16 bytes of what the client has to send in that flow, and counts as part of it.
+//! - A flow in which the client does not send first has no room for a ticket. The client then says
+//!   beforehand from which port it will come ([`Order::ports`]), and the responder knows it by
+//!   address and port. Address translation defeats that, so the client compares what the responder
+//!   sees ([`Ready::peer`]) with what it sees itself.
 //!
 //! Whatever else comes is closed without an answer.
 //!
 //! # UDP
 //!
-//! Each datagram begins with the header of [`crate::probe`]. The responder heeds those whose ticket it has issued and that
-//! come from the address of the control connection, so that it cannot be made to send to others, and answers no datagram
-//! with a longer one.
+//! Each datagram begins with the header of [`crate::probe`]. The responder heeds those whose ticket
+//! it has issued and that come from the address of the control connection, so that it cannot be
+//! made to send to others, and answers no datagram with a longer one.
 
 use std::net::SocketAddr;
 
@@ -52,7 +54,8 @@ pub const REPORT_LIMIT: usize = 1 << 20;
 pub enum Question {
     /// The work for which the responder is wanted.
     Order(Order),
-    /// What did the responder's end see? It answers when the flows are over at its end, or soon after.
+    /// What did the responder's end see? It answers when the flows are over at its end, or soon
+    /// after.
     Report,
     /// What arrived of a stream of datagrams? Asked behind a report.
     Arrivals,
@@ -79,9 +82,9 @@ pub enum Answer {
     Refused(String),
     /// What the responder's end saw.
     Report(Report),
-    /// So many datagrams arrived, each once; behind this line stand as many records of [`ARRIVAL`] bytes in their order, in
-    /// network byte order: number (4 bytes), when it was sent and when it arrived, by the sender's and by the responder's
-    /// clock (8 bytes each, nanoseconds).
+    /// So many datagrams arrived, each once; behind this line stand as many records of [`ARRIVAL`]
+    /// bytes in their order, in network byte order: number (4 bytes), when it was sent and when it
+    /// arrived, by the sender's and by the responder's clock (8 bytes each, nanoseconds).
     Arrivals(u32),
 }
 

@@ -1,8 +1,9 @@
 //! The responder: the other end of measurements, on one port over TCP and UDP.
 //!
-//! It does what its clients order, within bounds: see [`crate::order`] for those of an order, and the constants here for
-//! those of a client and of all. It sends only to the address that a control connection comes from, which its owner has
-//! shown to have; datagrams with another sender's address are not heeded. An order ends with its control connection.
+//! It does what its clients order, within bounds: see [`crate::order`] for those of an order, and
+//! the constants here for those of a client and of all. It sends only to the address that a control
+//! connection comes from, which its owner has shown to have; datagrams with another sender's
+//! address are not heeded. An order ends with its control connection.
 
 mod connection;
 mod desk;
@@ -40,7 +41,8 @@ struct Door {
 }
 
 impl Responder {
-    /// Listens on `listen`, an address with or without a port; by default on the loopback addresses of IPv4 and IPv6.
+    /// Listens on `listen`, an address with or without a port; by default on the loopback addresses
+    /// of IPv4 and IPv6.
     ///
     /// # Errors
     /// Where the address is none, or cannot be listened on.
@@ -77,7 +79,8 @@ impl Responder {
                         while let Ok((socket, peer)) = connections.accept() {
                             let (Some(peer), Some(place)) = (peer.as_socket(), desk.place()) else { continue };
                             scope.spawn(move || {
-                                // Who breaks the rules of the conversation, or off, hears no more of us.
+                                // Who breaks the rules of the conversation, or off, hears no more
+                                // of us.
                                 let _ = connection::serve(socket, peer, desk, stop);
                                 drop(place);
                             });
@@ -104,7 +107,8 @@ impl Door {
     fn try_open(mut address: SocketAddr) -> std::io::Result<Self> {
         let domain = Domain::for_address(address);
         let connections = Socket::new(domain, Type::STREAM.cloexec().nonblocking(), Some(Protocol::TCP))?;
-        // So that a responder can be started again while connections of the one before are in TIME-WAIT.
+        // So that a responder can be started again while connections of the one before are in
+        // TIME-WAIT.
         connections.set_reuse_address(true)?;
         if address.is_ipv6() {
             connections.set_only_v6(!address.ip().is_unspecified())?;

@@ -1,4 +1,5 @@
-//! A TCP socket as the workloads see a connection, and the loop that runs one of their ends over it.
+//! A TCP socket as the workloads see a connection, and the loop that runs one of their ends over
+//! it.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr};
@@ -15,8 +16,8 @@ use crate::clock::{now, wait};
 /// Bytes that are read or written by one call of the kernel at most.
 const CHUNK: usize = 256 * 1024;
 
-/// A connection. Bytes that the workload writes have no meaning and cannot be compressed, but for a preface: some first
-/// ones that are given.
+/// A connection. Bytes that the workload writes have no meaning and cannot be compressed, but for a
+/// preface: some first ones that are given.
 pub struct Stream {
     socket: Socket,
     /// What the workload sees of it.
@@ -143,8 +144,9 @@ pub enum Ended {
     Stopped,
 }
 
-/// Runs one end of a workload over `stream`, until both ends have closed, or `stop` says so. `step` lets the workload act;
-/// it is called whenever the connection may have changed, with the time, and says whether it has done anything.
+/// Runs one end of a workload over `stream`, until both ends have closed, or `stop` says so. `step`
+/// lets the workload act; it is called whenever the connection may have changed, with the time, and
+/// says whether it has done anything.
 ///
 /// # Errors
 /// Where the connection is lost, or the other end closes it before all was moved.

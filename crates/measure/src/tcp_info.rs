@@ -26,7 +26,8 @@ pub struct TcpInfo {
     pub ecn: bool,
     /// The congestion control of this end.
     pub congestion_control: String,
-    /// Segments with payload that it sent, retransmissions included (RFC 4898, tcpEStatsPerfDataSegsOut).
+    /// Segments with payload that it sent, retransmissions included (RFC 4898,
+    /// tcpEStatsPerfDataSegsOut).
     pub data_packets: u64,
     /// Payload bytes in them.
     pub data_bytes: u64,
@@ -122,7 +123,8 @@ impl TcpInfo {
         tcp["smoothed_round_trip_s"] = json!(self.smoothed_round_trip_s);
     }
 
-    /// Reads a `struct tcp_info`; the offsets are those of its fields, which never change (linux/tcp.h).
+    /// Reads a `struct tcp_info`; the offsets are those of its fields, which never change
+    /// (linux/tcp.h).
     fn parse(info: &[u8]) -> Option<Self> {
         let byte = |at: usize| info.get(at).copied();
         let short = |at: usize| info.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes);

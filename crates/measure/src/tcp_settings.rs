@@ -13,7 +13,8 @@ use crate::tcp_info::{congestion_control, kernel_name};
 /// A TCP socket with these settings.
 ///
 /// # Errors
-/// Where the kernel does not take one of them: says which, and what it would take where that is known.
+/// Where the kernel does not take one of them: says which, and what it would take where that is
+/// known.
 pub fn tcp_socket(domain: Domain, settings: &TcpSettings) -> io::Result<Socket> {
     let socket = Socket::new(domain, Type::STREAM.cloexec(), Some(Protocol::TCP))?;
     apply(&socket, settings)?;
@@ -51,8 +52,9 @@ pub fn apply(socket: &Socket, settings: &TcpSettings) -> io::Result<()> {
     Ok(())
 }
 
-/// TCP as it is at this end, in the form of a flow's `tcp` in the summary: read back from the socket, and as its network
-/// namespace has it. What the sender of the data had in force is added when it is known.
+/// TCP as it is at this end, in the form of a flow's `tcp` in the summary: read back from the
+/// socket, and as its network namespace has it. What the sender of the data had in force is added
+/// when it is known.
 pub fn in_force(socket: &Socket) -> Value {
     let switch = |name| sysctl(name).map(|value| value != "0");
     json!({

@@ -12,8 +12,8 @@ use crate::summary::Summary;
 /// The folder, in a result folder, of the files that its scenario names.
 pub const INPUTS: &str = "inputs";
 
-/// A result folder: `scenario.toml` (resolved), the files that it names, `summary.json`, and if asked for `events/` and
-/// `captures/`.
+/// A result folder: `scenario.toml` (resolved), the files that it names, `summary.json`, and if
+/// asked for `events/` and `captures/`.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -36,8 +36,9 @@ pub enum FolderError {
 }
 
 impl Folder {
-    /// Begins the result of `scenario`, which is the resolved scenario as TOML, in a new or an empty folder. The files that
-    /// it names are copied: where each is to lie in the folder, and where it lies now, which may be the same place.
+    /// Begins the result of `scenario`, which is the resolved scenario as TOML, in a new or an
+    /// empty folder. The files that it names are copied: where each is to lie in the folder, and
+    /// where it lies now, which may be the same place.
     ///
     /// # Errors
     /// Where the folder holds anything else, or cannot be written.

@@ -5,8 +5,8 @@
 //! | [`summary`] | `summary.json`: one row a flow, a link, a user of the radio, a repetition |
 //! | [`folder`] | the folder: nothing in it is ever overwritten by half a file |
 //!
-//! What the columns of the event log mean is said at `airpath_eventlog`; `docs/result-folder.md` has it all from the
-//! reader's side.
+//! What the columns of the event log mean is said at `airpath_eventlog`; `docs/result-folder.md`
+//! has it all from the reader's side.
 
 pub mod folder;
 pub mod summary;

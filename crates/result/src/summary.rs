@@ -31,7 +31,8 @@ pub struct Summary {
     pub complete: bool,
     /// Why not.
     pub stopped: Option<String>,
-    /// How it was measured, if it was: hosts, clocks, the kernel's settings. Absent of what was simulated.
+    /// How it was measured, if it was: hosts, clocks, the kernel's settings. Absent of what was
+    /// simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measurement: Option<serde_json::Value>,
     /// The components of the run, by number.
@@ -124,8 +125,8 @@ pub struct FlowRow {
 /// The part of a flow's row that transfers have.
 #[derive(Clone, Debug, Serialize)]
 pub struct TransferRow {
-    /// Settings of TCP that were on, as far as they are known: what was configured, and under `negotiated` what was
-    /// agreed with the peer.
+    /// Settings of TCP that were on, as far as they are known: what was configured, and under
+    /// `negotiated` what was agreed with the peer.
     pub tcp: serde_json::Value,
     /// Application bytes to move.
     pub bytes: u64,
@@ -141,7 +142,8 @@ pub struct TransferRow {
     pub acknowledged_s: Option<f64>,
     /// Bytes that arrived over the time that this took, in bits per second.
     pub throughput_bps: Option<f64>,
-    // What the sender's and the receiver's TCP know. A measurement has of this what the kernel tells in the same meaning.
+    // What the sender's and the receiver's TCP know. A measurement has of this what the kernel
+    // tells in the same meaning.
     /// Segments with payload that the sender sent.
     pub data_packets: Option<u64>,
     /// Payload bytes in them.
@@ -194,7 +196,8 @@ pub struct ProbesRow {
 /// The part of a flow's row that is known of real programs, whose packets were looked at.
 #[derive(Clone, Debug, Serialize)]
 pub struct ObservedRow {
-    /// The mobile's address, with the port if the protocol has ports; `None` of flows that were not told apart.
+    /// The mobile's address, with the port if the protocol has ports; `None` of flows that were not
+    /// told apart.
     pub local: Option<String>,
     /// The server's.
     pub remote: Option<String>,
@@ -208,7 +211,8 @@ pub struct ObservedRow {
     pub up: TrafficRow,
 }
 
-/// Packets of a flow in one direction; those that are neither delivered nor lost were under way at the end.
+/// Packets of a flow in one direction; those that are neither delivered nor lost were under way at
+/// the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TrafficRow {
     /// Packets that entered the link.
@@ -432,8 +436,8 @@ impl RadioRow {
 }
 
 impl TransferRow {
-    /// What the applications saw of a transfer that started at `start` and stands as it does at `now`. What TCP knows
-    /// is left to the caller.
+    /// What the applications saw of a transfer that started at `start` and stands as it does at
+    /// `now`. What TCP knows is left to the caller.
     pub fn of(
         transfer: &Transfer,
         milestones: &Milestones,

@@ -1,8 +1,9 @@
-//! Cost of both ends of a bulk flow, per data packet. The path is two queues of segments that only delay, so that next to
-//! nothing but TCP is measured.
+//! Cost of both ends of a bulk flow, per data packet. The path is two queues of segments that only
+//! delay, so that next to nothing but TCP is measured.
 //!
-//! `pair`: 1 Gbit/s, 44 ms, CUBIC, selective and delayed acknowledgements, with a queue that overflows (`lossy`) or not.
-//! `window`: one of a hundred packets is lost, and the window is fixed: the cost must not depend on it.
+//! `pair`: 1 Gbit/s, 44 ms, CUBIC, selective and delayed acknowledgements, with a queue that
+//! overflows (`lossy`) or not. `window`: one of a hundred packets is lost, and the window is fixed:
+//! the cost must not depend on it.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub use choice::{EarlyExit, Nagle};
 pub use limit::{InitialWindow, Limit};
 
-/// The settings of an end point. Serialises as a table with every detail, so that a result can say what was on.
+/// The settings of an end point. Serialises as a table with every detail, so that a result can say
+/// what was on.
 ///
 /// ```
 /// use airpath_tcp::{Limit, Profile};
@@ -23,23 +24,25 @@ pub use limit::{InitialWindow, Limit};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whether connections are opened and closed by an exchange of SYN and FIN (RFC 9293 §3.5, §3.6). Without it, both
-    /// ends are established from the start and know each other's settings; they must then be given equal settings and
-    /// equal initial sequence numbers, and closing sends nothing.
+    /// Whether connections are opened and closed by an exchange of SYN and FIN (RFC 9293 §3.5,
+    /// §3.6). Without it, both ends are established from the start and know each other's settings;
+    /// they must then be given equal settings and equal initial sequence numbers, and closing sends
+    /// nothing.
     pub handshake: bool,
-    /// Without a handshake: whether an end sends one segment without payload, and waits for its acknowledgement, before
-    /// its first data, as the one-way agents of ns-2 do (`syn_`).
+    /// Without a handshake: whether an end sends one segment without payload, and waits for its
+    /// acknowledgement, before its first data, as the one-way agents of ns-2 do (`syn_`).
     pub opening_segment: bool,
     /// How often a SYN is sent again before the attempt is given up.
     pub opening_retries: u32,
     /// How long TIME-WAIT lasts (RFC 9293 §3.6.1: twice the maximum segment lifetime).
     pub time_wait: Span,
 
-    /// Largest payload of a segment without options, in bytes, as announced in the SYN (RFC 9293 §3.7.1). Options that a
-    /// segment carries are taken from it.
+    /// Largest payload of a segment without options, in bytes, as announced in the SYN (RFC 9293
+    /// §3.7.1). Options that a segment carries are taken from it.
     pub maximum_segment_size: u16,
-    /// Whether what is written is rounded up to whole segments, as by a sender that counts packets. A single write of
-    /// less than one segment stays as it is, so that a short request in the other direction stays short.
+    /// Whether what is written is rounded up to whole segments, as by a sender that counts packets.
+    /// A single write of less than one segment stays as it is, so that a short request in the other
+    /// direction stays short.
     pub whole_segments: bool,
     /// Whether to offer window scaling (RFC 7323 §2).
     pub window_scaling: bool,
@@ -63,17 +66,17 @@ pub struct Config {
     pub window_limit: Limit,
     /// Whether a segment that is not full waits for outstanding data to be acknowledged.
     pub nagle: Nagle,
-    /// Whether segments are spread over the round trip instead of sent in bursts: at twice the congestion window per
-    /// smoothed round trip in slow start and 1.2 times in congestion avoidance, as Linux does, unless the congestion
-    /// control names a rate.
+    /// Whether segments are spread over the round trip instead of sent in bursts: at twice the
+    /// congestion window per smoothed round trip in slow start and 1.2 times in congestion
+    /// avoidance, as Linux does, unless the congestion control names a rate.
     pub pacing: bool,
 
     /// The congestion window at the start.
     pub initial_window: InitialWindow,
     /// The slow-start threshold at the start, in segments.
     pub initial_slow_start_threshold: Limit,
-    /// Whether the congestion window falls back to the initial window after an idle time of one retransmission time-out
-    /// (RFC 5681 §4.1).
+    /// Whether the congestion window falls back to the initial window after an idle time of one
+    /// retransmission time-out (RFC 5681 §4.1).
     pub idle_restart: bool,
     /// Whether the congestion window grows only while it is what limits the sender (RFC 7661 §4.2).
     pub window_validation: bool,
@@ -92,24 +95,25 @@ pub struct Config {
 pub struct ReceiveBuffer {
     /// The window offered at the start.
     pub initial: Bytes,
-    /// The most that is offered at first, in segments; each segment that arrives in order then adds two, up to the buffer's
-    /// size, as in Linux.
+    /// The most that is offered at first, in segments; each segment that arrives in order then adds
+    /// two, up to the buffer's size, as in Linux.
     #[serde(default)]
     pub first_offer: Limit,
-    /// The largest window that is ever offered. The window grows when the application reads more than half of it in a
-    /// round trip (dynamic right-sizing, as Linux does); where this equals `initial`, it does not.
+    /// The largest window that is ever offered. The window grows when the application reads more
+    /// than half of it in a round trip (dynamic right-sizing, as Linux does); where this equals
+    /// `initial`, it does not.
     pub maximum: Bytes,
 }
 
-/// When the receiver acknowledges (RFC 9293 §3.8.6.3, RFC 5681 §4.2). Segments out of order, or that fill a gap, are
-/// acknowledged at once in any case.
+/// When the receiver acknowledges (RFC 9293 §3.8.6.3, RFC 5681 §4.2). Segments out of order, or
+/// that fill a gap, are acknowledged at once in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayedAck {
     /// The longest that an acknowledgement waits.
     pub timeout: Span,
-    /// The shortest that it waits: where this is less than `timeout`, the wait follows the gaps between arrivals within
-    /// these bounds, as in Linux.
+    /// The shortest that it waits: where this is less than `timeout`, the wait follows the gaps
+    /// between arrivals within these bounds, as in Linux.
     pub minimum: Span,
     /// An acknowledgement is sent at the latest with every so many segments; 1 turns delaying off.
     pub every: u32,
@@ -117,8 +121,8 @@ pub struct DelayedAck {
     pub full_sized: bool,
     /// How many segments at the start are acknowledged at once, while the sender is in slow start.
     pub quick: u32,
-    /// Whether segments are acknowledged at once while the window that is offered grows, so that the sender hears of it, as
-    /// in Linux.
+    /// Whether segments are acknowledged at once while the window that is offered grows, so that
+    /// the sender hears of it, as in Linux.
     pub quick_growth: bool,
 }
 
@@ -144,28 +148,29 @@ pub struct Congestion {
     pub fixed_window: u32,
     /// What the growth of the window counts.
     pub counting: Counting,
-    /// By how many segments one acknowledgement may open the window in slow start, when bytes are counted (`L` of
-    /// RFC 3465 §2.2).
+    /// By how many segments one acknowledgement may open the window in slow start, when bytes are
+    /// counted (`L` of RFC 3465 §2.2).
     pub slow_start_limit: Limit,
     /// What NewReno halves, and CUBIC reduces to 0.7 times, on congestion.
     pub halving: Halving,
     /// Whether the reduced window is rounded down to whole segments.
     pub halve_to_whole_segments: bool,
-    /// The least window, in segments, with which NewReno goes through a fast recovery: 2 as the slow-start threshold (RFC
-    /// 5681 §3.1), 1 in ns-2.
+    /// The least window, in segments, with which NewReno goes through a fast recovery: 2 as the
+    /// slow-start threshold (RFC 5681 §3.1), 1 in ns-2.
     pub least_window: u32,
-    /// Whether CUBIC gives way to new flows by lowering its target after two reductions in a row (RFC 9438 §4.7).
+    /// Whether CUBIC gives way to new flows by lowering its target after two reductions in a row
+    /// (RFC 9438 §4.7).
     pub fast_convergence: bool,
     /// Whether CUBIC grows at least as NewReno would (RFC 9438 §4.3).
     pub reno_friendly: bool,
-    /// Whether CUBIC, once it is back at the window before the reduction, grows as fast there as NewReno itself and not as
-    /// NewReno with CUBIC's factor would (RFC 9438 §4.3).
+    /// Whether CUBIC, once it is back at the window before the reduction, grows as fast there as
+    /// NewReno itself and not as NewReno with CUBIC's factor would (RFC 9438 §4.3).
     pub reno_catch_up: bool,
-    /// For so long CUBIC keeps the pace of growth that it has computed, while the window stays at the same whole segments; with
-    /// zero it computes it with each acknowledgement.
+    /// For so long CUBIC keeps the pace of growth that it has computed, while the window stays at
+    /// the same whole segments; with zero it computes it with each acknowledgement.
     pub update_interval: Span,
-    /// Before a loss has shown CUBIC what the path holds, the window grows in congestion avoidance by at least a segment for
-    /// each so many that are acknowledged.
+    /// Before a loss has shown CUBIC what the path holds, the window grows in congestion avoidance
+    /// by at least a segment for each so many that are acknowledged.
     pub growth_before_loss: Limit,
     /// What ends CUBIC's slow start before a loss does.
     pub hystart: EarlyExit,
@@ -195,39 +200,46 @@ pub enum Halving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recovery {
-    /// Duplicate acknowledgements, or segments acknowledged selectively, that tell of a loss (`DupThresh`, RFC 6675 §2).
+    /// Duplicate acknowledgements, or segments acknowledged selectively, that tell of a loss
+    /// (`DupThresh`, RFC 6675 §2).
     pub duplicate_threshold: u32,
-    /// Whether the threshold grows when the path is seen to reorder, up to 127 segments, and forward acknowledgement is
-    /// then turned off, as in Linux.
+    /// Whether the threshold grows when the path is seen to reorder, up to 127 segments, and
+    /// forward acknowledgement is then turned off, as in Linux.
     pub adaptive_threshold: bool,
-    /// Whether all that lies the threshold below the highest selective acknowledgement is taken for lost (FACK, Mathis
-    /// and Mahdavi 1996), and not only what has that much acknowledged above it.
+    /// Whether all that lies the threshold below the highest selective acknowledgement is taken for
+    /// lost (FACK, Mathis and Mahdavi 1996), and not only what has that much acknowledged above it.
     pub forward_acknowledgement: bool,
     /// Whether the first duplicate acknowledgements let new data out (RFC 3042).
     pub limited_transmit: bool,
     /// When the retransmission timer is restarted in a recovery without selective acknowledgements.
     pub partial_acks: PartialAcks,
-    /// The most segments that one acknowledgement lets out in a recovery without selective acknowledgements.
+    /// The most segments that one acknowledgement lets out in a recovery without selective
+    /// acknowledgements.
     pub burst: Limit,
-    /// Whether a time-out in a recovery that is not over lowers the slow-start threshold again, as in ns-2.
+    /// Whether a time-out in a recovery that is not over lowers the slow-start threshold again, as
+    /// in ns-2.
     pub timeouts_add_up: bool,
-    /// Whether losses are told by time instead of counts: RACK (RFC 8985 §6). Needs selective acknowledgements.
+    /// Whether losses are told by time instead of counts: RACK (RFC 8985 §6). Needs selective
+    /// acknowledgements.
     pub rack: bool,
-    /// Whether the last segments of a flight are probed before the timer (TLP, RFC 8985 §7). Needs selective
-    /// acknowledgements.
+    /// Whether the last segments of a flight are probed before the timer (TLP, RFC 8985 §7). Needs
+    /// selective acknowledgements.
     pub tail_loss_probe: bool,
-    /// Whether the window shrinks in proportion to what is delivered (PRR, RFC 6937), not at once. Needs selective
-    /// acknowledgements.
+    /// Whether the window shrinks in proportion to what is delivered (PRR, RFC 6937), not at once.
+    /// Needs selective acknowledgements.
     pub proportional_reduction: bool,
     /// Whether spurious time-outs are told by what is acknowledged next (F-RTO, RFC 5682).
     pub forward_rto: bool,
-    /// Whether spurious retransmissions are told by timestamps (Eifel detection, RFC 3522), and taken back (RFC 4015).
+    /// Whether spurious retransmissions are told by timestamps (Eifel detection, RFC 3522), and
+    /// taken back (RFC 4015).
     pub eifel: bool,
-    /// Whether spurious retransmissions are told by reports of duplicates (RFC 3708), and taken back.
+    /// Whether spurious retransmissions are told by reports of duplicates (RFC 3708), and taken
+    /// back.
     pub duplicate_undo: bool,
 }
 
-/// When a recovery without selective acknowledgements restarts the retransmission timer (RFC 6582 §3.2, §4).
+/// When a recovery without selective acknowledgements restarts the retransmission timer (RFC 6582
+/// §3.2, §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialAcks {
@@ -273,8 +285,8 @@ pub enum Floor {
 pub enum Samples {
     /// That of each acknowledgement.
     EveryAck,
-    /// The same, and that of what is acknowledged selectively where nothing else is, as in Linux; the timer then starts anew
-    /// if what arrived was sent before the oldest segment that did not.
+    /// The same, and that of what is acknowledged selectively where nothing else is, as in Linux;
+    /// the timer then starts anew if what arrived was sent before the oldest segment that did not.
     EverySack,
     /// One segment at a time, as without timestamps (RFC 6298 §3).
     OneAtATime,

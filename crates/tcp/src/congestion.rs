@@ -1,8 +1,8 @@
 //! Congestion control: how large the congestion window is.
 //!
-//! Recovery, that is which segments are sent again and when, is not its business. A controller is told what was
-//! acknowledged and what was lost, and answers with a window. One of your own goes in by
-//! [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
+//! Recovery, that is which segments are sent again and when, is not its business. A controller is
+//! told what was acknowledged and what was lost, and answers with a window. One of your own goes in
+//! by [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
 
 mod cubic;
 mod fixed;
@@ -35,7 +35,8 @@ pub struct Acknowledged {
     pub acknowledged: u64,
     /// One past the newest byte sent, counted from the SYN.
     pub sent: u64,
-    /// Whether the congestion window was what limited the sender; the window should not grow otherwise.
+    /// Whether the congestion window was what limited the sender; the window should not grow
+    /// otherwise.
     pub limited: bool,
 }
 
@@ -57,8 +58,8 @@ pub struct Congested {
     pub now: Instant,
     /// The signal.
     pub signal: Signal,
-    /// Whether the same episode, a recovery that is not over, has shrunk the window before: a slow-start threshold that
-    /// was set then stays.
+    /// Whether the same episode, a recovery that is not over, has shrunk the window before: a
+    /// slow-start threshold that was set then stays.
     pub again: bool,
     /// Bytes outstanding.
     pub flight_size: u64,
@@ -104,13 +105,15 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// New data was acknowledged, outside of a fast recovery.
     fn on_ack(&mut self, ack: &Acknowledged);
 
-    /// Congestion was noticed. Before the first of an episode the state is to be kept for [`Self::undo`].
+    /// Congestion was noticed. Before the first of an episode the state is to be kept for
+    /// [`Self::undo`].
     fn on_congestion(&mut self, congested: &Congested);
 
     /// The last episode was none: go back to the state before it.
     fn undo(&mut self, now: Instant);
 
-    /// Nothing was sent for a retransmission time-out: the window must not be larger than `restart` (RFC 5681 §4.1).
+    /// Nothing was sent for a retransmission time-out: the window must not be larger than `restart`
+    /// (RFC 5681 §4.1).
     fn on_idle(&mut self, now: Instant, restart: u64);
 
     /// The congestion window.
@@ -119,8 +122,8 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The slow-start threshold; `None` while it is unlimited.
     fn slow_start_threshold(&self) -> Option<u64>;
 
-    /// The rate at which to send, if the algorithm has one. By default the connection derives it from the window, where
-    /// pacing is on.
+    /// The rate at which to send, if the algorithm has one. By default the connection derives it
+    /// from the window, where pacing is on.
     fn pacing_rate(&self) -> Option<Bitrate> {
         None
     }

@@ -41,10 +41,11 @@ pub struct Identity {
 
 /// One end of a TCP connection, without input, output or a clock.
 ///
-/// The owner gives it the segments that arrive ([`handle_segment`](Self::handle_segment)), calls it when
-/// [`next_wakeup`](Self::next_wakeup) has come ([`handle_timeout`](Self::handle_timeout)), and after either, and after
-/// [`write`](Self::write), [`read`](Self::read), [`close`](Self::close) or [`abort`](Self::abort), sends all that
-/// [`poll_transmit`](Self::poll_transmit) has. Streams are counted, not carried: a segment says which offsets it has.
+/// The owner gives it the segments that arrive ([`handle_segment`](Self::handle_segment)), calls it
+/// when [`next_wakeup`](Self::next_wakeup) has come ([`handle_timeout`](Self::handle_timeout)), and
+/// after either, and after [`write`](Self::write), [`read`](Self::read), [`close`](Self::close) or
+/// [`abort`](Self::abort), sends all that [`poll_transmit`](Self::poll_transmit) has. Streams are
+/// counted, not carried: a segment says which offsets it has.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
@@ -104,8 +105,8 @@ pub struct Negotiated {
 }
 
 impl Connection {
-    /// Opens a connection: the first [`poll_transmit`](Self::poll_transmit) has the SYN. Many connections can share one
-    /// `config`, which then takes the memory and the cache of one.
+    /// Opens a connection: the first [`poll_transmit`](Self::poll_transmit) has the SYN. Many
+    /// connections can share one `config`, which then takes the memory and the cache of one.
     ///
     /// # Panics
     /// If `config` does not pass [`Config::check`].
@@ -243,7 +244,8 @@ impl Connection {
         }
     }
 
-    /// Puts a congestion control of the caller's in place of the one configured. It keeps to its own idea of a segment.
+    /// Puts a congestion control of the caller's in place of the one configured. It keeps to its
+    /// own idea of a segment.
     pub fn set_congestion_control(&mut self, controller: Box<dyn CongestionControl>) {
         self.sender.controller = Controller::Custom(controller);
     }

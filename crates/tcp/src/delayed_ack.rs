@@ -16,7 +16,8 @@ pub struct AckSchedule {
     /// How long an acknowledgement waits, where that follows the arrivals; none before the first.
     wait: Span,
     last_arrival: Instant,
-    /// Whether data goes both ways in turn: then acknowledgements wait for data to ride on, quick ones too.
+    /// Whether data goes both ways in turn: then acknowledgements wait for data to ride on, quick
+    /// ones too.
     interactive: bool,
 }
 
@@ -53,7 +54,8 @@ impl AckSchedule {
         self.due = true;
     }
 
-    /// An acknowledgement has waited long enough. There was nothing to ride on: the two ends do not take turns.
+    /// An acknowledgement has waited long enough. There was nothing to ride on: the two ends do not
+    /// take turns.
     pub const fn on_timeout(&mut self) {
         self.due = true;
         self.interactive = false;
@@ -80,7 +82,8 @@ impl AckSchedule {
         }
     }
 
-    /// A segment arrived in order, full-sized or not. `timeout` is the retransmission time-out of this end.
+    /// A segment arrived in order, full-sized or not. `timeout` is the retransmission time-out of
+    /// this end.
     #[inline]
     pub fn on_arrival(&mut self, now: Instant, full: bool, timeout: Span, config: &DelayedAck) -> Schedule {
         let adaptive = config.minimum < config.timeout;

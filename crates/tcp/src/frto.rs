@@ -8,7 +8,8 @@ pub enum ForwardRto {
     Off,
     /// The first segment was sent again; waits for the next acknowledgement (step 1).
     Repeated,
-    /// New data may be sent instead of more retransmissions, so many segments; waits for the acknowledgement after (step 2b).
+    /// New data may be sent instead of more retransmissions, so many segments; waits for the
+    /// acknowledgement after (step 2b).
     Forward {
         /// Segments that may still be sent.
         segments: u8,
@@ -22,8 +23,8 @@ pub struct Evidence {
     pub advanced: bool,
     /// Everything that was outstanding at the time-out was.
     pub complete: bool,
-    /// With selective acknowledgements: whether it tells of the arrival of something that was sent once only, before the
-    /// time-out. `None` without them.
+    /// With selective acknowledgements: whether it tells of the arrival of something that was sent
+    /// once only, before the time-out. `None` without them.
     pub original_arrived: Option<bool>,
 }
 
@@ -43,7 +44,8 @@ impl ForwardRto {
     pub fn on_ack(&mut self, evidence: Evidence) -> Verdict {
         let verdict = match (*self, evidence.original_arrived) {
             (Self::Off, _) => return Verdict::Lost,
-            // RFC 5682 §3.1 step 3b, and already before that step, as in Linux: originals arrive although they were given up.
+            // RFC 5682 §3.1 step 3b, and already before that step, as in Linux: originals arrive
+            // although they were given up.
             (_, Some(true)) => Verdict::Spurious,
             // §3.1 step 2: duplicates say nothing new here.
             (Self::Repeated, Some(false)) if !evidence.advanced => return Verdict::Open,

@@ -1,8 +1,9 @@
 //! A TCP end point without I/O: no sockets, no clock, no payload.
 //!
-//! A [`Connection`] is given what arrives and the time, and says what to send and when to be called again. It counts bytes
-//! instead of carrying them: the streams are offsets, and who has payload keeps it by these. Everything that differs between
-//! stacks is a setting in a [`Config`], and a [`Profile`] bundles the settings of an era.
+//! A [`Connection`] is given what arrives and the time, and says what to send and when to be called
+//! again. It counts bytes instead of carrying them: the streams are offsets, and who has payload
+//! keeps it by these. Everything that differs between stacks is a setting in a [`Config`], and a
+//! [`Profile`] bundles the settings of an era.
 //!
 //! | module | what | source |
 //! | --- | --- | --- |

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Algorithm, Config, Congestion, Counting, EarlyExit, Halving, Limit, PartialAcks, Recovery};
 
-/// A named set of settings. Each is in a file of its own that says where every number comes from; what could not be
-/// confirmed is said there to be a choice.
+/// A named set of settings. Each is in a file of its own that says where every number comes from;
+/// what could not be confirmed is said there to be a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Profile {
-    /// The one-way agents of ns-2 as of early 2004, `Agent/TCP/Newreno` and `Agent/TCPSink/DelAck`, with the windows of
-    /// the study `hsdpa-sim`.
+    /// The one-way agents of ns-2 as of early 2004, `Agent/TCP/Newreno` and `Agent/TCPSink/DelAck`,
+    /// with the windows of the study `hsdpa-sim`.
     #[serde(rename = "ns2-newreno")]
     Ns2NewReno,
     /// Windows XP.

@@ -1,5 +1,5 @@
-//! Proportional rate reduction (RFC 6937): during a fast recovery the window shrinks with what is delivered, so that
-//! sending never pauses.
+//! Proportional rate reduction (RFC 6937): during a fast recovery the window shrinks with what is
+//! delivered, so that sending never pauses.
 
 /// One recovery.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,8 @@ pub struct ProportionalReduction {
 }
 
 impl ProportionalReduction {
-    /// Recovery begins, with `flight_size` bytes outstanding, and is to end with a window of `threshold`.
+    /// Recovery begins, with `flight_size` bytes outstanding, and is to end with a window of
+    /// `threshold`.
     pub const fn new(threshold: u64, flight_size: u64, window: u64) -> Self {
         Self { threshold, flight_size: if flight_size == 0 { 1 } else { flight_size }, delivered: 0, sent: 0, window }
     }
@@ -33,8 +34,9 @@ impl ProportionalReduction {
         self.sent += bytes;
     }
 
-    /// An acknowledgement reported `bytes` as delivered; `pipe` are still in the network. `progress` says whether it
-    /// acknowledged something cumulatively and told of no new loss (RFC 6937 §3).
+    /// An acknowledgement reported `bytes` as delivered; `pipe` are still in the network.
+    /// `progress` says whether it acknowledged something cumulatively and told of no new loss (RFC
+    /// 6937 §3).
     pub fn on_ack(&mut self, bytes: u64, pipe: u64, progress: bool, segment_size: u64) {
         self.delivered += bytes;
         let quota = if pipe > self.threshold {
@@ -60,8 +62,8 @@ mod tests {
 
     #[test]
     fn sends_in_proportion_to_what_arrives() {
-        // RFC 6937 §4: of 20 segments the first is lost; the window is to be halved, so one goes out for each two that
-        // arrive.
+        // RFC 6937 §4: of 20 segments the first is lost; the window is to be halved, so one goes
+        // out for each two that arrive.
         let mut prr = ProportionalReduction::new(10, 20, 20);
         let (mut pipe, mut sent) = (19, Vec::new());
         for ack in 0..19 {

@@ -1,4 +1,5 @@
-//! RACK: losses are told by time (RFC 8985 §6). A segment is lost if one that was sent enough later has arrived.
+//! RACK: losses are told by time (RFC 8985 §6). A segment is lost if one that was sent enough later
+//! has arrived.
 
 use airpath_core::{Instant, Span};
 
@@ -35,8 +36,9 @@ pub struct Rack {
 pub struct Surroundings<'a> {
     pub now: Instant,
     pub rtt: &'a RoundTrip,
-    /// Whether losses are being repaired, or as many segments arrived out of order as tell of a loss without RACK: then
-    /// nothing is waited for unless reordering was seen (RFC 8985 §6.2 step 4).
+    /// Whether losses are being repaired, or as many segments arrived out of order as tell of a
+    /// loss without RACK: then nothing is waited for unless reordering was seen (RFC 8985 §6.2 step
+    /// 4).
     pub loss_evident: bool,
 }
 
@@ -92,12 +94,14 @@ impl Rack {
         self.examined = 0;
     }
 
-    /// Step 5: finds what is lost by now. Returns whether anything is, and when to look again if nothing else happens.
+    /// Step 5: finds what is lost by now. Returns whether anything is, and when to look again if
+    /// nothing else happens.
     pub fn find_losses(&mut self, scoreboard: &mut Scoreboard, around: &Surroundings<'_>) -> (bool, Option<Instant>) {
         let patience = self.round_trip + self.reordering_window(around);
         let is_late = |sent: Instant| after(sent, patience) <= around.now;
         let (found, open) = scoreboard.find_losses_by_time(&mut self.examined, self.newest, is_late);
-        // Everything open was sent before the newest that arrived, and is late when that one would be.
+        // Everything open was sent before the newest that arrived, and is late when that one would
+        // be.
         (found, open.then(|| after(self.newest.at, patience)))
     }
 

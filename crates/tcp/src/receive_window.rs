@@ -1,6 +1,6 @@
-//! The window that a receiver offers: silly windows avoided (RFC 9293 §3.8.6.2.2), and as large as the application is
-//! fast (dynamic right-sizing, Fisk and Feng 2001, as in Linux: the buffer grows by what is read in a round trip, and the
-//! window follows by what arrives).
+//! The window that a receiver offers: silly windows avoided (RFC 9293 §3.8.6.2.2), and as large as
+//! the application is fast (dynamic right-sizing, Fisk and Feng 2001, as in Linux: the buffer grows
+//! by what is read in a round trip, and the window follows by what arrives).
 
 use airpath_core::{Instant, Span};
 
@@ -13,7 +13,8 @@ pub struct ReceiveWindow {
     /// Bytes that may wait for the application.
     capacity: u64,
     maximum: u64,
-    /// The most that is offered for now: follows `capacity` segment by segment (`rcv_ssthresh` in Linux).
+    /// The most that is offered for now: follows `capacity` segment by segment (`rcv_ssthresh` in
+    /// Linux).
     threshold: u64,
     /// One past the highest byte that the peer was allowed to send.
     edge: Sequence,
@@ -28,17 +29,19 @@ struct Round {
     start: Instant,
     /// What had been read when it started.
     read: Sequence,
-    /// The edge that was offered then: when the data before it is there, at least a round trip has passed.
+    /// The edge that was offered then: when the data before it is there, at least a round trip has
+    /// passed.
     edge: Sequence,
-    /// The most that was read in a round before, and for which the window suffices (`rcvq_space.space`).
+    /// The most that was read in a round before, and for which the window suffices
+    /// (`rcvq_space.space`).
     most: u64,
 }
 
 /// Linux adds this many segments to twice what is read in a round trip, for a sender in slow start.
 const SLACK: u64 = 16;
 
-/// Linux begins as if this many segments had been read in a round trip: the initial window of a sender (`TCP_INIT_CWND` in
-/// `tcp_init_buffer_space`).
+/// Linux begins as if this many segments had been read in a round trip: the initial window of a
+/// sender (`TCP_INIT_CWND` in `tcp_init_buffer_space`).
 const FIRST_ROUND: u64 = 10;
 
 impl ReceiveWindow {
@@ -76,9 +79,10 @@ impl ReceiveWindow {
         self.edge = self.edge.min(FIRST_BYTE + self.capacity);
     }
 
-    /// The window to offer with `next` expected and data from `read` on unread. It never shrinks, and moves by a segment or
-    /// half the buffer at least; a segment is as long as they come, options off (`Eff.snd.MSS`, RFC 9293 §3.8.6.2.2): else one
-    /// that is read would not make room for another.
+    /// The window to offer with `next` expected and data from `read` on unread. It never shrinks,
+    /// and moves by a segment or half the buffer at least; a segment is as long as they come,
+    /// options off (`Eff.snd.MSS`, RFC 9293 §3.8.6.2.2): else one that is read would not make room
+    /// for another.
     #[inline]
     pub fn offer(&mut self, next: Sequence, read: Sequence, segment_size: u32) -> u64 {
         let candidate = self.candidate(next, read);
@@ -88,8 +92,8 @@ impl ReceiveWindow {
         self.edge.saturating_sub(next)
     }
 
-    /// Whether reading has opened the window so far that the peer should hear of it: to twice what it may still send, as in
-    /// Linux.
+    /// Whether reading has opened the window so far that the peer should hear of it: to twice what
+    /// it may still send, as in Linux.
     #[inline]
     pub fn is_worth_an_update(&self, next: Sequence, read: Sequence, segment_size: u32) -> bool {
         let candidate = self.candidate(next, read);
@@ -105,8 +109,9 @@ impl ReceiveWindow {
         });
     }
 
-    /// A segment arrived in order: the window moves towards the buffer's size, by two segments for each, so that a sender in
-    /// slow start is not held back (`tcp_grow_window` in Linux). Says whether it has moved.
+    /// A segment arrived in order: the window moves towards the buffer's size, by two segments for
+    /// each, so that a sender in slow start is not held back (`tcp_grow_window` in Linux). Says
+    /// whether it has moved.
     #[inline]
     pub fn on_arrival(&mut self, segment_size: u32) -> bool {
         let grows = self.threshold < self.capacity;
@@ -116,8 +121,8 @@ impl ReceiveWindow {
         grows
     }
 
-    /// The application has read up to `read`. Grows the window if it kept up with more than before in a round trip
-    /// (`tcp_rcv_space_adjust` in Linux).
+    /// The application has read up to `read`. Grows the window if it kept up with more than before
+    /// in a round trip (`tcp_rcv_space_adjust` in Linux).
     #[inline]
     pub fn on_read(&mut self, now: Instant, next: Sequence, read: Sequence, segment_size: u32) {
         if self.capacity == self.maximum {

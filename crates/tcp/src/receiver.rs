@@ -90,8 +90,9 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The application takes `bytes`. Says whether the window has opened so far that the peer should hear of it. A segment has
-    /// `segment_size` bytes, as was `announced` less the options that each carries.
+    /// The application takes `bytes`. Says whether the window has opened so far that the peer
+    /// should hear of it. A segment has `segment_size` bytes, as was `announced` less the options
+    /// that each carries.
     #[inline]
     pub fn read(&mut self, now: Instant, bytes: u64, announced: u32, segment_size: u32) -> bool {
         self.read += bytes.min(self.readable());
@@ -102,8 +103,9 @@ impl Receiver {
         self.window.is_worth_an_update(self.next, self.read, segment_size)
     }
 
-    /// A segment with payload or FIN arrived: `length` sequence numbers from `start` on, the FIN the last of them. It lies
-    /// at least partly within the window; the rest is cut off. `timeout` is the retransmission time-out of this end.
+    /// A segment with payload or FIN arrived: `length` sequence numbers from `start` on, the FIN
+    /// the last of them. It lies at least partly within the window; the rest is cut off. `timeout`
+    /// is the retransmission time-out of this end.
     #[inline]
     pub fn on_segment(
         &mut self,
@@ -154,7 +156,8 @@ impl Receiver {
         self.report_duplicate(Range::new(start, start + u64::from(length)), config);
     }
 
-    /// The blocks of a selective acknowledgement, at most `room` of them, for the peer that counts from `initial`.
+    /// The blocks of a selective acknowledgement, at most `room` of them, for the peer that counts
+    /// from `initial`.
     pub fn sack_blocks(&mut self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let mut put = |range: Range| {
@@ -201,7 +204,8 @@ impl Receiver {
         self.fin.map_or(self.next, |fin| self.next.min(fin))
     }
 
-    /// Everything up to `end` arrived in order. Says whether that touches what arrived before out of order.
+    /// Everything up to `end` arrived in order. Says whether that touches what arrived before out
+    /// of order.
     #[inline]
     fn advance(&mut self, end: Sequence) -> bool {
         self.next = end;

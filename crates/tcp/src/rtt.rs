@@ -18,7 +18,8 @@ pub struct RoundTrip {
     fallen_back: bool,
 }
 
-/// The least time-out before the first measurement, if the SYN had to be sent again (RFC 6298 §5.7).
+/// The least time-out before the first measurement, if the SYN had to be sent again (RFC 6298
+/// §5.7).
 const FALLBACK: Span = Span::from_secs(3);
 
 /// Back-off beyond this changes nothing: the maximum bounds the time-out long before.
@@ -42,7 +43,8 @@ impl RoundTrip {
         self.least.get()
     }
 
-    /// Takes a measurement of something sent at `sent` and acknowledged `now` (RFC 6298 §2), and ends the back-off (§5.7).
+    /// Takes a measurement of something sent at `sent` and acknowledged `now` (RFC 6298 §2), and
+    /// ends the back-off (§5.7).
     pub fn measure(&mut self, sent: Instant, now: Instant, config: &RetransmissionTimeout) {
         self.least.update(now, now.since(sent));
         // A clock that ticks counts ticks, and never none.
@@ -55,7 +57,8 @@ impl RoundTrip {
                 self.variation = sample / 2;
             }
             Some(smoothed) => {
-                // RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|; SRTT = 7/8 SRTT + 1/8 R, in this order (§2.3).
+                // RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|; SRTT = 7/8 SRTT + 1/8 R, in this order
+                // (§2.3).
                 self.variation = (self.variation * 3 + smoothed.abs_diff(sample)) / 4;
                 self.smoothed = Some((smoothed * 7 + sample) / 8);
             }
@@ -113,7 +116,8 @@ struct Minimum {
 }
 
 impl Minimum {
-    /// Half the window: Linux looks back over 300 s (`tcp_min_rtt_wlen`), and RFC 8985 leaves it open.
+    /// Half the window: Linux looks back over 300 s (`tcp_min_rtt_wlen`), and RFC 8985 leaves it
+    /// open.
     const HALF: u64 = 150_000_000_000;
     const NONE: Self = Self { half: 0, previous: u64::MAX, current: u64::MAX };
 

@@ -1,8 +1,9 @@
 //! What was sent and not yet cumulatively acknowledged, segment by segment.
 //!
-//! The segments lie in a ring in order of their sequence numbers, and one is found from a number by interpolation. All
-//! searches start from pointers that only move forwards within a recovery, and the bytes in the network are counted as
-//! they change, so that the work per packet does not depend on the window.
+//! The segments lie in a ring in order of their sequence numbers, and one is found from a number by
+//! interpolation. All searches start from pointers that only move forwards within a recovery, and
+//! the bytes in the network are counted as they change, so that the work per packet does not depend
+//! on the window.
 
 mod losses;
 mod repair;
@@ -49,7 +50,8 @@ impl Sent {
         self.state & state != 0
     }
 
-    /// Whether it was sent more than once, so that it is unknown which transmission is acknowledged.
+    /// Whether it was sent more than once, so that it is unknown which transmission is
+    /// acknowledged.
     #[inline]
     pub const fn is_repeated(&self) -> bool {
         self.is(Self::REPEATED)
@@ -77,7 +79,8 @@ impl Sent {
         self.state & (Self::SACKED | Self::LOST | Self::REPEATING) == Self::LOST
     }
 
-    /// Bytes of it that are in the network (the pipe of RFC 6675 §4, which counts a retransmission beside the original).
+    /// Bytes of it that are in the network (the pipe of RFC 6675 §4, which counts a retransmission
+    /// beside the original).
     #[inline]
     const fn in_network(&self) -> u64 {
         if self.is(Self::SACKED) {
@@ -92,9 +95,11 @@ impl Sent {
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
     pub now: Instant,
-    /// A retransmission that seems to come back faster than this was not what is acknowledged (RFC 8985 §6.2 step 2).
+    /// A retransmission that seems to come back faster than this was not what is acknowledged (RFC
+    /// 8985 §6.2 step 2).
     pub least_round_trip: Option<Span>,
-    /// The segment that the timestamp option echoes was sent before this; a later transmission is not acknowledged here.
+    /// The segment that the timestamp option echoes was sent before this; a later transmission is
+    /// not acknowledged here.
     pub echoed_before: Option<Instant>,
     /// Bytes newly known to have arrived.
     pub bytes: u64,
@@ -104,10 +109,11 @@ pub struct Delivery {
     pub lowest_original: Option<Sequence>,
     /// When the first segment newly known to have arrived that was sent once only was sent.
     pub first_original: Option<Instant>,
-    /// When the first segment that is acknowledged cumulatively, and was not selectively before, was sent.
+    /// When the first segment that is acknowledged cumulatively, and was not selectively before,
+    /// was sent.
     pub first_acknowledged: Option<Instant>,
-    /// When the last segment that is acknowledged cumulatively was sent, if it was sent once, none before it was sent later,
-    /// and the acknowledgement ends with it.
+    /// When the last segment that is acknowledged cumulatively was sent, if it was sent once, none
+    /// before it was sent later, and the acknowledgement ends with it.
     pub last_acknowledged: Option<Instant>,
     /// Whether a segment that is acknowledged cumulatively was sent more than once.
     pub repeated: bool,
@@ -170,9 +176,11 @@ pub struct Scoreboard {
     repair_from: Sequence,
     /// Where it ends: no segment above was taken for lost.
     repair_end: Sequence,
-    /// Segments whose retransmission was lost too; an entry whose segment has changed since counts for nothing.
+    /// Segments whose retransmission was lost too; an entry whose segment has changed since counts
+    /// for nothing.
     lost_again: VecDeque<Sequence>,
-    /// Retransmissions in the order of their times, for those who tell losses by time; entries as above.
+    /// Retransmissions in the order of their times, for those who tell losses by time; entries as
+    /// above.
     repeating: VecDeque<(Sequence, Instant)>,
     /// Parts of a selective acknowledgement that are new; kept for its memory.
     fresh: Vec<Range>,

@@ -3,7 +3,8 @@
 use airpath_core::{Ecn, SegmentInfo};
 use airpath_wire::tcp::TcpHeader;
 
-/// A TCP segment. Its payload lies outside: the connection keeps books in stream offsets, see [`Segment::info`].
+/// A TCP segment. Its payload lies outside: the connection keeps books in stream offsets, see
+/// [`Segment::info`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The header.

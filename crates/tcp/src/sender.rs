@@ -69,7 +69,8 @@ pub struct Sender {
     /// The recovery is over when everything below is acknowledged; also, no new one begins below.
     recover: Sequence,
     duplicate_acks: u32,
-    /// Bytes that duplicate acknowledgements have let out of the network, where they are not selective.
+    /// Bytes that duplicate acknowledgements have let out of the network, where they are not
+    /// selective.
     inflation: u64,
     /// The next retransmission goes out whatever the window says.
     urgent: bool,
@@ -77,7 +78,8 @@ pub struct Sender {
     partial: bool,
     /// Segments that may still go out before the next acknowledgement.
     burst: u32,
-    /// The one retransmission of the last segment that a recovery may make (RFC 6675 §4, rule 4) was made.
+    /// The one retransmission of the last segment that a recovery may make (RFC 6675 §4, rule 4)
+    /// was made.
     rescued: bool,
     /// Duplicate acknowledgements that tell of a loss.
     threshold: u32,
@@ -89,7 +91,8 @@ pub struct Sender {
     episode: Option<Episode>,
     probe: TailProbe,
 
-    /// The segment whose round trip is being measured, where only one is at a time: its end, and when it was sent.
+    /// The segment whose round trip is being measured, where only one is at a time: its end, and
+    /// when it was sent.
     timed: Option<(Sequence, Instant)>,
     /// When data was sent last.
     last_sent: Instant,
@@ -181,7 +184,8 @@ impl Sender {
         }
     }
 
-    /// The handshake is over: from now on data may be sent. What was agreed is in `segment_size` and `selective`.
+    /// The handshake is over: from now on data may be sent. What was agreed is in `segment_size`
+    /// and `selective`.
     pub fn open(&mut self, now: Instant, config: &Config, segment_size: u32, selective: bool, ecn: bool) {
         self.acknowledged = FIRST_BYTE;
         self.next = self.next.max(FIRST_BYTE);
@@ -261,7 +265,8 @@ impl Sender {
     pub fn in_flight(&self, config: &Config) -> u64 {
         let pipe = self.scoreboard.pipe();
         if self.selective {
-            // Without limited transmit, what arrived out of order lets nothing new out (RFC 5681 §3.2 step 1).
+            // Without limited transmit, what arrived out of order lets nothing new out (RFC 5681
+            // §3.2 step 1).
             let withheld = self.phase == Phase::Open && !config.recovery.limited_transmit;
             return if withheld { pipe + self.scoreboard.sacked_bytes() } else { pipe };
         }
@@ -287,7 +292,8 @@ impl Sender {
         self.peer_window().min(config.window_limit.bytes(self.segment_size))
     }
 
-    /// Starts the retransmission timer anew, or stops it where nothing is outstanding (RFC 6298 §5).
+    /// Starts the retransmission timer anew, or stops it where nothing is outstanding (RFC 6298
+    /// §5).
     #[inline]
     fn restart_timer(&self, now: Instant, shared: &mut Shared<'_>) {
         if self.scoreboard.is_empty() {
@@ -310,7 +316,8 @@ impl Sender {
         })
     }
 
-    /// Starts the timer for a tail loss probe where one makes sense: nothing is known to be lost, and none is under way.
+    /// Starts the timer for a tail loss probe where one makes sense: nothing is known to be lost,
+    /// and none is under way.
     #[inline]
     fn schedule_probe(&self, now: Instant, shared: &mut Shared<'_>) {
         if !shared.config.recovery.tail_loss_probe || !self.selective {

@@ -1,7 +1,7 @@
 //! Sequence numbers that do not wrap.
 //!
-//! On the wire they are 32 bits and start anywhere. Inside, each direction counts from its SYN, which is 0: the first
-//! byte of the stream is 1, and the FIN takes the number after the last byte.
+//! On the wire they are 32 bits and start anywhere. Inside, each direction counts from its SYN,
+//! which is 0: the first byte of the stream is 1, and the FIN takes the number after the last byte.
 
 /// A sequence number, or the point between two of them, counted from the SYN.
 pub type Sequence = u64;
@@ -16,7 +16,8 @@ pub const fn to_wire(initial: u32, sequence: Sequence) -> u32 {
     initial.wrapping_add(sequence as u32)
 }
 
-/// The number nearest to `near` that stands in a header as `wire`; `None` if that lies before the SYN.
+/// The number nearest to `near` that stands in a header as `wire`; `None` if that lies before the
+/// SYN.
 #[inline]
 pub const fn from_wire(initial: u32, near: Sequence, wire: u32) -> Option<Sequence> {
     let distance = wire.wrapping_sub(to_wire(initial, near)).cast_signed();

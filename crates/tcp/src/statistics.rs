@@ -39,8 +39,9 @@ pub struct Statistics {
     pub ecn_reductions: u64,
     /// Segments received with the mark "congestion experienced".
     pub marked_segments: u64,
-    /// Round trips measured for these statistics: one for each acknowledgement whose last segment was sent once, if no
-    /// segment before it that it acknowledges was sent later (Karn's rule); the SYN's is the first, as in tcptrace.
+    /// Round trips measured for these statistics: one for each acknowledgement whose last segment
+    /// was sent once, if no segment before it that it acknowledges was sent later (Karn's rule);
+    /// the SYN's is the first, as in tcptrace.
     pub rtt_samples: u64,
     /// The least of them.
     pub rtt_min: Option<Span>,

@@ -1,5 +1,5 @@
-//! Telling spurious reductions of the window, to take them back: by timestamps (Eifel detection, RFC 3522) and by reports
-//! of duplicates (RFC 3708). F-RTO has its own file.
+//! Telling spurious reductions of the window, to take them back: by timestamps (Eifel detection,
+//! RFC 3522) and by reports of duplicates (RFC 3708). F-RTO has its own file.
 
 use airpath_core::Instant;
 
@@ -30,22 +30,24 @@ impl Episode {
         self.unexplained += 1;
     }
 
-    /// The receiver reports that what starts at `start` arrived twice. Says whether now all retransmissions are known to
-    /// have been spurious (RFC 3708 §2).
+    /// The receiver reports that what starts at `start` arrived twice. Says whether now all
+    /// retransmissions are known to have been spurious (RFC 3708 §2).
     pub fn on_duplicate_report(&mut self, start: Sequence) -> bool {
         if start < self.begin {
             return false;
         }
         match self.unexplained.checked_sub(1) {
             Some(rest) => self.unexplained = rest,
-            // More duplicates than were sent again: the network duplicates, and nothing can be told.
+            // More duplicates than were sent again: the network duplicates, and nothing can be
+            // told.
             None => self.explicable = false,
         }
         self.explicable && self.unexplained == 0 && self.first_repeat.is_some()
     }
 
-    /// An acknowledgement of new data echoes the timestamp of a segment sent before `echoed_before`. Says whether that was
-    /// before anything was sent again, so that the original arrived (RFC 3522 §3.2 step 5).
+    /// An acknowledgement of new data echoes the timestamp of a segment sent before
+    /// `echoed_before`. Says whether that was before anything was sent again, so that the original
+    /// arrived (RFC 3522 §3.2 step 5).
     pub fn is_answer_to_original(&self, echoed_before: Option<Instant>) -> bool {
         match (self.first_repeat, echoed_before) {
             (Some(repeat), Some(before)) => before <= repeat,

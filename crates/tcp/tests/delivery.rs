@@ -63,7 +63,8 @@ fn config() -> impl Strategy<Value = Config> {
         // These paths lose so much that giving up would be right.
         config.retransmission_timeout.retries = 1000;
         config.opening_retries = 1000;
-        // Nor may a peer forget the connection while its last acknowledgements are lost again and again.
+        // Nor may a peer forget the connection while its last acknowledgements are lost again and
+        // again.
         config.time_wait = Span::from_secs(3_600 * 24 * 10);
         config
     })

@@ -1,13 +1,15 @@
-//! The profile `ns2-newreno` against ns-2 2.35 itself: transfers over 10 Mbit/s, 110 ms, then 384 kbit/s, 20 ms; 64 kbit/s
-//! back. ns-2 had the settings that the profile is made from: `minrto_ 1`, `rtxcur_init_ 6.0`, `precisionReduce_ false`,
-//! `window_ 42`, `windowInit_ 2`, `ssthresh_ 40`, `packetSize_ 1460`, `Agent/TCPSink/DelAck` with 100 ms. Times run from the
-//! first packet to the last acknowledgement at the sender.
+//! The profile `ns2-newreno` against ns-2 2.35 itself: transfers over 10 Mbit/s, 110 ms, then 384
+//! kbit/s, 20 ms; 64 kbit/s back. ns-2 had the settings that the profile is made from: `minrto_ 1`,
+//! `rtxcur_init_ 6.0`, `precisionReduce_ false`, `window_ 42`, `windowInit_ 2`, `ssthresh_ 40`,
+//! `packetSize_ 1460`, `Agent/TCPSink/DelAck` with 100 ms. Times run from the first packet to the
+//! last acknowledgement at the sender.
 
 use airpath_core::{Bitrate, Instant, Span};
 use airpath_tcp::testing::{Hop, Pair, Pipe, Side};
 use airpath_tcp::{Config, Profile, Statistics};
 
-/// The study's path without its radio. In ns-2 a queue of 100 packets counts the one in transmission.
+/// The study's path without its radio. In ns-2 a queue of 100 packets counts the one in
+/// transmission.
 fn path() -> (Pipe, Pipe) {
     let hop =
         |kbit: u64, millis, queue| Hop::new(Some(Bitrate::from_bps(kbit * 1000)), Span::from_millis(millis), queue);
@@ -52,8 +54,9 @@ fn without_losses_every_time_is_that_of_ns2() {
 
 #[test]
 fn without_an_opening_packet_only_a_header_is_missing_in_ns2() {
-    // With `syn_ false` and `SYN_immediate_ack_ false`, ns-2 still takes packet 0 for a SYN and sends it without its 40 bytes
-    // of headers, which saves 0.032 ms at 10 Mbit/s and 0.833 ms at 384 kbit/s.
+    // With `syn_ false` and `SYN_immediate_ack_ false`, ns-2 still takes packet 0 for a SYN and
+    // sends it without its 40 bytes of headers, which saves 0.032 ms at 10 Mbit/s and 0.833 ms at
+    // 384 kbit/s.
     let (time, _) = transfer(&Profile::Ns2NewReno.config(), 50_000, &[]);
     assert_near(time - 0.000865, 2.211545, 1e-6);
 }
@@ -77,8 +80,8 @@ fn fast_recoveries_are_those_of_ns2() {
 
 #[test]
 fn recoveries_with_a_timeout_differ_by_clock_ticks() {
-    // ns-2 draws where its clock ticks (`boot_time_`), and keeps its averages in whole eighths of a tick: the timer goes off
-    // some ticks of 10 ms earlier or later.
+    // ns-2 draws where its clock ticks (`boot_time_`), and keeps its averages in whole eighths of a
+    // tick: the timer goes off some ticks of 10 ms earlier or later.
     const TICKS: f64 = 0.03;
     let burst: Vec<u64> = (300..=320).collect();
     for (bytes, lost, time, repeated) in [
@@ -96,8 +99,9 @@ fn recoveries_with_a_timeout_differ_by_clock_ticks() {
 
 #[test]
 fn a_window_deflated_below_its_threshold_is_restored() {
-    // A partial acknowledgement covers more than the duplicates had announced. ns-2 goes on with a congestion window that is
-    // one packet smaller; RFC 6582 §3.2 step 3 has it end at the threshold.
+    // A partial acknowledgement covers more than the duplicates had announced. ns-2 goes on with a
+    // congestion window that is one packet smaller; RFC 6582 §3.2 step 3 has it end at the
+    // threshold.
     let (ours, statistics) = transfer(&config(), 1_000_000, &[100, 120, 140, 160, 180]);
     assert_near(ours, 23.351913, 0.02);
     assert_eq!((statistics.retransmitted_segments, statistics.timeouts), (5, 0));
@@ -105,8 +109,8 @@ fn a_window_deflated_below_its_threshold_is_restored() {
 
 #[test]
 fn rates_under_random_loss_are_those_of_ns2() {
-    // Means of 16 runs of ns-2 with large seeds (with 1 to 16 it loses 9 % too many packets); standard errors of 1 % in theirs
-    // and in ours.
+    // Means of 16 runs of ns-2 with large seeds (with 1 to 16 it loses 9 % too many packets);
+    // standard errors of 1 % in theirs and in ours.
     for (loss, theirs) in [(0.01, 268_300.0), (0.03, 152_200.0)] {
         let rates = (0..16).map(|seed| {
             let (up, down) = path();

@@ -26,7 +26,8 @@ fn config(algorithm: Algorithm) -> Config {
     config
 }
 
-/// Segments in the network on average, over `losses` losses after the first `ignored`, with one loss in `period` segments.
+/// Segments in the network on average, over `losses` losses after the first `ignored`, with one
+/// loss in `period` segments.
 fn mean_window(config: &Config, path: Pipe, period: f64, ignored: u32, losses: u32) -> f64 {
     let mut pair = Pair::new(config, path, Pipe::new(DELAY));
     let size = 1460;
@@ -55,9 +56,10 @@ fn assert_near(found: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((ratio - 1.0).abs() <= tolerance, "{what}: {found:.2} segments, expected {expected:.2}, ratio {ratio:.3}");
 }
 
-/// The mean window of a sawtooth that loses one of `period` segments, grows by one segment in each of `slowness` round trips,
-/// and stands still for one round trip after each loss. With 2h the window at the loss, h + (h + 1) + … + 2h segments are sent
-/// while it grows, each `slowness` times, and h more in the recovery; for large windows that is Mathis' law.
+/// The mean window of a sawtooth that loses one of `period` segments, grows by one segment in each
+/// of `slowness` round trips, and stands still for one round trip after each loss. With 2h the
+/// window at the loss, h + (h + 1) + … + 2h segments are sent while it grows, each `slowness`
+/// times, and h more in the recovery; for large windows that is Mathis' law.
 fn sawtooth(period: f64, slowness: f64) -> f64 {
     let (a, b) = (1.5 * slowness, 1.5 * slowness + 1.0);
     let half = ((b * b + 4.0 * a * period).sqrt() - b) / (2.0 * a);
@@ -66,8 +68,8 @@ fn sawtooth(period: f64, slowness: f64) -> f64 {
 
 #[test]
 fn mathis_law_with_periodic_loss() {
-    // Mathis et al. 1997, equation 3: W = sqrt(3/2) / sqrt(p). What lies between that and the sawtooth is the recovery, up to
-    // 1 / (h + 2) of the time.
+    // Mathis et al. 1997, equation 3: W = sqrt(3/2) / sqrt(p). What lies between that and the
+    // sawtooth is the recovery, up to 1 / (h + 2) of the time.
     for (period, validity) in [(500, 0.07), (2000, 0.04), (10_000, 0.02)] {
         let law = (1.5 * f64::from(period)).sqrt();
         let found = mean_window(&config(Algorithm::NewReno), periodic(period, 60), f64::from(period), 10, 40);
@@ -78,7 +80,8 @@ fn mathis_law_with_periodic_loss() {
 
 #[test]
 fn mathis_law_with_delayed_acknowledgements() {
-    // Where acknowledgements are counted, half of them mean half the growth: sqrt(3/4). Where bytes are, nothing changes.
+    // Where acknowledgements are counted, half of them mean half the growth: sqrt(3/4). Where bytes
+    // are, nothing changes.
     let mut delayed = config(Algorithm::NewReno);
     delayed.delayed_ack.every = 2;
     delayed.delayed_ack.quick = 0;
@@ -91,8 +94,9 @@ fn mathis_law_with_delayed_acknowledgements() {
 
 #[test]
 fn mathis_law_with_random_loss() {
-    // Between sqrt(3/2) of periodic loss and sqrt(2), which holds where the intervals between losses are independent (Altman,
-    // Avrachenkov and Barakat 2000). The mean of eight runs of 100 losses has a standard error of 2 %.
+    // Between sqrt(3/2) of periodic loss and sqrt(2), which holds where the intervals between
+    // losses are independent (Altman, Avrachenkov and Barakat 2000). The mean of eight runs of 100
+    // losses has a standard error of 2 %.
     let loss = 0.001_f64;
     let windows = (0..8).map(|seed| {
         let path = Pipe::new(DELAY).chance(seed, loss, 0.0, 0.0, Span::ZERO);
@@ -105,9 +109,10 @@ fn mathis_law_with_random_loss() {
 
 #[test]
 fn the_response_of_cubic() {
-    // RFC 9438 §5.1: W = (C (3 + b) / (4 (1 - b)))^(1/4) (RTT / p)^(3/4) = 1.054 (RTT / p)^(3/4), for the cubic curve alone,
-    // which is (3 + b) / 4 of the window at the loss. The first loss is made to come at that window: the curve is so flat there
-    // that another one would be approached without end. The window stands still in a recovery, and is lead by a round trip.
+    // RFC 9438 §5.1: W = (C (3 + b) / (4 (1 - b)))^(1/4) (RTT / p)^(3/4) = 1.054 (RTT / p)^(3/4),
+    // for the cubic curve alone, which is (3 + b) / 4 of the window at the loss. The first loss is
+    // made to come at that window: the curve is so flat there that another one would be approached
+    // without end. The window stands still in a recovery, and is lead by a round trip.
     let mut cubic = config(Algorithm::Cubic);
     cubic.congestion.reno_friendly = false;
     for (period, tolerance) in [(1000, 0.03), (3000, 0.02), (10_000, 0.02), (30_000, 0.02)] {
@@ -123,8 +128,9 @@ fn the_response_of_cubic() {
 
 #[test]
 fn cubic_is_friendly_to_reno() {
-    // RFC 9438 §4.3: where the curve is slower than Reno, as at short round trips and small windows, it keeps to the window
-    // that additive increase of 0.53 and decrease to 0.7 give, which is Reno's on average: sqrt(3/2) / sqrt(p).
+    // RFC 9438 §4.3: where the curve is slower than Reno, as at short round trips and small
+    // windows, it keeps to the window that additive increase of 0.53 and decrease to 0.7 give,
+    // which is Reno's on average: sqrt(3/2) / sqrt(p).
     let expected = 300.0_f64.sqrt();
     let friendly = mean_window(&config(Algorithm::Cubic), periodic(200, 90), 200.0, 30, 40);
     assert_near(friendly, expected, 0.15, "friendly");

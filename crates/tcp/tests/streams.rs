@@ -34,7 +34,8 @@ fn all_stacks_fill_a_clean_path() {
     for profile in stacks() {
         let mut pair = Pair::new(&profile.config(), pipe(), pipe());
         let over = upload(&mut pair, 5_000_000);
-        // 10 Mbit/s less 52 bytes of headers in 1500 give 4.14 s for 5 MB; slow start and its end take the rest.
+        // 10 Mbit/s less 52 bytes of headers in 1500 give 4.14 s for 5 MB; slow start and its end
+        // take the rest.
         let seconds = over.as_secs_f64();
         assert!((4.1..5.0).contains(&seconds), "{profile}: {seconds} s, {:?}", pair.look(Side::Client).statistics());
     }
@@ -89,7 +90,8 @@ fn an_outage_without_end_is_not() {
 
 #[test]
 fn a_delay_spike_costs_nothing_where_it_is_recognised() {
-    // For 100 ms, packets take 600 ms longer: the timer goes off, and all that was outstanding arrives after that.
+    // For 100 ms, packets take 600 ms longer: the timer goes off, and all that was outstanding
+    // arrives after that.
     let spiky = || pipe().queue(usize::MAX).spike(at(1500), at(1600), Span::from_millis(600));
     let run = |config: &Config| -> Statistics {
         let mut pair = Pair::new(config, spiky(), pipe());

@@ -1,5 +1,6 @@
-//! A batch of packet events. There are more of them than of all others: they travel column by column, as the log wants them,
-//! and what only some steps have lies beside, so that a quarter of an event in size goes from one core's cache to another's.
+//! A batch of packet events. There are more of them than of all others: they travel column by
+//! column, as the log wants them, and what only some steps have lies beside, so that a quarter of
+//! an event in size goes from one core's cache to another's.
 
 use airpath_core::{ComponentId, DropCause, Instant, PacketEvent, PacketStep, SegmentInfo};
 
@@ -8,7 +9,8 @@ use super::{Batch, signed};
 /// [`Batch::FULL`].
 const FULL: usize = 1 << 12;
 
-/// Rows, and what some of them have. Lists beside the rows are in the order of those that have an entry there.
+/// Rows, and what some of them have. Lists beside the rows are in the order of those that have an
+/// entry there.
 #[derive(Debug, Default)]
 pub struct PacketBatch {
     rows: usize,

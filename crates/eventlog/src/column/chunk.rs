@@ -10,8 +10,8 @@ use parquet::schema::types::ColumnDescPtr;
 use super::{Presence, RowGroup};
 use crate::encoding::{hybrid, page};
 
-/// Which rows of a batch have a value: Parquet's definition levels. Columns that have their values in the same rows
-/// share them.
+/// Which rows of a batch have a value: Parquet's definition levels. Columns that have their values
+/// in the same rows share them.
 #[derive(Debug, Default)]
 pub struct Levels {
     rows: usize,
@@ -34,7 +34,8 @@ impl Levels {
     }
 }
 
-/// The pages of a column, one behind the other as the file will have them. Their room is used again for the next part.
+/// The pages of a column, one behind the other as the file will have them. Their room is used again
+/// for the next part.
 #[derive(Debug)]
 pub struct Chunk {
     presence: Presence,
@@ -56,8 +57,8 @@ impl Chunk {
         self.presence
     }
 
-    /// Adds a page with `values` values, which `encode` appends to it. They are those of the rows that `levels` has, or
-    /// of all rows if none are given: those of an optional column must be.
+    /// Adds a page with `values` values, which `encode` appends to it. They are those of the rows
+    /// that `levels` has, or of all rows if none are given: those of an optional column must be.
     pub fn add(
         &mut self,
         values: usize,
@@ -81,8 +82,8 @@ impl Chunk {
         }
     }
 
-    /// Writes the pages as the next column, behind a dictionary if they need one: its entries, as they are, and how many
-    /// they are. Then there are none.
+    /// Writes the pages as the next column, behind a dictionary if they need one: its entries, as
+    /// they are, and how many they are. Then there are none.
     pub fn write(
         &mut self,
         dictionary: Option<(&[u8], usize)>,
@@ -117,7 +118,8 @@ impl Chunk {
             column_index: None,
             offset_index: None,
         };
-        // The library reads from shared bytes only. Afterwards they are nobody else's, and become what they were.
+        // The library reads from shared bytes only. Afterwards they are nobody else's, and become
+        // what they were.
         let pages = Bytes::from(std::mem::take(&mut self.pages));
         let written = row_group.append_column(&pages, close);
         self.pages = pages.into();

@@ -1,5 +1,5 @@
-//! Columns of which the values come from a dictionary that is known beforehand. They come as codes, and are written as
-//! such: no value is ever compared or hashed.
+//! Columns of which the values come from a dictionary that is known beforehand. They come as codes,
+//! and are written as such: no value is ever compared or hashed.
 
 use parquet::basic::{Encoding, LogicalType, Type as PhysicalType};
 use parquet::errors::ParquetError;

@@ -15,8 +15,8 @@ use crate::encoding::differences;
 pub enum Encoding {
     /// As differences from one to the next: small where they rise steadily.
     Differences,
-    /// As indices into a dictionary: small where there are few different ones. A page that needs more than
-    /// [`MOST_DISTINCT`] in all has differences.
+    /// As indices into a dictionary: small where there are few different ones. A page that needs
+    /// more than [`MOST_DISTINCT`] in all has differences.
     Dictionary,
 }
 
@@ -41,7 +41,8 @@ impl Numbers {
         Self::new(PhysicalType::INT64, presence, encoding)
     }
 
-    /// An empty column of numbers from 0 to 2³¹ - 1, which readers see as signed numbers of 32 bits.
+    /// An empty column of numbers from 0 to 2³¹ - 1, which readers see as signed numbers of 32
+    /// bits.
     pub fn short(presence: Presence, encoding: Encoding) -> Self {
         Self::new(PhysicalType::INT32, presence, encoding)
     }
@@ -117,8 +118,8 @@ impl Column for Numbers {
 #[derive(Debug)]
 struct Distinct {
     values: Vec<i64>,
-    // The code that a value had when it, or another one of the same slot, came last. Where it is not that of the value,
-    // all values are looked through.
+    // The code that a value had when it, or another one of the same slot, came last. Where it is
+    // not that of the value, all values are looked through.
     slots: [u8; 256],
 }
 

@@ -1,5 +1,5 @@
-//! The encoding of numbers as differences from one to the next (`DELTA_BINARY_PACKED`): small where they rise steadily
-//! or stay as they are.
+//! The encoding of numbers as differences from one to the next (`DELTA_BINARY_PACKED`): small where
+//! they rise steadily or stay as they are.
 
 use super::varint;
 
@@ -58,7 +58,8 @@ fn least(differences: &[i64; BLOCK]) -> i64 {
     columns.into_iter().fold(i64::MAX, i64::min)
 }
 
-/// Appends what each of the differences of a miniblock is above `least`, in `width` bits, the first in the lowest.
+/// Appends what each of the differences of a miniblock is above `least`, in `width` bits, the first
+/// in the lowest.
 fn pack(differences: &[i64], least: i64, width: u32, out: &mut Vec<u8>) {
     let value = |index: usize| differences[index].wrapping_sub(least) as u64;
     let mut packed = Packed { bytes: [0; MINIBLOCK * size_of::<u64>()], words: 0, word: 0, filled: 0 };
@@ -97,7 +98,8 @@ impl Packed {
         if self.filled >= u64::BITS {
             self.end_word();
             self.filled -= u64::BITS;
-            // The upper bits of the value, for which there was no room: none, if it filled the word.
+            // The upper bits of the value, for which there was no room: none, if it filled the
+            // word.
             self.word = value.checked_shr(bits - self.filled).unwrap_or(0);
         }
     }
@@ -135,14 +137,16 @@ mod tests {
     fn the_examples_of_the_specification() {
         // Differences of 1, each 0 above the least: no bits.
         assert_eq!(encoded(&[1, 2, 3, 4, 5]), [0x80, 1, 4, 5, 2, 2, 0, 0, 0, 0]);
-        // Differences -2 -2 -2 1 2 3 3 with the least -2: 0 0 0 3 4 5 5 in three bits, filled up to 32 of them.
+        // Differences -2 -2 -2 1 2 3 3 with the least -2: 0 0 0 3 4 5 5 in three bits, filled up to
+        // 32 of them.
         let mut expected = vec![0x80, 1, 4, 8, 14, 3, 3, 0, 0, 0];
         expected.extend([0b0000_0000, 0b1100_0110, 0b0001_0110, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         expected[10..13].copy_from_slice(&(3u32 << 9 | 4 << 12 | 5 << 15 | 5 << 18).to_le_bytes()[..3]);
         assert_eq!(encoded(&[7, 5, 3, 1, 2, 4, 7, 10]), expected);
     }
 
-    /// Differences of every width are read back, as the specification says: the first in the lowest bits.
+    /// Differences of every width are read back, as the specification says: the first in the lowest
+    /// bits.
     #[test]
     fn all_widths_are_packed() {
         for width in 1..=63 {

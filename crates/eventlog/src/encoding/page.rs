@@ -1,11 +1,12 @@
-//! What stands in front of a page in the file: its header (`PageHeader` of the format's `parquet.thrift`), in the compact
-//! protocol of Thrift.
+//! What stands in front of a page in the file: its header (`PageHeader` of the format's
+//! `parquet.thrift`), in the compact protocol of Thrift.
 
 use parquet::basic::Encoding;
 
 use super::varint;
 
-// A field: how much its number is above that of the one before in the upper half, its type in the lower.
+// A field: how much its number is above that of the one before in the upper half, its type in the
+// lower.
 const NEXT_NUMBER: u8 = 0x15;
 const STRUCT: u8 = 0x0C;
 const END: u8 = 0;
@@ -13,7 +14,8 @@ const END: u8 = 0;
 const DATA_PAGE: i32 = 0;
 const DICTIONARY_PAGE: i32 = 2;
 
-/// Appends the header of a data page of `rows` rows in so many bytes, which begin with levels if some may be null.
+/// Appends the header of a data page of `rows` rows in so many bytes, which begin with levels if
+/// some may be null.
 pub fn data_header(bytes: usize, rows: usize, encoding: Encoding, out: &mut Vec<u8>) {
     begin(DATA_PAGE, bytes, out);
     // `data_page_header`, field 5 behind field 3.
@@ -24,7 +26,8 @@ pub fn data_header(bytes: usize, rows: usize, encoding: Encoding, out: &mut Vec<
     out.extend_from_slice(&[END, END]);
 }
 
-/// Appends the header of the page of a dictionary with so many entries, as they are, in so many bytes.
+/// Appends the header of the page of a dictionary with so many entries, as they are, in so many
+/// bytes.
 pub fn dictionary_header(bytes: usize, entries: usize, out: &mut Vec<u8>) {
     begin(DICTIONARY_PAGE, bytes, out);
     // `dictionary_page_header`, field 7 behind field 3.

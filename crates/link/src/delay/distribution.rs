@@ -20,8 +20,8 @@ pub enum Distribution {
         /// The longest delay.
         maximum: Span,
     },
-    /// `normal`, truncated: what falls below `minimum` is drawn again. So the mean is somewhat larger
-    /// than `mean` if `minimum` lies within about two deviations of it.
+    /// `normal`, truncated: what falls below `minimum` is drawn again. So the mean is somewhat
+    /// larger than `mean` if `minimum` lies within about two deviations of it.
     Normal {
         /// The mean before truncation; not below `minimum`.
         mean: Span,
@@ -30,7 +30,8 @@ pub enum Distribution {
         /// The shortest delay.
         minimum: Span,
     },
-    /// `exponential`: `minimum`, and on top an exponentially distributed time that brings the mean to `mean`.
+    /// `exponential`: `minimum`, and on top an exponentially distributed time that brings the mean
+    /// to `mean`.
     Exponential {
         /// The mean of the whole; not below `minimum`.
         mean: Span,
@@ -40,7 +41,8 @@ pub enum Distribution {
     /// `pareto`: longer than x with probability (`minimum`/x)^`shape`: a heavy tail, of infinite
     /// variance up to a shape of 2.
     Pareto {
-        /// The mean, `minimum`·`shape`/(`shape`−1); so the shape follows, and is above 1. Above `minimum`.
+        /// The mean, `minimum`·`shape`/(`shape`−1); so the shape follows, and is above 1. Above
+        /// `minimum`.
         mean: Span,
         /// The shortest delay, the distribution's scale; above zero.
         minimum: Span,
@@ -133,7 +135,8 @@ impl Distribution {
                 minimum + Span::from_secs_f64((mean - minimum).as_secs_f64() * standard_exponential(stream))
             }
             Self::Pareto { mean, minimum } => {
-                // From mean = minimum·shape/(shape − 1); the logarithm of a Pareto variable is exponential.
+                // From mean = minimum·shape/(shape − 1); the logarithm of a Pareto variable is
+                // exponential.
                 let shape = mean.as_secs_f64() / (mean - minimum).as_secs_f64();
                 Span::from_secs_f64(minimum.as_secs_f64() * libm::exp(standard_exponential(stream) / shape))
             }
@@ -261,8 +264,9 @@ mod tests {
 
     #[test]
     fn draws_have_the_moments_that_are_asked_for() {
-        // Means of 100,000 draws: their standard error is deviation/316, below 0.1 ms throughout; the
-        // deviation's is of the same order where the fourth moment exists. Bounds are five of them.
+        // Means of 100,000 draws: their standard error is deviation/316, below 0.1 ms throughout;
+        // the deviation's is of the same order where the fourth moment exists. Bounds are five of
+        // them.
         let cases = [
             (Distribution::Uniform { minimum: MS(20), maximum: MS(80) }, 50.0, 60.0 / 12f64.sqrt()),
             (Distribution::Normal { mean: MS(50), deviation: MS(5), minimum: MS(0) }, 50.0, 5.0),

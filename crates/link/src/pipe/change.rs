@@ -1,8 +1,8 @@
 //! Changes of a link's conditions while it runs.
 //!
-//! A link computes ahead when a packet will be sent and lost or arrive. A change takes back what is not completely
-//! sent, and computes it anew; chance is drawn again for these packets, from the same streams. So a link whose
-//! conditions never change pays nothing for it that they could.
+//! A link computes ahead when a packet will be sent and lost or arrive. A change takes back what is
+//! not completely sent, and computes it anew; chance is drawn again for these packets, from the
+//! same streams. So a link whose conditions never change pays nothing for it that they could.
 
 use std::mem;
 
@@ -75,8 +75,8 @@ impl Pipe {
         self.settle();
     }
 
-    /// Takes back what is not completely sent at `now`, but for what a CoDel queue still holds. The packet in
-    /// transmission comes first.
+    /// Takes back what is not completely sent at `now`, but for what a CoDel queue still holds. The
+    /// packet in transmission comes first.
     fn take_unsent(&mut self, now: Instant) -> Vec<Unsent> {
         let coming = &mut self.losses.coming;
         let mut lost =
@@ -118,7 +118,8 @@ impl Pipe {
         self.send_again(now, self.blocked_until, left, unsent);
     }
 
-    /// Sends what was taken back from `from` on. The packet in transmission still takes `left`, if it can go on.
+    /// Sends what was taken back from `from` on. The packet in transmission still takes `left`, if
+    /// it can go on.
     fn send_again(&mut self, now: Instant, from: Instant, left: Span, unsent: Vec<Unsent>) {
         let goes_on = sending(&unsent, now).is_some() && self.transmitter.can_go_on();
         self.transmitter.restart(if goes_on { from + left } else { from });

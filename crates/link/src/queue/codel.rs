@@ -1,5 +1,5 @@
-//! CoDel (RFC 8289): packets are dropped, or marked, when they leave the queue, at a rate that grows
-//! until the time they waited falls below a target.
+//! CoDel (RFC 8289): packets are dropped, or marked, when they leave the queue, at a rate that
+//! grows until the time they waited falls below a target.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ use super::Limits;
 pub struct Settings {
     /// The waiting time that is acceptable as a standing queue (RFC 8289 §4). Default: 5 ms.
     pub target: Span,
-    /// About the round trip of the slowest flow; how long the target must be exceeded before anything
-    /// is done (RFC 8289 §4). Default: 100 ms.
+    /// About the round trip of the slowest flow; how long the target must be exceeded before
+    /// anything is done (RFC 8289 §4). Default: 100 ms.
     pub interval: Span,
-    /// Whether packets of ECN-capable transports are marked instead of dropped, as Linux does it: one
-    /// mark takes the place of one drop. Default: `false`.
+    /// Whether packets of ECN-capable transports are marked instead of dropped, as Linux does it:
+    /// one mark takes the place of one drop. Default: `false`.
     pub ecn: bool,
 }
 
@@ -38,7 +38,8 @@ pub struct CoDel {
     sending: (Instant, u32),
     /// The largest packet seen: a backlog of no more than that is no standing queue.
     maximum_packet: u32,
-    /// When the waiting time will have exceeded the target for an interval; `None` while it does not.
+    /// When the waiting time will have exceeded the target for an interval; `None` while it does
+    /// not.
     first_above: Option<Instant>,
     dropping: bool,
     /// When to drop next, while dropping.
@@ -145,7 +146,8 @@ impl CoDel {
                 }
             }
             self.dropping = true;
-            // If dropping ended not long ago, the rate that controlled the queue then is a good one to begin with.
+            // If dropping ended not long ago, the rate that controlled the queue then is a good one
+            // to begin with.
             let recently = now.since(self.drop_next) < self.settings.interval.saturating_mul(16);
             let delta = self.count - self.last_count;
             self.count = if delta > 1 && recently { delta } else { 1 };
@@ -155,8 +157,8 @@ impl CoDel {
         head.packet
     }
 
-    /// Takes the packet at the head, and finds whether the waiting time has been above the target for
-    /// an interval (RFC 8289 §5.6).
+    /// Takes the packet at the head, and finds whether the waiting time has been above the target
+    /// for an interval (RFC 8289 §5.6).
     fn take(&mut self, now: Instant) -> Head {
         let Some(Entry { entered, packet }) = self.queue.pop_front() else {
             self.first_above = None;
@@ -186,7 +188,8 @@ impl CoDel {
             .map(|packet| Packet { ecn: Ecn::Ce, ..packet })
     }
 
-    /// Drops follow each other at the interval divided by the square root of their number (RFC 8289 §5.6).
+    /// Drops follow each other at the interval divided by the square root of their number (RFC 8289
+    /// §5.6).
     fn control_law(&self, after: Instant) -> Instant {
         // The square root and quotient of IEEE 754 are exact to the last bit, the same everywhere.
         after + Span::from_nanos((self.settings.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)

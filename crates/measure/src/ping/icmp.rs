@@ -1,7 +1,7 @@
 //! Echo requests as ping(8) sends them: ICMP (RFC 792) or ICMPv6 (RFC 4443 §4), to any host.
 //!
-//! The data of a request begins with the header of our datagrams ([`Probe`]), so that a reply says of which order and
-//! which request it is: ICMP itself has 16 bits for either.
+//! The data of a request begins with the header of our datagrams ([`Probe`]), so that a reply says
+//! of which order and which request it is: ICMP itself has 16 bits for either.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -27,8 +27,9 @@ const LARGEST_PACKET: usize = 65_535;
 /// Which socket of the kernel carries the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// One for echo requests alone (icmp(7)), which needs no privilege but a group in `net.ipv4.ping_group_range`, for
-    /// IPv6 as well. The kernel chooses the identifier, and gives this socket the replies to it.
+    /// One for echo requests alone (icmp(7)), which needs no privilege but a group in
+    /// `net.ipv4.ping_group_range`, for IPv6 as well. The kernel chooses the identifier, and gives
+    /// this socket the replies to it.
     Datagram,
     /// A raw one (raw(7)), which needs `CAP_NET_RAW` and gets all ICMP messages from its peer.
     Raw,
@@ -115,8 +116,8 @@ impl Echo for IcmpEcho {
     fn send(&mut self, sequence: u32, sent: Instant) -> io::Result<()> {
         let (header, data) = self.message.split_at_mut(Header::LENGTH);
         Probe { kind: Kind::Echo, order: self.order, flow: 0, sequence, sent: sent.as_nanos() }.emit(data);
-        // The kernel completes the checksum with what it alone knows: the pseudo header of ICMPv6, and the identifier of a
-        // datagram socket.
+        // The kernel completes the checksum with what it alone knows: the pseudo header of ICMPv6,
+        // and the identifier of a datagram socket.
         let (identifier, sequence) = (self.order as u16, sequence as u16);
         Header { reply: false, identifier, sequence }.emit(self.types, header, Sum::of(data));
         self.socket.send(&self.message).map(drop)

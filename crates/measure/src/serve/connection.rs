@@ -27,7 +27,8 @@ use crate::tcp_settings::{apply, tcp_socket};
 const OPENING: Span = Span::from_secs(10);
 /// How long a report waits for flows that are not over.
 const LAST_FLOWS: Span = Span::from_secs(5);
-/// How long a client may be silent on its control connection: for the longest order and its last replies.
+/// How long a client may be silent on its control connection: for the longest order and its last
+/// replies.
 const SILENCE: Span = Span::from_secs(2 * 3600 + 60);
 
 /// Serves one connection to its end.

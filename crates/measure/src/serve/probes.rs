@@ -58,7 +58,8 @@ fn heed(socket: &UdpSocket, from: SocketAddr, job: &Arc<Job>, probe: Probe, arri
                 thread::spawn(move || {
                     let order = job.number;
                     let send = |datagram: &[u8]| socket.send_to(datagram, from).map(drop);
-                    // A socket that fails ends the stream; the client sees how much of it there was.
+                    // A socket that fails ends the stream; the client sees how much of it there
+                    // was.
                     let _ = stream(&work, order, &socket, &send, &|| job.is_cancelled(), &|sent| job.has_sent(sent));
                 });
             }

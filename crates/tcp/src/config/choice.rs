@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// Whether a segment that is not full waits while data is outstanding. Written `"off"`, `"rfc896"` or `"minshall"`; `false`
-/// and `true` are read as the first two.
+/// Whether a segment that is not full waits while data is outstanding. Written `"off"`, `"rfc896"`
+/// or `"minshall"`; `false` and `true` are read as the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nagle {
@@ -13,13 +13,14 @@ pub enum Nagle {
     Off,
     /// It waits until everything is acknowledged (RFC 896; RFC 9293 §3.7.4).
     Rfc896,
-    /// It waits only for another that is not full: the end of a long message does not wait for the segments before it
-    /// (Minshall, Saito, Mogul and Verghese 2000; `tcp_minshall_check` in Linux).
+    /// It waits only for another that is not full: the end of a long message does not wait for the
+    /// segments before it (Minshall, Saito, Mogul and Verghese 2000; `tcp_minshall_check` in
+    /// Linux).
     Minshall,
 }
 
-/// What ends slow start before a loss does. Written `"off"`, `"rfc9406"` or `"linux"`; `false` and `true` are read as the
-/// first two.
+/// What ends slow start before a loss does. Written `"off"`, `"rfc9406"` or `"linux"`; `false` and
+/// `true` are read as the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EarlyExit {
@@ -27,8 +28,8 @@ pub enum EarlyExit {
     Off,
     /// HyStart++ (RFC 9406): round trips that grow slow it down, and end it if they stay so.
     Rfc9406,
-    /// HyStart (Ha and Rhee 2011), as the CUBIC of Linux has it: it ends at once when round trips grow, or when a train of
-    /// acknowledgements is as long as half of one.
+    /// HyStart (Ha and Rhee 2011), as the CUBIC of Linux has it: it ends at once when round trips
+    /// grow, or when a train of acknowledgements is as long as half of one.
     Linux,
 }
 

@@ -44,8 +44,8 @@ impl<'de> Deserialize<'de> for Limit {
     }
 }
 
-/// The congestion window at the start: a number of segments, or a rule that depends on their size. Written `10`,
-/// `"rfc3390"` or `"rfc6928"`.
+/// The congestion window at the start: a number of segments, or a rule that depends on their size.
+/// Written `10`, `"rfc3390"` or `"rfc6928"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialWindow {
     /// So many segments.

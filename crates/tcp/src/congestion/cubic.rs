@@ -1,7 +1,8 @@
 //! CUBIC (RFC 9438).
 //!
-//! The window after a reduction is a cubic function of time: fast back to near the window at which the last loss came,
-//! flat around it, then ever faster. Windows are in segments and times in seconds here, as in the RFC.
+//! The window after a reduction is a cubic function of time: fast back to near the window at which
+//! the last loss came, flat around it, then ever faster. Windows are in segments and times in
+//! seconds here, as in the RFC.
 
 use airpath_core::{Instant, Span};
 
@@ -127,7 +128,8 @@ impl Cubic {
             Counting::Bytes => ack.bytes.min(self.slow_start_limit) as f64 / f64::from(self.segment_size),
             Counting::Acknowledgements => 1.0,
         };
-        // One acknowledgement of many bytes, as after a time-out, does not lead beyond the threshold.
+        // One acknowledgement of many bytes, as after a time-out, does not lead beyond the
+        // threshold.
         let window = |growth: f64| (self.state.window + growth).min(self.state.threshold);
         match &mut self.exit {
             Exit::None | Exit::Linux(_) => self.state.window = window(growth),
@@ -160,7 +162,8 @@ impl Cubic {
         let least = if state.peak == 0.0 { self.growth_before_loss } else { 0.0 };
         let elapsed = ack.now.since(epoch.start).as_secs_f64();
         if self.reno_friendly {
-            // RFC 9438 §4.3: once back at the window before the reduction, as fast as NewReno itself.
+            // RFC 9438 §4.3: once back at the window before the reduction, as fast as NewReno
+            // itself.
             let alpha = if self.reno_catch_up && epoch.reno >= state.prior { 1.0 } else { ALPHA };
             epoch.reno += alpha * (acknowledged + std::mem::take(&mut epoch.uncounted)) / state.window;
             if epoch.window_at(elapsed) < epoch.reno {
@@ -174,7 +177,8 @@ impl Cubic {
                 return;
             }
         }
-        // RFC 9438 §4.2: towards where the curve will be in a round trip, by at most half the window in one.
+        // RFC 9438 §4.2: towards where the curve will be in a round trip, by at most half the
+        // window in one.
         let round_trip = ack.smoothed_round_trip.map_or(0.0, Span::as_secs_f64);
         let target = epoch.window_at(elapsed + round_trip).clamp(state.window, 1.5 * state.window);
         pace.growth = ((target - state.window) / state.window).max(least);
@@ -406,7 +410,8 @@ mod tests {
                 config.congestion.hystart = exit;
             });
             for n in 0..10u64 {
-                // 3 ms apart and no train; each round trip after the first is 10 ms longer than that.
+                // 3 ms apart and no train; each round trip after the first is 10 ms longer than
+                // that.
                 cubic.on_ack(&Acknowledged {
                     now: at(3 * n),
                     bytes: u64::from(SIZE),
@@ -419,7 +424,8 @@ mod tests {
             }
             cubic
         };
-        // The second acknowledgement begins a round, whose ninth is the first to be judged: then the window is 20 + 9.
+        // The second acknowledgement begins a round, whose ninth is the first to be judged: then
+        // the window is 20 + 9.
         assert_eq!(run(EarlyExit::Off).slow_start_threshold(), None);
         assert_eq!(run(EarlyExit::Linux).slow_start_threshold(), Some(29_000));
         let mut cubic = run(EarlyExit::Linux);

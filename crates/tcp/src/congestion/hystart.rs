@@ -1,5 +1,6 @@
-//! HyStart (Ha and Rhee, "Taming the elephants: new TCP slow start", 2011), as in `net/ipv4/tcp_cubic.c` of Linux: slow start
-//! ends when round trips grow, or when a round's acknowledgements, close behind each other, take as long as half a round trip.
+//! HyStart (Ha and Rhee, "Taming the elephants: new TCP slow start", 2011), as in
+//! `net/ipv4/tcp_cubic.c` of Linux: slow start ends when round trips grow, or when a round's
+//! acknowledgements, close behind each other, take as long as half a round trip.
 
 use airpath_core::{Instant, Span};
 
@@ -9,7 +10,8 @@ use super::Acknowledged;
 const LOW_WINDOW: f64 = 16.0;
 /// `HYSTART_MIN_SAMPLES`: the round trips that each round begins with are not judged yet.
 const MIN_SAMPLES: u32 = 8;
-/// `HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`: bounds of the growth that tells of a queue, which is an eighth of the round trip.
+/// `HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`: bounds of the growth that tells of a queue, which is
+/// an eighth of the round trip.
 const DELAY_MIN: Span = Span::from_millis(4);
 const DELAY_MAX: Span = Span::from_millis(16);
 const DELAY_DIVISOR: u64 = 8;
@@ -57,8 +59,8 @@ impl HyStart {
         Self::new(self.paced)
     }
 
-    /// Takes the round trip of an acknowledgement into account, at a window of so many segments. Says whether slow start,
-    /// if it is under way, ends with it.
+    /// Takes the round trip of an acknowledgement into account, at a window of so many segments.
+    /// Says whether slow start, if it is under way, ends with it.
     pub fn on_ack(&mut self, ack: &Acknowledged, window: f64, slow_start: bool, size: u32) -> bool {
         let Some(round_trip) = ack.round_trip else { return false };
         self.least = self.least.min(round_trip);
@@ -106,8 +108,9 @@ impl HyStart {
     }
 }
 
-/// How much segments that are offloaded in bunches may delay acknowledgements (`hystart_ack_delay`): the time of four of the
-/// largest at the rate of slow start, twice the window a round trip, and at most 1 ms.
+/// How much segments that are offloaded in bunches may delay acknowledgements
+/// (`hystart_ack_delay`): the time of four of the largest at the rate of slow start, twice the
+/// window a round trip, and at most 1 ms.
 fn offload_delay(smoothed: Option<Span>, window: f64) -> Span {
     const MOST: Span = Span::from_millis(1);
     const FOUR_BUNCHES: f64 = 4.0 * 65_536.0;
@@ -123,7 +126,8 @@ mod tests {
 
     const SIZE: u32 = 1000;
 
-    /// An acknowledgement that comes `micros` after the beginning and measures `round_trip` milliseconds.
+    /// An acknowledgement that comes `micros` after the beginning and measures `round_trip`
+    /// milliseconds.
     fn ack(micros: u64, acknowledged: u64, sent: u64, round_trip: u64) -> Acknowledged {
         Acknowledged {
             now: Instant::ZERO + Span::from_micros(micros),
@@ -136,7 +140,8 @@ mod tests {
         }
     }
 
-    /// A round of `round_trips`, acknowledgements 3 ms apart: no train. The number of the one that ends slow start.
+    /// A round of `round_trips`, acknowledgements 3 ms apart: no train. The number of the one that
+    /// ends slow start.
     fn round(hystart: &mut HyStart, number: u64, window: f64, round_trips: &[u64]) -> Option<usize> {
         round_trips.iter().enumerate().position(|(n, &round_trip)| {
             let now = number * 100_000 + 3_000 * n as u64;
@@ -184,7 +189,8 @@ mod tests {
         assert_eq!(round(&mut hystart, 2, 16.0, &[80; 20]), Some(8));
     }
 
-    /// When a train of acknowledgements, one each `gap` microseconds, ends slow start, in microseconds.
+    /// When a train of acknowledgements, one each `gap` microseconds, ends slow start, in
+    /// microseconds.
     fn train(hystart: &mut HyStart, gap: u64) -> Option<u64> {
         (0..60_000 / gap)
             .map(|n| n * gap)

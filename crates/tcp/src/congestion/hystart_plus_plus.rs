@@ -41,7 +41,8 @@ impl HyStartPlusPlus {
         matches!(self.phase, Phase::Over)
     }
 
-    /// Takes the round trip of an acknowledgement into account. The window grows by the usual, divided by the result.
+    /// Takes the round trip of an acknowledgement into account. The window grows by the usual,
+    /// divided by the result.
     pub fn on_ack(&mut self, ack: &Acknowledged) -> u64 {
         if ack.acknowledged >= self.round_end {
             self.next_round(ack);

@@ -55,8 +55,8 @@ impl NewReno {
         }
     }
 
-    /// What one acknowledgement adds in congestion avoidance, in fractions: a segment for each window's worth (RFC 5681
-    /// §3.1 equation 3; RFC 3465 §2.1).
+    /// What one acknowledgement adds in congestion avoidance, in fractions: a segment for each
+    /// window's worth (RFC 5681 §3.1 equation 3; RFC 3465 §2.1).
     fn avoidance(&self, ack: &Acknowledged) -> u64 {
         let counted = match self.counting {
             Counting::Bytes => ack.bytes,

@@ -10,8 +10,8 @@ use crate::state::{Outcome, State};
 use crate::timers::{Timer, after};
 
 impl Connection {
-    /// Ends our stream after what was written; the peer's goes on. A connection that is not open yet is opened first. Without
-    /// a handshake there is nothing to end.
+    /// Ends our stream after what was written; the peer's goes on. A connection that is not open
+    /// yet is opened first. Without a handshake there is nothing to end.
     pub fn close(&mut self) {
         if self.sender.is_closing() || !self.config.handshake {
             return;

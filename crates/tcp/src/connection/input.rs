@@ -11,8 +11,8 @@ use crate::sequence::{FIRST_BYTE, Sequence, from_wire};
 use crate::state::{Outcome, State};
 use crate::timers::{Timer, after};
 
-/// A segment outside of the window without payload is answered at most this often, so that two ends that disagree do not
-/// answer each other for ever (RFC 5961 §7; the interval is that of Linux).
+/// A segment outside of the window without payload is answered at most this often, so that two ends
+/// that disagree do not answer each other for ever (RFC 5961 §7; the interval is that of Linux).
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
 
 impl Connection {
@@ -61,7 +61,8 @@ impl Connection {
             self.receiver.acks.demand();
             self.establish(now, cx);
         } else {
-            // Both ends have opened at the same time: the SYN goes out again, with an acknowledgement.
+            // Both ends have opened at the same time: the SYN goes out again, with an
+            // acknowledgement.
             self.state = State::SynReceived;
             self.opening.repeat();
         }
@@ -93,7 +94,8 @@ impl Connection {
             return self.on_reset(now, sequence, cx);
         }
         if header.flags.contains(Flags::SYN) && !again {
-            // RFC 5961 §4: it may be forged, or the peer has started anew and will answer with a reset.
+            // RFC 5961 §4: it may be forged, or the peer has started anew and will answer with a
+            // reset.
             return self.challenge(now);
         }
         if !header.flags.contains(Flags::ACK) {
@@ -185,8 +187,8 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, first check, a little wider for segments without payload: an old acknowledgement that was
-    /// overtaken is no reason to answer.
+    /// RFC 9293 §3.10.7.4, first check, a little wider for segments without payload: an old
+    /// acknowledgement that was overtaken is no reason to answer.
     #[inline]
     fn is_acceptable(&self, sequence: Sequence, length: u32) -> bool {
         let edge = self.receiver.window.edge().max(self.receiver.next);
@@ -200,7 +202,8 @@ impl Connection {
     /// The peer's SYN comes again before ours is acknowledged. Says whether to go on with it.
     fn on_syn_again(&mut self, header: &TcpHeader) -> bool {
         if header.flags.contains(Flags::ACK) {
-            // Both ends have opened at the same time, and this acknowledges our SYN (RFC 9293 §3.5 figure 7).
+            // Both ends have opened at the same time, and this acknowledges our SYN (RFC 9293 §3.5
+            // figure 7).
             self.receiver.acks.demand();
             return true;
         }
@@ -232,7 +235,8 @@ impl Connection {
     /// RFC 5961 §3: a reset counts if it has exactly the number that is expected.
     fn on_reset(&mut self, now: Instant, sequence: Sequence, cx: &mut Context<'_>) {
         if sequence == self.receiver.next {
-            // A peer that has forgotten the connection after both streams were delivered knew more than we do.
+            // A peer that has forgotten the connection after both streams were delivered knew more
+            // than we do.
             let complete = self.receiver.is_complete() && self.sender.has_delivered_all();
             self.end(now, if complete { Outcome::Closed } else { Outcome::Reset }, cx);
         } else {
@@ -248,7 +252,8 @@ impl Connection {
         }
     }
 
-    /// Protection against wrapped sequence numbers (RFC 7323 §5): whether the timestamp is not older than the last.
+    /// Protection against wrapped sequence numbers (RFC 7323 §5): whether the timestamp is not
+    /// older than the last.
     #[inline]
     fn is_fresh(&mut self, now: Instant, header: &TcpHeader, length: u32) -> bool {
         let Some(timestamps) = header.options.timestamps.filter(|_| self.options.timestamps) else {
@@ -264,7 +269,8 @@ impl Connection {
         false
     }
 
-    /// RFC 7323 §4.3: the timestamp to echo is that of the segment which the acknowledgement waits for.
+    /// RFC 7323 §4.3: the timestamp to echo is that of the segment which the acknowledgement waits
+    /// for.
     #[inline]
     fn keep_timestamp(&mut self, header: &TcpHeader, sequence: Sequence) {
         if let Some(timestamps) = header.options.timestamps

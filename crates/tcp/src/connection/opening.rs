@@ -184,7 +184,8 @@ impl Connection {
                 self.statistics.round_trip(now.since(self.opening.last));
             }
         } else if self.opening.attempts > 1 {
-            // RFC 5681 §3.1: with a lost SYN, the network is not to be trusted with more than one segment.
+            // RFC 5681 §3.1: with a lost SYN, the network is not to be trusted with more than one
+            // segment.
             self.sender.controller.on_idle(now, u64::from(size));
             self.sender.rtt.fall_back();
         }

@@ -7,7 +7,8 @@ use crate::state::{Outcome, TimedOut};
 use crate::timers::Timer;
 
 impl Connection {
-    /// Does what is due by now; nothing, if nothing is. Call [`poll_transmit`](Self::poll_transmit) after it.
+    /// Does what is due by now; nothing, if nothing is. Call [`poll_transmit`](Self::poll_transmit)
+    /// after it.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.now = now;

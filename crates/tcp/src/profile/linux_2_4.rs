@@ -1,7 +1,7 @@
 //! Linux 2.4.
 //!
-//! Sources are `net/ipv4/tcp_input.c` and `include/net/tcp.h` of 2.4.27. Left out: retransmissions that are lost again are told
-//! before the timer.
+//! Sources are `net/ipv4/tcp_input.c` and `include/net/tcp.h` of 2.4.27. Left out: retransmissions
+//! that are lost again are told before the timer.
 
 use airpath_core::{Bytes, Span};
 
@@ -33,11 +33,13 @@ pub(super) const CONFIG: Config = Config {
     // sysctl_tcp_moderate_rcvbuf 0: it does not grow.
     receive_buffer: ReceiveBuffer {
         initial: Bytes::new(65_535),
-        // tcp_select_initial_window: four segments of up to 1460 bytes; then tcp_grow_window. The study gprs-proxy saw 5392 bytes.
+        // tcp_select_initial_window: four segments of up to 1460 bytes; then tcp_grow_window. The
+        // study gprs-proxy saw 5392 bytes.
         first_offer: Limit::at_most(4),
         maximum: Bytes::new(65_535),
     },
-    // TCP_DELACK_MAX, TCP_DELACK_MIN, TCP_MAX_QUICKACKS; the second full-sized segment is acknowledged.
+    // TCP_DELACK_MAX, TCP_DELACK_MIN, TCP_MAX_QUICKACKS; the second full-sized segment is
+    // acknowledged.
     delayed_ack: DelayedAck {
         timeout: Span::from_millis(200),
         minimum: Span::from_millis(40),
@@ -65,7 +67,8 @@ pub(super) const CONFIG: Config = Config {
         adaptive_threshold: true,
         // sysctl_tcp_fack.
         forward_acknowledgement: true,
-        // tcp_cwnd_down halves the rate, one segment for each two that arrive, which is what PRR does.
+        // tcp_cwnd_down halves the rate, one segment for each two that arrive, which is what PRR
+        // does.
         proportional_reduction: true,
         // sysctl_tcp_frto 0.
         forward_rto: false,
@@ -75,7 +78,8 @@ pub(super) const CONFIG: Config = Config {
         ..RECOVERY
     },
     retransmission_timeout: RetransmissionTimeout {
-        // TCP_TIMEOUT_INIT, TCP_RTO_MIN, TCP_RTO_MAX; the minimum bounds the variation (tcp_rtt_estimator).
+        // TCP_TIMEOUT_INIT, TCP_RTO_MIN, TCP_RTO_MAX; the minimum bounds the variation
+        // (tcp_rtt_estimator).
         initial: Span::from_secs(3),
         minimum: Span::from_millis(200),
         floor: Floor::Variation,

@@ -1,7 +1,7 @@
 //! Linux 6.
 //!
-//! Sources are the defaults in `include/net/tcp.h` and `Documentation/networking/ip-sysctl.rst`. Left out:
-//! acknowledgements are not compressed, and segments not offloaded in bunches.
+//! Sources are the defaults in `include/net/tcp.h` and `Documentation/networking/ip-sysctl.rst`.
+//! Left out: acknowledgements are not compressed, and segments not offloaded in bunches.
 
 use airpath_core::{Bytes, Span};
 
@@ -28,14 +28,15 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: true,
     // tcp_ecn 2: answers who asks for it, but does not ask.
     ecn: false,
-    // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, of which half is kept for overhead (tcp_adv_win_scale 1; since 6.6
-    // the share is measured).
+    // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, of which half is kept for overhead
+    // (tcp_adv_win_scale 1; since 6.6 the share is measured).
     receive_buffer: ReceiveBuffer {
         initial: Bytes::new(65_535),
         first_offer: Limit::UNLIMITED,
         maximum: Bytes::new(3_145_728),
     },
-    // TCP_DELACK_MAX, TCP_DELACK_MIN, TCP_MAX_QUICKACKS; the second full-sized segment is acknowledged.
+    // TCP_DELACK_MAX, TCP_DELACK_MIN, TCP_MAX_QUICKACKS; the second full-sized segment is
+    // acknowledged.
     delayed_ack: DelayedAck {
         timeout: Span::from_millis(200),
         minimum: Span::from_millis(40),
@@ -58,7 +59,8 @@ pub(super) const CONFIG: Config = Config {
     window_validation: true,
     congestion: Congestion {
         algorithm: Algorithm::Cubic,
-        // bictcp_update has one factor for what it takes for Reno's window, whatever the window was before.
+        // bictcp_update has one factor for what it takes for Reno's window, whatever the window was
+        // before.
         reno_catch_up: false,
         // Windows are whole segments (tcp_reno_ssthresh, cubictcp_recalc_ssthresh).
         halve_to_whole_segments: true,
@@ -84,7 +86,8 @@ pub(super) const CONFIG: Config = Config {
         ..RECOVERY
     },
     retransmission_timeout: RetransmissionTimeout {
-        // TCP_TIMEOUT_INIT, TCP_RTO_MIN, TCP_RTO_MAX; the minimum bounds the variation (tcp_rtt_estimator).
+        // TCP_TIMEOUT_INIT, TCP_RTO_MIN, TCP_RTO_MAX; the minimum bounds the variation
+        // (tcp_rtt_estimator).
         initial: Span::from_secs(1),
         minimum: Span::from_millis(200),
         floor: Floor::Variation,

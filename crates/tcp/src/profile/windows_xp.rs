@@ -1,7 +1,8 @@
 //! Windows XP.
 //!
-//! Where a name is in brackets, it is that of the value below `Tcpip\\Parameters` in the registry, whose default Microsoft
-//! documents for Windows 2000 and Windows Server 2003, between which XP lies.
+//! Where a name is in brackets, it is that of the value below `Tcpip\\Parameters` in the registry,
+//! whose default Microsoft documents for Windows 2000 and Windows Server 2003, between which XP
+//! lies.
 
 use airpath_core::{Bytes, Span};
 
@@ -29,7 +30,8 @@ pub(super) const CONFIG: Config = Config {
     selective_acknowledgement: true,
     duplicate_reports: false,
     ecn: false,
-    // 64 KB on fast links, rounded down to whole segments: 44 × 1460 (KB 224829). On links of 1 to 100 Mbit/s it is 17520.
+    // 64 KB on fast links, rounded down to whole segments: 44 × 1460 (KB 224829). On links of 1 to
+    // 100 Mbit/s it is 17520.
     receive_buffer: ReceiveBuffer {
         initial: Bytes::new(64_240),
         first_offer: Limit::UNLIMITED,
@@ -69,7 +71,8 @@ pub(super) const CONFIG: Config = Config {
         floor: Floor::Timeout,
         // A choice: five retries do not come near it.
         maximum: Span::from_secs(240),
-        // A choice: the timers' tick, as for [TcpDelAckTicks], would be 100 ms; round trips are measured better than that.
+        // A choice: the timers' tick, as for [TcpDelAckTicks], would be 100 ms; round trips are
+        // measured better than that.
         granularity: Span::from_millis(10),
         // [TcpMaxDataRetransmissions] 5.
         retries: 5,

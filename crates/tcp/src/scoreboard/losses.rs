@@ -6,8 +6,9 @@ use super::{Newest, Scoreboard, Sent};
 use crate::sequence::Sequence;
 
 impl Scoreboard {
-    /// Takes for lost what has `threshold` separate ranges above it that arrived, or more bytes than fit into one segment
-    /// less than that (`IsLost`, RFC 6675 §4). Says whether anything is newly lost.
+    /// Takes for lost what has `threshold` separate ranges above it that arrived, or more bytes
+    /// than fit into one segment less than that (`IsLost`, RFC 6675 §4). Says whether anything is
+    /// newly lost.
     pub fn find_losses_by_count(&mut self, threshold: u32, segment_size: u32) -> bool {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * u64::from(segment_size);
         let mut bytes = 0;
@@ -20,8 +21,8 @@ impl Scoreboard {
         edge.is_some_and(|edge| self.lose_below(edge.start))
     }
 
-    /// Takes for lost all that lies at least `threshold` segments below the highest byte that arrived (forward
-    /// acknowledgement, Mathis and Mahdavi 1996).
+    /// Takes for lost all that lies at least `threshold` segments below the highest byte that
+    /// arrived (forward acknowledgement, Mathis and Mahdavi 1996).
     pub fn find_losses_by_distance(&mut self, threshold: u32, segment_size: u32) -> bool {
         let distance = u64::from(threshold) * u64::from(segment_size);
         self.highest_sacked().is_some_and(|highest| self.lose_below(highest.saturating_sub(distance)))
@@ -38,7 +39,8 @@ impl Scoreboard {
         }
     }
 
-    /// Takes all for lost that has not arrived, retransmissions too: the timer went off (RFC 6675 §5.1).
+    /// Takes all for lost that has not arrived, retransmissions too: the timer went off (RFC 6675
+    /// §5.1).
     pub fn lose_all(&mut self) {
         self.waiting = 0;
         for segment in &mut self.segments {
@@ -66,10 +68,10 @@ impl Scoreboard {
         self.repair_end = 0;
     }
 
-    /// Takes for lost what was sent before `newest`, which arrived, and so long before `now` that `is_late` says so of its
-    /// time (RFC 8985 §6.2 step 5). Originals are looked at in their order, which is that of their times, from `from` on;
-    /// retransmissions in that of theirs. Returns whether anything is newly lost, and whether something is left that may
-    /// become late.
+    /// Takes for lost what was sent before `newest`, which arrived, and so long before `now` that
+    /// `is_late` says so of its time (RFC 8985 §6.2 step 5). Originals are looked at in their
+    /// order, which is that of their times, from `from` on; retransmissions in that of theirs.
+    /// Returns whether anything is newly lost, and whether something is left that may become late.
     pub fn find_losses_by_time(
         &mut self,
         from: &mut Sequence,

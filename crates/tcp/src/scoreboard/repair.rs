@@ -35,7 +35,8 @@ impl Scoreboard {
         None
     }
 
-    /// The next segment that has not arrived, with something above it that has, though it does not count as lost (rule 3).
+    /// The next segment that has not arrived, with something above it that has, though it does not
+    /// count as lost (rule 3).
     pub fn next_suspect(&mut self) -> Option<usize> {
         let highest = self.highest_sacked()?;
         let mut index = self.index_of(self.repair_from);

@@ -106,8 +106,8 @@ impl Model {
         self.board.verify(self.acknowledged);
     }
 
-    /// RFC 6675 §4, `IsLost`, word for word: as many discontiguous sequences have arrived above it, or more than so many bytes
-    /// less one segment's.
+    /// RFC 6675 §4, `IsLost`, word for word: as many discontiguous sequences have arrived above it,
+    /// or more than so many bytes less one segment's.
     fn is_lost(&self, index: usize, threshold: u32) -> bool {
         let segment = self.board.segments[index];
         let above = self.board.sacked.downwards().take_while(|range| range.start >= segment.end());

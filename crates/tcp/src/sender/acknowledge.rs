@@ -29,7 +29,8 @@ pub struct Acknowledgment<'a> {
     pub bare: bool,
     /// The receiver echoes marks (RFC 3168 §6.1.3).
     pub marked: bool,
-    /// The segment that is echoed was sent in this tick of the timestamp clock: its beginning and its end.
+    /// The segment that is echoed was sent in this tick of the timestamp clock: its beginning and
+    /// its end.
     pub echo: Option<(Instant, Instant)>,
 }
 
@@ -102,8 +103,9 @@ impl Sender {
         changes
     }
 
-    /// Something was acknowledged: the retransmission timer starts anew (RFC 6298 §5.3), except that an impatient recovery
-    /// lets it run after the first partial acknowledgement (RFC 6582 §4).
+    /// Something was acknowledged: the retransmission timer starts anew (RFC 6298 §5.3), except
+    /// that an impatient recovery lets it run after the first partial acknowledgement (RFC 6582
+    /// §4).
     #[inline]
     fn restart_timer_after(&mut self, now: Instant, recovery_began: bool, shared: &mut Shared<'_>) {
         let partial = self.phase == Phase::FastRecovery && !self.selective && !recovery_began;
@@ -114,7 +116,8 @@ impl Sender {
         self.partial |= partial;
     }
 
-    /// Moves through the phases: finds losses, begins and ends recoveries, and lets the window grow.
+    /// Moves through the phases: finds losses, begins and ends recoveries, and lets the window
+    /// grow.
     #[inline]
     fn proceed(
         &mut self,
@@ -144,8 +147,8 @@ impl Sender {
                         changes.recovery_began = true;
                         return;
                     }
-                    // The acknowledgement that ends it counts, as in Linux, BSD and ns-2, but for one segment only: what else
-                    // it covers had arrived before.
+                    // The acknowledgement that ends it counts, as in Linux, BSD and ns-2, but for
+                    // one segment only: what else it covers had arrived before.
                     let bytes = delivery.bytes.min(u64::from(self.segment_size));
                     return self.grow(now, bytes, changes.round_trip, shared);
                 }
@@ -180,13 +183,14 @@ impl Sender {
         }
     }
 
-    /// Without selective acknowledgements: each duplicate means that a segment has left the network, and a partial
-    /// acknowledgement that the next one is lost too (RFC 6582 §3.2 steps 3 and 5).
+    /// Without selective acknowledgements: each duplicate means that a segment has left the
+    /// network, and a partial acknowledgement that the next one is lost too (RFC 6582 §3.2 steps 3
+    /// and 5).
     fn on_partial_or_duplicate(&mut self, advanced: bool, duplicate: bool, delivery: &Delivery) {
         let segment = u64::from(self.segment_size);
         if advanced {
-            // What was acknowledged leaves the network at once; all of it but the retransmission had been counted out
-            // before, by the duplicates.
+            // What was acknowledged leaves the network at once; all of it but the retransmission
+            // had been counted out before, by the duplicates.
             self.inflation = self.inflation.saturating_sub(delivery.bytes.saturating_sub(segment));
             self.scoreboard.lose_first();
             self.urgent = true;
@@ -209,10 +213,11 @@ impl Sender {
         });
     }
 
-    /// Takes the window from the newest segment. Says whether this one offers another than the last. A segment is newer if it acknowledges more, or has
-    /// a higher sequence number (RFC 9293 §3.10.7.4, with the order of the two as in Linux: what is sent again has a lower
-    /// number, and may acknowledge more). Of two that are equal in both, the one that offers more is newer: windows do not
-    /// shrink.
+    /// Takes the window from the newest segment. Says whether this one offers another than the
+    /// last. A segment is newer if it acknowledges more, or has a higher sequence number (RFC 9293
+    /// §3.10.7.4, with the order of the two as in Linux: what is sent again has a lower number, and
+    /// may acknowledge more). Of two that are equal in both, the one that offers more is newer:
+    /// windows do not shrink.
     #[inline]
     fn take_window(&mut self, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
         let edge = ack.number + ack.window;
@@ -232,8 +237,8 @@ impl Sender {
         moved
     }
 
-    /// Takes in what arrived out of order. Returns the start of what arrived twice, if the first block reports such (RFC
-    /// 2883 §4).
+    /// Takes in what arrived out of order. Returns the start of what arrived twice, if the first
+    /// block reports such (RFC 2883 §4).
     fn take_blocks(&mut self, ack: &Acknowledgment<'_>, delivery: &mut Delivery) -> Option<Sequence> {
         let mut report = None;
         let blocks = ack.blocks.as_slice();
@@ -270,7 +275,8 @@ impl Sender {
     ) -> Option<Span> {
         let config = &shared.config.retransmission_timeout;
         let sent = match config.samples {
-            // RFC 6298 §3: not from what was sent twice, unless a timestamp tells which of them is answered.
+            // RFC 6298 §3: not from what was sent twice, unless a timestamp tells which of them is
+            // answered.
             Samples::EveryAck | Samples::EverySack if !delivery.repeated => delivery.first_acknowledged,
             Samples::EveryAck | Samples::EverySack => ack.echo.map(|(begin, _)| begin),
             Samples::OneAtATime => self.timed.filter(|(end, _)| *end <= ack.number).map(|(_, sent)| {
@@ -288,8 +294,9 @@ impl Sender {
         round_trip
     }
 
-    /// Something sent at `sent`, and once only, arrived out of order: that is a round trip too. If it was sent before the
-    /// oldest segment, that one may still be on its way, and the timer starts anew.
+    /// Something sent at `sent`, and once only, arrived out of order: that is a round trip too. If
+    /// it was sent before the oldest segment, that one may still be on its way, and the timer
+    /// starts anew.
     fn measure_selectively(&mut self, now: Instant, sent: Instant, shared: &mut Shared<'_>) {
         self.rtt.measure(sent, now, &shared.config.retransmission_timeout);
         if self.scoreboard.first().is_some_and(|first| sent < first.at) {
@@ -297,7 +304,8 @@ impl Sender {
         }
     }
 
-    /// The path reorders: more duplicates are needed to tell a loss. After a time-out nothing is known of the order, as in Linux.
+    /// The path reorders: more duplicates are needed to tell a loss. After a time-out nothing is
+    /// known of the order, as in Linux.
     fn note_reordering(&mut self, delivery: &Delivery, highest: Option<Sequence>, shared: &Shared<'_>) {
         /// `net.ipv4.tcp_reordering` may grow up to this (`TCP_MAX_REORDERING` of Linux 2.4).
         const MAX: u64 = 127;
@@ -321,8 +329,9 @@ impl Sender {
         shared.statistics.ecn_reductions += 1;
     }
 
-    /// RFC 8985 §7.4.2: if the probe sent something again, and that was needed, a loss was repaired, for which the window
-    /// has to pay. It was not needed if the receiver reports a duplicate, or acknowledges the same twice.
+    /// RFC 8985 §7.4.2: if the probe sent something again, and that was needed, a loss was
+    /// repaired, for which the window has to pay. It was not needed if the receiver reports a
+    /// duplicate, or acknowledges the same twice.
     fn end_probe(&mut self, now: Instant, ack: &Acknowledgment<'_>, report: Option<Sequence>, shared: &mut Shared<'_>) {
         let TailProbe::Sent { end, repeated } = self.probe else { return };
         let spurious = report.is_some_and(|start| start < end)

@@ -80,8 +80,8 @@ impl Sender {
         shared.timers.stop(Timer::TailProbe);
     }
 
-    /// A recovery has ended, and what was sent during it is lost too: the next one begins (RFC 6675 §5 step 2, with
-    /// `IsLost` of the oldest segment), even if that was sent again already.
+    /// A recovery has ended, and what was sent during it is lost too: the next one begins (RFC 6675
+    /// §5 step 2, with `IsLost` of the oldest segment), even if that was sent again already.
     pub(super) fn goes_on_losing(&mut self, now: Instant, delivery: &Delivery, shared: &mut Shared<'_>) -> bool {
         let found = self.find_losses(now, shared);
         let goes_on = found || (self.selective && self.scoreboard.first().is_some_and(Sent::is_lost));
@@ -114,7 +114,8 @@ impl Sender {
         let again = recovering && !shared.config.recovery.timeouts_add_up;
         self.reduce(now, Signal::Timeout, again, shared);
         if self.scoreboard.first().is_some_and(|first| first.is_sacked()) {
-            // RFC 2018 §8: the receiver has what it does not acknowledge, or it has changed its mind.
+            // RFC 2018 §8: the receiver has what it does not acknowledge, or it has changed its
+            // mind.
             self.scoreboard.forget_sacked();
         }
         self.scoreboard.lose_all();

@@ -22,7 +22,8 @@ pub struct Transmission {
     pub repeated: bool,
     /// Whether it is the last of what was written so far.
     pub push: bool,
-    /// Whether it is the first new data after the window was reduced because of marks (RFC 3168 §6.1.2).
+    /// Whether it is the first new data after the window was reduced because of marks (RFC 3168
+    /// §6.1.2).
     pub reduced: bool,
     /// Why it is sent.
     pub cause: Cause,
@@ -35,7 +36,8 @@ pub enum Cause {
     Stream,
     /// To learn whether the last segments arrived (RFC 8985 §7).
     TailProbe,
-    /// To learn whether the peer's window is still closed: an old sequence number and no payload, which the peer answers.
+    /// To learn whether the peer's window is still closed: an old sequence number and no payload,
+    /// which the peer answers.
     WindowProbe,
 }
 
@@ -48,7 +50,8 @@ enum Blocked {
     Congestion,
     /// The peer's window is closed, or too small to be worth a segment.
     Window,
-    /// A small segment waits for an acknowledgement (Nagle), or for the next acknowledgement in F-RTO or a burst.
+    /// A small segment waits for an acknowledgement (Nagle), or for the next acknowledgement in
+    /// F-RTO or a burst.
     Patience,
     /// The next segment is not due yet.
     Pace,
@@ -122,8 +125,8 @@ impl Sender {
         Ok(self.send_again(now, index, Cause::Stream, shared))
     }
 
-    /// In a recovery told by counting, with nothing else to send: what probably is lost (rule 3), then once the last
-    /// segment (rule 4).
+    /// In a recovery told by counting, with nothing else to send: what probably is lost (rule 3),
+    /// then once the last segment (rule 4).
     fn speculate(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
         if !self.selective || self.rack.is_some() {
             return Err(Blocked::Idle);
@@ -138,7 +141,8 @@ impl Sender {
         Ok(self.send_again(now, index, Cause::Stream, shared))
     }
 
-    /// What was never sent, as far as the windows and the rules for small segments allow (RFC 9293 §3.8.6.2.1, §3.7.4).
+    /// What was never sent, as far as the windows and the rules for small segments allow (RFC 9293
+    /// §3.8.6.2.1, §3.7.4).
     #[inline]
     fn new_data(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
         let available = self.written.saturating_sub(self.next);
@@ -266,7 +270,8 @@ impl Sender {
         }
     }
 
-    /// Whether the congestion window has room for `length` more bytes. A segment at a time may always be under way.
+    /// Whether the congestion window has room for `length` more bytes. A segment at a time may
+    /// always be under way.
     #[inline]
     fn fits(&self, length: u32, shared: &Shared<'_>) -> Result<(), Blocked> {
         let in_flight = self.in_flight(shared.config);
@@ -297,7 +302,8 @@ impl Sender {
     /// Nothing more goes out for now.
     #[inline]
     fn on_blocked(&mut self, now: Instant, blocked: Blocked, shared: &mut Shared<'_>) {
-        // RFC 9293 §3.8.2 asks for growth only while the window is used; in slow start Linux counts half of it as used.
+        // RFC 9293 §3.8.2 asks for growth only while the window is used; in slow start Linux counts
+        // half of it as used.
         let window = self.controller.congestion_window();
         let slow_start = self.controller.slow_start_threshold().is_none_or(|threshold| window < threshold);
         self.limited = matches!(blocked, Blocked::Congestion | Blocked::Pace)
@@ -334,7 +340,8 @@ impl Sender {
         self.probes
     }
 
-    /// A tail loss probe is due; the retransmission timer has to wait for what it tells (RFC 8985 §7.3).
+    /// A tail loss probe is due; the retransmission timer has to wait for what it tells (RFC 8985
+    /// §7.3).
     pub fn on_probe_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) {
         self.probe = TailProbe::Due;
         self.restart_timer(now, shared);
@@ -346,8 +353,8 @@ impl Sender {
         self.release = now.max(self.release) + rate.time_for(Bytes::new(u64::from(payload)));
     }
 
-    /// The controller's rate, or twice the window per round trip in slow start and 1.2 times after, as in Linux
-    /// (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
+    /// The controller's rate, or twice the window per round trip in slow start and 1.2 times after,
+    /// as in Linux (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
     fn pacing_rate(&self) -> Option<Bitrate> {
         self.controller.pacing_rate().or_else(|| {
             let smoothed = self.rtt.smoothed().filter(|smoothed| *smoothed > Span::ZERO)?;

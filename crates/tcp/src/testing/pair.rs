@@ -48,7 +48,8 @@ pub struct Pair {
     pub reads: [bool; 2],
     /// How much later than asked for an end is called when its timers are due.
     pub lateness: Span,
-    /// Whether each step is followed by a check of the books, and each segment held against what its receiver has offered.
+    /// Whether each step is followed by a check of the books, and each segment held against what
+    /// its receiver has offered.
     pub verifies: bool,
     /// All segments sent, if they are kept: when, by whom, what.
     pub sent: Option<Vec<(Instant, Side, Segment)>>,
@@ -57,7 +58,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Two ends with the same settings: what the client sends goes through `up`, what the server sends through `down`.
+    /// Two ends with the same settings: what the client sends goes through `up`, what the server
+    /// sends through `down`.
     pub fn new(config: &Config, up: Pipe, down: Pipe) -> Self {
         Self::with([config, config], [0, 0], up, down)
     }
@@ -166,7 +168,8 @@ impl Pair {
         }
     }
 
-    /// Goes to the next thing that happens, unless that is after `until`. Says whether anything did.
+    /// Goes to the next thing that happens, unless that is after `until`. Says whether anything
+    /// did.
     pub fn step(&mut self, until: Instant) -> bool {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
         let wakeup = self.wakeups.iter().flatten().min().copied();

@@ -21,7 +21,8 @@ impl Hop {
         Self { rate, delay, queue, leaving: VecDeque::new() }
     }
 
-    /// When a packet of `size` bytes that comes at `now` is at the other end; `None` if the queue is full.
+    /// When a packet of `size` bytes that comes at `now` is at the other end; `None` if the queue
+    /// is full.
     fn pass(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let Some(rate) = self.rate else { return Some(now + self.delay) };
         while self.leaving.front().is_some_and(|left| *left <= now) {
@@ -46,11 +47,13 @@ pub struct Pipe {
     reordering: Probability,
     /// The most that a packet that is overtaken, or comes twice, is late.
     lateness: Span,
-    /// Packets with these numbers, counted from zero in the order of sending, are lost before the first hop.
+    /// Packets with these numbers, counted from zero in the order of sending, are lost before the
+    /// first hop.
     lost: Vec<u64>,
     /// No packet arrives that is sent between these times.
     outages: Vec<(Instant, Instant)>,
-    /// A packet that is sent between these times takes so much longer, and all that follow wait for it.
+    /// A packet that is sent between these times takes so much longer, and all that follow wait for
+    /// it.
     spikes: Vec<(Instant, Instant, Span)>,
     /// Packets of which every so many bears a mark; none if zero.
     mark_every: u64,
@@ -98,8 +101,8 @@ impl Pipe {
         self
     }
 
-    /// With its own stream, and these chances of loss, duplication and reordering; a packet that is duplicated or
-    /// overtaken is late by up to `lateness`.
+    /// With its own stream, and these chances of loss, duplication and reordering; a packet that is
+    /// duplicated or overtaken is late by up to `lateness`.
     #[must_use]
     pub fn chance(mut self, seed: u64, loss: f64, duplication: f64, reordering: f64, lateness: Span) -> Self {
         let probability = |p| Probability::new(p).expect("a probability from 0 to 1");
@@ -139,7 +142,8 @@ impl Pipe {
         self
     }
 
-    /// Puts in a packet of `size` bytes; calls `arrive` with when it arrives and whether it is marked, for each copy.
+    /// Puts in a packet of `size` bytes; calls `arrive` with when it arrives and whether it is
+    /// marked, for each copy.
     pub(super) fn send(&mut self, now: Instant, size: u32, mut arrive: impl FnMut(Instant, bool)) {
         let number = self.count;
         self.count += 1;

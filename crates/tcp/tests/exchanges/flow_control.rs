@@ -70,8 +70,8 @@ fn a_silly_window_is_not_sent_into_at_once() {
         > . 2001:3001(1000) ack 1
         > . 3001:4001(1000) ack 1
         +0.1 < . 1:1(0) ack 4001 win 300
-        // RFC 9293 §3.8.6.2.1: less than a segment and less than half of the largest window. The override is the timer for
-        // probes.
+        // RFC 9293 §3.8.6.2.1: less than a segment and less than half of the largest window. The
+        // override is the timer for probes.
         > -
         +1 > . 4001:4301(300) ack 1",
     );
@@ -234,7 +234,8 @@ fn the_window_moves_by_segments_as_they_come() {
     config.receive_buffer.initial = Bytes::new(2000);
     config.receive_buffer.maximum = Bytes::new(2000);
     let mut script = Script::connect(&config);
-    // Twelve bytes of each segment are timestamps: one that is read makes room for another, though not for 1000 bytes.
+    // Twelve bytes of each segment are timestamps: one that is read makes room for another, though
+    // not for 1000 bytes.
     script.run(
         "> S 0:0(0)
         +0.1 < S 0:0(0) ack 1 win 1000 <mss 1000,sackOK,ts 5:0>

@@ -14,8 +14,9 @@ use airpath_tcp::{
     Recovery, RetransmissionTimeout,
 };
 
-/// Settings that make scripts short: segments of 1000 bytes, no options but selective acknowledgement, NewReno from 10
-/// segments, a time-out of exactly 1 s, acknowledgements after 200 ms or two segments.
+/// Settings that make scripts short: segments of 1000 bytes, no options but selective
+/// acknowledgement, NewReno from 10 segments, a time-out of exactly 1 s, acknowledgements after 200
+/// ms or two segments.
 fn plain() -> Config {
     let base = Profile::Linux6.config();
     Config {

@@ -132,12 +132,13 @@ fn selective_acknowledgements_tell_all_losses_at_once() {
         < . 1:1(0) ack 1 <sack 3001:4001,sack 1001:2001>
         > . 11001:12001(1000) ack 1
         < . 1:1(0) ack 1 <sack 5001:6001,sack 3001:4001,sack 1001:2001>
-        // RFC 6675: three separate ranges lie above the first segment. The window is 5; 9 are in the network.
+        // RFC 6675: three separate ranges lie above the first segment. The window is 5; 9 are in
+        // the network.
         > . 1:1001(1000) ack 1
         < . 1:1(0) ack 1 <sack 5001:7001,sack 3001:4001,sack 1001:2001>
         < . 1:1(0) ack 1 <sack 5001:8001,sack 3001:4001,sack 1001:2001>
-        // More than two segments lie above the two others: they are lost as well. The retransmission, 8001, 9001, 10001 and
-        // 11001 are in the network.
+        // More than two segments lie above the two others: they are lost as well. The
+        // retransmission, 8001, 9001, 10001 and 11001 are in the network.
         < . 1:1(0) ack 1 <sack 5001:9001,sack 3001:4001,sack 1001:2001>
         > . 2001:3001(1000) ack 1
         < . 1:1(0) ack 1 <sack 5001:10001,sack 3001:4001,sack 1001:2001>
@@ -171,7 +172,8 @@ fn what_is_lost_during_a_recovery_begins_the_next() {
         > . 17001:18001(1000) ack 1
         > . 18001:19001(1000) ack 1
         ? fast_retransmits 1
-        // All that was outstanding when this recovery began is there, but not that one: the next begins, with a window of 2.
+        // All that was outstanding when this recovery began is there, but not that one: the next
+        // begins, with a window of 2.
         +0.05 < . 1:1(0) ack 12001 <sack 13001:16001>
         ? fast_retransmits 2
         > -
@@ -353,7 +355,8 @@ fn the_window_shrinks_in_proportion() {
         > . 11001:12001(1000) ack 1
         < . 1:1(0) ack 1 <sack 1001:4001>
         > . 1:1001(1000) ack 1
-        // While more than 5 are in the network, 5 go out for the 12 that were outstanding: the retransmission was early.
+        // While more than 5 are in the network, 5 go out for the 12 that were outstanding: the
+        // retransmission was early.
         < . 1:1(0) ack 1 <sack 1001:5001>
         < . 1:1(0) ack 1 <sack 1001:6001>
         < . 1:1(0) ack 1 <sack 1001:7001>

@@ -1,4 +1,5 @@
-//! Exchanges of segments written down, one connection against a script (after the manner of packetdrill).
+//! Exchanges of segments written down, one connection against a script (after the manner of
+//! packetdrill).
 //!
 //! ```text
 //! +0.1 < SA 0:0(0) ack 1 win 5000 <mss 1000,sack,ts 5:0,ws 7>    after 0.1 s this segment arrives
@@ -8,8 +9,9 @@
 //! ? state Established                                            this holds
 //! ```
 //!
-//! Sequence numbers count from each side's SYN. Flags: S F R P . (none but perhaps ACK), E (ECE), W (CWR); `ack` sets ACK.
-//! What a line does not mention is not compared, except sequence numbers, flags (but PSH) and SACK blocks.
+//! Sequence numbers count from each side's SYN. Flags: S F R P . (none but perhaps ACK), E (ECE), W
+//! (CWR); `ack` sets ACK. What a line does not mention is not compared, except sequence numbers,
+//! flags (but PSH) and SACK blocks.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 

@@ -92,7 +92,8 @@ fn a_network_that_duplicates_tells_nothing() {
     ten_segments(&config).run(
         "+0.1 < . 1:1(0) ack 1 <sack 1001:4001>
         > . 1:1001(1000) ack 1
-        // Two reports for what was sent again once; the second comes first here, for another segment.
+        // Two reports for what was sent again once; the second comes first here, for another
+        // segment.
         < . 1:1(0) ack 10001 <sack 1001:2001>
         ? undos 1",
     );
