@@ -14,7 +14,7 @@ PRESETS = {
     "hs-dsch-360",
     "hs-dsch-384",
     "hs-dsch-1152-shared",
-    "hsdpa-cell-abc",
+    "hs-dsch-classes-abc",
     "recorded",
 }
 

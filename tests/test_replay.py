@@ -32,10 +32,10 @@ def fates(result: airpath.Result) -> list[tuple[object, ...]]:
     return [row for row in rows if row[1] < ends[row[0]]]
 
 
-@pytest.mark.parametrize("preset", ["hs-dsch-384", "umts-dch-64", "hsdpa-cell-abc"])
+@pytest.mark.parametrize("preset", ["hs-dsch-384", "umts-dch-64", "hs-dsch-classes-abc"])
 def test_an_unchanged_replay_is_the_same_to_the_nanosecond(preset: str) -> None:
     text = DOWNLOAD.replace("hs-dsch-384", preset) + CHANGES
-    if preset == "hsdpa-cell-abc":
+    if preset == "hs-dsch-classes-abc":
         text += 'class = "b"\n'
     original = airpath.run(text, repeat=3)
     again = airpath.replay(original)

@@ -79,7 +79,7 @@ def check_parity(command: Command, folder: Path) -> polars.DataFrame:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_departure_and_every_drop_is_the_same(airpath_command: Command, tmp_path: Path, preset: str) -> None:
     name = preset
-    if preset == "hsdpa-cell-abc":
+    if preset == "hs-dsch-classes-abc":
         name = tmp_path / "class.toml"
         name.write_text(f'format = 1\n[bearer]\npreset = "{preset}"\n[[mobile]]\nclass = "b"\n')
     subprocess.run(link(airpath_command, name, out=tmp_path / "live"), check=True, timeout=60)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use airpath_linklevel::{compare, profile::Profile, schemes, simulate::Axis, table};
 
 fn stored(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../radio/src/block_errors/{name}.csv"));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../radio/src/gsm/block_errors/{name}.csv"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 

@@ -7,34 +7,35 @@ use std::time::Duration;
 
 use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Headers, Instant, Packet, Seed, Slot, Span, UserId};
 use airpath_link::Bearer;
-use airpath_radio::block_errors::{Curve, Profile};
-use airpath_radio::gprs::{self, Gprs};
-use airpath_radio::hsdpa::{self, Hsdpa};
-use airpath_radio::hsdpa_cell::{self, HsdpaCell};
-use airpath_radio::umts::{self, Umts};
-use airpath_radio::umts_dch::{self, UmtsDch};
+use airpath_radio::conditions::Profile;
+use airpath_radio::gsm::block_errors::Curve;
+use airpath_radio::gsm::gprs::{self, Gprs};
+use airpath_radio::study::dch_simple::{self, DchSimple};
+use airpath_radio::study::hs_dsch_simple::{self, HsDschSimple};
+use airpath_radio::umts::hsdpa::{self, Hsdpa};
+use airpath_radio::umts::r99::{self, Umts};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const GPRS: &str = include_str!("../../../presets/gprs-3+1.toml");
 const HS_DSCH: &str = include_str!("../../../presets/hs-dsch-384.toml");
 const HSDPA: &str = include_str!("../../../presets/hsdpa-cat10.toml");
-const CELL: &str = include_str!("../../../presets/hsdpa-cell-abc.toml");
+const CELL: &str = include_str!("../../../presets/hs-dsch-classes-abc.toml");
 const PACKET: &str = include_str!("../../../presets/umts-r99-384.toml");
 const DCH: &str = include_str!("../../../presets/umts-dch-384.toml");
 
 fn bearers(criterion: &mut Criterion) {
-    let hs_dsch: hsdpa::Config = parameters(HS_DSCH, |_| ());
+    let hs_dsch: hs_dsch_simple::Config = parameters(HS_DSCH, |_| ());
     criterion.bench_function("hs-dsch-384, 343 s", |bencher| {
         bencher.iter(|| {
-            let mut cell = Hsdpa::new(&hs_dsch, &[None], Seed::new(1), "cell").expect("sound parameters");
+            let mut cell = HsDschSimple::new(&hs_dsch, &[None], Seed::new(1), "cell").expect("sound parameters");
             full_buffers(black_box(&mut cell), 1, Span::from_secs(343))
         });
     });
 
-    let dch: umts_dch::Config = parameters(DCH, |_| ());
+    let dch: dch_simple::Config = parameters(DCH, |_| ());
     criterion.bench_function("umts-dch-384, 343 s", |bencher| {
         bencher.iter(|| {
-            let mut bearer = UmtsDch::new(&dch, 1, Seed::new(1), "cell").expect("sound parameters");
+            let mut bearer = DchSimple::new(&dch, 1, Seed::new(1), "cell").expect("sound parameters");
             full_buffers(black_box(&mut bearer), 1, Span::from_secs(343))
         });
     });
@@ -49,7 +50,7 @@ fn bearers(criterion: &mut Criterion) {
         });
     }
 
-    let packet: umts::Config = parameters(PACKET, |_| ());
+    let packet: r99::Config = parameters(PACKET, |_| ());
     criterion.bench_function("umts-r99-384, 343 s", |bencher| {
         bencher.iter(|| {
             let mut bearer = Umts::new(&packet, 1, Seed::new(1), "cell").expect("sound parameters");
@@ -57,18 +58,18 @@ fn bearers(criterion: &mut Criterion) {
         });
     });
 
-    let hsdpa: hsdpa_cell::Config = parameters(HSDPA, |_| ());
+    let hsdpa: hsdpa::Config = parameters(HSDPA, |_| ());
     for users in [1, 50] {
         criterion.bench_function(&format!("hsdpa-cat10, {users} users, 60 s"), |bencher| {
             bencher.iter(|| {
-                let mut cell = HsdpaCell::new(&hsdpa, users, Seed::new(1), "cell").expect("sound parameters");
+                let mut cell = Hsdpa::new(&hsdpa, users, Seed::new(1), "cell").expect("sound parameters");
                 full_buffers(black_box(&mut cell), users as u16, Span::from_secs(60))
             });
         });
     }
 
     for scheduler in ["round-robin", "maximum-ci", "proportional-fair"] {
-        let config: hsdpa::Config = parameters(CELL, |downlink| {
+        let config: hs_dsch_simple::Config = parameters(CELL, |downlink| {
             downlink.insert("scheduler".to_owned(), scheduler.into());
             // Rates of a cell, not of 50 cells.
             downlink["levels"].as_table_mut().expect("a table").insert("rate_share".to_owned(), "cell".into());
@@ -76,7 +77,7 @@ fn bearers(criterion: &mut Criterion) {
         let classes: Vec<_> = ["a", "b", "c"].iter().cycle().take(50).map(|class| Some((*class).to_owned())).collect();
         criterion.bench_function(&format!("cell of 50 users, {scheduler}, 60 s"), |bencher| {
             bencher.iter(|| {
-                let mut cell = Hsdpa::new(&config, &classes, Seed::new(1), "cell").expect("sound parameters");
+                let mut cell = HsDschSimple::new(&config, &classes, Seed::new(1), "cell").expect("sound parameters");
                 full_buffers(black_box(&mut cell), 50, Span::from_secs(60))
             });
         });

@@ -4,8 +4,8 @@
 //! cargo run -p airpath-radio --example thresholds -- tu50 mcs-1 mcs-5 mcs-6 mcs-7 mcs-8 mcs-9
 //! ```
 
-use airpath_radio::block_errors::Profile;
-use airpath_radio::gprs::{CodingScheme, crossing};
+use airpath_radio::conditions::Profile;
+use airpath_radio::gsm::gprs::{CodingScheme, crossing};
 
 const USAGE: &str = "usage: thresholds static|tu3|tu3-hopping|tu50 SCHEME SCHEME…
        the schemes from the most robust to the fastest, as cs-1 or mcs-9";

@@ -1,19 +1,13 @@
-//! Mechanisms that the technologies share, one a file.
+//! Mechanisms that several technologies use, by group.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`arq`] | retransmission and segmentation: the RLC acknowledged mode, and what GPRS and HSDPA share with it |
+//! | [`multiplexing`] | many entities behind one clock: which acts next, and their packets in order of time |
+//! | [`shared_channel`] | a transport channel with its TTI clock, schedulers, C/I levels, hybrid ARQ |
+//! | `log` | the states of a mobile in the radio log |
 
-pub mod acknowledged;
-pub mod channel;
-pub mod harq;
-pub mod path_bearer;
-pub mod scheduler;
-pub mod uplink;
-
-pub(crate) mod arq;
-pub(crate) mod carrier;
-pub(crate) mod due;
-pub(crate) mod lanes;
-pub(crate) mod members;
-pub(crate) mod paths;
-pub(crate) mod rlc;
-pub(crate) mod rlc_am;
-pub(crate) mod rlc_queue;
-pub(crate) mod tournament;
+pub mod arq;
+pub(crate) mod log;
+pub mod multiplexing;
+pub mod shared_channel;

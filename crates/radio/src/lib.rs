@@ -3,28 +3,22 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`gprs`] | a GPRS or EGPRS cell: radio blocks, temporary block flows, RLC |
-//! | [`umts_dch`] | UMTS dedicated channels, one for each user, with the ARQ of the RLC |
-//! | [`umts`] | UMTS packet bearers with RLC by its specification, RRC states, handover |
-//! | [`hsdpa`] | a cell's HS-DSCH, shared in time: schedulers, C/I levels, hybrid ARQ |
-//! | [`hsdpa_cell`] | an HSDPA cell by its specifications: CQI, codes, hybrid ARQ, reordering, Iub flow control |
-//! | [`conditions`] | what the radio of a mobile is like: C/I, serving cell, movement |
-//! | [`block_errors`] | block error rates of GSM coding schemes over C/I |
-//! | [`gsm_csd`] | GSM circuit-switched data: a call for each user, RLP, V.42 and PPP |
-//! | [`common`] | what they are built of: the carrier with its TTI clock, segmentation, schedulers, channels, H-ARQ |
-//!
-//! The models `umts_dch` and `hsdpa` are those of the study `hsdpa-sim`; what goes beyond it says so.
+//! | [`gsm::csd`] | GSM circuit-switched data: a call for each user, RLP, V.42 and PPP |
+//! | [`gsm::gprs`] | a GPRS or EGPRS cell: radio blocks, temporary block flows, RLC |
+//! | [`gsm::block_errors`] | block error rates of GSM coding schemes over C/I |
+//! | [`umts::r99`] | UMTS packet bearers with the RLC of TS 25.322, RRC states, handover |
+//! | [`umts::hsdpa`] | an HSDPA cell: CQI, codes, hybrid ARQ, reordering, Iub flow control |
+//! | [`study::dch_simple`] | the study's UMTS dedicated channels: a constant rate, ARQ by its mean effect |
+//! | [`study::hs_dsch_simple`] | the study's shared channel: schedulers, drawn C/I levels, hybrid ARQ |
+//! | [`conditions`] | radio conditions of a mobile: C/I, serving cell, movement |
+//! | [`common`] | mechanisms that several technologies use |
 
-pub mod block_errors;
 pub mod common;
 pub mod conditions;
 mod error;
-pub mod gprs;
-pub mod gsm_csd;
-pub mod hsdpa;
-pub mod hsdpa_cell;
+pub mod gsm;
+pub mod study;
 pub mod umts;
-pub mod umts_dch;
 
 pub use error::ConfigError;
 

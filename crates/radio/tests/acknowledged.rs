@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{Ecn, FlowId, Headers, Instant, Packet, Seed, Slot, UserId};
 use airpath_link::queue::Queue;
-use airpath_radio::common::acknowledged::{Pdu, Receiver, Reception, Sender, Settings, Status};
+use airpath_radio::common::arq::acknowledged::{Pdu, Receiver, Reception, Sender, Settings, Status};
 use proptest::prelude::*;
 
 const NOW: Instant = Instant::ZERO;

@@ -4,9 +4,9 @@ mod common;
 
 use airpath_core::Seed;
 use airpath_radio::ConfigError;
-use airpath_radio::gsm_csd::{self, GsmCsd};
-use airpath_radio::hsdpa::{self, Hsdpa};
-use airpath_radio::umts_dch::{self, UmtsDch};
+use airpath_radio::gsm::csd::{self, GsmCsd};
+use airpath_radio::study::dch_simple::{self, DchSimple};
+use airpath_radio::study::hs_dsch_simple::{self, HsDschSimple};
 use common::{cell_abc, csd_9600, dch_384, hs_dsch_384};
 
 fn refused<T>(result: Result<T, ConfigError>) -> (String, String) {
@@ -14,9 +14,9 @@ fn refused<T>(result: Result<T, ConfigError>) -> (String, String) {
     (error.field(), error.to_string())
 }
 
-fn refused_cell(config: &hsdpa::Config, classes: &[Option<&str>]) -> (String, String) {
+fn refused_cell(config: &hs_dsch_simple::Config, classes: &[Option<&str>]) -> (String, String) {
     let classes: Vec<_> = classes.iter().map(|class| class.map(str::to_owned)).collect();
-    refused(Hsdpa::new(config, &classes, Seed::new(1), "cell"))
+    refused(HsDschSimple::new(config, &classes, Seed::new(1), "cell"))
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn dedicated_channels() {
         ("channels = 70000", "downlink.channels", "at most 65535"),
         ("max_attempts = 0", "downlink.max_attempts", "above zero"),
     ] {
-        let (at, message) = refused(UmtsDch::new(&dch_384(more), 1, Seed::new(1), "cell"));
+        let (at, message) = refused(DchSimple::new(&dch_384(more), 1, Seed::new(1), "cell"));
         assert_eq!(at, field, "{more}: {message}");
         assert!(message.contains(text), "{more}: {message}");
     }
@@ -42,12 +42,12 @@ fn dedicated_channels() {
 fn uplinks() {
     let mut config = dch_384("");
     config.uplink = toml::from_str("link.queue.packets = 10").expect("reads");
-    assert_eq!(refused(UmtsDch::new(&config, 1, Seed::new(1), "cell")).0, "uplink.link.queue");
+    assert_eq!(refused(DchSimple::new(&config, 1, Seed::new(1), "cell")).0, "uplink.link.queue");
     let mut config = dch_384("");
     let mut dch = config.downlink.clone();
     dch.channels = 0;
-    config.uplink = airpath_radio::common::uplink::Uplink::Dch(dch);
-    assert_eq!(refused(UmtsDch::new(&config, 1, Seed::new(1), "cell")).0, "uplink.dch.channels");
+    config.uplink = airpath_radio::study::uplink::Uplink::Dch(dch);
+    assert_eq!(refused(DchSimple::new(&config, 1, Seed::new(1), "cell")).0, "uplink.dch.channels");
 }
 
 #[test]
@@ -109,11 +109,14 @@ fn levels_and_classes() {
 fn parameters_survive_being_written() {
     let more = "bler = 0.1\nmax_attempts = 4\nqueue = { discipline = \"codel\" }";
     let dch = dch_384(more);
-    assert_eq!(toml::from_str::<umts_dch::Config>(&toml::to_string(&dch).expect("writes")).expect("reads"), dch);
+    assert_eq!(toml::from_str::<dch_simple::Config>(&toml::to_string(&dch).expect("writes")).expect("reads"), dch);
     for cell in [hs_dsch_384("combining = \"chase\"\ncqi = 8"), cell_abc(more)] {
-        assert_eq!(toml::from_str::<hsdpa::Config>(&toml::to_string(&cell).expect("writes")).expect("reads"), cell);
+        assert_eq!(
+            toml::from_str::<hs_dsch_simple::Config>(&toml::to_string(&cell).expect("writes")).expect("reads"),
+            cell
+        );
     }
-    let unknown = toml::from_str::<umts_dch::Config>("downlink.blur = 1").expect_err("an unknown key");
+    let unknown = toml::from_str::<dch_simple::Config>("downlink.blur = 1").expect_err("an unknown key");
     assert!(unknown.to_string().contains("blur"), "{unknown}");
 }
 
@@ -145,7 +148,7 @@ fn calls() {
         assert_eq!(at, field, "{more}: {message}");
         assert!(message.contains(text), "{more}: {message}");
     }
-    let mut config: gsm_csd::Config = csd_9600(&toml::Table::new()).try_into().expect("sound parameters");
+    let mut config: csd::Config = csd_9600(&toml::Table::new()).try_into().expect("sound parameters");
     (config.radio, config.modem) = (None, None);
     assert_eq!(refused(GsmCsd::new(&config, 1, Seed::new(1), "cell")).0, "radio");
 }

@@ -4,17 +4,17 @@ use airpath_core::{Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::queue::Queue;
 use airpath_link::testing::{Arrival, Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
-use airpath_radio::common::harq::Combining;
-use airpath_radio::common::scheduler::SchedulerName;
-use airpath_radio::common::uplink::Uplink;
-use airpath_radio::gsm_csd::{self, GsmCsd};
-use airpath_radio::hsdpa::{self, Hsdpa};
-use airpath_radio::umts_dch::{self, ErrorUnit, UmtsDch};
+use airpath_radio::common::shared_channel::harq::Combining;
+use airpath_radio::common::shared_channel::scheduler::SchedulerName;
+use airpath_radio::gsm::csd::{self, GsmCsd};
+use airpath_radio::study::dch_simple::{self, DchSimple, ErrorUnit};
+use airpath_radio::study::hs_dsch_simple::{self, HsDschSimple};
+use airpath_radio::study::uplink::Uplink;
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(600_000_000_000);
 
-fn dch_config() -> impl Strategy<Value = umts_dch::Dch> {
+fn dch_config() -> impl Strategy<Value = dch_simple::Dch> {
     (
         (prop::sample::select(vec!["2 ms", "10 ms", "20 ms"]), 10u32..200, 1u32..14, any::<bool>()),
         (prop::sample::select(vec![0.0, 0.01, 0.3, 0.7]), 0u64..100_000, prop::option::of(1u32..4)),
@@ -22,7 +22,7 @@ fn dch_config() -> impl Strategy<Value = umts_dch::Dch> {
     )
         .prop_map(
             |((tti, pdu, channels, together), (bler, retransmission, max_attempts), (in_sequence, delay, queue))| {
-                umts_dch::Dch {
+                dch_simple::Dch {
                     tti: tti.parse().expect("a time"),
                     pdu: format!("{pdu} B").parse().expect("a size"),
                     channels,
@@ -57,11 +57,11 @@ fn uplink() -> impl Strategy<Value = Uplink> {
     ]
 }
 
-fn hs_dsch_config() -> impl Strategy<Value = hsdpa::HsDsch> {
+fn hs_dsch_config() -> impl Strategy<Value = hs_dsch_simple::HsDsch> {
     (dch_config(), any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(dch, chase, levels, scheduler)| {
         let scheduler =
             [SchedulerName::RoundRobin, SchedulerName::MaximumCi, SchedulerName::ProportionalFair][scheduler as usize];
-        hsdpa::HsDsch {
+        hs_dsch_simple::HsDsch {
             tti: dch.tti,
             pdu: dch.pdu,
             pdus_per_tti: (!levels).then_some(dch.channels),
@@ -87,12 +87,12 @@ fn hs_dsch_config() -> impl Strategy<Value = hsdpa::HsDsch> {
     })
 }
 
-fn classes(config: &hsdpa::Config, users: u16) -> Vec<Option<String>> {
+fn classes(config: &hs_dsch_simple::Config, users: u16) -> Vec<Option<String>> {
     let class = |user| config.downlink.levels.as_ref().map(|_| ["near", "far"][user as usize % 2].to_owned());
     (0..users).map(class).collect()
 }
 
-fn modem() -> impl Strategy<Value = Option<gsm_csd::config::Modem>> {
+fn modem() -> impl Strategy<Value = Option<csd::config::Modem>> {
     let v42 = "rate = \"9600 bit/s\"\nerror_control = \"v42\"\ndelay = \"20 ms\"\nzero_insertion = 0.016";
     let impatient = format!("{v42}\nattempts = 2\nwindow = 3\nframe = \"32 B\"\nacknowledgement_timer = \"300 ms\"");
     let plain = "rate = \"14.4 kbit/s\"\nerror_control = \"none\"\ndelay = \"20 ms\"";
@@ -103,7 +103,7 @@ fn modem() -> impl Strategy<Value = Option<gsm_csd::config::Modem>> {
     prop::option::of(prop::sample::select(lines).prop_map(|text| toml::from_str(&text).expect("a modem")))
 }
 
-fn csd_radio() -> impl Strategy<Value = gsm_csd::config::Radio> {
+fn csd_radio() -> impl Strategy<Value = csd::config::Radio> {
     (
         (any::<bool>(), 1u32..5, 0u64..120, 0u64..50),
         (
@@ -116,29 +116,28 @@ fn csd_radio() -> impl Strategy<Value = gsm_csd::config::Radio> {
     )
         .prop_map(|((is_slow, slots, interleaving, delay), (window, patience, attempts, selective, errors))| {
             let (interleaving, delay) = (Span::from_millis(interleaving), Span::from_micros(997 * delay));
-            gsm_csd::config::Radio {
-                channel: if is_slow { gsm_csd::config::Channel::F14_4 } else { gsm_csd::config::Channel::F9_6 },
+            csd::config::Radio {
+                channel: if is_slow { csd::config::Channel::F14_4 } else { csd::config::Channel::F9_6 },
                 slots,
                 interleaving,
                 delay,
                 window,
                 acknowledgement_timer: (interleaving + delay) * 2 + Span::from_millis(40 + patience),
                 attempts,
-                recovery: [gsm_csd::config::Recovery::Reject, gsm_csd::config::Recovery::Selective]
-                    [usize::from(selective)],
+                recovery: [csd::config::Recovery::Reject, csd::config::Recovery::Selective][usize::from(selective)],
                 frame_errors: errors.map(|errors| Probability::new(errors).expect("within range")),
             }
         })
 }
 
-fn csd_config() -> impl Strategy<Value = gsm_csd::Config> {
+fn csd_config() -> impl Strategy<Value = csd::Config> {
     (prop::option::of(csd_radio()), modem(), any::<bool>(), (0u64..30_000, 0u32..200), (queue(), queue())).prop_map(
         |(radio, modem, before, (set_up, escaped), (down, up))| {
             let driving = "ci = \"9 dB\"\nmovement = { speed = \"50 km/h\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }\nfading = \"tu50\"\n[shadowing]\ndeviation = \"6 dB\"\ncorrelation_distance = \"20 m\"";
             let needs_conditions = radio.as_ref().is_some_and(|radio| radio.frame_errors.is_none());
             let conditions = needs_conditions.then(|| toml::from_str(driving).expect("conditions"));
-            gsm_csd::Config {
-            ppp: gsm_csd::config::Ppp {
+            csd::Config {
+            ppp: csd::config::Ppp {
                 overhead: "8 B".parse().expect("a size"),
                 escaped: Probability::new(f64::from(escaped) / 1000.0).expect("within range"),
                 escaped_headers: (escaped % 2 > 0).then(|| Probability::new(0.25).expect("within range")),
@@ -151,15 +150,15 @@ fn csd_config() -> impl Strategy<Value = gsm_csd::Config> {
                 modem.is_none().then(|| toml::from_str(text).expect("a radio leg"))
             }),
             serial: (set_up % 2 > 0)
-                .then(|| gsm_csd::config::Serial { rate: "9600 bit/s".parse().expect("a rate") }),
+                .then(|| csd::config::Serial { rate: "9600 bit/s".parse().expect("a rate") }),
             modem,
             conditions,
-            call: gsm_csd::config::Call {
-                dial: if before { gsm_csd::config::Dial::Before } else { gsm_csd::config::Dial::FirstPacket },
+            call: csd::config::Call {
+                dial: if before { csd::config::Dial::Before } else { csd::config::Dial::FirstPacket },
                 set_up: Span::from_millis(set_up),
             },
-            downlink: gsm_csd::config::Direction { queue: down },
-            uplink: gsm_csd::config::Direction { queue: up },
+            downlink: csd::config::Direction { queue: down },
+            uplink: csd::config::Direction { queue: up },
         }},
     )
 }
@@ -168,12 +167,12 @@ fn traffic(users: u16, gap: Span) -> Traffic {
     Traffic { packets: 150, gap, users, directions: &Direction::BOTH, ..Traffic::default() }
 }
 
-fn dch(config: &umts_dch::Config, users: u16) -> impl Fn() -> UmtsDch {
-    move || UmtsDch::new(config, usize::from(users), Seed::new(5), "cell").expect("sound parameters")
+fn dch(config: &dch_simple::Config, users: u16) -> impl Fn() -> DchSimple {
+    move || DchSimple::new(config, usize::from(users), Seed::new(5), "cell").expect("sound parameters")
 }
 
-fn cell(config: &hsdpa::Config, users: u16) -> impl Fn() -> Hsdpa {
-    move || Hsdpa::new(config, &classes(config, users), Seed::new(5), "cell").expect("sound parameters")
+fn cell(config: &hs_dsch_simple::Config, users: u16) -> impl Fn() -> HsDschSimple {
+    move || HsDschSimple::new(config, &classes(config, users), Seed::new(5), "cell").expect("sound parameters")
 }
 
 fn check<B: Bearer>(make: impl Fn() -> B, users: u16, arrivals: &[Arrival], in_order: bool) {
@@ -202,7 +201,7 @@ proptest! {
         downlink in dch_config(), uplink in uplink(), users in 1u16..4, gap in 1u64..60, seed: u64,
     ) {
         let in_order = downlink.in_sequence && !matches!(&uplink, Uplink::Dch(dch) if !dch.in_sequence);
-        let config = umts_dch::Config { downlink, uplink };
+        let config = dch_simple::Config { downlink, uplink };
         let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
         check(dch(&config, users), users, &arrivals, in_order);
     }
@@ -212,7 +211,7 @@ proptest! {
         downlink in hs_dsch_config(), uplink in uplink(), users in 1u16..6, gap in 1u64..60, seed: u64,
     ) {
         let in_order = downlink.in_sequence && !matches!(&uplink, Uplink::Dch(dch) if !dch.in_sequence);
-        let config = hsdpa::Config { downlink, uplink };
+        let config = hs_dsch_simple::Config { downlink, uplink };
         let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
         check(cell(&config, users), users, &arrivals, in_order);
     }

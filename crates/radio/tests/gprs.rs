@@ -5,8 +5,9 @@ use airpath_link::command::{Buffer, Change};
 use airpath_link::testing::{
     Arrival, Commanded, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
 };
-use airpath_radio::block_errors::{Curve, Profile};
-use airpath_radio::gprs::{Config, Gprs};
+use airpath_radio::conditions::Profile;
+use airpath_radio::gsm::block_errors::Curve;
+use airpath_radio::gsm::gprs::{Config, Gprs};
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(300_000_000_000);

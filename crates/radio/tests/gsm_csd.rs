@@ -5,7 +5,7 @@ mod common;
 use airpath_core::{Direction, DropCause, Instant, Span};
 use airpath_link::command::{BearerCommand, Change};
 use airpath_link::testing::{Commanded, Polling, Script, drive};
-use airpath_radio::gsm_csd::GsmCsd;
+use airpath_radio::gsm::csd::GsmCsd;
 use common::{csd_9600, paced, saturate};
 
 const HORIZON: Instant = Instant::from_nanos(10_000_000_000_000);

@@ -140,7 +140,8 @@ fn out_of_sequence_delivery_does_not_wait() {
     let run = |seed, in_sequence| {
         let config = hs_dsch_384(&format!("bler = 0.3\nin_sequence = {in_sequence}"));
         let seed = airpath_core::Seed::new(seed);
-        let mut bearer = airpath_radio::hsdpa::Hsdpa::new(&config, &[None], seed, "cell").expect("sound parameters");
+        let mut bearer = airpath_radio::study::hs_dsch_simple::HsDschSimple::new(&config, &[None], seed, "cell")
+            .expect("sound parameters");
         let departures = drive(&mut bearer, &arrivals, Polling::OnTime, HORIZON).departures;
         let mut due = [Instant::ZERO; 6];
         departures.iter().for_each(|(_, departure)| due[departure.packet.id as usize] = departure.due);

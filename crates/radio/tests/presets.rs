@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use airpath_core::{Bitrate, Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Arrival, Polling, Traffic, drive};
-use airpath_radio::block_errors::Profile;
-use airpath_radio::{gprs, gsm_csd, hsdpa, hsdpa_cell, umts, umts_dch};
+use airpath_radio::conditions::Profile;
+use airpath_radio::gsm::{csd, gprs};
+use airpath_radio::study::{dch_simple, hs_dsch_simple};
+use airpath_radio::umts::{hsdpa, r99};
 use toml::{Table, Value};
 
 fn presets() -> Vec<(String, Table)> {
@@ -78,39 +80,39 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
     let mut parameters = bearer.clone();
     let model = parameters.remove("model").expect("a model");
     match model.as_str() {
-        Some("umts-dch") => {
-            let mut config: umts_dch::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+        Some("dch-simple") => {
+            let mut config: dch_simple::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             config.downlink.bler = Probability::NEVER;
-            Some(Box::new(umts_dch::UmtsDch::new(&config, users, Seed::new(1), "cell").expect(name)))
+            Some(Box::new(dch_simple::DchSimple::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("gsm-csd") => {
-            let mut config: gsm_csd::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: csd::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             if let Some(radio) = &mut config.radio {
                 radio.frame_errors = Some(Probability::NEVER);
                 config.conditions = None;
             }
-            Some(Box::new(gsm_csd::GsmCsd::new(&config, users, Seed::new(1), "cell").expect(name)))
+            Some(Box::new(csd::GsmCsd::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("umts") => {
-            let mut config: umts::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: r99::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             config.downlink.bler = Probability::NEVER;
             config.uplink.bler = Probability::NEVER;
-            Some(Box::new(umts::Umts::new(&config, users, Seed::new(1), "cell").expect(name)))
+            Some(Box::new(r99::Umts::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
-        Some("hsdpa") => {
-            let mut config: hsdpa::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+        Some("hs-dsch-simple") => {
+            let mut config: hs_dsch_simple::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             config.downlink.bler = Probability::NEVER;
             let classes: Vec<_> = match &config.downlink.levels {
                 Some(levels) => levels.classes.keys().cycle().take(users).cloned().map(Some).collect(),
                 None => vec![None; users],
             };
-            Some(Box::new(hsdpa::Hsdpa::new(&config, &classes, Seed::new(1), "cell").expect(name)))
+            Some(Box::new(hs_dsch_simple::HsDschSimple::new(&config, &classes, Seed::new(1), "cell").expect(name)))
         }
-        Some("hsdpa-cell") => {
-            let mut config: hsdpa_cell::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+        Some("hsdpa") => {
+            let mut config: hsdpa::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.bler = Probability::NEVER;
-            Some(Box::new(hsdpa_cell::HsdpaCell::new(&config, users, Seed::new(1), "cell").expect(name)))
+            Some(Box::new(hsdpa::Hsdpa::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("gprs") => {
             let mut config: gprs::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));

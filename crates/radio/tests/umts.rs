@@ -6,7 +6,7 @@ use airpath_link::command::{BearerCommand, Buffer, Change};
 use airpath_link::testing::{
     Arrival, Commanded, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
 };
-use airpath_radio::umts::{Config, Umts};
+use airpath_radio::umts::r99::{Config, Umts};
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(20_000_000_000_000);

@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use airpath_core::Seed;
 use airpath_link::Bearer;
-use airpath_radio::common::uplink::Uplink;
-use airpath_radio::{conditions, gprs, gsm_csd, hsdpa, hsdpa_cell, umts, umts_dch};
+use airpath_radio::gsm::{csd, gprs};
+use airpath_radio::study::uplink::Uplink;
+use airpath_radio::study::{dch_simple, hs_dsch_simple};
+use airpath_radio::umts::{hsdpa, r99};
+use airpath_radio::{ConfigError, conditions};
 use serde::Serialize;
 
 use crate::Mobile;
@@ -22,15 +25,15 @@ pub enum BearerConfig {
     /// Two plain links for each mobile; a recorded link among them if they say so.
     Wired(Wired),
     /// A UMTS dedicated channel for each mobile.
-    UmtsDch(umts_dch::Config),
+    DchSimple(dch_simple::Config),
     /// A circuit-switched call of GSM for each mobile.
-    GsmCsd(Box<gsm_csd::Config>),
+    GsmCsd(Box<csd::Config>),
     /// A UMTS packet bearer for each mobile, with RLC by its specification and RRC states.
-    Umts(Box<umts::Config>),
+    Umts(Box<r99::Config>),
     /// A cell whose HS-DSCH all mobiles share.
-    Hsdpa(hsdpa::Config),
+    HsDschSimple(hs_dsch_simple::Config),
     /// A cell with HSDPA by its specifications, whose codes all mobiles share.
-    HsdpaCell(Box<hsdpa_cell::Config>),
+    Hsdpa(Box<hsdpa::Config>),
     /// A GPRS or EGPRS cell, whose timeslots all mobiles share.
     Gprs(Box<gprs::Config>),
 }
@@ -73,7 +76,10 @@ const OWN_KEYS: &[&str] = &[
     "mobility",
 ];
 
-const MODELS: &[&str] = &["wired", "recorded", "gsm-csd", "gprs", "umts-dch", "umts", "hsdpa", "hsdpa-cell"];
+const MODELS: &[&str] = &["wired", "recorded", "gsm-csd", "gprs", "dch-simple", "umts", "hs-dsch-simple", "hsdpa"];
+
+/// Former names of models, and what they are called now.
+const RENAMED: &[(&str, &str)] = &[("umts-dch", "dch-simple"), ("hsdpa-cell", "hsdpa")];
 
 impl BearerConfig {
     /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
@@ -132,32 +138,32 @@ impl BearerConfig {
                 };
                 Self::Wired(Wired { downlink: link("downlink")?, uplink: link("uplink")? })
             }
-            "umts-dch" => {
-                let mut config: umts_dch::Config = node.read("bearer")?;
+            "dch-simple" => {
+                let mut config: dch_simple::Config = node.read("bearer")?;
                 locate(&mut config.uplink, folder);
-                Self::UmtsDch(config)
+                Self::DchSimple(config)
             }
             "gsm-csd" => {
-                let mut config: gsm_csd::Config = node.read("bearer")?;
+                let mut config: csd::Config = node.read("bearer")?;
                 if let Some(conditions) = &mut config.conditions {
                     conditions.locate(folder);
                 }
                 Self::GsmCsd(Box::new(config))
             }
             "umts" => {
-                let mut config: umts::Config = node.read("bearer")?;
+                let mut config: r99::Config = node.read("bearer")?;
                 config.conditions.locate(folder);
                 Self::Umts(Box::new(config))
             }
+            "hs-dsch-simple" => {
+                let mut config: hs_dsch_simple::Config = node.read("bearer")?;
+                locate(&mut config.uplink, folder);
+                Self::HsDschSimple(config)
+            }
             "hsdpa" => {
                 let mut config: hsdpa::Config = node.read("bearer")?;
-                locate(&mut config.uplink, folder);
-                Self::Hsdpa(config)
-            }
-            "hsdpa-cell" => {
-                let mut config: hsdpa_cell::Config = node.read("bearer")?;
                 config.conditions.locate(folder);
-                Self::HsdpaCell(Box::new(config))
+                Self::Hsdpa(Box::new(config))
             }
             "gprs" => {
                 let mut config: gprs::Config = node.read("bearer")?;
@@ -170,7 +176,10 @@ impl BearerConfig {
                     model.origin().clone(),
                     "bearer.model",
                 )
-                .help(did_you_mean(&name, MODELS)));
+                .help(match RENAMED.iter().find(|(former, _)| *former == name) {
+                    Some((_, now)) => format!("it is called `{now}` now"),
+                    None => did_you_mean(&name, MODELS),
+                }));
             }
         };
         Ok((config, node))
@@ -181,9 +190,9 @@ impl BearerConfig {
         match self {
             Self::Gprs(config) => Some(&mut config.conditions),
             Self::Umts(config) => Some(&mut config.conditions),
-            Self::HsdpaCell(config) => Some(&mut config.conditions),
+            Self::Hsdpa(config) => Some(&mut config.conditions),
             Self::GsmCsd(config) => config.conditions.as_mut(),
-            Self::Wired(_) | Self::UmtsDch(_) | Self::Hsdpa(_) => None,
+            Self::Wired(_) | Self::DchSimple(_) | Self::HsDschSimple(_) => None,
         }
     }
 
@@ -204,9 +213,9 @@ impl BearerConfig {
             Self::Wired(Wired { downlink, uplink }) => {
                 [downlink.file_mut(), uplink.file_mut()].into_iter().flatten().collect()
             }
-            Self::UmtsDch(config) => of_uplink(&mut config.uplink).into_iter().collect(),
-            Self::Hsdpa(config) => of_uplink(&mut config.uplink).into_iter().collect(),
-            Self::Umts(_) | Self::HsdpaCell(_) | Self::Gprs(_) | Self::GsmCsd(_) => {
+            Self::DchSimple(config) => of_uplink(&mut config.uplink).into_iter().collect(),
+            Self::HsDschSimple(config) => of_uplink(&mut config.uplink).into_iter().collect(),
+            Self::Umts(_) | Self::Hsdpa(_) | Self::Gprs(_) | Self::GsmCsd(_) => {
                 self.conditions().into_iter().flat_map(conditions::Config::files_mut).collect()
             }
         }
@@ -214,29 +223,28 @@ impl BearerConfig {
 
     /// Makes the bearers for `mobiles`.
     pub(crate) fn build(&self, mobiles: &[Mobile], seed: Seed) -> Result<Cells, ScenarioError> {
-        let refuse = |error: airpath_radio::ConfigError| {
-            ScenarioError::new(error.to_string(), Origin::Default, join("bearer", &error.field()))
-        };
+        let refuse =
+            |error: ConfigError| ScenarioError::new(error.to_string(), Origin::Default, join("bearer", &error.field()));
         match self {
-            Self::UmtsDch(config) => {
-                let bearer = umts_dch::UmtsDch::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
+            Self::DchSimple(config) => {
+                let bearer = dch_simple::DchSimple::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::GsmCsd(config) => {
-                let bearer = gsm_csd::GsmCsd::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
+                let bearer = csd::GsmCsd::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Umts(config) => {
-                let bearer = umts::Umts::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
+                let bearer = r99::Umts::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
+                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
+            }
+            Self::HsDschSimple(config) => {
+                let classes: Vec<Option<String>> = mobiles.iter().map(|mobile| mobile.class.clone()).collect();
+                let bearer = hs_dsch_simple::HsDschSimple::new(config, &classes, seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Hsdpa(config) => {
-                let classes: Vec<Option<String>> = mobiles.iter().map(|mobile| mobile.class.clone()).collect();
-                let bearer = hsdpa::Hsdpa::new(config, &classes, seed, "cell").map_err(refuse)?;
-                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
-            }
-            Self::HsdpaCell(config) => {
-                let bearer = hsdpa_cell::HsdpaCell::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
+                let bearer = hsdpa::Hsdpa::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
                 Ok(Cells::shared(Box::new(bearer), mobiles.len()))
             }
             Self::Gprs(config) => {

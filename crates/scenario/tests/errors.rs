@@ -79,7 +79,7 @@ fn a_wrong_value_names_its_line_and_what_would_do() {
 
 #[test]
 fn what_only_the_model_knows_is_named_too() {
-    let error = error("umts-dch-384\"", "hsdpa-cell-abc\"\ntti = \"0 s\"");
+    let error = error("umts-dch-384\"", "hs-dsch-classes-abc\"\ntti = \"0 s\"");
     assert!(error.starts_with("s.toml:10: bearer.downlink.tti: "), "{error}");
 }
 

@@ -31,7 +31,7 @@ fn run(text: &str, repetition: u64) -> Run {
 
 prop_compose! {
     fn scenario()(
-        preset in prop::sample::select(vec!["umts-dch-384", "umts-dch-64", "hs-dsch-384", "hs-dsch-360", "hsdpa-cell-abc"]),
+        preset in prop::sample::select(vec!["umts-dch-384", "umts-dch-64", "hs-dsch-384", "hs-dsch-360", "hs-dsch-classes-abc"]),
         profile in prop::sample::select(vec!["ns2-newreno", "windows-xp", "linux-2.4", "linux-6"]),
         bler in prop::sample::select(vec![0.0, 0.01, 0.1, 0.3]),
         loss in prop::sample::select(vec![0.0, 0.01, 0.05]),
@@ -42,7 +42,7 @@ prop_compose! {
         upload: bool,
         probes: bool,
     ) -> String {
-        let class = if preset == "hsdpa-cell-abc" { "class = \"b\"" } else { "" };
+        let class = if preset == "hs-dsch-classes-abc" { "class = \"b\"" } else { "" };
         let mut text = format!(
             "format = 1\nseed = {seed}\nduration = \"300 s\"\n\
              [fixed]\nrate = \"10 Mbit/s\"\ndelay = \"50 ms\"\nloss = {loss}\nqueue = {{ packets = {queue} }}\n\

@@ -139,7 +139,7 @@ fn check(name: &str, original: &Scenario) {
 #[test]
 fn every_preset_replays_to_the_nanosecond() {
     for preset in Preset::shipped().into_iter().filter(|preset| preset.kind == preset::Kind::Bearer) {
-        let class = if preset.name == "hsdpa-cell-abc" { "class = \"b\"" } else { "" };
+        let class = if preset.name == "hs-dsch-classes-abc" { "class = \"b\"" } else { "" };
         let bearer = match preset.name.as_str() {
             // It names no files of its own.
             "recorded" => {

@@ -9,11 +9,11 @@ use super::fading::Fading;
 use super::mobility::{Correlation, Manner, Mobility};
 use super::movement::Movement;
 use super::place::{Cells, Place, Radio};
+use super::profile::Profile;
 use super::serving::{Measurements, Rule};
 use super::shadowing::Shadowing;
 use super::{Process, Series, Table, Varying};
 use crate::ConfigError;
-use crate::block_errors::Profile;
 
 /// Radio conditions: exactly one of `ci`, `table`, `recorded` and `cells`, and what goes with it.
 ///

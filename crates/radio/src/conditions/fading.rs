@@ -91,7 +91,8 @@ mod tests {
     use airpath_core::Span;
 
     use super::*;
-    use crate::block_errors::{Curve, Profile};
+    use crate::conditions::Profile;
+    use crate::gsm::block_errors::Curve;
 
     fn fading(speed: &str, path: &str) -> Rayleigh {
         let frequency = "900 MHz".parse().expect("a frequency");

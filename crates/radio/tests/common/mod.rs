@@ -7,8 +7,8 @@ use airpath_core::{
 };
 use airpath_link::testing::Arrival;
 use airpath_link::{Bearer, Departure};
-use airpath_radio::hsdpa::{self, Hsdpa};
-use airpath_radio::umts_dch::{self, UmtsDch};
+use airpath_radio::study::dch_simple::{self, DchSimple};
+use airpath_radio::study::hs_dsch_simple::{self, HsDschSimple};
 
 pub const UPLINK: &str = r#"
     [uplink.link]
@@ -17,7 +17,7 @@ pub const UPLINK: &str = r#"
 "#;
 
 /// The 384 kbit/s channel of the study; `more` sets what is to be different.
-pub fn dch_384(more: &str) -> umts_dch::Config {
+pub fn dch_384(more: &str) -> dch_simple::Config {
     let text = r#"
         [downlink]
         tti = "10 ms"
@@ -32,7 +32,7 @@ pub fn dch_384(more: &str) -> umts_dch::Config {
 }
 
 /// The 384 kbit/s cell of the study; `more` sets what is to be different.
-pub fn hs_dsch_384(more: &str) -> hsdpa::Config {
+pub fn hs_dsch_384(more: &str) -> hs_dsch_simple::Config {
     let text = r#"
         [downlink]
         tti = "2 ms"
@@ -46,7 +46,7 @@ pub fn hs_dsch_384(more: &str) -> hsdpa::Config {
 }
 
 /// The cell of the study in which C/I levels are drawn; `more` sets what is to be different.
-pub fn cell_abc(more: &str) -> hsdpa::Config {
+pub fn cell_abc(more: &str) -> hs_dsch_simple::Config {
     let text = r#"
         [downlink]
         tti = "2 ms"
@@ -95,13 +95,13 @@ fn with(text: &str, more: &str) -> toml::Table {
     table
 }
 
-pub fn dch(config: &umts_dch::Config, users: usize) -> UmtsDch {
-    UmtsDch::new(config, users, Seed::new(1), "cell").expect("sound parameters")
+pub fn dch(config: &dch_simple::Config, users: usize) -> DchSimple {
+    DchSimple::new(config, users, Seed::new(1), "cell").expect("sound parameters")
 }
 
-pub fn cell(config: &hsdpa::Config, classes: &[Option<&str>]) -> Hsdpa {
+pub fn cell(config: &hs_dsch_simple::Config, classes: &[Option<&str>]) -> HsDschSimple {
     let classes: Vec<_> = classes.iter().map(|class| class.map(str::to_owned)).collect();
-    Hsdpa::new(config, &classes, Seed::new(1), "cell").expect("sound parameters")
+    HsDschSimple::new(config, &classes, Seed::new(1), "cell").expect("sound parameters")
 }
 
 pub fn packet(id: u64, user: u16, size: u32) -> Packet {

@@ -1,0 +1,6 @@
+//! A transport channel with TTIs: who is served, what a TTI carries, which blocks are in error.
+
+pub mod channel;
+pub mod harq;
+pub mod scheduler;
+pub(crate) mod transport_channel;

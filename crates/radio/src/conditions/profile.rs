@@ -1,0 +1,32 @@
+//! Propagation conditions by name.
+
+use serde::{Deserialize, Serialize};
+
+/// How signal and interferer fade while a block is sent: the propagation conditions of TS 45.005 annex C at 900 MHz.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Not at all: what moves is in the C/I that the curve is asked for.
+    Static,
+    /// Typical urban at 3 km/h without frequency hopping: someone who walks or sits.
+    #[default]
+    Tu3,
+    /// Typical urban at 3 km/h with ideal frequency hopping: each burst fades by itself.
+    Tu3Hopping,
+    /// Typical urban at 50 km/h without frequency hopping: someone who drives.
+    Tu50,
+}
+
+impl Profile {
+    /// In the order of the tables' columns.
+    pub(crate) const ALL: [Self; 4] = [Self::Static, Self::Tu3, Self::Tu3Hopping, Self::Tu50];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Tu3 => "tu3",
+            Self::Tu3Hopping => "tu3-hopping",
+            Self::Tu50 => "tu50",
+        }
+    }
+}

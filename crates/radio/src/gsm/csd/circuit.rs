@@ -1,0 +1,372 @@
+//! The call of one mobile: its legs in a row, with PPP at both ends.
+
+use std::collections::VecDeque;
+
+use airpath_core::{
+    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
+};
+use airpath_link::command::{Buffer, Change, CommandError};
+use airpath_link::{Admission, Departure};
+
+use super::config::{Config, Dial};
+use super::modem::ModemLine;
+use super::octets::Run;
+use super::ppp::Ppp;
+use super::stream::{Fate, Outcome};
+use super::traffic_channel::TrafficChannel;
+use crate::ConfigError;
+use crate::common::arq::rlc_queue::RlcQueue;
+use crate::common::multiplexing::members::Member;
+use crate::error::check_queue;
+
+/// The call of one mobile.
+#[derive(Debug)]
+pub struct Circuit {
+    config: Config,
+    call: Call,
+    ppp: [Ppp; 2],
+    /// From the gateway to the mobile.
+    legs: Vec<Leg>,
+    /// What left a leg in the step at hand.
+    outcomes: Vec<Outcome>,
+    /// What has left and was not handed over.
+    left: VecDeque<(Direction, Departure)>,
+    tallies: [PacketCounters; 2],
+}
+
+/// How the call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    /// There is none; the next packet makes one.
+    Idle,
+    /// It is there then.
+    SettingUp(Instant),
+    /// It is there.
+    Up,
+    /// It was lost, and there will be no other.
+    Lost,
+}
+
+#[derive(Debug)]
+enum Leg {
+    Modem(Box<ModemLine>),
+    Radio(Box<TrafficChannel>),
+}
+
+impl Circuit {
+    /// An idle one. Generator streams are `path/modem/…/errors` and `path/radio/…/errors`.
+    ///
+    /// # Errors
+    /// If the queues make no sense.
+    pub fn new(config: &Config, user: UserId, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        let queue = |direction: &super::config::Direction, table| {
+            Ok(Ppp::new(&config.ppp, RlcQueue::new(&check_queue(direction.queue.as_ref(), table)?)))
+        };
+        let wire = |end: &str| {
+            let serial = config.serial.as_ref()?;
+            Some(Leg::Modem(Box::new(ModemLine::new(&serial.wire(), seed, &format!("{path}/serial/{end}")))))
+        };
+        let mut legs: Vec<Leg> = wire("gateway").into_iter().collect();
+        if let Some(modem) = &config.modem {
+            legs.push(Leg::Modem(Box::new(ModemLine::new(modem, seed, &format!("{path}/modem")))));
+        }
+        if let Some(radio) = &config.radio {
+            legs.push(Leg::Radio(Box::new(TrafficChannel::new(config, radio, user, seed, &format!("{path}/radio"))?)));
+        }
+        legs.extend(wire("mobile"));
+        let call = match config.call.dial {
+            Dial::Before => Call::Up,
+            Dial::FirstPacket => Call::Idle,
+        };
+        Ok(Self {
+            call,
+            ppp: [queue(&config.downlink, "downlink")?, queue(&config.uplink, "uplink")?],
+            legs,
+            outcomes: Vec::new(),
+            left: VecDeque::new(),
+            tallies: Default::default(),
+            config: config.clone(),
+        })
+    }
+
+    /// Whether it compresses headers.
+    pub const fn reads_headers(&self) -> bool {
+        self.config.ppp.compressed_header.is_some()
+    }
+
+    /// All transmissions on the air, one way.
+    pub fn radio_totals(&self, direction: Direction) -> Option<RadioTotals> {
+        self.radio().map(|radio| radio.totals(direction))
+    }
+
+    fn radio(&self) -> Option<&TrafficChannel> {
+        self.legs.iter().find_map(|leg| match leg {
+            Leg::Radio(radio) => Some(&**radio),
+            Leg::Modem(_) => None,
+        })
+    }
+
+    fn radio_mut(&mut self) -> Option<&mut TrafficChannel> {
+        self.legs.iter_mut().find_map(|leg| match leg {
+            Leg::Radio(radio) => Some(&mut **radio),
+            Leg::Modem(_) => None,
+        })
+    }
+
+    /// When something happens next.
+    fn next_event(&self) -> Option<Instant> {
+        match self.call {
+            Call::SettingUp(until) => Some(until),
+            Call::Idle | Call::Lost => None,
+            Call::Up => self.legs.iter().filter_map(Leg::next_event).min(),
+        }
+    }
+
+    /// Does all that happens at `now`, the time of the next event.
+    fn step(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if let Call::SettingUp(_) = self.call {
+            self.call = Call::Up;
+            self.report_link(now, "connected", cx);
+        }
+        for index in 0..self.legs.len() {
+            self.legs[index].step(now, &mut self.outcomes, cx);
+            self.pass_on(now, index);
+        }
+        if self.legs.iter().any(Leg::is_disconnected) {
+            self.lose_call(now, cx);
+        }
+        for direction in Direction::BOTH {
+            cx.direction = direction;
+            while let Some((packet, fate)) = self.ppp[direction as usize].next_complete() {
+                match fate {
+                    Ok(()) => self.left.push_back((direction, Departure { due: now, packet })),
+                    Err(cause) => self.drop_packet(now, direction, packet, cause, cx),
+                }
+            }
+            if self.call == Call::Up {
+                self.feed(now, direction, cx);
+            }
+        }
+    }
+
+    /// Whether its radio leg can have this change.
+    ///
+    /// # Errors
+    /// If not, or if there is no radio leg.
+    pub fn check(&self, change: &Change) -> Result<(), CommandError> {
+        change.check()?;
+        let foreign = |what, help| Err(CommandError::Foreign { key: change.kind().name(), what, help });
+        let (Some(air), Some(radio)) = (self.radio(), &self.config.radio) else {
+            return foreign("a call without a radio leg", "give the bearer one, or change the fixed network");
+        };
+        match change {
+            Change::Outage(_) | Change::Handover { buffer: Buffer::Keep, .. } => Ok(()),
+            Change::Handover { buffer: Buffer::Discard, .. } => {
+                foreign("a call", "the interworking function stays the same: leave out `buffer`, or write `keep`")
+            }
+            Change::Channels(channels) if *channels <= radio.slots => Ok(()),
+            Change::Channels(channels) => Err(CommandError::Capacity {
+                key: change.kind().name(),
+                pdus: u64::from(*channels),
+                max: radio.slots,
+                pdu: air.payload(),
+            }),
+            Change::Rate(_) => foreign("a call", "its rate follows from `radio.channel` and the number of `channels`"),
+            Change::Delay(_) => foreign("a traffic channel", "its delay follows from interleaving"),
+            Change::Loss(_) | Change::Level(_) | Change::Class(_) => foreign("a traffic channel", "it has a `bler`"),
+            Change::Bler(_) | Change::CarrierToInterference(_) | Change::Scene(_) => air.conditions().check(change),
+        }
+    }
+
+    /// Changes the conditions of its radio leg, which was checked before.
+    pub fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) {
+        let Some(radio) = self.radio_mut() else { return };
+        match change {
+            Change::Channels(channels) => radio.set_slots(now, *channels, cx),
+            _ => match change.interruption() {
+                Some((span, _)) => radio.interrupt(now, span),
+                None => radio.conditions_mut().command(now, change).expect("it was checked before"),
+            },
+        }
+    }
+
+    /// What left leg `index` goes to the next, or to the far end.
+    fn pass_on(&mut self, now: Instant, index: usize) {
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for Outcome { direction, fate, run } in outcomes.drain(..) {
+            let next = match direction {
+                Direction::Down => Some(index + 1).filter(|next| *next < self.legs.len()),
+                Direction::Up => index.checked_sub(1),
+            };
+            match next {
+                Some(next) if fate == Fate::Delivered => self.legs[next].offer(now, direction, run),
+                _ => self.ppp[direction as usize].settle(run, fate),
+            }
+        }
+        self.outcomes = outcomes;
+    }
+
+    /// Frames packets while the first leg has too few octets.
+    fn feed(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+        let first = match direction {
+            Direction::Down => 0,
+            Direction::Up => self.legs.len() - 1,
+        };
+        let Self { legs, ppp, tallies, .. } = self;
+        cx.direction = direction;
+        while legs[first].waiting(direction) < u64::from(legs[first].takes_at_once()) {
+            let dropped = |packet: Packet| {
+                tallies[direction as usize].lose(&packet, DropCause::QueueManagement);
+                cx.drop_packet(now, packet, DropCause::QueueManagement);
+            };
+            let Some(run) = ppp[direction as usize].frame(now, dropped) else { break };
+            legs[first].offer(now, direction, run);
+        }
+    }
+
+    /// The call is lost, and all that is inside with it.
+    fn lose_call(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for index in 0..self.legs.len() {
+            self.legs[index].restart(&self.config, &mut self.outcomes);
+            let mut outcomes = std::mem::take(&mut self.outcomes);
+            for Outcome { direction, fate, run } in outcomes.drain(..) {
+                self.ppp[direction as usize].settle(run, fate);
+            }
+            self.outcomes = outcomes;
+        }
+        for direction in Direction::BOTH {
+            cx.direction = direction;
+            let mut lost = Vec::new();
+            self.ppp[direction as usize].clear(|packet| lost.push(packet));
+            for packet in lost {
+                self.drop_packet(now, direction, packet, DropCause::AttemptsExhausted, cx);
+            }
+        }
+        self.call = match self.config.call.dial {
+            Dial::Before => Call::Lost,
+            Dial::FirstPacket => Call::Idle,
+        };
+        self.report_link(now, "disconnected", cx);
+    }
+
+    fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
+        if let Some(radio) = self.radio_mut() {
+            radio.report_link(now, name, cx);
+        }
+    }
+
+    fn drop_packet(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        cause: DropCause,
+        cx: &mut Context<'_>,
+    ) {
+        self.tallies[direction as usize].lose(&packet, cause);
+        cx.drop_packet(now, packet, cause);
+    }
+}
+
+impl Member for Circuit {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        cx.direction = direction;
+        self.tallies[direction as usize].offer(&packet);
+        let cause = match self.call {
+            Call::Lost => Some(DropCause::AttemptsExhausted),
+            _ if !self.ppp[direction as usize].enqueue(now, packet) => Some(DropCause::QueueFull),
+            _ => None,
+        };
+        if let Some(cause) = cause {
+            self.drop_packet(now, direction, packet, cause, cx);
+            return Admission::Dropped(cause);
+        }
+        cx.packet(now, packet, || {
+            let (backlog_packets, backlog_bytes) = self.ppp[direction as usize].backlog(now);
+            PacketStep::Queued { backlog_packets, backlog_bytes }
+        });
+        match self.call {
+            Call::Idle => {
+                self.call = Call::SettingUp(now + self.config.call.set_up);
+                self.report_link(now, "set-up", cx);
+            }
+            Call::Up => self.feed(now, direction, cx),
+            Call::SettingUp(_) | Call::Lost => {}
+        }
+        Admission::Queued
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        while self.left.is_empty()
+            && let Some(at) = self.next_event().filter(|at| *at <= now)
+        {
+            self.step(at, cx);
+        }
+        let (direction, departure) = self.left.pop_front()?;
+        self.tallies[direction as usize].deliver(&departure.packet);
+        cx.direction = direction;
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.left.front().map(|(_, departure)| departure.due).or_else(|| self.next_event())
+    }
+
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.tallies[direction as usize]
+    }
+}
+
+impl Leg {
+    fn waiting(&self, direction: Direction) -> u64 {
+        match self {
+            Self::Modem(modem) => modem.waiting(direction),
+            Self::Radio(radio) => radio.waiting(direction),
+        }
+    }
+
+    fn takes_at_once(&self) -> u32 {
+        match self {
+            Self::Modem(modem) => modem.takes_at_once(),
+            Self::Radio(radio) => radio.takes_at_once(),
+        }
+    }
+
+    fn is_disconnected(&self) -> bool {
+        match self {
+            Self::Modem(modem) => modem.is_disconnected(),
+            Self::Radio(radio) => radio.is_disconnected(),
+        }
+    }
+
+    fn offer(&mut self, now: Instant, direction: Direction, run: Run) {
+        match self {
+            Self::Modem(modem) => modem.offer(now, direction, run),
+            Self::Radio(radio) => radio.offer(now, direction, run),
+        }
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        match self {
+            Self::Modem(modem) => modem.next_event(),
+            Self::Radio(radio) => radio.next_event(),
+        }
+    }
+
+    fn step(&mut self, now: Instant, outcomes: &mut Vec<Outcome>, cx: &mut Context<'_>) {
+        match self {
+            Self::Modem(modem) => modem.step(now, outcomes),
+            Self::Radio(radio) => radio.step(now, outcomes, cx),
+        }
+    }
+
+    fn restart(&mut self, config: &Config, outcomes: &mut Vec<Outcome>) {
+        match self {
+            Self::Modem(modem) => modem.restart(outcomes),
+            Self::Radio(radio) => {
+                radio.restart(config.radio.as_ref().expect("there is a radio leg"), outcomes);
+            }
+        }
+    }
+}

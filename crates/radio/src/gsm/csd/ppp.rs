@@ -1,0 +1,152 @@
+//! One direction of PPP: packets wait, become frames, and become packets again at the other end.
+//!
+//! A frame goes into the stream of octets when the leg behind has too few to fill what it sends next. A frame of which an octet
+//! was lost has a wrong FCS and is discarded; the flag between two frames is not lost with it, so that the next one is sound.
+
+use std::collections::VecDeque;
+
+use airpath_core::headers::PLAIN_HEADERS;
+use airpath_core::{DropCause, Instant, Packet};
+
+use super::config;
+use super::octets::Run;
+use super::stream::Fate;
+use super::van_jacobson::{Compressor, Decompressor, Form};
+use crate::common::arq::rlc_queue::RlcQueue;
+
+/// One direction of PPP, both its ends.
+#[derive(Debug)]
+pub struct Ppp {
+    queue: RlcQueue,
+    overhead: u32,
+    /// The share of octets that are sent as two: of headers and what PPP adds, and of the data behind them.
+    escaped: [f64; 2],
+    /// What the frames so far are short of their share of escaped octets.
+    owed: f64,
+    /// Frames that are not complete at the other end.
+    frames: VecDeque<Framed>,
+    /// The number of the first of them.
+    first: u64,
+    /// Header compression, if it is on.
+    compression: Option<(Compressor, Decompressor)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Framed {
+    packet: Packet,
+    form: Form,
+    /// Octets of which it is not known what became of them.
+    outstanding: u32,
+    is_damaged: bool,
+}
+
+impl Ppp {
+    /// An idle one, with this queue.
+    pub fn new(ppp: &config::Ppp, queue: RlcQueue) -> Self {
+        Self {
+            queue,
+            overhead: ppp.overhead.get() as u32,
+            escaped: [ppp.escaped_headers.unwrap_or(ppp.escaped), ppp.escaped].map(|share| share.get()),
+            owed: 0.0,
+            frames: VecDeque::new(),
+            first: 0,
+            compression: ppp
+                .compressed_header
+                .map(|header| (Compressor::new(header.get() as u32), Decompressor::default())),
+        }
+    }
+
+    /// Takes a packet, if there is room for it.
+    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        self.queue.enqueue(now, packet)
+    }
+
+    /// Packets and bytes that wait to be framed.
+    pub fn backlog(&self, now: Instant) -> (u32, u64) {
+        self.queue.backlog(now)
+    }
+
+    /// Frames the packet that is next; `dropped` is called for those that the queue drops instead.
+    pub fn frame(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Run> {
+        let packet = self.queue.dequeue(now, dropped)?;
+        let (form, size) = match &mut self.compression {
+            Some((compressor, _)) => compressor.compress(&packet),
+            None => (Form::Plain, packet.size),
+        };
+        let plain = size + self.overhead;
+        let data = packet.size.saturating_sub(PLAIN_HEADERS);
+        let [of_headers, of_data] = self.escaped;
+        self.owed += f64::from(plain - data) * of_headers + f64::from(data) * of_data;
+        let escaped = self.owed as u32;
+        self.owed -= f64::from(escaped);
+        let octets = plain + escaped;
+        let run = Run { frame: self.first + self.frames.len() as u64, octets };
+        self.frames.push_back(Framed { packet, form, outstanding: octets, is_damaged: false });
+        Some(run)
+    }
+
+    /// Octets have come to the other end, or are lost.
+    pub fn settle(&mut self, run: Run, fate: Fate) {
+        let index = (run.frame - self.first) as usize;
+        let frame = &mut self.frames[index];
+        frame.outstanding -= run.octets;
+        frame.is_damaged |= fate == Fate::Lost;
+    }
+
+    /// The next frame of which it is known what became of it: its packet, or why that is lost.
+    pub fn next_complete(&mut self) -> Option<(Packet, Result<(), DropCause>)> {
+        let Framed { packet, form, outstanding: 0, is_damaged } = *self.frames.front()? else { return None };
+        self.frames.pop_front();
+        self.first += 1;
+        let Some((_, decompressor)) = &mut self.compression else {
+            return Some((packet, if is_damaged { Err(DropCause::AttemptsExhausted) } else { Ok(()) }));
+        };
+        let fate = if is_damaged {
+            decompressor.lose(packet.flow, form);
+            Err(DropCause::AttemptsExhausted)
+        } else if decompressor.receive(packet.flow, form) {
+            Ok(())
+        } else {
+            Err(DropCause::Decompression)
+        };
+        Some((packet, fate))
+    }
+
+    /// Loses what waits to be framed.
+    pub fn clear(&mut self, lost: impl FnMut(Packet)) {
+        self.queue.clear(lost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::headers::Headers;
+    use airpath_core::{Ecn, FlowId, Slot, UserId};
+    use airpath_link::queue::Queue;
+
+    use super::*;
+
+    fn octets(toml: &str, size: u32) -> u32 {
+        let ppp: config::Ppp = toml::from_str(toml).expect("a table");
+        let mut ppp = Ppp::new(&ppp, RlcQueue::new(&Queue::default()));
+        let packet = Packet {
+            id: 0,
+            size,
+            flow: FlowId(0),
+            user: UserId(0),
+            ecn: Ecn::NotEct,
+            headers: Headers::Other,
+            slot: Slot(0),
+        };
+        assert!(ppp.enqueue(Instant::ZERO, packet));
+        ppp.frame(Instant::ZERO, |_| {}).expect("it waits").octets
+    }
+
+    #[test]
+    fn what_is_sent_as_two_depends_on_what_is_sent() {
+        assert_eq!(octets("overhead = \"8 B\"", 540), 548);
+        assert_eq!(octets("overhead = \"8 B\"\nescaped = 0.25", 540), 548 + 137);
+        assert_eq!(octets("overhead = \"8 B\"\nescaped = 1.0\nescaped_headers = 0.25", 540), 548 + 500 + 12);
+        assert_eq!(octets("overhead = \"8 B\"\nescaped = 1.0\nescaped_headers = 0.5", 24), 32 + 16, "headers alone");
+    }
+}

@@ -1,0 +1,222 @@
+//! A GPRS or EGPRS cell: radio blocks, temporary block flows, and the acknowledged mode of the RLC.
+//!
+//! ```text
+//!   server ─► support nodes ─► base station ─── timeslots, 20 ms blocks ───► mobile
+//!              queue            LLC frames       RLC blocks, window, bitmaps
+//! ```
+//!
+//! A packet becomes LLC frames, these become RLC blocks, and a radio block of 4 bursts carries one of them (two, with the
+//! fastest schemes of EGPRS). Before that, a temporary block flow (TBF) is set up, each way by itself, and it is released
+//! when there is nothing more to send: the first packet of a burst waits for it, the others do not. Bitmaps of what was
+//! received go the other way, those of the downlink when the network polls.
+//!
+//! One mechanism a file:
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `multiframe` | the clocks: 12 blocks in 240 ms, and the common control channel |
+//! | `coding_scheme` | what a block carries |
+//! | `llc` | headers and segments of LLC and SNDCP |
+//! | `multislot` | how many timeslots a mobile uses |
+//! | `cell` | who sends in which block of which timeslot |
+//! | `mobile` | how its flows are set up, and what it reports |
+//! | `downlink`, `uplink` | a flow's life, polls and bitmaps |
+//! | `radio_block` | what is sent in a block: new, repeated, halved |
+//! | `adaptation`, `shares` | which scheme is used |
+//! | `goodput` | what a scheme carries at a C/I |
+//! | `voice` | calls that take timeslots away |
+//! | `air` | whether a block gets through |
+//!
+//! The clauses that are cited are 3GPP TS 44.060's where nothing else is said.
+//!
+//! ```
+//! use airpath_core::{Context, Direction, Instant, Packet, Seed, Span};
+//! use airpath_link::Bearer;
+//! use airpath_radio::gsm::gprs::{Config, Gprs};
+//!
+//! # let preset = include_str!("../../../../presets/gprs-3+1.toml");
+//! # let mut preset: toml::Table = preset.parse()?;
+//! # let mut bearer = preset.remove("bearer").and_then(|it| it.as_table().cloned()).unwrap();
+//! # bearer.remove("model");
+//! // The `[bearer]` table of a scenario or preset:
+//! let config: Config = bearer.try_into()?;
+//! let mut cell = Gprs::new(&config, 1, Seed::new(1), "cell")?;
+//!
+//! let mut lost = Vec::new();
+//! let mut cx = Context::new(None, &mut lost, Default::default());
+//! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
+//! # let packet = Packet { id: 0, size: 40, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
+//! assert_eq!(cell.next_wakeup(), None, "an idle cell sleeps");
+//! cell.push(Instant::ZERO, Direction::Up, packet, &mut cx);
+//! let (_, departure) = cell.pop(Instant::ZERO + Span::from_secs(5), &mut cx).expect("it has arrived");
+//! assert!(departure.due > Instant::ZERO + Span::from_millis(100), "random access takes its time");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod adaptation;
+mod air;
+mod cell;
+pub mod coding_scheme;
+pub mod config;
+mod downlink;
+mod ends;
+mod goodput;
+mod lanes;
+mod llc;
+mod mobile;
+pub mod multiframe;
+pub mod multislot;
+mod radio_block;
+mod shares;
+mod uplink;
+mod voice;
+
+use airpath_core::{
+    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
+};
+use airpath_link::command::{Buffer, Change};
+use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
+
+pub use adaptation::{Adaptation, ByErrors, ByRatio};
+pub use coding_scheme::CodingScheme;
+pub use config::Config;
+pub use goodput::{crossing, goodput};
+pub use shares::Shares;
+pub use voice::Voice;
+
+use crate::ConfigError;
+use cell::Cell;
+use ends::Ends;
+use mobile::{Mobile, Timing};
+use voice::Calls;
+
+/// A cell and its mobiles.
+#[derive(Debug)]
+pub struct Gprs {
+    cell: Cell,
+}
+
+impl Gprs {
+    /// An idle cell for users 0 to `users` − 1. Generator streams are `name/user-N/…`: `down/errors`, `up/errors`,
+    /// `access`, `paging`, and those of the radio conditions below `conditions`; `name/voice` is the calls'.
+    ///
+    /// # Errors
+    /// If the parameters make no sense.
+    pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mobiles = (0..users).map(|user| Mobile::new(config, user, seed, name)).collect::<Result<_, _>>()?;
+        let slots = (config.cell.slots, config.slots()?);
+        let ends = Ends::new([config.downlink.delay, config.uplink.delay]);
+        let calls = config.cell.voice.as_ref().map(|voice| Calls::new(voice, seed, &format!("{name}/voice")));
+        Ok(Self { cell: Cell::new(Timing::new(config), mobiles, ends, slots, calls) })
+    }
+
+    fn mobile(&mut self, user: UserId) -> &mut Mobile {
+        self.cell.mobiles.get_mut(usize::from(user.0)).expect("a packet belongs to one of the cell's mobiles")
+    }
+
+    fn check_change(&self, change: &Change) -> Result<(), CommandError> {
+        change.check()?;
+        if change.is_of_conditions() {
+            return self.cell.mobiles.iter().try_for_each(|mobile| mobile.air.check(change));
+        }
+        let foreign = |help| Err(CommandError::Foreign { key: change.kind().name(), what: "a GPRS cell", help });
+        match change {
+            Change::Outage(_) | Change::Handover { .. } | Change::Bler(_) => Ok(()),
+            Change::Delay(delay) if delay.fixed().is_some() => Ok(()),
+            Change::Delay(_) => foreign("its delay is one length of time, not a distribution"),
+            Change::Loss(_) => foreign("blocks are lost by its C/I, or with a `bler`"),
+            _ => foreign("its rate follows from timeslots, coding scheme and C/I"),
+        }
+    }
+
+    /// Does in one direction what was checked before, for one mobile.
+    fn change(&mut self, now: Instant, direction: Direction, index: usize, change: &Change, cx: &mut Context<'_>) {
+        let Cell { mobiles, ends, .. } = &mut self.cell;
+        let mobile = &mut mobiles[index];
+        if let Some((span, _)) = change.interruption() {
+            let is_anew = matches!(change, Change::Handover { .. });
+            mobile.silence(direction, multiframe::block_from(now + span), is_anew);
+        }
+        match change {
+            Change::Handover { buffer, .. } => mobile.change_cell(direction, now, *buffer == Buffer::Keep, ends, cx),
+            Change::Bler(rate) => mobile.air.force(direction, *rate),
+            _ => {}
+        }
+    }
+}
+
+impl Bearer for Gprs {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        self.cell.advance(now, cx);
+        self.cell.ends.offer(direction, &packet);
+        let mobile = self.mobile(packet.user);
+        let queue = match direction {
+            Direction::Down => &mut mobile.down.queue,
+            Direction::Up => &mut mobile.up.queue,
+        };
+        if !queue.enqueue(now, packet) {
+            self.cell.ends.lose(direction, now, packet, DropCause::QueueFull, cx);
+            return Admission::Dropped(DropCause::QueueFull);
+        }
+        let (backlog_packets, backlog_bytes) = mobile.backlog(direction, now);
+        cx.direction = direction;
+        cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
+        self.cell.activate(usize::from(packet.user.0), now);
+        Admission::Queued
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        self.cell.advance(now, cx);
+        self.cell.ends.pop(now, cx)
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        let leaves = self.cell.ends.next().map(|(due, _)| due);
+        [leaves, self.cell.next_step()].into_iter().flatten().min()
+    }
+
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.cell.ends.counters(direction)
+    }
+
+    fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
+        self.cell.mobiles.get(usize::from(user.0)).map(|mobile| mobile.totals[direction as usize])
+    }
+
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        let users = self.cell.mobiles.len();
+        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
+            return Err(CommandError::NoSuchUser { user, users });
+        }
+        if command.change.is_of_conditions() && command.direction.is_some() {
+            let (key, what) = (command.change.kind().name(), "one direction of a GPRS cell");
+            return Err(CommandError::Foreign { key, what, help: "it is that of both: leave out `direction`" });
+        }
+        command.directions(|_| self.check_change(&command.change)).map(drop)
+    }
+
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
+        self.check(command)?;
+        self.cell.advance(now, cx);
+        let users = match command.user {
+            Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
+            None => 0..self.cell.mobiles.len(),
+        };
+        if command.change.is_of_conditions() {
+            self.cell.mobiles[users].iter_mut().for_each(|mobile| mobile.air.command(now, &command.change));
+            command.report(now, cx);
+            return Ok(());
+        }
+        for direction in command.directions(|_| Ok(())).expect("it was checked") {
+            if let Change::Delay(delay) = &command.change {
+                self.cell.ends.set_delay(direction, delay.fixed().expect("it was checked"));
+            }
+            for index in users.clone() {
+                self.change(now, direction, index, &command.change, cx);
+            }
+        }
+        command.report(now, cx);
+        Ok(())
+    }
+}

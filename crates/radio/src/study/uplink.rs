@@ -1,0 +1,32 @@
+//! The uplink of one user.
+
+use airpath_core::{Direction, Seed};
+use serde::{Deserialize, Serialize};
+
+use crate::ConfigError;
+use crate::common::multiplexing::paths::OneWay;
+use crate::study::dch_simple::Dch;
+
+/// The uplink of one user, which it shares with nobody.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Uplink {
+    /// `uplink.link`: a plain link, without TTIs.
+    Link(airpath_link::Config),
+    /// `uplink.dch`: a dedicated channel.
+    Dch(Dch),
+}
+
+impl Uplink {
+    /// Makes the uplinks of `users` users, with streams below `name/user-N/up`.
+    pub(crate) fn build(&self, users: usize, seed: Seed, name: &str) -> Result<Vec<OneWay>, ConfigError> {
+        match self {
+            Self::Link(config) => {
+                let plan = config.prepare().map_err(ConfigError::UplinkLink)?;
+                let path = |user| plan.pipe(seed, &format!("{name}/user-{user}/up"));
+                Ok((0..users).map(|user| OneWay::Link(Direction::Up, Box::new(path(user)))).collect())
+            }
+            Self::Dch(dch) => dch.build(Direction::Up, users, seed, name),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A cell with HSDPA: its mobiles share the codes and the power of the HS-DSCH from one TTI of 2 ms to the next. Each has a
+//! dedicated channel of UMTS upwards.
+//!
+//! [`hsdpa`](crate::hsdpa) is the simpler model, that of the study `hsdpa-sim`: one block a TTI, C/I levels that are drawn,
+//! and a fixed delay for repetitions that go on until a block gets through.
+//!
+//! - The RLC of the RNC cuts packets into PDUs, and sends what the base station has [credits](Iub) for.
+//! - A mobile reports what its radio allows as a CQI, which is heard late. From it follow size, codes and modulation of a
+//!   block, within the mobile's category (TS 25.214 §6A.2), and from C/I when it is sent, whether it is decoded.
+//! - A block in error is sent again by hybrid ARQ, with soft combining, up to `max_transmissions`; then the RLC repairs it.
+//!   The mobile puts blocks into their order, and waits for a missing one as long as window and timer T1 allow.
+//! - Several mobiles are served in a TTI if codes and power are enough; a [`Scheduler`] says who comes first.
+//! - A change of the serving cell takes its gap, and loses what the base station has. Without coverage all waits.
+//!
+//! All mobiles share one cell's codes, whatever cell their `conditions` say serves them.
+//!
+//! ```
+//! use airpath_core::Seed;
+//! use airpath_radio::umts::hsdpa::{Config, Hsdpa};
+//!
+//! let preset: toml::Table = include_str!("../../../../presets/hsdpa-cat10.toml").parse()?;
+//! let mut bearer = preset["bearer"].as_table().expect("a table").clone();
+//! bearer.remove("model");
+//! let config: Config = bearer.try_into()?;
+//! let cell = Hsdpa::new(&config, 20, Seed::new(1), "cell")?;
+//! # let _ = cell;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cell;
+mod config;
+mod harq;
+mod iub;
+mod link_quality;
+mod plan;
+mod reordering;
+mod reports;
+mod transport_block;
+mod unit;
+mod user;
+
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
+use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
+
+pub use config::{Cell, Config, Downlink, Harq, Iub, Mobile, TTI};
+pub use link_quality::Combining;
+
+use crate::ConfigError;
+use crate::common::shared_channel::scheduler::Scheduler;
+use plan::Plan;
+use user::User;
+
+/// A cell with its mobiles.
+#[derive(Debug)]
+pub struct Hsdpa {
+    cell: cell::Cell,
+}
+
+impl Hsdpa {
+    /// An idle cell with so many mobiles. Generator streams are below `name/user-N`: `down/errors`, `up/errors` and
+    /// `conditions`.
+    ///
+    /// # Errors
+    /// If the parameters make no sense.
+    pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
+        let cell = &config.cell;
+        let scheduler = cell.scheduler.build(users, TTI, cell.averaging_time, "cell")?;
+        Self::with_scheduler(config, users, seed, name, scheduler)
+    }
+
+    /// The same with a scheduler of one's own, in place of that of the configuration.
+    ///
+    /// # Errors
+    /// If the parameters make no sense.
+    pub fn with_scheduler(
+        config: &Config,
+        users: usize,
+        seed: Seed,
+        name: &str,
+        scheduler: Box<dyn Scheduler>,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let user = |index| User::new(config, index, seed, &format!("{name}/user-{index}"));
+        let users = (0..users).map(user).collect::<Result<_, _>>()?;
+        Ok(Self { cell: cell::Cell::new(Plan::new(config)?, scheduler, users) })
+    }
+
+    fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {
+        let users = self.cell.users.len();
+        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
+            return Err(CommandError::NoSuchUser { user, users });
+        }
+        if command.change.is_of_conditions() && command.direction.is_some() {
+            let (key, what) = (command.change.kind().name(), "one direction of an HSDPA cell");
+            return Err(CommandError::Foreign { key, what, help: "it is that of both: leave out `direction`" });
+        }
+        // All mobiles are alike in what they can do.
+        let first = self.cell.users.first();
+        command.directions(|_| first.map_or(Ok(()), |user| user.check(&command.change)))
+    }
+}
+
+impl Bearer for Hsdpa {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        self.cell.push(now, direction, packet, cx)
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        self.cell.pop(now, cx)
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.cell.next_wakeup()
+    }
+
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.cell.counters(direction)
+    }
+
+    fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
+        self.cell.users.get(usize::from(user.0)).map(|user| user.radio_totals(direction))
+    }
+
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        self.directions(command).map(drop)
+    }
+
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
+        let directions = self.directions(command)?;
+        let users = match command.user {
+            Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
+            None => 0..self.cell.users.len(),
+        };
+        for user in users {
+            self.cell.change(user, now, cx, |user, cx| user.command(now, command, &directions, cx));
+        }
+        command.report(now, cx);
+        Ok(())
+    }
+}

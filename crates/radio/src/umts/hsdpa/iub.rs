@@ -1,0 +1,123 @@
+//! Flow control between the RLC in the RNC and the buffer of the base station (TS 25.435 §5.8, TS 25.877).
+//!
+//! The RNC keeps what waits, and sends what the base station allows. An RNC that has something and no credit left says so
+//! (capacity request, or the buffer size in each frame); the base station answers with as many credits as there is room
+//! for beyond what is in its buffer, on its way, and allowed already, but not more often than each interval.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Instant, Span};
+
+use super::unit::Unit;
+use crate::common::multiplexing::due::pop_due;
+
+/// The Iub of one mobile.
+#[derive(Debug)]
+pub struct Iub {
+    delay: Span,
+    interval: Span,
+    /// PDUs that the base station has room for.
+    room: u32,
+    /// PDUs that the RNC may send.
+    pub credits: u32,
+    /// When credits come to the RNC, and how many.
+    allocation: Option<(Instant, u32)>,
+    /// When the base station allocates next.
+    allocates_at: Option<Instant>,
+    /// It does not before.
+    earliest: Instant,
+    /// When frames arrive, and how many PDUs they have.
+    frames: VecDeque<(Instant, u32)>,
+    on_the_way: VecDeque<Unit>,
+    /// What the base station has to send.
+    pub buffer: VecDeque<Unit>,
+}
+
+impl Iub {
+    /// Nothing asked for and nothing allowed.
+    pub const fn new(delay: Span, interval: Span, room: u32) -> Self {
+        Self {
+            delay,
+            interval,
+            room,
+            credits: 0,
+            allocation: None,
+            allocates_at: None,
+            earliest: Instant::ZERO,
+            frames: VecDeque::new(),
+            on_the_way: VecDeque::new(),
+            buffer: VecDeque::new(),
+        }
+    }
+
+    /// When something happens next.
+    #[inline]
+    pub fn next_event(&self) -> Option<Instant> {
+        let frame = self.frames.front().map(|(at, _)| *at);
+        [frame, self.allocates_at, self.allocation.map(|(at, _)| at)].into_iter().flatten().min()
+    }
+
+    /// Does what is due at `now`.
+    pub fn work(&mut self, now: Instant) {
+        while let Some(units) = pop_due(&mut self.frames, now) {
+            self.buffer.extend(self.on_the_way.drain(..units as usize));
+        }
+        if self.allocates_at.take_if(|at| *at <= now).is_some() {
+            let taken = self.buffer.len() as u32 + self.on_the_way.len() as u32 + self.credits;
+            self.earliest = now + self.interval;
+            match self.room.saturating_sub(taken) {
+                0 => self.allocates_at = Some(self.earliest),
+                credits => self.allocation = Some((now + self.delay, credits)),
+            }
+        }
+        if let Some((_, credits)) = self.allocation.take_if(|(at, _)| *at <= now) {
+            self.credits += credits;
+        }
+    }
+
+    /// The RNC sends these, which it has credits for.
+    pub fn send(&mut self, now: Instant, units: impl Iterator<Item = Unit>) {
+        let before = self.on_the_way.len();
+        self.on_the_way.extend(units);
+        let count = (self.on_the_way.len() - before) as u32;
+        self.credits -= count;
+        if count > 0 {
+            self.frames.push_back((now + self.delay, count));
+        }
+    }
+
+    /// The RNC has something, and no credit.
+    pub fn ask(&mut self, now: Instant) {
+        if self.allocation.is_none() && self.allocates_at.is_none() {
+            self.allocates_at = Some((now + self.delay).max(self.earliest));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credits_never_exceed_the_room() {
+        let ms = |millis: u64| Instant::ZERO + Span::from_millis(millis);
+        let mut iub = Iub::new(Span::from_millis(5), Span::from_millis(20), 10);
+        iub.ask(ms(0));
+        iub.ask(ms(1));
+        assert_eq!(iub.next_event(), Some(ms(5)), "the base station hears of it");
+        iub.work(ms(5));
+        iub.work(ms(10));
+        assert_eq!(iub.credits, 10);
+        iub.send(ms(10), std::iter::repeat_n(Unit::default(), 10));
+        assert_eq!((iub.credits, iub.next_event()), (0, Some(ms(15))));
+        iub.ask(ms(10));
+        iub.work(ms(15));
+        assert_eq!((iub.buffer.len(), iub.next_event()), (10, Some(ms(25))), "no sooner than each interval");
+        iub.work(ms(25));
+        assert_eq!(iub.next_event(), Some(ms(45)), "the buffer is full");
+        iub.buffer.drain(..4);
+        iub.work(ms(45));
+        iub.work(ms(50));
+        assert_eq!(iub.credits, 4);
+    }
+}

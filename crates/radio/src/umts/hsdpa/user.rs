@@ -1,0 +1,361 @@
+//! One mobile: its RLC both ways, the Iub, hybrid ARQ and reordering towards it, its dedicated channel, and its radio.
+//!
+//! What happens inside happens at exact times, worked off in their order. The TTIs of the HS-DSCH are the cell's.
+
+mod change;
+mod lanes;
+mod movement;
+mod transmission;
+
+use std::collections::VecDeque;
+
+use airpath_core::{
+    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent, RadioTotals, RandomStream,
+    Seed, Span, UserId,
+};
+use airpath_link::{Admission, Departure};
+
+use super::config::Config;
+use super::harq::Harq;
+use super::iub::Iub;
+use super::reordering::Reordering;
+use super::reports::Reports;
+use super::unit::{Block, Unit};
+use crate::ConfigError;
+use crate::common::arq::acknowledged::Pdu;
+use crate::common::arq::rlc_am::{Control, Late, Parameters, Resets, RlcAm, opposite_of};
+use crate::common::log::Tracks;
+use crate::common::multiplexing::due::pop_due;
+use crate::conditions::Conditions;
+use crate::umts::r99::radio_link::RadioLink;
+
+/// One mobile.
+#[derive(Debug)]
+pub struct User {
+    id: UserId,
+    down: RlcAm,
+    up: RadioLink,
+    resets: Resets,
+    pub iub: Iub,
+    pub harq: Harq,
+    /// Blocks that are being decoded.
+    arrivals: VecDeque<(Instant, Block)>,
+    reordering: Reordering,
+    /// Blocks that have gone up and were not taken apart yet; kept for its memory.
+    ready: VecDeque<Block>,
+    reports: Reports,
+    conditions: Conditions,
+    movement: movement::Movement,
+    errors: RandomStream,
+    bler: Option<airpath_core::Probability>,
+    /// The C/I in the current TTI, as a ratio.
+    ratio: f64,
+    /// The number of the TTI after the one in which it was served last.
+    pub waiting_since: u64,
+    totals: RadioTotals,
+    lanes: Tracks,
+    /// Packets that a queue dropped; kept for its memory.
+    dropped: Vec<Packet>,
+    pdus: VecDeque<Pdu>,
+    /// The memory of blocks that are no more.
+    spare: Vec<Vec<Unit>>,
+    /// All that happens up to here has happened.
+    clock: Instant,
+}
+
+impl User {
+    /// An idle mobile, with streams below `path`.
+    pub fn new(config: &Config, index: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        let (down, mobile) = (&config.downlink, &config.mobile);
+        let window = u64::from(mobile.reordering_window);
+        let pdu = down.pdu.get() as u32;
+        let conditions = Conditions::new(&config.conditions, index, seed, &format!("{path}/conditions"))?;
+        let mut up = RadioLink::new(&config.uplink, Direction::Up, &down.rlc, seed, path)?;
+        up.fade(conditions.profile());
+        Ok(Self {
+            id: UserId(index as u16),
+            down: RlcAm::new(&Parameters {
+                rlc: &down.rlc,
+                opposite: &config.uplink.rlc,
+                direction: Direction::Down,
+                pdu,
+                pdcp_header: down.pdcp_header.get() as u32,
+                delay: down.delay,
+                queue: down.queue.as_ref(),
+            })?,
+            up,
+            resets: Resets::new(&down.rlc),
+            iub: Iub::new(down.iub.delay, down.iub.interval, (down.iub.buffer.get() / u64::from(pdu)) as u32),
+            harq: Harq::new(down.harq.processes, window),
+            arrivals: VecDeque::new(),
+            reordering: Reordering::new(window, mobile.reordering_timer),
+            ready: VecDeque::new(),
+            reports: Reports::new(mobile.cqi_cycle, mobile.cqi_delay),
+            conditions,
+            movement: movement::Movement::default(),
+            errors: seed.stream(&format!("{path}/down/errors")),
+            bler: down.bler,
+            ratio: 0.0,
+            waiting_since: 0,
+            totals: RadioTotals::default(),
+            lanes: Tracks::new(UserId(index as u16)),
+            dropped: Vec::new(),
+            pdus: VecDeque::new(),
+            spare: Vec::new(),
+            clock: Instant::ZERO,
+        })
+    }
+
+    /// What it has sent or got on the air.
+    pub const fn radio_totals(&self, direction: Direction) -> RadioTotals {
+        match direction {
+            Direction::Down => self.totals,
+            Direction::Up => self.up.totals,
+        }
+    }
+
+    /// What went in, came out, was lost and is inside.
+    pub const fn counters(&self, direction: Direction) -> PacketCounters {
+        match direction {
+            Direction::Down => self.down.counters,
+            Direction::Up => self.up.rlc.counters,
+        }
+    }
+
+    fn rlc(&mut self, direction: Direction) -> &mut RlcAm {
+        match direction {
+            Direction::Down => &mut self.down,
+            Direction::Up => &mut self.up.rlc,
+        }
+    }
+
+    /// Whether all packets have come to the far end, handed over by now or not.
+    pub fn is_empty(&self) -> bool {
+        self.down.is_empty() && self.up.is_empty()
+    }
+
+    /// Whether the base station has something for it.
+    pub fn has_blocks(&self) -> bool {
+        !self.iub.buffer.is_empty() || self.harq.has_repeats()
+    }
+
+    /// When something happens next that is its own.
+    pub fn next_event(&self) -> Option<Instant> {
+        let arrives = self.arrivals.front().map(|(at, _)| *at);
+        let events = [
+            arrives,
+            self.iub.next_event(),
+            self.reordering.next_timer(),
+            self.down.next_timer(self.clock),
+            self.up.next_event(self.clock),
+            self.resets.next_timer(),
+        ];
+        events.into_iter().flatten().min().map(|at| at.max(self.clock))
+    }
+
+    /// What happens at one time: what comes in first, what goes out last.
+    pub fn work(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.clock = now;
+        self.iub.work(now);
+        self.receive_down(now, cx);
+        self.receive_up(now, cx);
+        self.down.expire(now);
+        self.up.rlc.expire(now);
+        match self.resets.expire(now) {
+            Some(Late::Again(direction)) => self.rlc(direction).control = Some(Control::Reset),
+            Some(Late::Failed) => self.fail(now, cx),
+            None => {}
+        }
+        if self.up.tti_at.take_if(|at| *at == now).is_some() {
+            self.transmit_up(now, cx);
+        }
+        self.send_on(now, cx);
+    }
+
+    /// Lets the RNC send what it may, and finds the next TTI of the uplink.
+    pub fn send_on(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.clock = now;
+        while self.iub.credits > 0 && self.down.has_something(now) {
+            let Self { down, up, iub, pdus, dropped, .. } = self;
+            let carried = down.fill(now, iub.credits, &up.rlc, pdus, dropped);
+            iub.send(now, Unit::all(&carried, pdus.drain(..)));
+            down.lose(now, dropped, cx);
+            if carried.exhausted && !self.resets.is_running() {
+                self.begin_reset(now, Direction::Down, cx);
+            } else if carried.pdus == 0 {
+                break;
+            }
+        }
+        if self.iub.credits == 0 && self.down.has_something(now) {
+            self.iub.ask(now);
+        }
+        if self.up.tti_at.is_none() && self.up.has_something(now) {
+            // What arrives at the very beginning of a TTI goes in the next one.
+            let next = Instant::from_nanos(now.as_nanos() + 1).max(self.up.blocked_until).max(self.movement.asks_at);
+            self.up.tti_at = Some(next.round_up_to(self.up.formats[0].tti));
+        }
+    }
+
+    fn receive_down(&mut self, now: Instant, cx: &mut Context<'_>) {
+        while let Some(block) = pop_due(&mut self.arrivals, now) {
+            let ready = &mut self.ready;
+            if let Some(late) = self.reordering.take(now, block, |block| ready.push_back(block)) {
+                self.recycle(late);
+            }
+        }
+        let ready = &mut self.ready;
+        self.reordering.expire(now, |block| ready.push_back(block));
+        self.take_apart(now, cx);
+    }
+
+    /// Gives the RLC of the mobile what has gone up.
+    fn take_apart(&mut self, now: Instant, cx: &mut Context<'_>) {
+        while let Some(block) = self.ready.pop_front() {
+            let (mut asks, mut progress) = (false, false);
+            for unit in &block.units {
+                if let Some(pdu) = &unit.data {
+                    progress |= self.down.receive(pdu, &mut asks);
+                    asks |= unit.polls;
+                }
+                if let Some(number) = unit.report {
+                    self.down.hand_report_to(number, &mut self.up.rlc);
+                }
+                if let Some(control) = unit.control {
+                    self.take_control(now, Direction::Down, control, cx);
+                }
+            }
+            if progress {
+                self.down.deliver(now);
+            }
+            if asks {
+                self.up.rlc.reporting.trigger();
+            }
+            self.recycle(block);
+        }
+    }
+
+    fn receive_up(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let mut asks = false;
+        while let Some(received) = self.up.receive(now, &mut asks) {
+            if let Some(number) = received.report {
+                self.up.rlc.hand_report_to(number, &mut self.down);
+            }
+            if let Some(control) = received.control {
+                self.take_control(now, Direction::Up, control, cx);
+            }
+        }
+        if asks {
+            self.down.reporting.trigger();
+        }
+    }
+
+    /// A message of a reset or a discard has come in a direction.
+    fn take_control(&mut self, now: Instant, direction: Direction, control: Control, cx: &mut Context<'_>) {
+        match control {
+            Control::Reset => {
+                self.down.reset(now, DropCause::AttemptsExhausted, cx);
+                self.up.reset(now, DropCause::AttemptsExhausted, cx);
+                self.rlc(opposite_of(direction)).control = Some(Control::ResetAck);
+            }
+            Control::ResetAck => {
+                if let Some(goes_on) = self.resets.acknowledged(direction) {
+                    self.rlc(goes_on).is_stopped = false;
+                    self.lanes.link(now, "connected", cx);
+                }
+            }
+            discard => match direction {
+                Direction::Down => self.down.take_discard(now, discard, &mut self.up.rlc),
+                Direction::Up => self.up.rlc.take_discard(now, discard, &mut self.down),
+            },
+        }
+    }
+
+    fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+        let Self { resets, down, up, .. } = self;
+        resets.begin(now, direction, if direction == Direction::Down { down } else { &mut up.rlc });
+        self.lanes.link(now, "reset", cx);
+    }
+
+    /// Keeps the memory of a block that is no more.
+    fn recycle(&mut self, mut block: Block) {
+        block.units.clear();
+        self.spare.push(block.units);
+    }
+
+    /// Takes a packet to send.
+    pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        cx.direction = direction;
+        let rlc = self.rlc(direction);
+        rlc.counters.offer(&packet);
+        if !rlc.sender.enqueue(now, packet) {
+            rlc.counters.lose(&packet, DropCause::QueueFull);
+            cx.drop_packet(now, packet, DropCause::QueueFull);
+            return Admission::Dropped(DropCause::QueueFull);
+        }
+        let (backlog_packets, backlog_bytes) = rlc.sender.backlog(now);
+        cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
+        self.send_on(now, cx);
+        Admission::Queued
+    }
+
+    /// When the next packet leaves, and which way.
+    pub fn next_departure(&self) -> Option<(Instant, Direction)> {
+        let due = |rlc: &RlcAm, direction| rlc.departures.front().map(|departure| (departure.due, direction));
+        [due(&self.down, Direction::Down), due(&self.up.rlc, Direction::Up)].into_iter().flatten().min()
+    }
+
+    /// The next packet, which has left.
+    pub fn pop(&mut self, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        let (_, direction) = self.next_departure()?;
+        let rlc = self.rlc(direction);
+        let departure = rlc.departures.pop_front()?;
+        rlc.counters.deliver(&departure.packet);
+        cx.direction = direction;
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    /// One TTI of the uplink.
+    fn transmit_up(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let sample = self.look_around(now, cx);
+        if !self.movement.is_covered() || self.up.blocked_until > now {
+            return;
+        }
+        let format = self.up.formats[0];
+        let needs = self.up.needs(&format);
+        let ci = self.up.ci(&sample);
+        let is_errored =
+            |errors: &mut crate::umts::r99::errors::BlockErrors| errors.is_errored(now, format.tti, ci, needs);
+        let (carried, errored) = self.up.send(now, &format, &self.down, is_errored, &mut self.dropped);
+        self.up.rlc.lose(now, &mut self.dropped, cx);
+        if carried.pdus > 0 {
+            self.tell_lanes(now, &sample, cx);
+            let event = RadioEvent {
+                direction: Direction::Up,
+                user: self.id,
+                duration: format.tti,
+                pdus: carried.pdus as u16,
+                repeated: carried.repeated as u16,
+                errored: if errored { carried.pdus as u16 } else { 0 },
+                bytes: carried.pdus * self.up.rlc.pdu,
+                level: 0,
+            };
+            self.up.totals.add(&event);
+            cx.radio(now, || event);
+        }
+        if carried.exhausted && !self.resets.is_running() {
+            self.begin_reset(now, Direction::Up, cx);
+        }
+    }
+
+    /// The connection has failed: all is lost, and it is set up again.
+    fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.lanes.link(now, "disconnected", cx);
+        self.resets.forget(None);
+        self.discard(now, &Direction::BOTH, DropCause::AttemptsExhausted, cx);
+        self.block(now + RE_ESTABLISHMENT);
+    }
+}
+
+/// How long it takes to set a connection up again whose RLC has failed: a choice, as of `umts`.
+const RE_ESTABLISHMENT: Span = Span::from_secs(2);

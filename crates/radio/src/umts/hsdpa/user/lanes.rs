@@ -1,0 +1,36 @@
+//! The radio log of a mobile.
+
+use airpath_core::{Aspect, Classes, Context, Direction, Instant, StateValue};
+
+use super::User;
+use crate::conditions::Sample;
+use crate::umts::hsdpa::transport_block::TransportBlock;
+
+/// Names of the blocks, by their CQI.
+const SCHEMES: [&str; 30] = [
+    "cqi-1", "cqi-2", "cqi-3", "cqi-4", "cqi-5", "cqi-6", "cqi-7", "cqi-8", "cqi-9", "cqi-10", "cqi-11", "cqi-12",
+    "cqi-13", "cqi-14", "cqi-15", "cqi-16", "cqi-17", "cqi-18", "cqi-19", "cqi-20", "cqi-21", "cqi-22", "cqi-23",
+    "cqi-24", "cqi-25", "cqi-26", "cqi-27", "cqi-28", "cqi-29", "cqi-30",
+];
+
+impl User {
+    /// What is so in every TTI.
+    pub(super) fn tell_lanes(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        self.lanes.connected(now, self.resets.is_running(), cx);
+        self.lanes.radio(now, sample, cx);
+    }
+
+    /// The block of a TTI.
+    pub(super) fn tell_block(&mut self, now: Instant, cqi: u8, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        let down = Some(Direction::Down);
+        self.lanes.tell(now, down, Aspect::Scheme, StateValue::Name(SCHEMES[usize::from(cqi) - 1]), cx);
+        let codes = f64::from(TransportBlock::of(cqi).codes);
+        self.lanes.tell(now, down, Aspect::Slots, StateValue::Number(codes), cx);
+    }
+}

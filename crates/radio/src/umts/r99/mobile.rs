@@ -1,0 +1,387 @@
+//! One mobile: two links, the RLC entity over both, its RRC connection, and what movement does to them.
+//!
+//! What happens inside happens at exact times, worked off in their order: blocks arrive, timers expire, states change, TTIs
+//! begin. A mobile with nothing inside asks for no wake-up; what is still to happen then (the last reports, demotions) is
+//! worked off when it is called next.
+
+mod change;
+mod movement;
+
+use airpath_core::{
+    Aspect, Classes, Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent,
+    RadioTotals, Seed, StateValue, UserId,
+};
+use airpath_link::{Admission, Departure};
+
+use super::config::{Config, Format, Mobility};
+use super::radio_link::RadioLink;
+use super::rrc::{Rrc, State};
+use super::switching::Switching;
+use crate::ConfigError;
+use crate::common::arq::rlc_am::{Carried, Control, Late, Resets, opposite_of};
+use crate::common::log::Tracks;
+use crate::common::multiplexing::members::Member;
+use crate::conditions::{Conditions, Sample};
+use movement::Coverage;
+
+/// One mobile and its bearer.
+#[derive(Debug)]
+pub struct Mobile {
+    user: UserId,
+    /// Down and up, by [`Direction`].
+    links: [RadioLink; 2],
+    switching: [Option<Switching>; 2],
+    rrc: Rrc,
+    /// What the common channels carry in CELL_FACH, down and up.
+    common: [Option<Format>; 2],
+    resets: Resets,
+    conditions: Conditions,
+    mobility: Mobility,
+    coverage: Coverage,
+    /// Until when the driver keeps what the mobile gets.
+    held_until: Instant,
+    lanes: Tracks,
+    /// Packets that a queue dropped in the current TTI; kept for its memory.
+    dropped: Vec<Packet>,
+    /// All that happens up to here has happened.
+    clock: Instant,
+}
+
+impl Mobile {
+    /// An idle mobile, with streams below `path`.
+    pub fn new(config: &Config, user: u16, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        let (down, up) = (&config.downlink, &config.uplink);
+        let switching = || config.switching.as_ref().map(|switching| Switching::new(switching.clone()));
+        let mut links = [
+            RadioLink::new(down, Direction::Down, &up.rlc, seed, path)?,
+            RadioLink::new(up, Direction::Up, &down.rlc, seed, path)?,
+        ];
+        if config.switching.is_some() {
+            // A bearer that can be switched begins with the slowest format.
+            links.iter_mut().for_each(|leg| leg.format = 0);
+        }
+        let conditions = Conditions::new(&config.conditions, usize::from(user), seed, &format!("{path}/conditions"))?;
+        links.iter_mut().for_each(|leg| leg.fade(conditions.profile()));
+        Ok(Self {
+            user: UserId(user),
+            links,
+            switching: [switching(), switching()],
+            rrc: Rrc::new(config.rrc.as_ref()),
+            common: [config.rrc.as_ref().map(|rrc| rrc.fach), config.rrc.as_ref().map(|rrc| rrc.rach)],
+            resets: Resets::new(&down.rlc),
+            conditions,
+            mobility: config.mobility.clone(),
+            coverage: Coverage::default(),
+            held_until: Instant::ZERO,
+            lanes: Tracks::new(UserId(user)),
+            dropped: Vec::new(),
+            clock: Instant::ZERO,
+        })
+    }
+
+    /// What it has sent or got on the air.
+    pub fn radio_totals(&self, direction: Direction) -> RadioTotals {
+        self.links[direction as usize].totals
+    }
+
+    /// When something happens next inside.
+    #[inline]
+    fn next_event(&self) -> Option<Instant> {
+        let after = self.clock;
+        let is_empty = self.links.iter().all(RadioLink::is_empty);
+        let [down, up] = [self.links[0].next_event(after), self.links[1].next_event(after)];
+        let reset = self.resets.next_timer();
+        // What has become due by a change that came late, as inactivity does when the last packet arrives, is due at once.
+        [down, up, reset, self.rrc.next_change(is_empty)].into_iter().flatten().min().map(|at| at.max(after))
+    }
+
+    /// Works off all that happens up to `now`.
+    fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            self.clock = at;
+            self.work(at, cx);
+        }
+        self.clock = now;
+    }
+
+    /// What happens at one time: what comes in first, what goes out last.
+    fn work(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for direction in Direction::BOTH {
+            self.receive(now, direction, cx);
+        }
+        for leg in &mut self.links {
+            leg.rlc.expire(now);
+        }
+        self.expire_reset(now, cx);
+        let is_empty = self.links.iter().all(RadioLink::is_empty);
+        if self.rrc.change(now, is_empty) {
+            self.enter_state(now, cx);
+        }
+        for direction in Direction::BOTH {
+            if self.links[direction as usize].tti_at == Some(now) {
+                self.links[direction as usize].tti_at = None;
+                self.transmit(now, direction, cx);
+            }
+        }
+        self.schedule(now);
+    }
+
+    /// Takes what has come over a leg.
+    fn receive(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+        let mut asks = false;
+        loop {
+            let [down, up] = &mut self.links;
+            let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
+            let Some(received) = leg.receive(now, &mut asks) else { break };
+            if let Some(number) = received.report {
+                leg.rlc.hand_report_to(number, &mut opposite.rlc);
+            }
+            match received.control {
+                Some(Control::Reset) => {
+                    self.reset_rlc(now, cx);
+                    self.links[opposite_of(direction) as usize].rlc.control = Some(Control::ResetAck);
+                }
+                Some(Control::ResetAck) => self.reset_acknowledged(now, direction, cx),
+                Some(discard) => leg.rlc.take_discard(now, discard, &mut opposite.rlc),
+                None => {}
+            }
+        }
+        if asks {
+            self.links[opposite_of(direction) as usize].rlc.reporting.trigger();
+        }
+        self.hold(direction);
+    }
+
+    /// What the driver keeps is not with IP before it lets it go.
+    fn hold(&mut self, direction: Direction) {
+        if direction == Direction::Down {
+            let held_until = self.held_until;
+            let late = self.links[0].rlc.departures.iter_mut().rev().take_while(|departure| departure.due < held_until);
+            late.for_each(|departure| departure.due = held_until);
+        }
+    }
+
+    /// What a leg's channel carries now; `None` if it has none.
+    fn channel(&self, direction: Direction) -> Option<&Format> {
+        if self.rrc.is_promoted() {
+            return None;
+        }
+        let leg = &self.links[direction as usize];
+        match self.rrc.state() {
+            State::Idle | State::Pch => None,
+            State::Fach => self.common[direction as usize].as_ref(),
+            State::Dch => Some(&leg.formats[leg.format]),
+        }
+    }
+
+    /// Finds the next TTI of each leg that has something to send.
+    fn schedule(&mut self, now: Instant) {
+        for direction in Direction::BOTH {
+            let leg = &self.links[direction as usize];
+            if leg.tti_at.is_some() || !leg.has_something(now) {
+                continue;
+            }
+            let Some(tti) = self.channel(direction).map(|format| format.tti) else { continue };
+            // What arrives at the very beginning of a TTI goes in the next one.
+            let next = Instant::from_nanos(now.as_nanos() + 1).max(leg.blocked_until).max(self.coverage.asks_at);
+            self.links[direction as usize].tti_at = Some(next.round_up_to(tti));
+        }
+    }
+
+    /// One TTI of a leg.
+    fn transmit(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+        let sample = self.look_around(now, cx);
+        let index = direction as usize;
+        if !self.coverage.is_covered() || self.links[index].blocked_until > now {
+            return;
+        }
+        let is_dedicated = self.rrc.state() == State::Dch;
+        if is_dedicated && self.switch(now, direction, &sample, cx) {
+            return;
+        }
+        let Some(format) = self.channel(direction).copied() else { return };
+        self.tell_lanes(now, direction, &sample, cx);
+        let (ci, needs) = (self.links[index].ci(&sample), self.links[index].needs(&format));
+        let [down, up] = &mut self.links;
+        let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
+        let (carried, errored) = leg.send(
+            now,
+            &format,
+            &opposite.rlc,
+            |errors| errors.is_errored(now, format.tti, ci, needs),
+            &mut self.dropped,
+        );
+        leg.rlc.lose(now, &mut self.dropped, cx);
+        if carried.pdus > 0 {
+            self.report(now, direction, &format, carried, errored, cx);
+        }
+        if carried.exhausted && !self.resets.is_running() {
+            self.begin_reset(now, direction, cx);
+        }
+        if carried.data > 0 {
+            self.rrc.active(now);
+        }
+    }
+
+    fn report(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        format: &Format,
+        carried: Carried,
+        errored: bool,
+        cx: &mut Context<'_>,
+    ) {
+        let leg = &mut self.links[direction as usize];
+        let event = RadioEvent {
+            direction,
+            user: self.user,
+            duration: format.tti,
+            pdus: carried.pdus as u16,
+            repeated: carried.repeated as u16,
+            errored: if errored { carried.pdus as u16 } else { 0 },
+            bytes: carried.pdus * leg.rlc.pdu,
+            level: 0,
+        };
+        leg.totals.add(&event);
+        cx.radio(now, || event);
+    }
+
+    /// Chooses another format, if that is better. Returns whether the TTI is lost to that.
+    fn switch(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) -> bool {
+        let index = direction as usize;
+        let (Some(switching), leg) = (&mut self.switching[index], &mut self.links[index]) else { return false };
+        let waits = leg.rlc.sender.backlog(now).1;
+        let sent = leg.totals.bytes;
+        let Some(format) = switching.choose(now, leg, leg.ci(sample), waits, sent) else {
+            return false;
+        };
+        leg.format = format;
+        leg.blocked_until = leg.blocked_until.max(now + switching.gap());
+        let waits = leg.blocked_until > now;
+        self.tell_slots(now, direction, cx);
+        waits
+    }
+
+    /// The PDUs that may not be sent once more: both ends begin anew.
+    fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+        self.resets.begin(now, direction, &mut self.links[direction as usize].rlc);
+        self.lanes.link(now, "reset", cx);
+    }
+
+    fn expire_reset(&mut self, now: Instant, cx: &mut Context<'_>) {
+        match self.resets.expire(now) {
+            Some(Late::Again(direction)) => self.links[direction as usize].rlc.control = Some(Control::Reset),
+            Some(Late::Failed) => self.fail(now, cx),
+            None => {}
+        }
+    }
+
+    /// The entity begins anew, both ways: what was sent and not delivered is lost (TS 25.322 §11.4.3).
+    fn reset_rlc(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for leg in &mut self.links {
+            leg.reset(now, DropCause::AttemptsExhausted, cx);
+        }
+    }
+
+    /// The answer has come over the leg of `direction`.
+    fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+        if let Some(goes_on) = self.resets.acknowledged(direction) {
+            self.links[goes_on as usize].rlc.is_stopped = false;
+            self.lanes.link(now, "connected", cx);
+        }
+    }
+
+    /// The RRC connection is in another state.
+    fn enter_state(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.tell_state(now, cx);
+        for direction in Direction::BOTH {
+            let leg = &mut self.links[direction as usize];
+            leg.tti_at = None;
+            if self.rrc.state() == State::Dch && self.switching[direction as usize].is_some() {
+                leg.format = 0;
+            }
+            let waits = leg.rlc.sender.backlog(now).1;
+            self.rrc.waits(now, direction, waits);
+            self.tell_slots(now, direction, cx);
+        }
+    }
+
+    fn tell_lanes(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        self.lanes.connected(now, self.resets.is_running(), cx);
+        self.tell_state(now, cx);
+        self.lanes.radio(now, sample, cx);
+        self.tell_slots(now, direction, cx);
+    }
+
+    fn tell_state(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.lanes.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
+    }
+
+    /// What a TTI carries: none without a channel.
+    fn tell_slots(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+        let pdus = self.channel(direction).map_or(0, |format| format.pdus);
+        self.lanes.tell(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
+    }
+}
+
+impl Member for Mobile {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        self.advance(now, cx);
+        if self.coverage.is_released() {
+            self.look_around(now, cx);
+        }
+        cx.direction = direction;
+        let leg = &mut self.links[direction as usize];
+        leg.rlc.counters.offer(&packet);
+        let cause = if self.coverage.is_released() {
+            Some(DropCause::AttemptsExhausted)
+        } else {
+            (!leg.rlc.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)
+        };
+        if let Some(cause) = cause {
+            leg.rlc.counters.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+            return Admission::Dropped(cause);
+        }
+        let (backlog_packets, backlog_bytes) = leg.rlc.sender.backlog(now);
+        cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
+        self.rrc.waits(now, direction, backlog_bytes);
+        self.schedule(now);
+        Admission::Queued
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        self.advance(now, cx);
+        let due = |leg: &RadioLink| leg.rlc.departures.front().map(|departure| departure.due);
+        let direction = match (due(&self.links[0]), due(&self.links[1])) {
+            (Some(down), Some(up)) if up < down => Direction::Up,
+            (None, Some(_)) => Direction::Up,
+            (None, None) => return None,
+            _ => Direction::Down,
+        };
+        let leg = &mut self.links[direction as usize];
+        let departure = *leg.rlc.departures.front().filter(|departure| departure.due <= now)?;
+        leg.rlc.departures.pop_front();
+        leg.rlc.counters.deliver(&departure.packet);
+        cx.direction = direction;
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        let departs =
+            self.links.iter().filter_map(|leg| leg.rlc.departures.front()).map(|departure| departure.due).min();
+        // What has left the RLC needs nothing more than to be handed over.
+        let is_empty = self.links.iter().all(RadioLink::is_empty);
+        let event = if is_empty { None } else { self.next_event() };
+        [departs, event].into_iter().flatten().min()
+    }
+
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.links[direction as usize].rlc.counters
+    }
+}

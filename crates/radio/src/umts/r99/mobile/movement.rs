@@ -1,0 +1,146 @@
+//! What movement does to a connection: handover, its gap and the burst after it, coverage that is lost, and the failure of
+//! the radio link.
+
+use airpath_core::{Context, DropCause, Instant, Span};
+
+use super::Mobile;
+use crate::conditions::{Sample, Transition};
+use crate::umts::r99::config::Undelivered;
+
+/// Whether the mobile is in coverage, and whether its link has failed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Coverage {
+    lost_at: Option<Instant>,
+    /// The link has failed.
+    failed: bool,
+    /// Its radio bearers are released, too.
+    released: bool,
+    /// Out of coverage, the radio is not looked at before.
+    pub asks_at: Instant,
+}
+
+/// How often a mobile looks for coverage: a choice, of the order of a measurement period (200 ms, TS 25.133 §8.1.2.2).
+const SEARCH: Span = Span::from_millis(200);
+
+impl Coverage {
+    /// Whether a cell serves the mobile.
+    #[inline]
+    pub const fn is_covered(&self) -> bool {
+        self.lost_at.is_none()
+    }
+
+    /// Whether the radio bearers are released, and not set up again.
+    #[inline]
+    pub const fn is_released(&self) -> bool {
+        self.released
+    }
+}
+
+impl Mobile {
+    /// Finds out what the radio is like at `now`, and what has happened to it.
+    pub(super) fn look_around(&mut self, now: Instant, cx: &mut Context<'_>) -> Sample {
+        while let Some((at, transition)) = self.conditions.next_transition(now) {
+            self.pass(now, at, transition, cx);
+        }
+        if let Some(lost_at) = self.coverage.lost_at {
+            self.coverage.asks_at = now + SEARCH;
+            let since = now.since(lost_at);
+            if !self.coverage.failed && since >= self.mobility.link_failure {
+                self.coverage.failed = true;
+                if !self.mobility.link_release.is_zero() {
+                    self.lanes.link(now, "failed", cx);
+                }
+            }
+            if !self.coverage.released && since >= self.mobility.link_failure + self.mobility.link_release {
+                self.fail(now, cx);
+            }
+        }
+        self.conditions.at(now)
+    }
+
+    fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
+        match transition {
+            Transition::Handover { to, gap } => {
+                self.lanes.cell(at, to, cx);
+                self.hand_over(now, at, gap, self.mobility.buffer, cx);
+            }
+            Transition::Reselection { to, gap } => {
+                self.lanes.cell(at, to, cx);
+                self.block(now, at + gap);
+            }
+            Transition::CoverageLost => {
+                self.coverage.lost_at = Some(at);
+                self.lanes.mode(at, "no-coverage", None, cx);
+            }
+            Transition::CoverageBack { to } => {
+                self.coverage.lost_at = None;
+                self.coverage.asks_at = now;
+                self.coverage.released = false;
+                self.lanes.cell(at, to, cx);
+                if std::mem::take(&mut self.coverage.failed) {
+                    let until = at + self.mobility.re_establishment;
+                    self.lanes.mode(at, "re-establishment", Some(until), cx);
+                    self.block(now, until);
+                } else {
+                    self.lanes.mode(at, "connected", None, cx);
+                }
+            }
+        }
+    }
+
+    /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes to IP after it.
+    pub(super) fn hand_over(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        gap: Span,
+        buffer: Undelivered,
+        cx: &mut Context<'_>,
+    ) {
+        let until = at + gap;
+        self.lanes.mode(at, "handover", Some(until), cx);
+        self.block(now, until);
+        self.held_until = self.held_until.max(until + self.mobility.driver_hold);
+        match buffer {
+            Undelivered::Keep => {}
+            Undelivered::Forward => {
+                self.resets.forget(None);
+                self.links.iter_mut().for_each(|leg| leg.re_establish(now, DropCause::Handover, cx));
+            }
+            Undelivered::Discard => self.discard(now, DropCause::Handover, cx),
+        }
+    }
+
+    /// The radio bearers are released: what the RLC has is lost, and they are to be set up again.
+    pub(super) fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.discard(now, DropCause::AttemptsExhausted, cx);
+        self.rrc.lose(now);
+        self.lanes.link(now, "disconnected", cx);
+        self.tell_state(now, cx);
+        if self.coverage.is_covered() {
+            let until = now + self.mobility.re_establishment;
+            self.lanes.mode(now, "re-establishment", Some(until), cx);
+            self.block(now, until);
+        } else {
+            self.coverage.failed = true;
+            self.coverage.released = true;
+        }
+    }
+
+    fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
+        self.resets.forget(None);
+        for leg in &mut self.links {
+            leg.discard(now, cause, cx);
+        }
+    }
+
+    /// Nothing is sent before `until`.
+    fn block(&mut self, now: Instant, until: Instant) {
+        for leg in &mut self.links {
+            leg.blocked_until = leg.blocked_until.max(until);
+            if leg.tti_at.is_some_and(|at| at > now && at < until) {
+                leg.tti_at = None;
+            }
+        }
+    }
+}

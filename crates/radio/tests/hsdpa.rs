@@ -1,0 +1,186 @@
+//! The HSDPA cell: the contracts, whatever its parameters; goodput and combining against what can be calculated.
+
+mod common;
+
+use airpath_core::{Direction, Instant, Probability, Seed, Span};
+use airpath_link::Bearer;
+use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
+use airpath_radio::umts::hsdpa::{Config, Hsdpa};
+use common::saturate;
+use proptest::prelude::*;
+
+const HORIZON: Instant = Instant::from_nanos(20_000_000_000_000);
+
+/// The preset of category 10 with what differs from it, as TOML.
+fn config(more: &str) -> Config {
+    let mut preset: toml::Table = include_str!("../../../presets/hsdpa-cat10.toml").parse().expect("the preset");
+    let mut bearer = preset.remove("bearer").and_then(|it| it.as_table().cloned()).expect("a table");
+    bearer.remove("model");
+    overlay(&mut bearer, &more.parse().expect("TOML"));
+    bearer.try_into().expect("a config")
+}
+
+fn overlay(base: &mut toml::Table, more: &toml::Table) {
+    for (key, value) in more {
+        match (base.get_mut(key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(more)) => overlay(base, more),
+            _ => drop(base.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+fn cell(config: &Config, users: u16) -> Hsdpa {
+    Hsdpa::new(config, usize::from(users), Seed::new(5), "cell").expect("sound parameters")
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    (
+        (-25.0..25.0f64, 1u8..13, 5u8..16, 1u8..5, prop::sample::select(vec![None, Some(0.0), Some(0.3), Some(0.9)])),
+        (1u8..9, 1u8..10, 1u8..9, prop::sample::select(vec!["none", "chase", "incremental-redundancy"])),
+        (0u32..40, 1u32..50, 1u32..20, 8u32..100, prop::option::of(1u8..31)),
+        prop::sample::select(vec!["round-robin", "maximum-ci", "proportional-fair"]),
+        (1u8..33, 1u32..100, 1u32..80, 0u32..30, 2u32..12),
+    )
+        .prop_map(|((ci, category, codes, users, bler), (processes, trip, max, combining), iub, scheduler, rest)| {
+            let (delay, interval, room, pdu, cqi) = iub;
+            let (window, timer, cycle, cqi_delay, max_dat) = rest;
+            let pdu = if cqi.is_some() || category > 10 { pdu.min(60) } else { pdu };
+            let (buffer, cycle) = (room * pdu, 2 * cycle);
+            let discard = if max_dat % 2 == 0 { ", discard = { timer_mrw = \"90 ms\", max_mrw = 3 }" } else { "" };
+            let mut config = config(&format!(
+                r#"
+                cell = {{ codes = {codes}, users_per_tti = {users}, scheduler = "{scheduler}" }}
+                mobile = {{ category = {category}, cqi_cycle = "{cycle} ms", cqi_delay = "{cqi_delay} ms",
+                            reordering_window = {window}, reordering_timer = "{timer} ms" }}
+                conditions.ci = "{ci} dB"
+                [downlink]
+                pdu = "{pdu} B"
+                harq = {{ processes = {processes}, round_trip = {trip}, max_transmissions = {max}, combining = "{combining}" }}
+                iub = {{ delay = "{delay} ms", interval = "{interval} ms", buffer = "{buffer} B" }}
+                rlc = {{ max_dat = {max_dat}, max_rst = 3{discard} }}
+                "#
+            ));
+            config.downlink.bler = bler.map(|bler| Probability::new(bler).expect("a share"));
+            config.downlink.cqi = cqi;
+            config
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(8)))]
+
+    #[test]
+    fn cells_keep_the_contracts(config in any_config(), users in 1u16..6, gap in 1u64..100, seed: u64) {
+        let make = || cell(&config, users);
+        let traffic = Traffic {
+            packets: 60, gap: Span::from_millis(gap), users, directions: &Direction::BOTH, ..Traffic::default()
+        };
+        let arrivals = traffic.arrivals(seed);
+        contracts(make, &arrivals, HORIZON);
+        idle_sleeps(make, &arrivals, HORIZON);
+        order_kept(make, &arrivals, HORIZON);
+    }
+
+    #[test]
+    fn so_they_do_when_conditions_change(config in any_config(), users in 1u16..4, seed: u64) {
+        let make = || cell(&config, users);
+        let traffic = Traffic {
+            packets: 60, gap: Span::from_millis(50), users, directions: &Direction::BOTH, ..Traffic::default()
+        };
+        let arrivals = traffic.arrivals(seed);
+        let until = Instant::from_nanos(4_000_000_000);
+        let commands = Commands { commands: 12, until, users, classes: &[], reorder: false }.draw(seed);
+        contracts(make, Script { arrivals: &arrivals, commands: &commands }, HORIZON);
+    }
+}
+
+/// What one mobile gets, in bytes a second, with full buffers.
+fn goodput(more: &str) -> f64 {
+    let time = Span::from_secs(20);
+    let result = saturate(&mut cell(&config(more), 1), 1, time);
+    assert!(result.dropped.is_empty(), "{more}");
+    result.bytes[0] as f64 / time.as_secs_f64()
+}
+
+#[test]
+fn goodput_falls_with_the_share_of_errors() {
+    // A fixed CQI 16 holds 10 PDUs of 40 B, each TTI. One of a packet's 38 PDUs has length indicators and is shared, so that
+    // 1500 B take 1501. Without combining, a share p of the TTIs is in vain, and blocks beyond the eighth attempt are rare.
+    let full = 10.0 * 40.0 / 0.002 * 1500.0 / 1501.0;
+    for bler in [0.0, 0.1, 0.3] {
+        let more = format!(
+            "conditions.ci = \"20 dB\"\n[downlink]\ncqi = 16\nbler = {bler:.1}\nqueue.packets = 400\niub.buffer = \"40 kB\"\nharq = {{ max_transmissions = 8, combining = \"none\" }}"
+        );
+        let share = goodput(&more) / full;
+        assert!((share - (1.0 - bler)).abs() < 0.03, "{bler}: {share}");
+    }
+}
+
+#[test]
+fn combining_saves_attempts() {
+    // The mean number of transmissions of a block by the error rates of its attempts: first 0.5, then those of the curve.
+    let transmissions = |combining: &str| {
+        let more = format!(
+            "conditions.ci = \"20 dB\"\n[downlink]\ncqi = 16\nbler = 0.5\nharq = {{ max_transmissions = 8, combining = \"{combining}\" }}"
+        );
+        let radio = saturate(&mut cell(&config(&more), 1), 1, Span::from_secs(10)).radio;
+        let first = radio.iter().filter(|(_, event)| event.direction == Direction::Down && event.repeated == 0).count();
+        let all = radio.iter().filter(|(_, event)| event.direction == Direction::Down).count();
+        all as f64 / first as f64
+    };
+    // Without: 1 + 1/2 + … + 1/2⁷. With Chase the second attempt, 3 dB better, fails once in some ten thousand times: at CQI 16
+    // x grows by 3.01 · 2 / (√3 − 1.204) = 11.4 from −0.2, so BLER₂ = 10^(−11.2 / 0.7).
+    assert!((transmissions("none") - (2.0 - 1.0 / 128.0)).abs() < 0.05);
+    assert!((transmissions("chase") - 1.5).abs() < 0.03);
+    assert!((transmissions("incremental-redundancy") - 1.5).abs() < 0.03);
+}
+
+#[test]
+fn who_has_enough_waiting_takes_a_tti_whole() {
+    let more = "cell = { codes = 10, users_per_tti = 3 }\nconditions.ci = \"3 dB\"";
+    let radio = saturate(&mut cell(&config(more), 6), 6, Span::from_secs(5)).radio;
+    // At 3 dB the CQI is 19, of 5 codes: there are codes for two, but the first takes all the power that its CQI needs.
+    let down: Vec<_> = radio.iter().filter(|(_, event)| event.direction == Direction::Down).collect();
+    assert!(down.len() > 2000 && down.chunk_by(|a, b| a.0 == b.0).all(|tti| tti.len() == 1));
+}
+
+#[test]
+fn small_blocks_share_a_tti() {
+    // One PDU waits for each mobile: the power of one block of CQI 30 is that of many of CQI 4.
+    let config = config("conditions.ci = \"20 dB\"\ndownlink.bler = 0.0\ndownlink.queue.packets = 400");
+    let mut bearer = cell(&config, 8);
+    let (mut log, mut lost) = (airpath_core::Memory::default(), Vec::new());
+    let mut cx = airpath_core::Context::new(Some(&mut log), &mut lost, airpath_core::ComponentId(0));
+    for user in 0..8 {
+        bearer.push(Instant::ZERO, Direction::Down, common::packet(u64::from(user), user, 30), &mut cx);
+    }
+    while bearer.pop(Instant::from_nanos(1_000_000_000), &mut cx).is_some() {}
+    let mut ttis = std::collections::BTreeMap::new();
+    for (time, _, event) in &log.events {
+        if let airpath_core::Event::Radio(event) = event
+            && event.direction == Direction::Down
+            && event.repeated == 0
+        {
+            *ttis.entry(*time).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(ttis.values().take(2).copied().collect::<Vec<_>>(), [4, 4], "four HS-SCCHs");
+}
+
+#[test]
+fn what_hybrid_arq_gives_up_the_rlc_repairs() {
+    let more = "conditions.ci = \"20 dB\"\n[downlink]\ncqi = 16\nbler = 0.4\nharq = { max_transmissions = 2, combining = \"none\" }";
+    let result = saturate(&mut cell(&config(more), 1), 1, Span::from_secs(20));
+    assert!(result.dropped.is_empty());
+    let ids: Vec<u64> = result.departures.iter().map(|departure| departure.packet.id).collect();
+    assert!(ids.len() > 500 && ids.iter().copied().eq(0..ids.len() as u64), "in sequence, without a gap");
+}
+
+#[test]
+fn iub_credits_bound_what_a_round_trip_can_carry() {
+    // 100 PDUs of 40 B fill the buffer of the base station, which hears with them that there is more; 10 ms later there is
+    // room, and after another 10 ms the RNC has the credits, whose PDUs take 10 ms. A TTI could carry 1.3 MB/s.
+    let more = "conditions.ci = \"20 dB\"\ndownlink.bler = 0.0\ndownlink.queue.packets = 400\ndownlink.iub = { delay = \"10 ms\", interval = \"10 ms\", buffer = \"4000 B\" }";
+    let rate = goodput(more);
+    assert!((rate / (4000.0 / 0.030) - 1.0).abs() < 0.01, "{rate}");
+}
