@@ -1,8 +1,7 @@
-"""Fixtures: the command, a small scenario, and loud skips."""
+"""Fixtures: the command, a small scenario, links and a browser."""
 
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from link_support import ENDS, LinkCommand, SmallHost, can_make_namespaces
 from support import DOWNLOAD, Command
+from support.link import ENDS, LinkCommand, SmallHost
+from support.needs import program, require
+from support.skips import Skips
 
 # Under nohup, what the tests start would ignore the signal, and a shell cannot trap what it ignored when it began.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the plug-in that lists what was skipped."""
+    config.pluginmanager.register(Skips(), "airpath-skips")
 
 
 @pytest.fixture
@@ -40,43 +46,33 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def need() -> Callable[..., str]:
-    """Return the path of a program, or skip the test and say which Debian package would let it run."""
-
-    def path(program: str, package: str | None = None) -> str:
-        found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
-        if found is None:
-            pytest.skip(f"NOT TESTED: {program} is not installed (as root: apt-get install {package or program})")
-        return found
-
-    return path
+    """Return the path of a program; the test is skipped where that is not installed."""
+    return program
 
 
 @pytest.fixture
 def link(tmp_path: Path) -> LinkCommand:
     """`airpath link`, in a folder of the test's own; the test is skipped where there can be no link."""
-    if not can_make_namespaces():
-        pytest.skip("NOT TESTED: this host allows no network namespace (`airpath doctor` says more)")
+    require("network-namespace")
     return LinkCommand(tmp_path)
 
 
 @pytest.fixture
 def host(link: LinkCommand, need: Callable[..., str]) -> SmallHost:
     """A host of our own, with an outside that links may use."""
-    made = SmallHost(link.folder, need("unshare", "util-linux"))
+    require("own-host")
     need("ip", "iproute2")
-    if subprocess.run([*made.flags(), "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("NOT TESTED: a host of our own needs root")
-    return made
+    return SmallHost(link.folder, need("unshare", "util-linux"))
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 512 kB."""
+    require("root")
+    require("mount-namespace")
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("NOT TESTED: a full disk needs the right to mount a small file system (root)")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)], check=True)
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 

@@ -5,8 +5,6 @@
 //! The packets are those of a download: for each data packet and each ACK the rows of two links
 //! between two ends.
 
-#![expect(missing_docs, reason = "`criterion_group!` makes a public function without any")]
-
 use std::hint::black_box;
 
 use airpath_core::{

@@ -1,0 +1,162 @@
+"""A command on a link is still itself: its input, output, exit code and signals are its own."""
+
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.link import LinkCommand, descendants_of, listener, until, words_of
+from support.needs import needs
+
+COUNTS_INTERRUPTS = """
+n=0; trap 'n=$((n+1))' INT; echo ready
+i=0; while [ $i -lt 10 ]; do sleep 0.05; i=$((i+1)); done
+echo interrupted $n times
+"""
+
+
+def test_input_and_output_are_the_commands_own(link: LinkCommand) -> None:
+    done = link("sh", "-c", "cat; echo to the user >&2", stdin="one\ntwo\n")
+    assert done.out == "one\ntwo\n"
+    assert done.err == "to the user\n"
+
+
+def test_a_large_output_is_whole(link: LinkCommand) -> None:
+    assert len(link("head", "-c", "5000000", "/dev/zero").out) == 5_000_000
+
+
+def test_what_the_server_says_does_not_mix_with_the_commands_output(link: LinkCommand) -> None:
+    done = link("echo", "mine", serve=f"echo server; exec {listener()}", options="--out kept")
+    assert "server" not in done.out
+    assert (link.folder / "kept" / "server.log").read_text().startswith("server\n")
+
+
+@pytest.mark.parametrize("code", [0, 7, 255])
+def test_the_exit_code_is_the_commands(link: LinkCommand, code: int) -> None:
+    done = link("sh", "-c", f"exit {code}", code=code)
+    assert (done.out, done.err) == ("", "")
+
+
+@pytest.mark.parametrize("name", ["SEGV", "KILL", "TERM"])
+def test_death_by_a_signal_is_seen_by_the_shell(link: LinkCommand, name: str) -> None:
+    assert link("sh", "-c", f"kill -{name} $$", code=None).code == -signal.Signals[f"SIG{name}"]
+
+
+@pytest.mark.parametrize("name", ["TERM", "HUP", "USR1", "USR2", "INT", "QUIT"])
+def test_a_signal_to_airpath_reaches_the_command(link: LinkCommand, name: str) -> None:
+    script = f"trap 'echo got {name}; exit 3' {name}; echo ready; while :; do sleep 0.02; done"
+    with link.started("sh", "-c", script) as process:
+        words_of(process.stdout, "ready")
+        process.send_signal(signal.Signals[f"SIG{name}"])
+        out, _ = process.communicate(timeout=20)
+    assert (out, process.returncode) == (f"got {name}\n", 3)
+
+
+def test_a_signal_that_ends_the_command_ends_airpath(link: LinkCommand) -> None:
+    with link.started("sh", "-c", "echo ready; exec sleep 100") as process:
+        words_of(process.stdout, "ready")
+        everyone = descendants_of(process.pid)
+        assert len(everyone) >= 2  # the programs' parent and the command
+        process.terminate()
+        assert process.wait(timeout=20) == -signal.SIGTERM
+    until(lambda: not any(Path(f"/proc/{each}").exists() for each in everyone), "all its processes are gone")
+
+
+def test_what_nohup_lets_a_command_ignore_stays_ignored(link: LinkCommand) -> None:
+    # SIGPIPE is not ignored: only Python's own start ignores it.
+    script = "echo ready; sleep 0.3; echo alive; kill -PIPE $$; echo not reached"
+    with link.started("sh", "-c", script, under=["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"]) as process:
+        words_of(process.stdout, "ready")
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate(timeout=20)
+    assert (out, process.returncode) == ("alive\n", -signal.SIGPIPE)
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+def test_who_waits_for_a_server_can_be_interrupted(link: LinkCommand, name: str) -> None:
+    with link.started("true", serve="echo begun >&2; exec sleep 100") as process:
+        words_of(process.stderr, "begun")
+        everyone = descendants_of(process.pid)
+        process.send_signal(signal.Signals[f"SIG{name}"])
+        # Less than the ten seconds that it would wait.
+        assert process.wait(timeout=5) != 0
+    until(lambda: not any(Path(f"/proc/{each}").exists() for each in everyone), "all its processes are gone")
+
+
+@contextmanager
+def on_terminal(link: LinkCommand, *words: str, options: str = "") -> Iterator[tuple["subprocess.Popen[str]", int]]:
+    """Run a command on a link in a terminal of its own; the terminal is there as a descriptor."""
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    with link.started(
+        *words,
+        options=options,
+        popen={
+            "stdin": theirs,
+            "stdout": theirs,
+            "stderr": theirs,
+            "start_new_session": True,
+            "preexec_fn": take_terminal,
+        },
+    ) as process:
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            os.close(ours)
+
+
+def read_until(terminal: int, word: bytes) -> bytes:
+    """Return what a terminal shows, up to `word`."""
+    shown = b""
+    while word not in shown:
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:  # nobody is left at the other end
+            raise AssertionError(f"no {word!r} in {shown!r}") from None
+    return shown
+
+
+@needs("pseudo-terminal")
+@pytest.mark.parametrize("options", ["--no-status", "--status"])
+def test_ctrl_c_reaches_the_command_once(link: LinkCommand, options: str) -> None:
+    with on_terminal(link, "sh", "-c", COUNTS_INTERRUPTS, options=options) as (process, terminal):
+        read_until(terminal, b"ready")
+        os.write(terminal, b"\x03")
+        read_until(terminal, b"interrupted 1 times")
+        assert process.wait(timeout=20) == 0
+
+
+@needs("pseudo-terminal")
+def test_ctrl_c_ends_a_command_and_its_link(link: LinkCommand) -> None:
+    with on_terminal(link, "sh", "-c", "echo ready; exec sleep 100") as (process, terminal):
+        read_until(terminal, b"ready")
+        everyone = descendants_of(process.pid)
+        os.write(terminal, b"\x03")
+        assert process.wait(timeout=20) == -signal.SIGINT
+    until(lambda: not any(Path(f"/proc/{each}").exists() for each in everyone), "all its processes are gone")
+
+
+@needs("pseudo-terminal")
+def test_a_command_reads_from_the_terminal(link: LinkCommand) -> None:
+    with on_terminal(link, "sh", "-c", "echo ready; read line; echo read $line; test -t 0") as (process, terminal):
+        read_until(terminal, b"ready")
+        os.write(terminal, b"words\n")
+        read_until(terminal, b"read words")
+        assert process.wait(timeout=20) == 0
+
+
+def test_input_and_output_that_are_closed(link: LinkCommand) -> None:
+    assert link("seq", "1000000", under=["sh", "-c", '"$@" <&- | head -n 1', "sh"]).out == "1\n"
+    for closed in (0, 1, 2):
+        link("sh", "-c", "exit 5", under=["sh", "-c", f'exec {closed}>&-; exec "$@"', "sh"], code=5)

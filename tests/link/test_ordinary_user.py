@@ -1,0 +1,134 @@
+"""A closed laboratory needs no privilege: links of an ordinary user, in user namespaces."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+import airpath
+from support.link import ENDS, LinkCommand, descendants_of, python, summary, until, words_of
+from support.needs import NOBODY, TUN, as_ordinary_user, needs, require
+
+Ordinary = Callable[..., list[str]]
+
+
+@pytest.fixture
+def ordinary(link: LinkCommand, need: Callable[..., str]) -> Ordinary:
+    """What to put in front of a command so that an ordinary user runs it; nothing if one runs these tests."""
+    require("user-namespace")
+    if os.geteuid() != 0:
+
+        def as_we_are(*, without_tun: bool = False) -> list[str]:
+            if without_tun:
+                require("root")  # only root can hide the device
+            return []
+
+        return as_we_are
+
+    unshare = [need("unshare", "util-linux"), "--mount", "sh", "-ec"]
+    drop = as_ordinary_user()
+    os.chown(link.folder, NOBODY, NOBODY)
+    needed = [Path(sys.base_prefix), Path(sys.prefix), Path(airpath.__file__).parent, ENDS, link.folder]
+
+    def as_nobody(*, without_tun: bool = False) -> list[str]:
+        hide = ["mount --bind /dev/null /dev/net/tun"] if without_tun and TUN.exists() else []
+        return [*unshare, "\n".join([*opened(needed), *hide, "exec " + shlex.join(drop) + ' "$@"']), "sh"]
+
+    return as_nobody
+
+
+def opened(needed: Sequence[Path]) -> list[str]:
+    """Return lines for a shell, in a mount namespace, after which everybody may reach these folders.
+
+    A parent that is closed to others is covered by one that is not, in which only the needed folders are.
+    """
+    closed = {parent for path in needed for parent in path.parents if not parent.stat().st_mode & 0o001}
+    outermost = [parent for parent in closed if not closed & set(parent.parents)]
+    lines = []
+    for parent in sorted(outermost):
+        inside = [path for path in needed if parent in path.parents]
+        # Held by descriptors, the folders can be found when their parent is covered.
+        lines += [f"exec {number}< {shlex.quote(str(path))}" for number, path in enumerate(inside, start=3)]
+        lines += [f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(parent))}"]
+        for number, path in enumerate(inside, start=3):
+            place = shlex.quote(str(path))
+            lines += [
+                f"mkdir -p {place}",
+                f"mount --no-canonicalize --bind /proc/self/fd/{number} {place}",
+                f"exec {number}<&-",
+            ]
+    return lines
+
+
+def who(link: LinkCommand, under: Sequence[str]) -> int:
+    """Return the number of the user who runs commands under `under`."""
+    return int(subprocess.run([*under, "id", "-u"], cwd=link.folder, capture_output=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("device", [pytest.param("tun", marks=needs("tun-for-all")), "veth"])
+def test_an_ordinary_user_has_links(
+    link: LinkCommand, ordinary: Ordinary, need: Callable[..., str], device: str
+) -> None:
+    under = ordinary()
+    user = who(link, under)
+    assert user != 0
+    script = (
+        f"id -u; {need('ping', 'iputils-ping')} -c 2 -i 0.2 server; {shlex.join(python('send.py', 'server6', 300_000))}"
+    )
+    done = link(
+        *("sh", "-c", script),
+        link=link.wire(rate="50 Mbit/s", delay="5 ms"),
+        serve=shlex.join(python("sink.py")),
+        options=f"--device {device} --out kept --capture",
+        under=under,
+    )
+    lines = done.out.splitlines()
+    assert lines[0] == str(user)
+    assert "2 received" in done.out
+    assert lines[-1] == "300000"
+    assert summary(link.folder / "kept")["emulation"]["device"] == device
+    assert (link.folder / "kept" / "summary.json").stat().st_uid == user
+
+
+def test_an_ordinary_user_pings_by_icmp(link: LinkCommand, ordinary: Ordinary) -> None:
+    ping = [
+        Path(sys.executable).with_name("airpath"),
+        "measure",
+        "ping",
+        "--icmp",
+        "--count",
+        "2",
+        "--interval",
+        "9 ms",
+    ]
+    for host in ("server", "server6"):
+        done = link(*ping, host, "--format", "json", under=ordinary())
+        assert done.json["flows"][0]["received"] == 2
+        assert done.json["measurement"]["icmp"] == {"socket": "datagram"}
+
+
+def test_without_tun_packets_go_over_virtual_ethernet(link: LinkCommand, ordinary: Ordinary) -> None:
+    link("true", options="--out kept --no-log", under=ordinary(without_tun=True))
+    assert summary(link.folder / "kept")["emulation"]["device"] == "veth"
+    done = link("true", options="--device tun", under=ordinary(without_tun=True), code=125)
+    assert "TUN" in done.err
+
+
+def test_the_outside_needs_privilege(link: LinkCommand, ordinary: Ordinary) -> None:
+    done = link("true", serve=None, under=ordinary(), code=125)
+    assert "needs root" in done.err
+    assert "--serve" in done.err
+
+
+def test_the_exit_code_and_the_end_are_as_for_root(link: LinkCommand, ordinary: Ordinary) -> None:
+    link("sh", "-c", "setsid sleep 300 & exit 7", under=ordinary(), code=7)
+    with link.started("sh", "-c", "setsid sleep 300 & echo ready; exec sleep 300", under=ordinary()) as process:
+        words_of(process.stdout, "ready")
+        everyone = descendants_of(process.pid)
+        assert len(everyone) >= 3
+        process.kill()
+        until(lambda: not any(Path(f"/proc/{each}").exists() for each in everyone), "all its processes are gone")

@@ -1,0 +1,105 @@
+"""Unmodified programs over a link: what they measure is what the link was told to be.
+
+How fast a transfer is has an upper bound in the link itself, which holds on every host. Lower bounds are those of a
+busy host, and only there so that a link that hardly works is noticed.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.link import DEVICES, LinkCommand, summary
+
+Need = Callable[..., str]
+
+RATE = 4e6
+DELAY_S = 0.03
+
+
+@pytest.fixture
+def slow(link: LinkCommand) -> Path:
+    """A link of 4 Mbit/s and 30 ms each way, with a queue for 60 ms more."""
+    return link.wire(rate=f"{RATE:.0f} bit/s", delay=f"{1e3 * DELAY_S:g} ms", queue="{ packets = 20 }")
+
+
+@pytest.mark.parametrize("server", ["server", "[fd61:6972:7061::1]"])
+def test_curl_fetches_from_nginx(link: LinkCommand, slow: Path, web: str, need: Need, server: str) -> None:
+    size = 300_000
+    content = bytes(range(256)) * (size // 256)
+    (link.folder / "files" / "file").write_bytes(content)
+    report = "%{time_connect} %{time_starttransfer} %{time_total}"
+    done = link(need("curl"), "-sS", "-o", "got", "-w", report, f"http://{server}/file", link=slow, serve=web)
+    assert (link.folder / "got").read_bytes() == content
+    connected, first, total = map(float, done.out.split())
+    # A handshake and a request take a round trip each; then the content passes at the rate of the link.
+    assert connected >= 2 * DELAY_S
+    assert first >= 4 * DELAY_S
+    assert total >= 4 * DELAY_S + 8 * len(content) / RATE
+    assert total < 10 * (4 * DELAY_S + 8 * len(content) / RATE)
+
+
+@pytest.mark.parametrize("server", ["server", "server6"])
+def test_ping_sees_the_delay(link: LinkCommand, slow: Path, need: Need, server: str) -> None:
+    # Echo requests of 56 bytes, with the headers of ICMP and of IP, wait for nothing but their own transmission.
+    size = 56 + 8 + (40 if server.endswith("6") else 20)
+    least_ms = 1e3 * 2 * (DELAY_S + 8 * size / RATE)
+    done = link(need("ping", "iputils-ping"), "-c", 20, "-i", 0.02, server, link=slow, options="--budget 50ms")
+    times = [float(each) for each in re.findall(r"time=([\d.]+) ms", done.out)]
+    assert len(times) == 20
+    # ping prints three digits.
+    assert min(times) >= least_ms * 0.999
+    assert sorted(times)[len(times) // 2] < least_ms + 10
+
+
+@pytest.mark.parametrize("way", ["to the server", "to the mobile"])
+@DEVICES
+def test_iperf_measures_the_rate_of_tcp(link: LinkCommand, slow: Path, need: Need, way: str, device: str) -> None:
+    iperf = need("iperf3")
+    options = ["-R"] if way == "to the mobile" else []
+    done = link(
+        *(iperf, "-c", "server", "-J", "-t", 2, *options),
+        link=slow,
+        serve=f"{iperf} -s -1",
+        options=f"--device {device}",
+    )
+    end = done.json["end"]
+    measured = end["sum_received"]["bits_per_second"]
+    # What is received in full packets of 1,500 bytes has 1,448 bytes of payload.
+    assert measured <= 1.02 * RATE * 1448 / 1500
+    assert measured > 0.4 * RATE
+
+
+@pytest.mark.parametrize("way", ["to the server", "to the mobile"])
+def test_iperf_overloads_with_datagrams(link: LinkCommand, slow: Path, need: Need, way: str) -> None:
+    iperf = need("iperf3")
+    options = ["-R"] if way == "to the mobile" else []
+    kept = link.folder / "kept"
+    done = link(
+        *(iperf, "-c", "server", "-J", "-u", "-b", f"{2 * RATE:.0f}", "-l", 1172, "-t", 2, *options),
+        link=slow,
+        serve=f"{iperf} -s -1",
+        options=f"--out {kept} --no-log",
+    )
+    received = done.json["end"]["sum_received"]
+    assert received["bits_per_second"] <= 1.05 * RATE * 1172 / 1200
+    # Twice what the link carries was sent: about half is lost, where the sender kept up.
+    assert 25 < received["lost_percent"] < 60
+    full = "up" if way == "to the server" else "down"
+    dropped = [row["dropped"] for row in summary(kept)["links"] if row["direction"] == full]
+    assert sum(each.get("queue-full", {"packets": 0})["packets"] for each in dropped) >= received["lost_packets"] > 0
+
+
+def test_dig_asks_dnsmasq(link: LinkCommand, slow: Path, need: Need) -> None:
+    dnsmasq, dig = need("dnsmasq", "dnsmasq-base"), need("dig", "bind9-dnsutils")
+    flags = "--no-daemon --conf-file=/dev/null --no-resolv --no-hosts --user= --pid-file= --log-facility=-"
+    serve = f"exec {dnsmasq} {flags} --address=/example.test/192.0.2.7 --txt-record=long.test,{'x' * 200}"
+    ask = f"{dig} @server +short +tries=2 +timeout=3"
+    script = f"{ask} example.test A; {ask} +tcp long.test TXT; {dig} @server +tries=1 example.test | grep 'Query time'"
+    done = link("sh", "-c", script, link=slow, serve=serve)
+    address, text, query_time = done.out.splitlines()
+    assert address == "192.0.2.7"
+    assert text.strip('"') == "x" * 200
+    milliseconds = int(re.sub(r"\D", "", query_time))
+    assert milliseconds >= int(1e3 * 2 * DELAY_S)

@@ -1,0 +1,110 @@
+"""One bearer model, two clocks: what a link did to real packets, the simulator does to the same packets, exactly."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars
+import pytest
+
+import airpath
+from airpath import control
+from support import ROOT, Command
+from support.needs import needs
+
+pytestmark = needs("network-namespace")
+
+TRAFFIC = ROOT / "tests" / "ends" / "traffic.py"
+# The preset `recorded` needs files, and has a test of its own.
+PRESETS = sorted(path.stem for path in (ROOT / "presets").glob("*.toml") if path.stem != "recorded")
+
+CHANGES = """\
+format = 1
+name = "changes"
+seed = 5
+
+[fixed]
+delay = "15 ms"
+loss = 0.02
+
+[bearer]
+preset = "umts-dch-384"
+bler = 0.1
+
+[[change]]
+at = "400 ms"
+outage = "200 ms"
+
+[[change]]
+at = "700 ms"
+to = "fixed"
+rate = "300 kbit/s"
+
+[[change]]
+at = "1 s"
+handover = "100 ms"
+buffer = "discard"
+"""
+
+
+def link(command: Command, *arguments: str | Path, out: Path) -> list[str]:
+    """Return the line for a link with traffic on it."""
+    python = sys.executable
+    serve = f"exec {python} {TRAFFIC} serve"
+    return command.line("link", *arguments, "--out", out, "--serve", serve, "--", python, TRAFFIC, "use", "server")
+
+
+def fates(folder: Path) -> polars.DataFrame:
+    """Return what became of each packet at each hop, and when exactly."""
+    packets = airpath.load(folder).packets.filter(polars.col("step") != "sent")
+    return packets.select("packet", "component", "step", "direction", "time", "cause", "ecn", "size").sort(
+        "packet", "time", "component", "step"
+    )
+
+
+def check_parity(command: Command, folder: Path) -> polars.DataFrame:
+    again = folder.with_name("again")
+    done = command("replay", folder, "--out", again)
+    assert done.code == 0, done.err
+    emulated, simulated = fates(folder), fates(again)
+    assert emulated.height > 100
+    assert emulated.equals(simulated), emulated.join(simulated, on=emulated.columns, how="anti", nulls_equal=True)
+    return emulated
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_departure_and_every_drop_is_the_same(airpath_command: Command, tmp_path: Path, preset: str) -> None:
+    name = preset
+    if preset == "hs-dsch-classes-abc":
+        name = tmp_path / "class.toml"
+        name.write_text(f'format = 1\n[bearer]\npreset = "{preset}"\n[[mobile]]\nclass = "b"\n')
+    subprocess.run(link(airpath_command, name, out=tmp_path / "live"), check=True, timeout=60)
+    check_parity(airpath_command, tmp_path / "live")
+
+
+def test_a_recorded_link(airpath_command: Command, tmp_path: Path) -> None:
+    for name in ("rec.down", "rec.up"):
+        (tmp_path / name).write_text("".join(f"{3 * n + n % 3}\n" for n in range(1, 400)))
+    scenario = tmp_path / "scenario.toml"
+    files = f'downlink.recorded = "{tmp_path / "rec.down"}"\nuplink.recorded = "{tmp_path / "rec.up"}"\n'
+    scenario.write_text(f'format = 1\n[bearer]\nmodel = "recorded"\n{files}')
+    subprocess.run(link(airpath_command, scenario, out=tmp_path / "live"), check=True, timeout=60)
+    check_parity(airpath_command, tmp_path / "live")
+
+
+def test_changes_by_the_scenario_and_by_hand(airpath_command: Command, tmp_path: Path) -> None:
+    scenario = tmp_path / "changes.toml"
+    scenario.write_text(CHANGES)
+    live = tmp_path / "live"
+    with subprocess.Popen(link(airpath_command, scenario, out=live)) as running:
+        while not list((live / "events").glob("packets")):
+            assert running.poll() is None, "the link has not begun"
+            time.sleep(0.02)
+        time.sleep(0.6)
+        assert control.ask(control.find(live), {"change": {"bler": 0.5}})["time_s"] > 0
+        assert running.wait(60) == 0
+    kinds = airpath.load(live).changes["kind"].to_list()
+    assert sorted(kinds) == ["bler", "handover", "outage", "rate"]
+    causes = check_parity(airpath_command, live).get_column("cause").drop_nulls().unique().to_list()
+    assert causes, "some packets were lost"

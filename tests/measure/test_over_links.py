@@ -1,0 +1,80 @@
+"""`airpath measure` on a link: the same figures as simulated, and the connections that it says there were."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airpath
+from support.link import LinkCommand, summary
+from support.needs import missing
+
+AIRPATH = Path(sys.executable).with_name("airpath")
+
+PINGS = 40
+INTERVAL = "53 ms"
+"""Neither 2 nor 10 ms divide it: requests and replies meet TTIs in all phases, whatever the first one met."""
+
+TOLERANCE_S = 0.002
+TRIES = 5
+"""A host that is busy makes round trips longer. Of so many runs one has to agree; none may be too fast."""
+BUDGET = "1ms"
+"""A run whose packets were later says nothing of the figures, and does not count."""
+
+
+def measure(command: LinkCommand, *words: object, **how: Any) -> dict[str, Any]:
+    """Return the only flow of `airpath measure` on a link."""
+    serve = shlex.join([str(AIRPATH), "measure", "serve", "--listen", "0.0.0.0"])
+    done = command(AIRPATH, "measure", *words, "--format", "json", serve=serve, **how)
+    (flow,) = json.loads(done.out)["flows"]
+    return flow
+
+
+@pytest.mark.parametrize("preset", ["wired", "hs-dsch-384", "umts-dch-384"])
+def test_ping_agrees_with_the_simulated_one(link: LinkCommand, preset: str) -> None:
+    # Without errors, whose retransmissions are a matter of chance.
+    change = {} if preset == "wired" else {"bearer.bler": 0}
+    ping = {"kind": "ping", "interval": INTERVAL, "requests": PINGS}
+    scenario = {"format": 1, "name": "ping", "bearer": {"preset": preset}, "flow": [ping]}
+    simulated = airpath.run(scenario, set=change).summary["flows"][0]
+    options = [f"--budget {BUDGET} --out out", *(f"--set {path}={value}" for path, value in change.items())]
+    slow: list[dict[str, float]] = []
+    for _ in range(TRIES):
+        words = ("ping", "server", "--count", PINGS, "--interval", INTERVAL)
+        real = measure(link, *words, link=preset, options=" ".join(options))
+        assert real["received"] == simulated["received"] == PINGS
+        errors = {key: real[key] - simulated[key] for key in ("delay_min_s", "delay_mean_s")}
+        assert all(error > -TOLERANCE_S for error in errors.values()), f"too fast: {errors}"
+        if all(error < TOLERANCE_S for error in errors.values()):
+            return
+        if summary(link.folder / "out")["emulation"]["lateness"]["valid"]:
+            slow.append(errors)
+    if not slow:
+        missing("idle-host", f"packets were later than {BUDGET} in each of {TRIES} runs")
+    pytest.fail(f"slower than simulated: {slow}")
+
+
+def test_each_transaction_has_a_connection_of_its_own(link: LinkCommand, need: Callable[..., str]) -> None:
+    tshark = need("tshark")
+    out = link.folder / "out"
+    command = ("transactions", "server", "--connections", "each", "--count", 12)
+    flow = measure(link, *command, options=f"--out {out} --capture")
+    assert (flow["received"], flow["connections"]) == (12, "each")
+    assert summary(out)["emulation"]["exit"] == "ended with exit code 0"
+    for end in ("mobile", "server"):
+        # The first connection is the one that carries the order.
+        ordered, *ports = opened(tshark, out / "captures" / f"0000-{end}.pcapng")
+        assert len(set(ports)) == flow["received"], f"{end}: {ports}"
+        assert ordered not in ports
+
+
+def opened(tshark: str, capture: Path) -> list[int]:
+    """Return the client's port of each connection in a capture, in the order in which they were opened."""
+    opening = "tcp.flags.syn == 1 && tcp.flags.ack == 0 && !tcp.analysis.retransmission"
+    line = [tshark, "-r", str(capture), "-Y", opening, "-T", "fields", "-e", "tcp.srcport"]
+    return [int(port) for port in subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()]

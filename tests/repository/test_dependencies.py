@@ -1,0 +1,88 @@
+"""The crates depend one way (ARCHITECTURE.md): what is general never sees what is special."""
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from support import ROOT
+from support.needs import program
+
+# What each crate may depend on. A new crate is entered here, and so is thought about.
+ALLOWED: dict[str, set[str]] = {
+    "core": set(),
+    "testing": set(),
+    "wire": {"core"},
+    "link": {"core"},
+    "eventlog": {"core"},
+    "radio": {"core", "link"},
+    "linklevel": {"core"},
+    "tcp": {"core", "wire"},
+    "trace": {"core", "wire"},
+    "app": {"core", "tcp"},
+    "result": {"core", "app", "eventlog"},
+    "scenario": {"core", "link", "radio", "tcp", "app"},
+    "sim": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
+    "emu": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
+    "measure": {"core", "wire", "app", "result"},
+    "benches": {"core", "wire", "tcp", "eventlog", "scenario", "sim"},
+    "python": {
+        "core",
+        "wire",
+        "link",
+        "radio",
+        "tcp",
+        "app",
+        "scenario",
+        "eventlog",
+        "result",
+        "sim",
+        "emu",
+        "measure",
+        "trace",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def dependencies() -> dict[str, set[str]]:
+    """Each crate of ours with the crates of ours that it depends on, for building and for testing."""
+    command = [program("cargo"), "metadata", "--no-deps", "--format-version", "1", "--offline"]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {
+        _short(package["name"]): {_short(name) for name in _ours(package)} for package in json.loads(output)["packages"]
+    }
+
+
+def _ours(package: dict[str, Any]) -> set[str]:
+    """Return our crates that a package needs; itself, with a feature for its own tests, does not count."""
+    names = {each["name"] for each in package["dependencies"]} - {package["name"]}
+    return {name for name in names if name.startswith("airpath-")}
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("airpath-")
+
+
+def test_dependencies_point_one_way(dependencies: dict[str, set[str]]) -> None:
+    for crate, needs in dependencies.items():
+        assert crate in ALLOWED, f"the crate {crate} is new: say in {__file__} what it may depend on"
+        # The tests of every crate may use `testing`.
+        more = needs - ALLOWED[crate] - {"testing"}
+        assert not more, f"{crate} must not depend on {', '.join(sorted(more))}"
+
+
+def test_the_two_clocks_never_see_each_other() -> None:
+    assert "emu" not in ALLOWED["sim"]
+    assert "sim" not in ALLOWED["emu"]
+    assert not {"sim", "emu"} & ALLOWED["measure"], "a measurement is made of neither"
+
+
+def test_what_is_allowed_has_an_order() -> None:
+    """No circle is allowed, so that the table itself points one way."""
+    placed: set[str] = set()
+    while placed != set(ALLOWED):
+        free = {crate for crate, needs in ALLOWED.items() if crate not in placed and needs <= placed}
+        assert free, f"a circle among {', '.join(sorted(set(ALLOWED) - placed))}"
+        placed |= free

@@ -1,0 +1,188 @@
+"""The same downloads under both clocks: the simulator's TCP beside the kernel's, a study beside emulated links."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import kernel
+import page
+import pytest
+
+from airpath import realtime, study
+from airpath.quantities import parse_size
+from support import ROOT, Command
+from support.needs import missing, require
+
+
+@pytest.fixture(scope="module")
+def links() -> None:
+    """Skip where no link can be made."""
+    require("network-namespace")
+
+
+# --- linux-6 and the kernel -------------------------------------------------------------------------------------------
+
+SHORT = ("384k-150ms-small-buffer", "1M-100ms-loss-1-no-sack", "2M-40ms-small-buffer", "10M-60ms-loss-0.1")
+
+
+@pytest.mark.slow
+def test_the_profile_linux_6_takes_as_long_as_the_kernel(links: None) -> None:
+    """One link for each of four cases; all of them: `python benches/two_clocks`."""
+    cases = [replace(case, seeds=1) for case in kernel.load_cases(SHORT)]
+    compared = kernel.compare(cases, links=len(cases))
+    late = [each.case.name for each in compared if not each.valid]
+    if late:
+        missing("idle-host", f"packets were late in the links of {', '.join(late)}")
+    for each in compared:
+        assert abs(each.difference) < kernel.MOST, f"{each.case.name}: {each.medians}"
+
+
+def test_cases_are_many_and_different() -> None:
+    cases = kernel.load_cases()
+    assert len(cases) >= 12
+    assert len({case.name for case in cases}) == len(cases)
+    assert {case.congestion for case in cases} == {"reno", "cubic"}
+    assert {case.sack for case in cases} == {case.timestamps for case in cases} == {True, False}
+    assert (min(case.rate for case in cases), max(case.rate for case in cases)) == (64e3, 50e6)
+    assert (min(case.round_trip for case in cases), max(case.round_trip for case in cases)) == (0.02, 0.6)
+    assert (min(case.loss for case in cases), max(case.loss for case in cases)) == (0, 0.03)
+    assert any(case.outage == 3 for case in cases)
+    with pytest.raises(SystemExit, match="no case nothing; there is 64k-600ms"):
+        kernel.load_cases(["nothing"])
+
+
+def test_a_table_says_what_was_compared() -> None:
+    case = kernel.load_cases(["384k-150ms-outage-plain"])[0]
+    compared = [
+        kernel.Compared(case, simulated=(9.0, 11.0, 12.0), real=(10.0, 10.5, 9.0), late_s=0.001, valid=True),
+        kernel.Compared(replace(case, outage=0), simulated=(13.0,), real=(10.0,), late_s=0.1, valid=False),
+    ]
+    lines = kernel.table(compared)
+    assert "384 kbit/s, 150 ms, queue of 50, outage of 3 s" in lines[2]
+    assert (
+        "| Reno without SACK and timestamps | 3 | 11.00 | 10.00 | +10.0 % | 10.0 % | 9.00 to 12.00 | 9.00 to 10.50 |"
+        in lines[2]
+    )
+    assert "+30.0 %, late" in lines[3]
+    words = kernel.verdict(compared)
+    assert "the median difference is 20.0 %, the largest 30.0 %" in words
+    assert "Beyond 25 %: 384 kbit/s, 150 ms, queue of 50." in words
+
+
+def test_a_table_of_the_page_is_replaced_between_its_marks(tmp_path: Path) -> None:
+    document = tmp_path / "page.md"
+    document.write_text("a\n<!-- t: begin -->\nold\n<!-- t: end -->\nb\n")
+    page.replace_table(document, "t", ["new", "lines", ""])
+    assert document.read_text() == "a\n<!-- t: begin -->\nnew\nlines\n<!-- t: end -->\nb\n"
+    with pytest.raises(ValueError, match="no place for the table 'u'"):
+        page.replace_table(document, "u", [])
+
+
+def test_the_page_has_a_place_for_each_table(tmp_path: Path) -> None:
+    copy = tmp_path / "two-clocks.md"
+    copy.write_text((ROOT / "docs" / "two-clocks.md").read_text())
+    for name in ("kernel", "study", "steps"):
+        page.replace_table(copy, name, [f"table {name}"])
+        assert f"table {name}" in copy.read_text()
+
+
+# --- a study ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_study_under_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without links: what is asked of them, and where their figures go."""
+    asked: list[dict[str, Any]] = []
+
+    def measure(scenario: Path, **options: Any) -> realtime.Measured:
+        asked.append(options)
+        transfer = realtime.Transfer(
+            bytes=options["bytes"],
+            connect_s=0.1,
+            first_byte_s=0.2,
+            duration_s=0.9,
+            acknowledged_s=1.0,
+            data_packets=14,
+            retransmitted_packets=0,
+        )
+        return realtime.Measured((transfer,) * options["count"], late_s=0.001, valid=len(asked) != 1)
+
+    monkeypatch.setattr(realtime, "measure", measure)
+    monkeypatch.setattr(realtime, "obstacle", lambda: None)
+    told: list[tuple[int, int]] = []
+    result = study.run(
+        "hsdpa-sim",
+        only="utilisation-20kB",
+        clock="real",
+        repeat=3,
+        links=1,
+        progress=lambda *now: told.append(now),
+    )
+    assert len(asked) == 9 + 1, "the first was too late, and made again"
+    assert {(each["bytes"], each["request"], each["count"]) for each in asked} == {(20_000, 40, 3)}
+    assert asked[0]["sysctl"]["net.ipv4.tcp_congestion_control"] == "reno"
+    assert told[-1] == (9 * (200 + 200 + 3),) * 2
+    row = result.to_dict()["rows"][0]
+    # (20 kB and 14 headers) in a second on a channel of 384 kbit/s with 1 % of it sent again.
+    assert row["real"]["ours"] == pytest.approx(100 * 8 * (20_000 + 14 * 40) / 0.99 / 384_000)
+    assert (row["real"]["n"], row["real"]["valid"]) == (3, True)
+    assert row["ours"] < row["real"]["simulated_alike"], "the kernel begins with a larger window"
+    markdown = result.render_markdown()
+    assert "--clock real" in markdown
+    assert "| published | simulated | with linux-6 | real | 95 % interval | n | linux-6 to real |" in markdown
+
+
+def test_links_that_stay_too_late_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    transfer = realtime.Transfer(20_000, 0.1, 0.2, 0.9, 1.0, 14, 0)
+    late = realtime.Measured((transfer, transfer), late_s=0.05, valid=False)
+    monkeypatch.setattr(realtime, "measure", lambda *_, **__: late)
+    monkeypatch.setattr(realtime, "obstacle", lambda: None)
+    result = study.run("hsdpa-sim", only="utilisation-20kB", clock="real", repeat=2)
+    assert "Invalid: in 9 rows 1 % of the packets left the link up to 50.0 ms late" in result.render_markdown()
+
+
+def test_what_cannot_be_run_under_the_real_clock_is_said(
+    airpath_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = airpath_command("study", "run", "hsdpa-sim", "--clock", "real", "--only", "rtt")
+    assert done.code == 2
+    assert "experiment of hsdpa-sim for the real clock 'rtt'; there is utilisation-100kB" in done.err
+    done = airpath_command("study", "run", "hsdpa-sim", "--clock", "real", "--report", "r.html")
+    assert done.code == 2
+    assert "--report draws what is simulated" in done.err
+    monkeypatch.setattr(realtime, "obstacle", lambda: "no namespaces")
+    with pytest.raises(study.StudyError, match="needs emulated links, and this host cannot make one: no namespaces"):
+        study.run("hsdpa-sim", only="utilisation-20kB", clock="real", repeat=2)
+
+
+@pytest.mark.slow
+def test_a_study_over_real_links(links: None, airpath_command: Command) -> None:
+    arguments = ("study", "run", "hsdpa-sim", "--clock", "real", "--only", "utilisation-20kB", "--repeat", "3")
+    done = airpath_command(*arguments, "--links", "9", "--format", "json", timeout=300)
+    assert done.code == 0, done.err
+    rows = [row["real"] for row in done.json["rows"]]
+    assert len(rows) == 9
+    if not all(row["valid"] for row in rows):
+        missing("idle-host", "packets were late in a link of the study")
+    assert all(abs(row["simulated_alike"] / row["ours"] - 1) < kernel.MOST for row in rows), rows
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def test_sizes_are_read() -> None:
+    assert [parse_size(text) for text in ("0 B", "20 kB", "1.5 MB", "64 KiB")] == [0, 20_000, 1_500_000, 65_536]
+    with pytest.raises(ValueError, match="'20' is no size"):
+        parse_size("20")
+
+
+def test_a_transfer_that_cannot_be_is_an_error(links: None) -> None:
+    with pytest.raises(realtime.RealtimeError, match="no_such_parameter"):
+        realtime.measure(ROOT / "examples" / "hs-dsch.toml", bytes=1, sysctl={"net.ipv4.no_such_parameter": 1})
+
+
+def test_the_demo_goes_on_where_no_link_can_be_made(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "curl.sh"
+    done = subprocess.run(["sh", script, tmp_path / "out", "false"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "no real download" in done.stderr

@@ -1,0 +1,73 @@
+"""What the tests share: the command as a process, and a small scenario."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+DOWNLOAD = """\
+format = 1
+name = "small"
+seed = 3
+
+[fixed]
+rate = "10 Mbit/s"
+delay = "20 ms"
+loss = 0.01
+
+[bearer]
+preset = "hs-dsch-384"
+
+[[flow]]
+kind = "download"
+bytes = "200 kB"
+"""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Command:
+    """The `airpath` command, run as a user runs it, with a folder to stand in."""
+
+    folder: Path
+
+    def __call__(self, *arguments: str | Path, timeout: float = 120, **environment: str) -> Finished:
+        """Run it to its end."""
+        done = subprocess.run(
+            self.line(*arguments),
+            cwd=self.folder,
+            env=plain_environment() | environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    def line(self, *arguments: str | Path) -> list[str]:
+        """Return the command line, for a test that starts the process itself."""
+        return [sys.executable, "-m", "airpath", *map(str, arguments)]
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the environment without what would change the command's words."""
+    return {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS", "TERM")}

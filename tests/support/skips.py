@@ -1,0 +1,72 @@
+"""The list of what was skipped, and skips that are failures with `CI=true`."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from support.needs import is_optional, require
+
+RUST = "AIRPATH_SKIPPED"
+"""Environment variable: the file to which the Rust tests append a line for each skip."""
+
+
+class Skips:
+    """A plug-in of pytest; see the module."""
+
+    def __init__(self) -> None:
+        self.strict = os.environ.get("CI", "").lower() in ("true", "1")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Skip a test that is marked as needing what is missing, before its fixtures are set up."""
+        for mark in item.iter_markers("needs"):
+            for feature in mark.args:
+                require(feature)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Turn a skip into a failure where it is not optional."""
+        report = yield
+        if self.strict and report.skipped and not hasattr(report, "wasxfail") and not is_optional(_reason(report)):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, which docs/testing.md does not allow with CI=true: {_reason(report)}"
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Turn the skip of a whole module into an error where it is not optional."""
+        report = yield
+        if self.strict and report.skipped and not is_optional(_reason(report)):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, which docs/testing.md does not allow with CI=true: {_reason(report)}"
+        return report
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print what was skipped, with the reason; the Rust tests' skips, too."""
+        reasons: dict[str, list[str]] = {}
+        for report in terminalreporter.stats.get("skipped", []):
+            reasons.setdefault(_reason(report), []).append(report.nodeid)
+        for line in _rust():
+            test, _, reason = line.partition(": ")
+            reasons.setdefault(reason, []).append(test)
+        terminalreporter.section("not tested on this machine")
+        if not reasons:
+            terminalreporter.line("nothing was skipped")
+        for reason, tests in sorted(reasons.items()):
+            terminalreporter.line(reason)
+            for test in dict.fromkeys(tests):
+                terminalreporter.line(f"    {test}")
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return the reason of a skip."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+def _rust() -> list[str]:
+    """Return the lines that the Rust tests wrote."""
+    path = os.environ.get(RUST)
+    return Path(path).read_text().splitlines() if path and Path(path).is_file() else []

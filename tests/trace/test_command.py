@@ -1,0 +1,342 @@
+"""`airpath trace`: captures in, words, tables and a report out."""
+
+import io
+import json
+import re
+import select
+import shlex
+import struct
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import airpath
+from airpath.trace import stream
+from airpath.trace.causes import CAUSES, seconds_of, shares
+from airpath.trace.report import page
+from airpath.trace.tables import TABLES
+from airpath.trace.words import sentence
+from support import DOWNLOAD, ROOT, Command
+from support.needs import shared_capture
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> airpath.Result:
+    """A captured run with a lossy download and an upload."""
+    folder = tmp_path_factory.mktemp("traced") / "run"
+    scenario = DOWNLOAD + '\n[[flow]]\nkind = "upload"\nbytes = "20 kB"\nstart = "1 s"\n'
+    return airpath.run(scenario, out=folder, capture=True)
+
+
+@pytest.fixture(scope="module")
+def server(run: airpath.Result) -> Path:
+    """The capture at the server, where the download is sent."""
+    return next(path for path in run.captures() if path.name.endswith("server.pcapng"))
+
+
+@pytest.fixture(scope="module")
+def traced(server: Path) -> airpath.Trace:
+    """Its analysis."""
+    return airpath.trace(server)
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+def test_the_frames_have_the_columns_that_are_documented(traced: airpath.Trace) -> None:
+    frames = {
+        "connections": traced.connections,
+        "directions": traced.directions,
+        "causes": traced.causes,
+        "observations": traced.observations(1),
+        "selective": traced.selective(1),
+    }
+    for name, frame in frames.items():
+        assert frame.height, name
+        assert {column: str(kind) for column, kind in frame.schema.items()} == TABLES[name]
+
+
+def test_every_segment_of_the_run_is_observed(run: airpath.Result, traced: airpath.Trace) -> None:
+    sent = run.flows.filter(kind="download")
+    seen = traced.observations(1).filter(pl.col("from") == "server", pl.col("length") > 0)
+    assert seen.height == sent["data_packets"].item()
+    assert seen["length"].sum() == sent["data_bytes"].item()
+    assert seen["retransmission"].count() == sent["retransmitted_packets"].item()
+    assert (seen["offset"] + seen["length"]).max() == sent["bytes"].item()
+
+
+@pytest.mark.parametrize("selector", ["2", "10.0.0.2", "192.0.2.1", ":80"])
+def test_connections_are_selected_by_what_they_have(selector: str, server: Path, traced: airpath.Trace) -> None:
+    wanted = traced.connections.filter(
+        (pl.col("connection").cast(pl.String) == selector)
+        | (pl.col("client_address") == selector)
+        | (pl.col("server_address") == selector)
+        | (pl.format(":{}", "server_port") == selector)
+    )
+    if wanted.height == 0:
+        with pytest.raises(airpath.TraceError, match="no connection matches"):
+            airpath.trace(server, flow=selector)
+    else:
+        assert airpath.trace(server, flow=selector).connections.equals(wanted)
+
+
+def test_both_ends_of_a_connection_select_it(server: Path, traced: airpath.Trace) -> None:
+    first = traced.connections.row(0, named=True)
+    for end in ("client", "server"):
+        assert 1 in airpath.trace(server, flow=first[end]).connections["connection"]
+
+
+def test_a_stream_tells_of_the_same_connections(server: Path, traced: airpath.Trace) -> None:
+    lines: list[str] = []
+    reading = stream(server, lines.append, causes=True)
+    told = [json.loads(line) for line in lines]
+    assert {each.pop("type") for each in told} == {"connection"}
+    told.sort(key=lambda each: each["connection"])
+    ends = [each.pop(f"from_{sender}") for each in told for sender in ("client", "server")]
+    assert ends == traced.directions.to_dicts()
+    stalls = [stall for each in told for stall in each.pop("stalls")]
+    assert stalls == traced.stalls.to_dicts()
+    assert told == traced.connections.to_dicts()
+    assert reading == traced.reading
+
+
+def test_a_result_folder_is_its_capture_at_the_server(
+    run: airpath.Result, server: Path, command: Command, traced: airpath.Trace
+) -> None:
+    told = command("trace", run.path, "--format", "json")
+    assert (told.code, told.err) == (0, "")
+    # The client's capture is there, too, and tells more of causes.
+    causes = {cause.column for cause in CAUSES}
+    for ours, theirs in zip(told.json["connections"], traced.connections.to_dicts(), strict=True):
+        assert all(ours[name] == value for name, value in theirs.items() if name not in causes)
+        assert sum(ours[name] for name in causes) == pytest.approx(ours["duration_s"])
+    assert told.json["reading"]["files"][0]["name"] == str(server)
+
+
+def test_text_lists_who_lost_most_first(server: Path, command: Command, traced: airpath.Trace) -> None:
+    told = command("trace", server)
+    assert told.code == 0
+    frames = traced.reading["files"][0]["frames"]
+    assert f"{frames:,} frames" in told.out
+    numbers = [line.split()[0] for line in told.out.splitlines() if " → " in line]
+    lost = pl.col("duration_s") - pl.col("path_rate_s") - pl.col("application_s") - pl.col("closing_s")
+    assert numbers == traced.connections.sort(lost, descending=True)["connection"].cast(pl.String).to_list()
+
+
+def test_the_causes_add_up_to_the_time(traced: airpath.Trace) -> None:
+    pieces = traced.causes.with_columns(length=pl.col("end") - pl.col("start"))
+    for flow in traced.connections.iter_rows(named=True):
+        own = pieces.filter(connection=flow["connection"])
+        assert sum(own["length"].to_list()) / 1e9 == pytest.approx(flow["duration_s"], abs=1e-9)
+        assert own["start"][0] == flow["start"]
+        assert own["start"][1:].equals(own["end"][:-1]), "without gaps, in order"
+        by_cause = dict(own.group_by("cause").agg(pl.col("length").sum() / 1e9).rows())
+        assert by_cause == pytest.approx(seconds_of(flow))
+
+
+@given(st.dictionaries(st.text(max_size=3), st.floats(0, 1e6), max_size=12), st.integers(0, 2))
+def test_shares_add_up_to_a_hundred(parts: dict[str, float], digits: int) -> None:
+    given = shares(parts, digits)
+    whole = sum(parts.values())
+    if whole == 0:
+        assert not any(given.values())
+        return
+    assert sum(given.values()) == pytest.approx(100)
+    for name, part in parts.items():
+        assert abs(given[name] - 100 * part / whole) <= 10**-digits + 1e-9
+
+
+def test_a_page_says_where_the_time_went_in_a_sentence(server: Path, command: Command, traced: airpath.Trace) -> None:
+    told = command("trace", server, "--flow", "1", "--why").out
+    said = next(line for line in told.splitlines() if line.endswith(").") and "\u00a0%" in line)
+    assert said == sentence(traced.connections.row(0, named=True))
+    assert sum(int(share) for share in re.findall(r"\((\d+)\u00a0%\)", said)) == 100
+    pieces = [line for line in told.splitlines() if re.search(r"\d+–\d+", line)]
+    assert len(pieces) == traced.causes.filter(connection=1).height
+
+
+def test_two_traces_are_compared_in_sums(run: airpath.Result, command: Command, traced: airpath.Trace) -> None:
+    told = command("trace", "compare", run.path, run.path, "--format", "json")
+    assert told.code == 0
+    figures = {row["figure"]: (row["trace 1"], row["trace 2"]) for row in told.json}
+    assert all(one == other for one, other in figures.values())
+    assert figures["connections"][0] == traced.connections.height
+    assert figures["bytes down"][0] == run.flows.filter(kind="download")["bytes"].item()
+    assert figures["seconds"][0] == pytest.approx(sum(figures[each.name][0] for each in CAUSES))
+    assert "difference" in command("trace", "compare", run.path, run.path, "--flow", "1").out
+
+
+def test_other_formats_have_all_connections(server: Path, command: Command, traced: airpath.Trace) -> None:
+    table = pl.read_csv(io.StringIO(command("trace", server, "--format", "csv").out))
+    assert table.select(traced.connections.columns).height == traced.connections.height
+    sent = traced.directions.filter(pl.col("from") == "server")["unique_bytes"]
+    assert table["server_unique_bytes"].to_list() == sent.to_list()
+    lines = command("trace", server, "--format", "jsonl").out.splitlines()
+    assert len(lines) == traced.connections.height
+
+
+def test_the_report_is_one_file_with_every_figure(server: Path, command: Command) -> None:
+    told = command("trace", server, "--flow", "1", "-o", "report.html")
+    assert told.code == 0
+    assert "the report is in report.html" in told.err
+    page = (command.folder / "report.html").read_text(encoding="utf-8")
+    for title in ("Where the time went", "Time–sequence, down", "Outstanding data", "Round trip", "Throughput"):
+        assert f"<h3>{title}</h3>" in page
+    assert f"airpath trace {server} --flow 1 -o report.html" in page
+    assert "http://" not in page.replace("http://www.w3.org", "").split("<script>")[0]
+
+
+def test_exports_for_xplot_and_perfetto(traced: airpath.Trace, tmp_path: Path) -> None:
+    plots = traced.xplot(tmp_path / "plots")
+    assert {path.name for path in plots} >= {"1-server.xpl", "2-client.xpl"}
+    lines = (tmp_path / "plots" / "1-server.xpl").read_text(encoding="ascii").splitlines()
+    assert (lines[0], lines[-1]) == ("timeval unsigned", "go")
+    first = traced.directions.row(1, named=True)
+    assert lines.count("R") == first["retransmissions"]
+    events = json.loads(traced.perfetto(tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    slices = [each for each in events if each["ph"] == "X"]
+    assert len(slices) == traced.causes.height
+    whole = traced.connections["duration_s"].sum()
+    assert sum(each["dur"] for each in slices) / 1e6 == pytest.approx(whole, abs=1e-6 * len(slices))
+    assert sum(each["ph"] == "i" for each in events) == traced.directions["retransmissions"].sum()
+
+
+def test_both_ends_of_a_run_tell_what_was_lost(run: airpath.Result, traced: airpath.Trace) -> None:
+    both = airpath.trace(run.path)
+    lost = run.links.select(pl.col("^dropped_.*_packets$")).sum_horizontal().sum()
+    assert lost > 0
+    assert both.passages.filter(fate="lost").height == lost
+    assert both.ways["lost"].sum() == both.passages.filter(pl.col("length") > 0, fate="lost").height
+    assert both.reading["clock"] == {"offset_s": 0.0, "skew": 0.0, "uncertainty_s": None}
+    assert both.connections.select("connection", "segments").equals(traced.connections.select("connection", "segments"))
+    assert "<h3>One-way delay</h3>" in page(both, Path("report.html"))
+
+
+def test_captures_that_share_nothing_are_refused(server: Path, command: Command) -> None:
+    other = airpath.run(DOWNLOAD, seed=4, set={"tcp.profile": "linux-2.4"}, out=command.folder / "other", capture=True)
+    told = command("trace", shared_capture("own/outage3_snd.pcap"), "--peer", other.captures()[0])
+    assert told.code == 2
+    assert "do not match" in told.err
+    assert "share no connection" in told.err
+
+
+def test_an_outage_is_the_radios_and_its_log_says_so(tmp_path: Path) -> None:
+    run = airpath.run(ROOT / "examples" / "outage.toml", out=tmp_path / "run", capture=True)
+    trace = airpath.trace(run.path, flow="mobile")
+    silent = trace.causes.filter(cause="radio")
+    assert trace.connections["radio_s"].item() == pytest.approx(3, abs=0.05)
+    assert set(silent["confidence"]) == {"high"}
+    assert trace.directions["spurious"].sum() == trace.directions["timeouts"].sum() == 1
+    assert trace.stalls["fate"].to_list()[0] == "held"
+
+
+def test_a_radio_log_of_another_tool_is_read_by_its_columns(server: Path, command: Command) -> None:
+    log = command.folder / "drive.csv"
+    log.write_text("Time,RRC\n1000000000.5,Connected\n1000000001.0,Idle\n1000000001.4,Connected\n", encoding="utf-8")
+    arguments = ("trace", server, "--flow", "1", "--radio", log, "--format", "json", "--radio-columns")
+    told = command(*arguments, "begin=Time,name=RRC,silent=Idle")
+    radio = [piece for piece in told.json["causes"] if piece["cause"] == "radio" and piece["confidence"] == "high"]
+    assert sum(piece["end"] - piece["start"] for piece in radio) == pytest.approx(0.4e9, rel=0.05)
+    for columns, said in (
+        ("begin=When,name=RRC", "no column `When`"),
+        ("begin=Time", "needs `begin` and `name`"),
+        ("begin=Time,name=RRC,quiet=Idle", "no such entry 'quiet'"),
+        ("begin", "'begin' has no value"),
+    ):
+        told = command(*arguments, columns)
+        assert told.code == 2
+        assert said in told.err
+
+
+def test_pages_of_http_are_told_of_and_drawn(command: Command) -> None:
+    """The truth is that of INDEX.md."""
+    capture = shared_capture("own/http_pipe.pcap")
+    trace = airpath.trace(capture)
+    assert (trace.exchanges.height, trace.pages["connections"].item()) == (12, 1)
+    assert trace.timelines["pipeline_factor"].item() == pytest.approx(5.583, abs=1e-3)
+    assert trace.pages["efficiency"].item() == pytest.approx(0.859, abs=1e-3)
+    assert len(trace.archive["log"]["entries"]) == 12
+    assert command("trace", capture, "-o", "report.html", "--har", "page.har", "--xplot", "plots").code == 0
+    assert json.loads((command.folder / "page.har").read_text(encoding="utf-8")) == trace.archive
+    assert (command.folder / "plots" / "1-server.xpl").is_file()
+    assert "<h3>Page of " in (command.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_standard_input_is_read_once(server: Path, command: Command) -> None:
+    line = command.line("trace", "-", "-o", "report.html", "--xplot", "plots")
+    with server.open("rb") as capture:
+        subprocess.run(line, stdin=capture, cwd=command.folder, check=True, capture_output=True, timeout=120)
+    assert "<h3>Time–sequence, down</h3>" in (command.folder / "report.html").read_text(encoding="utf-8")
+    assert (command.folder / "plots" / "2-client.xpl").is_file()
+
+
+def test_lines_of_a_capture_that_is_being_made_come_as_connections_end(command: Command) -> None:
+    def record(at_s: int, port: int, flags: int) -> bytes:
+        addresses = bytes([192, 0, 2, 1, 192, 0, 2, 2])
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, 40, port, 0, 64, 6, 0) + addresses
+        tcp = struct.pack(">HHIIBBHHH", port, 80, 1, 0, 0x50, flags, 1000, 0, 0)
+        return struct.pack("<IIII", at_s, 0, 40, 40) + ip + tcp
+
+    syn, reset, raw_ip = 0x02, 0x04, 101
+    heading = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, raw_ip)
+    line = command.line("trace", "-", "--format", "jsonl")
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=command.folder) as process:
+        assert process.stdin and process.stdout
+        # The first is over, and no segment of it can still come, when the others begin and end.
+        others = [record(1000, port, syn) + record(1001, port, reset) for port in range(1002, 1200)]
+        process.stdin.write(heading + record(0, 1001, syn) + record(1, 1001, reset) + b"".join(others))
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], 60)
+        assert ready
+        assert json.loads(process.stdout.readline())["connection"] == 1
+        process.stdin.close()
+        assert len(process.stdout.readlines()) == len(others)
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_reader_that_has_had_enough_is_no_error(server: Path, command: Command) -> None:
+    line = shlex.join(command.line("trace", server, "--format", "jsonl"))
+    told = subprocess.run(["sh", "-c", f"{line} | true"], check=True, capture_output=True, text=True, timeout=60)
+    assert told.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["no-such.pcap"], "no-such.pcap: No such file"),
+        (["README.md"], "README.md: not a capture"),
+        (["."], "no result, as it has no summary.json"),
+        (["{server}", "--flow", "99"], "no connection matches '99': there are 2"),
+        (["{server}", "--flow", "http"], "'http' selects no flow"),
+        (["{server}", "-o", "no/such/folder.html"], "no/such/folder.html cannot be written"),
+    ],
+)
+def test_what_cannot_be_traced_is_said(arguments: list[str], said: str, server: Path, command: Command) -> None:
+    (command.folder / "README.md").write_text("# no capture\n", encoding="utf-8")
+    told = command("trace", *(each.format(server=server) for each in arguments))
+    assert told.code == (3 if "-o" in arguments else 2)
+    assert said in told.err
+    assert "next:" in told.err or "`airpath run --out` wrote" in told.err
+
+
+def test_a_cut_capture_is_told_of_as_far_as_it_goes(command: Command) -> None:
+    told = command("trace", shared_capture("own/variant_cut_midpacket.pcap"), "--format", "json")
+    assert told.code == 0
+    assert "it ends within a record" in told.err
+    assert len(told.json["connections"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("capture", "retransmitted"), [("clean", 64), ("loss1", 117), ("loss1_nosack", 555), ("loss1_plain", 431)]
+)
+def test_retransmissions_of_the_shared_captures_are_exact(capture: str, retransmitted: int) -> None:
+    """The truth is that of INDEX.md, from a comparison of both ends packet by packet."""
+    trace = airpath.trace(shared_capture(f"own/{capture}_snd.pcap"))
+    seen = sum(trace.observations(number)["retransmission"].count() for number in trace.connections["connection"])
+    assert seen == retransmitted

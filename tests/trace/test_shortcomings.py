@@ -1,0 +1,47 @@
+"""What a capture lacks is said: dropped packets, cut options, super-segments, acknowledged bytes that are not in it."""
+
+import struct
+from pathlib import Path
+
+import polars as pl
+
+import airpath
+from airpath.trace.words import remarks
+from support import Command
+from support.needs import shared_capture
+
+
+def test_what_a_capture_lacks_is_said(airpath_command: Command) -> None:
+    capture = shared_capture("own/variant_snap60.pcap")
+    whole = airpath.trace(shared_capture("own/loss1_snd.pcap"))
+    cut = airpath.trace(capture)
+    assert remarks(whole.reading) == []
+    # As many as have selective acknowledgements, says the index of the collection: with them a header passes 60 bytes.
+    assert cut.reading["shortcomings"] == {"options_cut": 1385, "super_segments": 0, "unseen_bytes": 0}
+    [said] = remarks(cut.reading)
+    assert said.startswith("the options of 1,385 segments are cut off")
+    assert said in airpath_command("trace", capture).err
+    assert cut.observations().filter(pl.col("events").str.contains("options_cut")).height == 1385
+
+
+def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
+    # A block of interface statistics: type, length, interface, time, isb_ifdrop, the end of the options, length.
+    dropped = struct.pack("<HHQHH", 5, 8, 12, 0, 0)
+    length = 24 + len(dropped)
+    block = struct.pack("<IIIII", 5, length, 0, 0, 0) + dropped + struct.pack("<I", length)
+    capture = tmp_path / "dropped.pcapng"
+    capture.write_bytes(shared_capture("own/variant_pcapng.pcapng").read_bytes() + block)
+    reading = airpath.trace(capture).reading
+    assert reading["files"][0]["dropped"] == 12
+    [said] = remarks(reading)
+    assert "the capturing host dropped 12 packets" in said
+
+
+def test_what_is_said_of_drops_and_super_segments() -> None:
+    reading = {"files": [{"name": "one.pcapng", "ending": None, "ahead": None, "back": None, "dropped": 12}]}
+    reading |= {"passed_over": {}, "interrupted": False}
+    lacks = {"options_cut": 0, "super_segments": 3, "unseen_bytes": 2_896}
+    dropped, unseen, longer = remarks(reading | {"shortcomings": lacks})
+    assert dropped.startswith("one.pcapng: the capturing host dropped 12 packets")
+    assert unseen.startswith("2,896 bytes were acknowledged that are not in the capture")
+    assert longer.startswith("3 segments are longer than the other end takes")

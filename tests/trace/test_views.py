@@ -1,0 +1,306 @@
+"""What is shown of captures: reports of several connections, traces beside each other, runs without captures."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from plotly.offline import get_plotlyjs
+
+import airpath
+from airpath import _native
+from airpath.quantities import size
+from airpath.trace import comparison, stream
+from airpath.trace.causes import CAUSES, seconds_of
+from airpath.trace.compare import labels
+from airpath.trace.figures.time_sequence import AGAIN, time_sequence
+from airpath.trace.figures.view import FlowView
+from airpath.trace.report import write
+from airpath.trace.tables import TABLES
+from airpath.trace.words import length, remarks, summary
+from support import DOWNLOAD, ROOT, Command
+from support.needs import shared_capture
+from support.report_page import Page
+
+TWO = DOWNLOAD + '\n[[flow]]\nkind = "upload"\nbytes = "20 kB"\nstart = "1 s"\n'
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[airpath.Result]:
+    """A captured run with a lossy download and an upload, and the same on another seed."""
+    folder = tmp_path_factory.mktemp("views")
+    return [airpath.run(TWO, seed=seed, out=folder / f"seed-{seed}", capture=True) for seed in (3, 4)]
+
+
+@pytest.fixture(scope="module")
+def traces(runs: list[airpath.Result]) -> list[airpath.Trace]:
+    return [airpath.trace(run.path) for run in runs]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(traces: list[airpath.Trace], tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The report of a trace with two connections."""
+    return Page(write(traces[0], tmp_path_factory.mktemp("whole") / "report.html"))
+
+
+@pytest.fixture(scope="module")
+def beside(traces: list[airpath.Trace], tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The report of two traces."""
+    return Page(comparison.write(traces, tmp_path_factory.mktemp("beside") / "report.html"))
+
+
+@pytest.mark.parametrize("which", ["whole", "beside"])
+def test_a_page_can_be_read_without_eyes_or_mouse(which: str, request: pytest.FixtureRequest) -> None:
+    page: Page = request.getfixturevalue(which)
+    assert len(page.texts["h1"]) == 1
+    ids = [found["id"] for _, found in page.elements if found.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {str(found["href"])[1:] for found in page.all("a")} <= set(ids)
+    plots = page.all("div", role="img")
+    assert all(len(str(plot["aria-label"])) > 20 for plot in plots)
+    assert "://" not in page.html
+
+
+def test_every_connection_is_listed_with_a_bar_of_its_time(whole: Page, traces: list[airpath.Trace]) -> None:
+    flows = traces[0].connections.sort("duration_s", descending=True).rows(named=True)
+    bars = [str(found["aria-label"]) for found in whole.all("span", **{"class": "shares"})]
+    assert len(bars) == len(flows)
+    for bar, flow in zip(bars, flows, strict=True):
+        assert bar.count("%") == len(seconds_of(flow))
+    names = [f"{flow['connection']}: {flow['client']} to {flow['server']}" for flow in flows]
+    assert [text.strip() for text in whole.texts["h2"] if text.startswith("Connection ")] == [
+        f"Connection {name}" for name in names
+    ]
+
+
+def test_connections_have_axes_of_time_of_their_own(whole: Page) -> None:
+    groups = [str(found["data-time"]) for found in whole.all("figure") if "data-time" in found]
+    assert set(groups) == {"connection-1", "connection-2"}
+    assert all(
+        str(found["id"]).startswith(str(found["data-time"])) for found in whole.all("figure", **{"class": "figure"})
+    )
+
+
+def test_as_many_are_drawn_in_full_as_asked_for(runs: list[airpath.Result], command: Command) -> None:
+    told = command("trace", runs[0].path, "-o", "report.html", "--in-full", "1")
+    assert told.code == 0
+    page = Page(command.folder / "report.html")
+    assert {found["data-time"] for found in page.all("figure")} == {"connection-1"}
+    assert "The first is drawn in full below" in page.words
+    assert f"airpath trace {runs[0].path} --in-full 1 -o report.html" in page.words
+
+
+def test_traces_are_drawn_beside_each_other(beside: Page, traces: list[airpath.Trace]) -> None:
+    assert list(beside.figures) == ["Where the time went", "Time–sequence", "Throughput", "Round trip"]
+    longest = [trace.connections.sort("duration_s", descending=True).row(0, named=True) for trace in traces]
+    for name, figure in beside.figures.items():
+        assert figure["layout"]["xaxis"]["range"][1] == max(flow["duration_s"] for flow in longest), name
+    bars = beside.figures["Where the time went"]["data"]
+    drawn = sum(sum(bar["x"]) for bar in bars)
+    assert drawn == pytest.approx(sum(trace.connections["duration_s"].sum() for trace in traces), rel=1e-3)
+    lines = [each["name"] for each in beside.figures["Throughput"]["data"]]
+    assert lines == labels(traces) == ["seed-3", "seed-4"]
+
+
+def test_the_table_of_differences_has_what_differs(beside: Page, traces: list[airpath.Trace]) -> None:
+    [one, other] = (trace.connections.sort("duration_s", descending=True).row(0, named=True) for trace in traces)
+    words = beside.words
+    differing = [cause for cause in CAUSES if (one[cause.column] or 0) != (other[cause.column] or 0)]
+    assert differing
+    table = words[words.index("Differences Of the connections") :]
+    assert all(f" {cause.words} " in table for cause in differing)
+    assert "seed-4 took" in words
+
+
+def test_the_command_compares_any_number(runs: list[airpath.Result], command: Command) -> None:
+    three = [runs[0].path, runs[1].path, runs[0].path]
+    told = command("trace", "compare", *three, "-o", "report.html")
+    assert told.code == 0
+    assert "the report is in report.html" in told.err
+    assert len(Page(command.folder / "report.html").figures["Throughput"]["data"]) == 3
+    figures = command("trace", "compare", *three, "--format", "json").json
+    assert all(row["trace 1"] == row["trace 3"] for row in figures)
+    assert any(row["trace 1"] != row["trace 2"] for row in figures)
+    alone = command("trace", "compare", runs[0].path)
+    assert alone.code == 2
+    assert "one capture alone" in alone.err
+
+
+def test_a_browser_draws_them(
+    traces: list[airpath.Trace], beside: Page, tmp_path: Path, browse: Callable[..., str]
+) -> None:
+    seen = browse(comparison.write(traces, tmp_path / "report.html"), "?theme=dark")
+    assert 'data-drawn="all"' in seen
+    assert seen.count('class="main-svg"') >= len(beside.all("figure"))
+
+
+# Zooms a figure of the first connection, and notes what all figures then show.
+_ZOOM = """<script>(async () => {
+  const until = async (done) => { while (!done()) await new Promise((wake) => setTimeout(wake, 50)); };
+  await until(() => document.documentElement.dataset.drawn === "all");
+  const plots = (group) => [...document.querySelectorAll(`figure[data-time="${group}"] .plot`)];
+  const ranges = (group) => [...new Set(plots(group).map((plot) => plot.layout.xaxis.range.join("-")))];
+  const other = ranges("connection-2");
+  await Plotly.relayout(plots("connection-1")[1], { "xaxis.range[0]": 1, "xaxis.range[1]": 2 });
+  await until(() => ranges("connection-1").length === 1 && ranges("connection-1")[0] === "1-2");
+  document.body.dataset.noted = other.length === 1 && ranges("connection-2").join() === other.join();
+})();</script></body>"""
+
+
+def test_connections_are_zoomed_one_by_one(whole: Page, tmp_path: Path, browse: Callable[..., str]) -> None:
+    path = tmp_path / "zoomed.html"
+    library = f"<script>{get_plotlyjs()}</script>"
+    path.write_text(whole.html.replace("<script></script>", library).replace("</body>", _ZOOM), encoding="utf-8")
+    assert 'data-noted="true"' in browse(path)
+
+
+def uncaptured(run: airpath.Result, folder: Path) -> Path:
+    """Return a copy of a result without its captures."""
+    return Path(shutil.copytree(run.path, folder, ignore=shutil.ignore_patterns("captures")))
+
+
+def test_a_run_without_captures_is_told_from_its_events(runs: list[airpath.Result], tmp_path: Path) -> None:
+    captured = airpath.trace(runs[0].path)
+    logged = airpath.trace(uncaptured(runs[0], tmp_path / "run"))
+    assert logged.reading["files"][0]["name"].endswith("events/packets")
+    same = ["client", "server", "complete", "reset"]
+    assert logged.connections.select(same).equals(captured.connections.select(same))
+    counted = ["from", "unique_bytes", "data_bytes", "retransmissions"]
+    of_download = [trace.directions.filter(connection=1).select(counted) for trace in (logged, captured)]
+    assert of_download[0].equals(of_download[1])
+    lost = [trace.ways.filter(connection=1)["lost"].sum() for trace in (logged, captured)]
+    assert lost[0] == lost[1] > 0
+    numbers = runs[0].packets.filter(pl.col("step") == "sent", pl.col("flow") == 0)["packet"]
+    assert set(logged.observations(1)["frame"]) <= set(numbers), "a frame is the packet of that number"
+
+
+@pytest.mark.parametrize("name", ["hs-dsch", "outage", "gprs-drive", "upload"])
+def test_events_and_captures_tell_of_the_same_causes(name: str, tmp_path: Path) -> None:
+    """What is sent is seen at its sender in both; only timestamps are missing from the events."""
+    run = airpath.run(ROOT / "examples" / f"{name}.toml", out=tmp_path / "captured", capture=True)
+    captured, logged = airpath.trace(run.path), airpath.trace(uncaptured(run, tmp_path / "logged"))
+    of_captures, of_events = (seconds_of(trace.connections.row(0, named=True)) for trace in (captured, logged))
+    figures = ["from", "segments", "timeouts", "selective_permitted", "selective_acknowledgements", "duplicate_reports"]
+    assert logged.directions.select(figures).equals(captured.directions.select(figures))
+    whole = sum(of_captures.values())
+    moved = sum(abs(of_captures.get(cause.name, 0) - of_events.get(cause.name, 0)) for cause in CAUSES) / 2
+    assert moved < 0.05 * whole, (of_captures, of_events)
+
+
+def test_transactions_on_connections_of_their_own_are_told_apart(tmp_path: Path) -> None:
+    scenario = DOWNLOAD[: DOWNLOAD.index("[[flow]]")] + (
+        '[[flow]]\nkind = "transactions"\ntransactions = 12\nconnections = "each"\n'
+        'request = "300 B"\nresponse = "4 kB"\n'
+    )
+    run = airpath.run(scenario, out=tmp_path / "captured", capture=True)
+    captured, logged = airpath.trace(run.path), airpath.trace(uncaptured(run, tmp_path / "logged"))
+    figures = ["client", "segments", "complete"]
+    assert captured.connections.height == 12
+    assert logged.connections.select(figures).equals(captured.connections.select(figures))
+
+
+def test_of_several_repetitions_one_is_told_of(command: Command) -> None:
+    run = airpath.run(DOWNLOAD, repeat=3, out=command.folder / "run")
+    lasted = [airpath.trace(run.path, repetition=number).connections["duration_s"].item() for number in range(3)]
+    assert len(set(lasted)) == 3
+    assert airpath.trace(run.path).connections["duration_s"].item() == sorted(lasted)[1], "the median one"
+    told = command("trace", run.path, "--repetition", "2", "--format", "json")
+    assert told.json["connections"][0]["duration_s"] == lasted[2]
+    for arguments, said in (
+        ((run.path, "--repetition", "3"), "has no repetition 3; there are 3"),
+        (("x.pcap", "--repetition", "1"), "--repetition is of a result folder"),
+        ((run.path, "--in-full", "2"), "--in-full is for a report"),
+    ):
+        told = command("trace", *arguments)
+        assert (told.code, said in told.err) == (2, True)
+
+
+def test_a_folder_with_neither_says_so(command: Command) -> None:
+    scenario = DOWNLOAD + "\n[log]\npackets = false\n"
+    airpath.run(scenario, out=command.folder / "run")
+    told = command("trace", "run")
+    assert told.code == 2
+    assert "neither captures of repetition 0 in it nor a log of its packets" in told.err
+    assert "--capture" in told.err
+
+
+def test_a_capture_cannot_be_joined_with_a_log(runs: list[airpath.Result], command: Command) -> None:
+    folder = uncaptured(runs[0], command.folder / "run")
+    told = command("trace", folder, "--peer", runs[0].captures()[0])
+    assert told.code == 2
+    assert "no captures that" in told.err
+
+
+def test_a_stream_reads_a_log_too(runs: list[airpath.Result], tmp_path: Path) -> None:
+    lines: list[str] = []
+    folder = uncaptured(runs[0], tmp_path / "run")
+    stream(folder, lines.append)
+    told = sorted((json.loads(line) for line in lines), key=lambda each: each["connection"])
+    assert [each["segments"] for each in told] == airpath.trace(folder).connections["segments"].to_list()
+
+
+@pytest.mark.parametrize("trigger", [*AGAIN, None])
+def test_every_way_to_send_again_is_drawn(trigger: str | None, traces: list[airpath.Trace]) -> None:
+    flow = traces[0].connections.row(0, named=True)
+    view = FlowView.of(traces[0], flow)
+    kind = pl.when(pl.col("retransmission").is_not_null()).then(pl.lit(trigger, pl.String))
+    figure = time_sequence(replace(view, segments=view.segments.with_columns(retransmission=kind)), "server")
+    names = [each["name"] for each in figure.to_plotly_json()["data"]]
+    assert any(name.startswith(AGAIN[trigger][0]) for name in names) if trigger else "sent" in names
+
+
+def test_round_trips_of_timestamps_stand_beside_those_by_karns_rule(tmp_path: Path) -> None:
+    """What was held back in the outage of the shared capture, and sent again meanwhile, only timestamps measure."""
+    trace = airpath.trace(shared_capture("own/outage3_snd.pcap"))
+    longest = trace.directions.sort("unique_bytes").row(-1, named=True)
+    assert longest["longest_echo_round_trip"] > 2 * longest["longest_round_trip"]
+    echoed = trace.observations(longest["connection"])["echo_round_trip"].drop_nulls()
+    assert echoed.len() > 0
+    assert echoed.max() == pytest.approx(1e9 * longest["longest_echo_round_trip"])
+    assert "of data up, by timestamps alone (" in Page(trace.report(tmp_path / "report.html")).html
+
+
+def test_times_that_cannot_be_are_said(command: Command) -> None:
+    capture = shared_capture("tcptrace__http.dmp")
+    trace = airpath.trace(capture)
+    assert " in 4.08 years, " in summary(trace.reading, trace.connections.height)
+    said = remarks(trace.reading)
+    assert "4.08 years lie between frames 417 and 418" in said[0]
+    assert "bytes were acknowledged that are not in the capture" in said[1]
+    words = command("trace", capture).err
+    assert all(remark in words for remark in said)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.5, "500 ms"), (7_100, "7,100.0 s"), (9_000, "2.5 h"), (3e5, "3.47 days"), (1e8, "3.17 years")],
+)
+def test_long_captures_are_told_in_sensible_units(seconds: float, words: str) -> None:
+    assert length(seconds) == words
+
+
+def test_the_columns_of_the_directions_are_the_cores() -> None:
+    names = [name for name, _ in _native.trace_figures()]
+    assert list(TABLES["directions"]) == ["connection", "from", *names]
+    assert len(set(names)) == len(names) > 80
+
+
+def test_pages_stand_under_each_other_on_one_scale(tmp_path: Path) -> None:
+    """The shared captures of one page, fetched with a connection for each object, and pipelined."""
+    traces = [airpath.trace(shared_capture(f"own/http_{how}.pcap")) for how in ("http10", "pipe")]
+    page = Page(comparison.write(traces, tmp_path / "report.html"))
+    drawn = {name: figure for name, figure in page.figures.items() if ": page of " in name}
+    spans = [(trace.pages["end"] - trace.pages["start"]).item() / 1e9 for trace in traces]
+    assert [name.split(":")[0] for name in drawn] == labels(traces)
+    assert [figure["layout"]["xaxis"]["range"][1] for figure in drawn.values()] == pytest.approx([max(spans)] * 2)
+    assert "The longest connection of http_http10.pcap" not in page.words, "the first is what others are measured by"
+    assert "than the longest connection of http_http10.pcap" in page.words
+    assert f"12 requests and {size(traces[1].pages['bytes'].item())} of responses on 1 connection in" in page.words
