@@ -1,7 +1,7 @@
-"""Make `walk.down` and `walk.up`: a link whose rate swells and fades, with one gap, as on a walk behind a building.
+"""Write `walk.down` and `walk.up`: a link whose rate rises and falls, with one gap.
 
-Each line of such a file is the millisecond at which a packet of 1500 bytes may leave. Nothing is drawn by chance, so
-the files come out the same each time.
+Each line of such a file is the millisecond at which a packet of 1500 bytes may leave. The files
+contain no random numbers, so they are the same each time.
 """
 
 from math import pi, sin
@@ -12,7 +12,10 @@ GAP_MS = range(12_000, 13_500)
 
 
 def opportunities(mean_bps: float) -> list[int]:
-    """Return the milliseconds at which a packet may leave, at a rate that swings around a mean in bits per second."""
+    """Return the milliseconds at which a packet may leave.
+
+    The rate varies around `mean_bps`, in bits per second.
+    """
     times: list[int] = []
     credit = 0.0
     for millisecond in range(1, SECONDS * 1000 + 1):
