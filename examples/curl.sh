@@ -1,11 +1,11 @@
 #!/bin/sh
-# The download of hs-dsch.toml by a real program: curl fetches 1 MB from Python's web server over the
-# same bearer, in real time, in half a minute.
+# The download of hs-dsch.toml by a real program: curl fetches 1 MB from Python's web server over
+# the same bearer, in real time, in half a minute.
 #
 #   sh examples/curl.sh FOLDER [AIRPATH]
 #
-# FOLDER receives the result, which `airpath report` can compare with simulated ones. The exit code is
-# 1, with a message, if the host allows no link.
+# FOLDER receives the result, which `airpath report` can compare with simulated ones. The exit code
+# is 1, with a message, if the host allows no link.
 set -eu
 
 out=$1
