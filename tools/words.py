@@ -54,7 +54,6 @@ WORDS = {
     "vantage": "capture point",
     "tally|tallies": "counters",
     "refusals": "drop counters",
-    "two ends": "two_point, two-point",
     "lane|lanes": "track",
     "leg|legs": "radio link",
     "scene|scenes": "environment",
@@ -62,7 +61,7 @@ WORDS = {
     "may fail": "allow_incomplete",
 }
 # Names as written in code.
-NAMES = {"Cx": "Context", "Way": "Path", "World": "Network", "Pump": "Forwarder"}
+NAMES = {"Cx": "Context", "Way": "Path", "World": "Network", "Pump": "Forwarder", "two_ends": "two_point"}
 
 # Still to be rewritten. An entry goes when its part is done; the list goes with the last one.
 NOT_YET = (

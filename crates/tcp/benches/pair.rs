@@ -1,9 +1,10 @@
-//! Cost of both ends of a bulk flow, per data packet. The path is two queues of segments that only
-//! delay, so that next to nothing but TCP is measured.
+//! Cost of both ends of a bulk flow, per data packet. The path is two queues of segments with delay
+//! only, so that nearly all of the cost is TCP.
 //!
 //! `pair`: 1 Gbit/s, 44 ms, CUBIC, selective and delayed acknowledgements, with a queue that
-//! overflows (`lossy`) or not. `window`: one of a hundred packets is lost, and the window is fixed:
-//! the cost must not depend on it.
+//! overflows (`lossy`) or not. `window`: one packet in a hundred is lost, and the window is fixed:
+//! the
+//! cost must not depend on its size.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -18,8 +19,8 @@ const BYTES: u64 = 200_000_000;
 /// A queue that does not overflow.
 const UNBOUNDED: u64 = 1_000_000;
 
-/// A way with a rate, a delay and a queue for some packets, that loses one of so many besides.
-struct Way {
+/// A path with a rate, a delay, a bounded queue, and periodic loss.
+struct Path {
     segments: VecDeque<(Instant, Segment)>,
     free: Instant,
     queue: Span,
@@ -27,7 +28,7 @@ struct Way {
     count: u64,
 }
 
-impl Way {
+impl Path {
     fn new(queue: u64, period: u64) -> Self {
         let queue = RATE.time_for(Bytes::new(1500)) * queue;
         Self { segments: VecDeque::new(), free: Instant::ZERO, queue, period, count: 0 }
@@ -48,7 +49,7 @@ impl Way {
     }
 }
 
-/// Moves [`BYTES`], and returns the data packets that it took.
+/// Moves [`BYTES`], and returns the number of data packets.
 fn transfer(config: &Config, queue: u64, period: u64) -> u64 {
     let id = |direction, local_port, remote_port| Identity {
         flow: FlowId(0),
@@ -61,20 +62,20 @@ fn transfer(config: &Config, queue: u64, period: u64) -> u64 {
         Connection::connect(config, id(Direction::Up, 1, 2), Instant::ZERO),
         Connection::listen(config, id(Direction::Down, 2, 1)),
     ];
-    let mut ways = [Way::new(queue, period), Way::new(queue, u64::MAX)];
+    let mut paths = [Path::new(queue, period), Path::new(queue, u64::MAX)];
     let mut dropped = Vec::new();
     let mut cx = Context::new(None, &mut dropped, ComponentId(0));
     let mut wakeups = [Instant::ZERO, Instant::FAR_FUTURE];
     ends[0].write(BYTES);
     while ends[1].received() < BYTES {
-        let arrivals = [ways[1].next(), ways[0].next()];
+        let arrivals = [paths[1].next(), paths[0].next()];
         let (end, now) = [arrivals[0].min(wakeups[0]), arrivals[1].min(wakeups[1])]
             .into_iter()
             .enumerate()
             .min_by_key(|(_, at)| *at)
             .expect("there are two ends");
         if arrivals[end] <= now {
-            let (_, segment) = ways[1 - end].segments.pop_front().expect("it is what comes next");
+            let (_, segment) = paths[1 - end].segments.pop_front().expect("it is what comes next");
             ends[end].handle_segment(now, &segment, &mut cx);
         } else {
             ends[end].handle_timeout(now, &mut cx);
@@ -84,7 +85,7 @@ fn transfer(config: &Config, queue: u64, period: u64) -> u64 {
             ends[end].read(readable);
         }
         while let Some(segment) = ends[end].poll_transmit(now, &mut cx) {
-            ways[end].send(now, segment);
+            paths[end].send(now, segment);
         }
         wakeups[end] = ends[end].next_wakeup().unwrap_or(Instant::FAR_FUTURE);
     }

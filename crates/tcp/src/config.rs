@@ -1,4 +1,4 @@
-//! Every detail of an end point that can be set. A [`Profile`](crate::Profile) fills them all in.
+//! Every configurable detail of an end point. A [`Profile`](crate::Profile) sets all of them.
 
 mod choice;
 mod limit;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-pub use choice::{EarlyExit, Nagle};
+pub use choice::{HyStartVariant, Nagle};
 pub use limit::{InitialWindow, Limit};
 
-/// The settings of an end point. Serialises as a table with every detail, so that a result can say
-/// what was on.
+/// The settings of an end point. Serialises as a table with every detail, so that a result
+/// records which settings were in force.
 ///
 /// ```
 /// use airpath_tcp::{Limit, Profile};
@@ -24,25 +24,26 @@ pub use limit::{InitialWindow, Limit};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whether connections are opened and closed by an exchange of SYN and FIN (RFC 9293 §3.5,
-    /// §3.6). Without it, both ends are established from the start and know each other's settings;
-    /// they must then be given equal settings and equal initial sequence numbers, and closing sends
-    /// nothing.
+    /// Whether connections open and close with SYN and FIN (RFC 9293 §3.5, §3.6). Without it, both
+    /// ends start established. They must then have equal settings and equal initial sequence
+    /// numbers,
+    /// and closing sends nothing.
     pub handshake: bool,
-    /// Without a handshake: whether an end sends one segment without payload, and waits for its
-    /// acknowledgement, before its first data, as the one-way agents of ns-2 do (`syn_`).
+    /// Without a handshake: whether an end sends one segment without payload and waits for its
+    /// acknowledgement before its first data, as the one-way agents of ns-2 do (`syn_`).
     pub opening_segment: bool,
-    /// How often a SYN is sent again before the attempt is given up.
+    /// Retransmissions of a SYN before the attempt is abandoned.
     pub opening_retries: u32,
-    /// How long TIME-WAIT lasts (RFC 9293 §3.6.1: twice the maximum segment lifetime).
+    /// Duration of TIME-WAIT (RFC 9293 §3.6.1: twice the maximum segment lifetime).
     pub time_wait: Span,
 
     /// Largest payload of a segment without options, in bytes, as announced in the SYN (RFC 9293
-    /// §3.7.1). Options that a segment carries are taken from it.
+    /// §3.7.1). The options of a segment reduce its payload.
     pub maximum_segment_size: u16,
-    /// Whether what is written is rounded up to whole segments, as by a sender that counts packets.
-    /// A single write of less than one segment stays as it is, so that a short request in the other
-    /// direction stays short.
+    /// Whether writes are rounded up to whole segments, as by a sender that counts packets. A
+    /// single
+    /// write of less than one segment is not, so that a short request in the other direction stays
+    /// short.
     pub whole_segments: bool,
     /// Whether to offer window scaling (RFC 7323 §2).
     pub window_scaling: bool,
@@ -57,72 +58,74 @@ pub struct Config {
     /// Whether to offer explicit congestion notification (RFC 3168).
     pub ecn: bool,
 
-    /// How the receiver offers its window.
+    /// The window that the receiver offers.
     pub receive_buffer: ReceiveBuffer,
     /// When the receiver acknowledges.
     pub delayed_ack: DelayedAck,
 
-    /// The most that may be outstanding, in segments, whatever the windows say.
+    /// Upper bound of outstanding data, in segments, whatever the windows allow.
     pub window_limit: Limit,
-    /// Whether a segment that is not full waits for outstanding data to be acknowledged.
+    /// Whether a sub-MSS segment waits until outstanding data is acknowledged.
     pub nagle: Nagle,
-    /// Whether segments are spread over the round trip instead of sent in bursts: at twice the
-    /// congestion window per smoothed round trip in slow start and 1.2 times in congestion
-    /// avoidance, as Linux does, unless the congestion control names a rate.
+    /// Whether segments are paced instead of sent in bursts: at twice the congestion window per
+    /// smoothed round trip in slow start and 1.2 times in congestion avoidance, as Linux does,
+    /// unless
+    /// the congestion control has a pacing rate.
     pub pacing: bool,
 
-    /// The congestion window at the start.
+    /// The initial congestion window.
     pub initial_window: InitialWindow,
-    /// The slow-start threshold at the start, in segments.
+    /// The initial slow-start threshold, in segments.
     pub initial_slow_start_threshold: Limit,
     /// Whether the congestion window falls back to the initial window after an idle time of one
     /// retransmission time-out (RFC 5681 §4.1).
     pub idle_restart: bool,
-    /// Whether the congestion window grows only while it is what limits the sender (RFC 7661 §4.2).
+    /// Whether the congestion window grows only while it limits the sender (RFC 7661 §4.2).
     pub window_validation: bool,
-    /// How the congestion window moves.
+    /// How the congestion window changes.
     pub congestion: Congestion,
 
-    /// How losses are found and repaired.
+    /// Loss detection and repair.
     pub recovery: Recovery,
-    /// When the retransmission timer goes off.
+    /// The retransmission timer.
     pub retransmission_timeout: RetransmissionTimeout,
 }
 
-/// How the receiver offers its window.
+/// The window that the receiver offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiveBuffer {
-    /// The window offered at the start.
+    /// The window offered first.
     pub initial: Bytes,
-    /// The most that is offered at first, in segments; each segment that arrives in order then adds
+    /// Upper bound of the first offers, in segments. Each segment that arrives in order then adds
     /// two, up to the buffer's size, as in Linux.
     #[serde(default)]
     pub first_offer: Limit,
     /// The largest window that is ever offered. The window grows when the application reads more
-    /// than half of it in a round trip (dynamic right-sizing, as Linux does); where this equals
-    /// `initial`, it does not.
+    /// than half of it in a round trip (dynamic right-sizing, as Linux does). It is constant where
+    /// this equals `initial`.
     pub maximum: Bytes,
 }
 
-/// When the receiver acknowledges (RFC 9293 §3.8.6.3, RFC 5681 §4.2). Segments out of order, or
-/// that fill a gap, are acknowledged at once in any case.
+/// When the receiver acknowledges (RFC 9293 §3.8.6.3, RFC 5681 §4.2). Segments that are out of
+/// order or fill a gap are always acknowledged immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayedAck {
-    /// The longest that an acknowledgement waits.
+    /// Upper bound of the delay of an acknowledgement.
     pub timeout: Span,
-    /// The shortest that it waits: where this is less than `timeout`, the wait follows the gaps
-    /// between arrivals within these bounds, as in Linux.
+    /// Lower bound of the delay. Where it is less than `timeout`, the delay follows the
+    /// inter-arrival times within these bounds, as in Linux.
     pub minimum: Span,
-    /// An acknowledgement is sent at the latest with every so many segments; 1 turns delaying off.
+    /// Number of segments that one acknowledgement covers at most; 1 turns delaying off.
     pub every: u32,
-    /// Whether only full-sized segments count for `every` (RFC 5681 §4.2), not each.
+    /// Whether only full-sized segments count for `every` (RFC 5681 §4.2).
     pub full_sized: bool,
-    /// How many segments at the start are acknowledged at once, while the sender is in slow start.
+    /// Number of segments at the start that are acknowledged immediately, for a sender in slow
+    /// start.
     pub quick: u32,
-    /// Whether segments are acknowledged at once while the window that is offered grows, so that
-    /// the sender hears of it, as in Linux.
+    /// Whether segments are acknowledged immediately while the offered window grows, so that the
+    /// sender learns the new window, as in Linux.
     pub quick_growth: bool,
 }
 
@@ -134,11 +137,11 @@ pub enum Algorithm {
     NewReno,
     /// CUBIC (RFC 9438).
     Cubic,
-    /// A window that does not move: `fixed_window`.
+    /// A constant window: `fixed_window`.
     Fixed,
 }
 
-/// How the congestion window moves.
+/// How the congestion window changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Congestion {
@@ -146,37 +149,37 @@ pub struct Congestion {
     pub algorithm: Algorithm,
     /// The window of [`Algorithm::Fixed`], in segments.
     pub fixed_window: u32,
-    /// What the growth of the window counts.
+    /// Unit in which window growth is counted.
     pub counting: Counting,
-    /// By how many segments one acknowledgement may open the window in slow start, when bytes are
-    /// counted (`L` of RFC 3465 §2.2).
+    /// Number of segments by which one acknowledgement may open the window in slow start, when
+    /// bytes are counted (`L` of RFC 3465 §2.2).
     pub slow_start_limit: Limit,
-    /// What NewReno halves, and CUBIC reduces to 0.7 times, on congestion.
+    /// Quantity that NewReno halves, and CUBIC multiplies by 0.7, on congestion.
     pub halving: Halving,
     /// Whether the reduced window is rounded down to whole segments.
     pub halve_to_whole_segments: bool,
-    /// The least window, in segments, with which NewReno goes through a fast recovery: 2 as the
-    /// slow-start threshold (RFC 5681 §3.1), 1 in ns-2.
+    /// The least window, in segments, for a fast recovery of NewReno: 2 as the slow-start threshold
+    /// (RFC 5681 §3.1), 1 in ns-2.
     pub least_window: u32,
-    /// Whether CUBIC gives way to new flows by lowering its target after two reductions in a row
-    /// (RFC 9438 §4.7).
+    /// Whether CUBIC lowers its target after two reductions in a row, to release bandwidth to new
+    /// flows (RFC 9438 §4.7).
     pub fast_convergence: bool,
     /// Whether CUBIC grows at least as NewReno would (RFC 9438 §4.3).
     pub reno_friendly: bool,
-    /// Whether CUBIC, once it is back at the window before the reduction, grows as fast there as
-    /// NewReno itself and not as NewReno with CUBIC's factor would (RFC 9438 §4.3).
+    /// Whether CUBIC, once back at the window before the reduction, grows there as fast as NewReno
+    /// and not as NewReno with CUBIC's factor (RFC 9438 §4.3).
     pub reno_catch_up: bool,
-    /// For so long CUBIC keeps the pace of growth that it has computed, while the window stays at
-    /// the same whole segments; with zero it computes it with each acknowledgement.
+    /// Interval for which CUBIC reuses its computed growth rate while the window stays at the same
+    /// number of whole segments. Zero computes it for each acknowledgement.
     pub update_interval: Span,
-    /// Before a loss has shown CUBIC what the path holds, the window grows in congestion avoidance
-    /// by at least a segment for each so many that are acknowledged.
+    /// Upper bound of the acknowledged segments per segment of window growth in congestion
+    /// avoidance, before CUBIC's first loss.
     pub growth_before_loss: Limit,
-    /// What ends CUBIC's slow start before a loss does.
-    pub hystart: EarlyExit,
+    /// Condition that ends CUBIC's slow start before a loss.
+    pub hystart: HyStartVariant,
 }
 
-/// What the growth of the window counts.
+/// Unit in which window growth is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counting {
@@ -186,55 +189,54 @@ pub enum Counting {
     Acknowledgements,
 }
 
-/// What is halved on congestion.
+/// Quantity that is reduced on congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Halving {
     /// The outstanding data (RFC 5681 §3.1).
     FlightSize,
-    /// The congestion window, or the limit on it where that is less.
+    /// The congestion window, or its limit where that is less.
     Window,
 }
 
-/// How losses are found and repaired.
+/// Loss detection and repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recovery {
-    /// Duplicate acknowledgements, or segments acknowledged selectively, that tell of a loss
+    /// Duplicate acknowledgements, or selectively acknowledged segments, that indicate a loss
     /// (`DupThresh`, RFC 6675 §2).
     pub duplicate_threshold: u32,
-    /// Whether the threshold grows when the path is seen to reorder, up to 127 segments, and
-    /// forward acknowledgement is then turned off, as in Linux.
+    /// Whether the threshold grows when reordering is observed, up to 127 segments, and forward
+    /// acknowledgement is then turned off, as in Linux.
     pub adaptive_threshold: bool,
-    /// Whether all that lies the threshold below the highest selective acknowledgement is taken for
-    /// lost (FACK, Mathis and Mahdavi 1996), and not only what has that much acknowledged above it.
+    /// Whether everything further than the threshold below the highest selective acknowledgement is
+    /// lost (FACK, Mathis and Mahdavi 1996). Otherwise that much must be acknowledged above a lost
+    /// segment.
     pub forward_acknowledgement: bool,
-    /// Whether the first duplicate acknowledgements let new data out (RFC 3042).
+    /// Whether each of the first duplicate acknowledgements releases new data (RFC 3042).
     pub limited_transmit: bool,
-    /// When the retransmission timer is restarted in a recovery without selective acknowledgements.
+    /// When a recovery without selective acknowledgements restarts the retransmission timer.
     pub partial_acks: PartialAcks,
-    /// The most segments that one acknowledgement lets out in a recovery without selective
-    /// acknowledgements.
+    /// Upper bound of the segments that one acknowledgement releases in a recovery without
+    /// selective acknowledgements.
     pub burst: Limit,
-    /// Whether a time-out in a recovery that is not over lowers the slow-start threshold again, as
-    /// in ns-2.
+    /// Whether a time-out during a recovery lowers the slow-start threshold again, as in ns-2.
     pub timeouts_add_up: bool,
-    /// Whether losses are told by time instead of counts: RACK (RFC 8985 §6). Needs selective
+    /// Whether losses are detected by time instead of counts: RACK (RFC 8985 §6). Needs selective
     /// acknowledgements.
     pub rack: bool,
-    /// Whether the last segments of a flight are probed before the timer (TLP, RFC 8985 §7). Needs
+    /// Whether the tail of a flight is probed before the timer expires (TLP, RFC 8985 §7). Needs
     /// selective acknowledgements.
     pub tail_loss_probe: bool,
-    /// Whether the window shrinks in proportion to what is delivered (PRR, RFC 6937), not at once.
-    /// Needs selective acknowledgements.
+    /// Whether the window shrinks in proportion to the delivered data (PRR, RFC 6937) instead of in
+    /// one step. Needs selective acknowledgements.
     pub proportional_reduction: bool,
-    /// Whether spurious time-outs are told by what is acknowledged next (F-RTO, RFC 5682).
+    /// Whether spurious time-outs are detected by the next acknowledgements (F-RTO, RFC 5682).
     pub forward_rto: bool,
-    /// Whether spurious retransmissions are told by timestamps (Eifel detection, RFC 3522), and
-    /// taken back (RFC 4015).
+    /// Whether spurious retransmissions are detected by timestamps (Eifel detection, RFC 3522) and
+    /// undone (RFC 4015).
     pub eifel: bool,
-    /// Whether spurious retransmissions are told by reports of duplicates (RFC 3708), and taken
-    /// back.
+    /// Whether spurious retransmissions are detected by DSACK (RFC 3708) and undone.
     pub duplicate_undo: bool,
 }
 
@@ -243,39 +245,39 @@ pub struct Recovery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialAcks {
-    /// With the first partial acknowledgement only: many losses end in a time-out.
+    /// On the first partial acknowledgement only: many losses end in a time-out.
     Impatient,
-    /// With each: one loss is repaired a round trip, however many there are.
+    /// On each: one loss is repaired per round trip, whatever their number.
     SlowButSteady,
 }
 
-/// When the retransmission timer goes off (RFC 6298).
+/// The retransmission timer (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetransmissionTimeout {
-    /// Before the first round trip is measured.
+    /// Before the first round-trip measurement.
     pub initial: Span,
-    /// The least.
+    /// Lower bound.
     pub minimum: Span,
-    /// What the minimum bounds.
+    /// Quantity to which `minimum` applies.
     pub floor: Floor,
-    /// The most, back-off included.
+    /// Upper bound, including back-off.
     pub maximum: Span,
-    /// The clock that measures round trips: a measurement counts its ticks.
+    /// Tick of the clock that measures round trips.
     pub granularity: Span,
-    /// How often the same data is sent again by the timer before the connection is given up.
+    /// Retransmissions of the same data by the timer before the connection is aborted.
     pub retries: u32,
     /// Which round trips are measured.
     pub samples: Samples,
 }
 
-/// What the least retransmission time-out bounds.
+/// Quantity to which the lower bound applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Floor {
     /// The time-out (RFC 6298 §2.4).
     Timeout,
-    /// What is added to the smoothed round trip, four times the variation, as in Linux.
+    /// Four times the variation, which is added to the smoothed round trip, as in Linux.
     Variation,
 }
 
@@ -283,22 +285,24 @@ pub enum Floor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Samples {
-    /// That of each acknowledgement.
+    /// One for each acknowledgement.
     EveryAck,
-    /// The same, and that of what is acknowledged selectively where nothing else is, as in Linux;
-    /// the timer then starts anew if what arrived was sent before the oldest segment that did not.
+    /// The same, and one for selectively acknowledged data where nothing else is acknowledged, as
+    /// in
+    /// Linux. The timer then restarts if the data that arrived was sent before the oldest
+    /// outstanding segment.
     EverySack,
     /// One segment at a time, as without timestamps (RFC 6298 §3).
     OneAtATime,
 }
 
-/// Settings that contradict each other or make no sense.
+/// Settings that contradict each other or are out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tcp settings: `{field}` {problem}")]
 pub struct ConfigError {
-    /// The setting, with the tables it is in.
+    /// The setting, with the tables that contain it.
     pub field: &'static str,
-    /// What is wrong with it, and what would do.
+    /// What is wrong with it, and what is valid.
     pub problem: &'static str,
 }
 
@@ -309,16 +313,16 @@ impl From<&Config> for Arc<Config> {
 }
 
 impl Config {
-    /// Whether a connection can be made with these settings.
+    /// Checks that the settings are valid and consistent.
     ///
     /// # Errors
-    /// The first setting that cannot be.
+    /// The first invalid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
         let timeout = &self.retransmission_timeout;
         let rules = [
             (self.maximum_segment_size < 64, "maximum_segment_size", "is too small: at least 64 bytes are needed"),
-            (self.timestamp_tick.is_zero(), "timestamp_tick", "is no time: a clock needs a tick, such as \"1 ms\""),
-            (self.delayed_ack.every == 0, "delayed_ack.every", "is zero: 1 acknowledges each segment at once"),
+            (self.timestamp_tick.is_zero(), "timestamp_tick", "is zero: a clock needs a tick, such as \"1 ms\""),
+            (self.delayed_ack.every == 0, "delayed_ack.every", "is zero: 1 acknowledges each segment immediately"),
             (
                 self.delayed_ack.minimum > self.delayed_ack.timeout,
                 "delayed_ack.minimum",
@@ -333,11 +337,11 @@ impl Config {
             (self.congestion.least_window == 0, "congestion.least_window", "is zero: nothing could be sent"),
             (self.congestion.fixed_window == 0, "congestion.fixed_window", "is zero: nothing could be sent"),
             (self.recovery.duplicate_threshold == 0, "recovery.duplicate_threshold", "is zero: 3 is usual"),
-            (timeout.initial.is_zero(), "retransmission_timeout.initial", "is no time: \"1 s\" is usual"),
+            (timeout.initial.is_zero(), "retransmission_timeout.initial", "is zero: \"1 s\" is usual"),
             (
                 timeout.granularity.is_zero(),
                 "retransmission_timeout.granularity",
-                "is no time: a clock needs a tick, such as \"1 ms\"",
+                "is zero: a clock needs a tick, such as \"1 ms\"",
             ),
             (
                 timeout.maximum < timeout.minimum || timeout.maximum < timeout.initial,

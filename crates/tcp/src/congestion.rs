@@ -1,8 +1,9 @@
-//! Congestion control: how large the congestion window is.
+//! Congestion control: the size of the congestion window.
 //!
-//! Recovery, that is which segments are sent again and when, is not its business. A controller is
-//! told what was acknowledged and what was lost, and answers with a window. One of your own goes in
-//! by [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
+//! A controller receives what was acknowledged and what was lost, and returns a window. Which
+//! segments are retransmitted, and when, is decided elsewhere. A caller installs a controller of
+//! its
+//! own with [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
 
 mod cubic;
 mod fixed;
@@ -20,60 +21,59 @@ pub use cubic::Cubic;
 pub use fixed::Fixed;
 pub use new_reno::NewReno;
 
-/// What an acknowledgement of new data means for the window. Not given during a fast recovery.
+/// An acknowledgement of new data, outside of a fast recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledged {
-    /// When it came.
+    /// Arrival time.
     pub now: Instant,
-    /// Bytes that it acknowledges cumulatively.
+    /// Cumulatively acknowledged bytes.
     pub bytes: u64,
     /// The round trip that it measured.
     pub round_trip: Option<Span>,
     /// Smoothed round trip.
     pub smoothed_round_trip: Option<Span>,
-    /// The oldest byte that is not acknowledged, counted from the SYN.
+    /// The oldest unacknowledged byte, counted from the SYN.
     pub acknowledged: u64,
     /// One past the newest byte sent, counted from the SYN.
     pub sent: u64,
-    /// Whether the congestion window was what limited the sender; the window should not grow
-    /// otherwise.
+    /// Whether the congestion window limited the sender; otherwise the window should not grow.
     pub limited: bool,
 }
 
 /// A signal of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Losses that acknowledgements told of: a fast recovery begins.
+    /// Losses detected from acknowledgements: a fast recovery begins.
     Loss,
-    /// The retransmission timer went off: the window falls to one segment.
+    /// The retransmission timer expired: the window falls to one segment.
     Timeout,
-    /// Marks that the receiver echoed (RFC 3168 §6.1.2).
+    /// ECN echoes of the receiver (RFC 3168 §6.1.2).
     Mark,
 }
 
-/// When and with how much outstanding congestion was noticed.
+/// Congestion, when it was detected and with how much outstanding.
 #[derive(Clone, Copy, Debug)]
 pub struct Congested {
-    /// When.
+    /// Time of detection.
     pub now: Instant,
     /// The signal.
     pub signal: Signal,
-    /// Whether the same episode, a recovery that is not over, has shrunk the window before: a
-    /// slow-start threshold that was set then stays.
+    /// Whether the same recovery has already shrunk the window: the slow-start threshold set then
+    /// stays.
     pub again: bool,
     /// Bytes outstanding.
     pub flight_size: u64,
-    /// What bounds the window besides congestion.
+    /// Upper bound of the window besides congestion.
     pub window_limit: u64,
 }
 
-/// An algorithm that says how large the congestion window is, in bytes.
+/// An algorithm that computes the congestion window, in bytes.
 ///
 /// ```
 /// use airpath_core::{Direction, FlowId, Instant};
 /// use airpath_tcp::{Acknowledged, Congested, CongestionControl, Connection, Identity, Profile};
 ///
-/// /// Grows by what was acknowledged, and falls back to where it began.
+/// /// Grows by the acknowledged bytes, and falls back to the initial window.
 /// #[derive(Debug)]
 /// struct Hasty(u64);
 ///
@@ -105,15 +105,15 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// New data was acknowledged, outside of a fast recovery.
     fn on_ack(&mut self, ack: &Acknowledged);
 
-    /// Congestion was noticed. Before the first of an episode the state is to be kept for
+    /// Congestion was detected. Before the first signal of an episode, the state is saved for
     /// [`Self::undo`].
     fn on_congestion(&mut self, congested: &Congested);
 
-    /// The last episode was none: go back to the state before it.
+    /// The last episode was spurious: restore the state before it.
     fn undo(&mut self, now: Instant);
 
-    /// Nothing was sent for a retransmission time-out: the window must not be larger than `restart`
-    /// (RFC 5681 §4.1).
+    /// Nothing was sent for one retransmission time-out: the window must not exceed `restart` (RFC
+    /// 5681 §4.1).
     fn on_idle(&mut self, now: Instant, restart: u64);
 
     /// The congestion window.
@@ -122,14 +122,15 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The slow-start threshold; `None` while it is unlimited.
     fn slow_start_threshold(&self) -> Option<u64>;
 
-    /// The rate at which to send, if the algorithm has one. By default the connection derives it
-    /// from the window, where pacing is on.
+    /// The pacing rate, if the algorithm has one. By default the connection derives it from the
+    /// window, where pacing is on.
     fn pacing_rate(&self) -> Option<Bitrate> {
         None
     }
 }
 
-/// The controllers of this crate without a table of functions, and a user's with one.
+/// The controllers of this crate, dispatched statically, and a caller's own, dispatched
+/// dynamically.
 #[derive(Debug)]
 pub enum Controller {
     NewReno(NewReno),
@@ -139,7 +140,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// As configured, for segments of `size` payload bytes.
+    /// The configured controller, for segments of `size` payload bytes.
     pub fn new(config: &Config, size: u32) -> Self {
         match config.congestion.algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(config, size)),

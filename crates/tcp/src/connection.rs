@@ -24,12 +24,12 @@ use crate::timers::Timers;
 
 use opening::Opening;
 
-/// Who a connection is.
+/// Identity of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The flow, for the log.
     pub flow: FlowId,
-    /// Which way the data goes that this end sends, for the log.
+    /// Direction of the data that this end sends, for the log.
     pub direction: Direction,
     /// Port of this end.
     pub local_port: u16,
@@ -39,13 +39,13 @@ pub struct Identity {
     pub initial_sequence: u32,
 }
 
-/// One end of a TCP connection, without input, output or a clock.
+/// One end of a TCP connection, without I/O or a clock.
 ///
-/// The owner gives it the segments that arrive ([`handle_segment`](Self::handle_segment)), calls it
-/// when [`next_wakeup`](Self::next_wakeup) has come ([`handle_timeout`](Self::handle_timeout)), and
-/// after either, and after [`write`](Self::write), [`read`](Self::read), [`close`](Self::close) or
-/// [`abort`](Self::abort), sends all that [`poll_transmit`](Self::poll_transmit) has. Streams are
-/// counted, not carried: a segment says which offsets it has.
+/// The owner passes in the segments that arrive ([`handle_segment`](Self::handle_segment)) and
+/// calls [`handle_timeout`](Self::handle_timeout) at [`next_wakeup`](Self::next_wakeup). After
+/// either, and after [`write`](Self::write), [`read`](Self::read), [`close`](Self::close) or
+/// [`abort`](Self::abort), it sends every segment that [`poll_transmit`](Self::poll_transmit)
+/// returns. Streams are counted, not carried: a segment has stream offsets instead of payload.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
@@ -58,11 +58,11 @@ pub struct Connection {
     timers: Timers,
     statistics: Statistics,
     options: Options,
-    /// A reset that is to be sent.
+    /// A reset to send.
     reset: Option<Reset>,
-    /// The latest time that was heard of.
+    /// The latest time passed in by the caller.
     now: Instant,
-    /// When a segment that lies outside of the window may be answered again.
+    /// Earliest time of the next challenge ACK (RFC 5961).
     next_challenge: Instant,
 }
 
@@ -73,19 +73,19 @@ struct Reset {
     acknowledgment: Option<u32>,
 }
 
-/// What the two ends agreed on, and what they say with it.
+/// Options that both ends agreed on, with their state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Options {
     timestamps: bool,
     /// The timestamp to echo (TS.Recent, RFC 7323 §4.3).
     recent: u32,
-    /// Whether windows are scaled, and how: shifts of ours and of the peer's.
+    /// The shifts of this end and of the peer, with window scaling.
     scaling: Option<(u8, u8)>,
-    /// The receiver has seen a mark, and tells the sender until that has reacted (RFC 3168 §6.1.3).
+    /// The receiver has seen a CE mark, and echoes it until the sender reacts (RFC 3168 §6.1.3).
     echo_marks: bool,
 }
 
-/// What is in force after the handshake.
+/// Settings in force after the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Negotiated {
     /// Payload bytes of a full segment.
@@ -94,19 +94,19 @@ pub struct Negotiated {
     pub selective_acknowledgement: bool,
     /// Whether segments carry timestamps.
     pub timestamps: bool,
-    /// By how many bits the window that this end offers is shifted.
+    /// Shift of the window that this end offers.
     pub window_scale: u8,
-    /// By how many bits the window that the peer offers is shifted.
+    /// Shift of the window that the peer offers.
     pub peer_window_scale: u8,
-    /// Whether both ends understand ECN.
+    /// Whether both ends use ECN.
     pub ecn: bool,
     /// The congestion control of this end.
     pub congestion_control: &'static str,
 }
 
 impl Connection {
-    /// Opens a connection: the first [`poll_transmit`](Self::poll_transmit) has the SYN. Many
-    /// connections can share one `config`, which then takes the memory and the cache of one.
+    /// Opens a connection: the first [`poll_transmit`](Self::poll_transmit) returns the SYN. Many
+    /// connections can share one `config`, which saves memory and cache.
     ///
     /// # Panics
     /// If `config` does not pass [`Config::check`].
@@ -152,7 +152,7 @@ impl Connection {
         connection
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
         self.timers.next()
@@ -169,16 +169,16 @@ impl Connection {
         self.sender.write(if rounds { bytes.next_multiple_of(size) } else { bytes });
     }
 
-    /// Bytes that arrived in order and wait to be read.
+    /// Bytes that arrived in order and are unread.
     #[inline]
     pub fn readable(&self) -> u64 {
         self.receiver.readable()
     }
 
-    /// Takes `bytes` of those that wait, which makes room in the receive window.
+    /// Reads `bytes` of the readable bytes, which frees space in the receive window.
     #[inline]
     pub fn read(&mut self, bytes: u64) {
-        // Before the handshake there is nothing to read, and no window to move.
+        // Before the handshake there are no data and no window.
         if bytes == 0 {
             return;
         }
@@ -195,7 +195,7 @@ impl Connection {
         self.receiver.received()
     }
 
-    /// Bytes of our stream that the peer has acknowledged.
+    /// Bytes of this end's stream that the peer has acknowledged.
     #[inline]
     pub fn acknowledged(&self) -> u64 {
         self.sender.acknowledged_bytes()
@@ -230,7 +230,7 @@ impl Connection {
         &self.config
     }
 
-    /// What is in force: until the handshake is over, what this end would have without options.
+    /// The settings in force; before the handshake is complete, those of this end without options.
     pub fn negotiated(&self) -> Negotiated {
         let (window_scale, peer_window_scale) = self.options.scaling.unwrap_or((0, 0));
         Negotiated {
@@ -244,13 +244,13 @@ impl Connection {
         }
     }
 
-    /// Puts a congestion control of the caller's in place of the one configured. It keeps to its
-    /// own idea of a segment.
+    /// Replaces the configured congestion control by the caller's. The new controller does not
+    /// receive the negotiated segment size.
     pub fn set_congestion_control(&mut self, controller: Box<dyn CongestionControl>) {
         self.sender.controller = Controller::Custom(controller);
     }
 
-    /// The sending half, with what it shares.
+    /// The sending half, with the state that it shares.
     #[inline]
     fn sending(&mut self) -> (&mut Sender, Shared<'_>) {
         let shared = Shared { config: &self.config, timers: &mut self.timers, statistics: &mut self.statistics };
@@ -276,7 +276,7 @@ impl Connection {
         });
     }
 
-    /// Counts everything anew, and compares with what is kept.
+    /// Recomputes every count, and compares it with the stored one.
     ///
     /// # Panics
     /// If a count is wrong.
@@ -286,7 +286,7 @@ impl Connection {
     }
 }
 
-/// A segment with nothing but its ports.
+/// A segment with only its ports set.
 fn bare(id: &Identity) -> Segment {
     let header = TcpHeader { source_port: id.local_port, destination_port: id.remote_port, ..TcpHeader::default() };
     Segment { header, length: 0, ecn: Ecn::NotEct, info: SegmentInfo::default() }

@@ -4,29 +4,29 @@ use airpath_core::{Instant, Span};
 
 use crate::config::DelayedAck;
 
-/// What waits to be acknowledged.
+/// State of delayed acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSchedule {
     /// An acknowledgement is due now.
     due: bool,
     /// Segments, or full-sized segments, that arrived since the last acknowledgement.
     segments: u32,
-    /// Segments that are still acknowledged at once.
+    /// Segments that will still be acknowledged immediately.
     quick: u32,
-    /// How long an acknowledgement waits, where that follows the arrivals; none before the first.
+    /// Current delay, where it adapts to the arrivals; zero before the first.
     wait: Span,
     last_arrival: Instant,
-    /// Whether data goes both ways in turn: then acknowledgements wait for data to ride on, quick
-    /// ones too.
+    /// Whether data flows in both directions alternately: acknowledgements then wait for data to
+    /// piggyback on, even in quick mode.
     interactive: bool,
 }
 
-/// What an arrival in order asks for.
+/// When to acknowledge an arrival in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// An acknowledgement at once.
+    /// Immediately.
     Now,
-    /// One that waits for company, at most so long.
+    /// Delayed by at most this time.
     After(Span),
 }
 
@@ -42,7 +42,7 @@ impl AckSchedule {
         }
     }
 
-    /// Whether an acknowledgement is to be sent now.
+    /// Whether an acknowledgement must be sent now.
     #[inline]
     pub const fn is_due(&self) -> bool {
         self.due
@@ -54,8 +54,7 @@ impl AckSchedule {
         self.due = true;
     }
 
-    /// An acknowledgement has waited long enough. There was nothing to ride on: the two ends do not
-    /// take turns.
+    /// The delay has expired without data to piggyback on: the two ends do not alternate.
     pub const fn on_timeout(&mut self) {
         self.due = true;
         self.interactive = false;
@@ -68,13 +67,13 @@ impl AckSchedule {
         self.segments = 0;
     }
 
-    /// The window grows with the segment that is arriving: its acknowledgement is a quick one.
+    /// The window grows with the arriving segment: acknowledge it immediately.
     #[inline]
     pub const fn on_growth(&mut self) {
         self.quick |= 1;
     }
 
-    /// Data was sent. If that answers what just arrived, the two ends take turns.
+    /// Data was sent. If it answers the last arrival, the two ends alternate.
     #[inline]
     pub fn on_data_sent(&mut self, now: Instant) {
         if !self.wait.is_zero() && now.since(self.last_arrival) < self.wait {
@@ -104,7 +103,7 @@ impl AckSchedule {
         Schedule::After(if adaptive { self.wait.clamp(config.minimum, config.timeout) } else { config.timeout })
     }
 
-    /// Lets the wait follow the gaps between arrivals, as `tcp_event_data_recv` in Linux does.
+    /// Adapts the delay to the inter-arrival times, as `tcp_event_data_recv` in Linux does.
     fn adapt(&mut self, now: Instant, timeout: Span, config: &DelayedAck) {
         let gap = now.since(self.last_arrival);
         let floor = config.minimum;
@@ -115,7 +114,7 @@ impl AckSchedule {
         } else if gap < self.wait {
             self.wait = (self.wait / 2 + gap).min(timeout);
         } else if gap > timeout {
-            // After a pause the sender starts slowly again.
+            // After a pause the sender is in slow start again.
             self.quick = config.quick;
         }
         self.last_arrival = now;

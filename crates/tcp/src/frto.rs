@@ -1,39 +1,39 @@
-//! F-RTO: telling a spurious time-out from what is acknowledged next (RFC 5682).
+//! F-RTO: detection of spurious retransmission time-outs (RFC 5682).
 
-/// Where the algorithm stands. It runs from a time-out until it knows.
+/// State of the algorithm, from a time-out to its verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardRto {
-    /// Does not run.
+    /// Not active.
     #[default]
     Off,
-    /// The first segment was sent again; waits for the next acknowledgement (step 1).
+    /// The first segment was retransmitted; waits for the next acknowledgement (step 1).
     Repeated,
-    /// New data may be sent instead of more retransmissions, so many segments; waits for the
-    /// acknowledgement after (step 2b).
+    /// New data may be sent instead of more retransmissions; waits for the next acknowledgement
+    /// (step 2b).
     Forward {
         /// Segments that may still be sent.
         segments: u8,
     },
 }
 
-/// What an acknowledgement after a time-out says.
+/// An acknowledgement after a time-out.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
-    /// Something new was acknowledged cumulatively.
+    /// Whether it acknowledges new data cumulatively.
     pub advanced: bool,
-    /// Everything that was outstanding at the time-out was.
+    /// Whether it acknowledges everything that was outstanding at the time-out.
     pub complete: bool,
-    /// With selective acknowledgements: whether it tells of the arrival of something that was sent
-    /// once only, before the time-out. `None` without them.
+    /// With selective acknowledgements: whether it covers a segment that was sent once only, before
+    /// the time-out. `None` without them.
     pub original_arrived: Option<bool>,
 }
 
-/// What follows.
+/// Result of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Not known yet.
+    /// Undecided.
     Open,
-    /// The time-out was needed: repair the losses.
+    /// The time-out was caused by loss: repair it.
     Lost,
     /// The time-out was spurious.
     Spurious,
@@ -44,12 +44,13 @@ impl ForwardRto {
     pub fn on_ack(&mut self, evidence: Evidence) -> Verdict {
         let verdict = match (*self, evidence.original_arrived) {
             (Self::Off, _) => return Verdict::Lost,
-            // RFC 5682 §3.1 step 3b, and already before that step, as in Linux: originals arrive
-            // although they were given up.
+            // RFC 5682 §3.1 step 3b, and as in Linux already before that step: originals arrive
+            // although
+            // they were considered lost.
             (_, Some(true)) => Verdict::Spurious,
-            // §3.1 step 2: duplicates say nothing new here.
+            // §3.1 step 2: duplicates carry no evidence here.
             (Self::Repeated, Some(false)) if !evidence.advanced => return Verdict::Open,
-            // §2.1 step 2a: nothing new, or all at once.
+            // §2.1 step 2a: no new data, or all of it.
             _ if !evidence.advanced || evidence.complete => Verdict::Lost,
             // Step 2b.
             (Self::Repeated, _) => Verdict::Open,
@@ -61,7 +62,7 @@ impl ForwardRto {
         verdict
     }
 
-    /// Segments of new data that may be sent now, if it is at that step.
+    /// Segments of new data that may be sent now, in step 2b.
     pub const fn forward(self) -> Option<u8> {
         match self {
             Self::Forward { segments } => Some(segments),
@@ -84,7 +85,7 @@ mod tests {
     const ADVANCED: Evidence = Evidence { advanced: true, complete: false, original_arrived: None };
 
     #[test]
-    fn two_advancing_acknowledgements_tell_a_spurious_timeout() {
+    fn frto_two_advancing_acks_mean_a_spurious_timeout() {
         let mut frto = ForwardRto::Repeated;
         assert_eq!(frto.on_ack(ADVANCED), Verdict::Open);
         assert_eq!(frto.forward(), Some(2));
@@ -93,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_tells_a_loss() {
+    fn frto_a_duplicate_ack_means_a_loss() {
         let duplicate = Evidence { advanced: false, ..ADVANCED };
         assert_eq!(ForwardRto::Repeated.on_ack(duplicate), Verdict::Lost);
         assert_eq!(ForwardRto::Forward { segments: 1 }.on_ack(duplicate), Verdict::Lost);
     }
 
     #[test]
-    fn an_original_that_arrives_tells_at_once() {
+    fn frto_with_sack_an_original_that_arrives_means_a_spurious_timeout() {
         let original = Evidence { original_arrived: Some(true), ..ADVANCED };
         assert_eq!(ForwardRto::Repeated.on_ack(original), Verdict::Spurious);
         assert_eq!(ForwardRto::Off.on_ack(original), Verdict::Lost);

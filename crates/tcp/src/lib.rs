@@ -1,24 +1,24 @@
 //! A TCP end point without I/O: no sockets, no clock, no payload.
 //!
-//! A [`Connection`] is given what arrives and the time, and says what to send and when to be called
-//! again. It counts bytes instead of carrying them: the streams are offsets, and who has payload
-//! keeps it by these. Everything that differs between stacks is a setting in a [`Config`], and a
+//! A [`Connection`] receives segments and the time. It returns the segments to send and the time of
+//! its next wake-up. It counts bytes instead of carrying them: a caller with payload stores it by
+//! stream offset. Everything that differs between stacks is a setting in a [`Config`], and a
 //! [`Profile`] bundles the settings of an era.
 //!
 //! | module | what | source |
 //! | --- | --- | --- |
-//! | `connection` | the state machine: opening, closing, input, output, timers | RFC 9293, RFC 5961, RFC 7323 |
-//! | `sender` | what is outstanding, how much may be, what to send next | RFC 9293, RFC 5681, RFC 6675 |
-//! | `scoreboard` | the segments that are outstanding, and which of them are lost | RFC 2018, RFC 6675 |
-//! | `rack` | losses told by time | RFC 8985 |
-//! | `prr` | the window during a recovery | RFC 6937 |
-//! | `frto`, `undo` | reductions that were spurious | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
-//! | `rtt` | round trips and the retransmission time-out | RFC 6298 |
-//! | `congestion` | NewReno, CUBIC, a fixed window, or one of your own | RFC 5681, RFC 9438, RFC 9406 |
-//! | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
-//! | `receive_window`, `delayed_ack` | what to offer, and when to acknowledge | RFC 9293, RFC 5681 |
+//! | `connection` | state machine: opening, closing, input, output, timers | RFC 9293, RFC 5961, RFC 7323 |
+//!    | `sender` | outstanding data, its limits, what to send next | RFC 9293, RFC 5681, RFC 6675 |
+//!    | `scoreboard` | outstanding segments, and which are lost | RFC 2018, RFC 6675 |
+//!    | `rack` | loss detection by time | RFC 8985 |
+//!    | `prr` | window during a recovery | RFC 6937 |
+//!    | `frto`, `undo` | detection of spurious window reductions | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
+//!    | `rtt` | round trips and the retransmission time-out | RFC 6298 |
+//!    | `congestion` | NewReno, CUBIC, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406 |
+//!    | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
+//!    | `receive_window`, `delayed_ack` | window to offer, when to acknowledge | RFC 9293, RFC 5681 |
 //!
-//! Two connections, with nothing between them:
+//! Two connections, connected directly:
 //!
 //! ```
 //! use airpath_core::{ComponentId, Context, Direction, FlowId, Instant};
@@ -77,8 +77,8 @@ mod undo;
 pub mod testing;
 
 pub use config::{
-    Algorithm, Config, ConfigError, Congestion, Counting, DelayedAck, EarlyExit, Floor, Halving, InitialWindow, Limit,
-    Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
+    Algorithm, Config, ConfigError, Congestion, Counting, DelayedAck, Floor, Halving, HyStartVariant, InitialWindow,
+    Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
 };
 pub use congestion::{Acknowledged, Congested, CongestionControl, Cubic, Fixed, NewReno, Signal};
 pub use connection::{Connection, Identity, Negotiated};

@@ -1,4 +1,4 @@
-//! Settings of an era, by name.
+//! TCP settings of an era, by name.
 
 mod linux_2_4;
 mod linux_6;
@@ -11,10 +11,10 @@ use std::str::FromStr;
 use airpath_core::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Algorithm, Config, Congestion, Counting, EarlyExit, Halving, Limit, PartialAcks, Recovery};
+use crate::config::{Algorithm, Config, Congestion, Counting, Halving, HyStartVariant, Limit, PartialAcks, Recovery};
 
-/// A named set of settings. Each is in a file of its own that says where every number comes from;
-/// what could not be confirmed is said there to be a choice.
+/// A named set of settings. Each has its own file, with the source of every number; what could
+/// not be confirmed is marked there as a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Profile {
     /// The one-way agents of ns-2 as of early 2004, `Agent/TCP/Newreno` and `Agent/TCPSink/DelAck`,
@@ -32,16 +32,16 @@ pub enum Profile {
     Linux6,
 }
 
-/// A name that no profile has.
+/// A name without a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no TCP profile `{0}`: there are ns2-newreno, windows-xp, linux-2.4 and linux-6")]
+#[error("unknown TCP profile `{0}`: use ns2-newreno, windows-xp, linux-2.4 or linux-6")]
 pub struct UnknownProfile(String);
 
 impl Profile {
     /// All profiles.
     pub const ALL: [Self; 4] = [Self::Ns2NewReno, Self::WindowsXp, Self::Linux24, Self::Linux6];
 
-    /// Its name.
+    /// The name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ns2NewReno => "ns2-newreno",
@@ -51,7 +51,7 @@ impl Profile {
         }
     }
 
-    /// Its settings.
+    /// The settings.
     pub const fn config(self) -> Config {
         match self {
             Self::Ns2NewReno => ns2_newreno::CONFIG,
@@ -75,7 +75,7 @@ impl FromStr for Profile {
     }
 }
 
-/// The RFCs, where a profile says nothing else.
+/// Values of the RFCs, for profiles that set nothing else.
 const CONGESTION: Congestion = Congestion {
     algorithm: Algorithm::NewReno,
     fixed_window: 10,
@@ -89,10 +89,10 @@ const CONGESTION: Congestion = Congestion {
     reno_catch_up: true,
     update_interval: Span::ZERO,
     growth_before_loss: Limit::UNLIMITED,
-    hystart: EarlyExit::Off,
+    hystart: HyStartVariant::Off,
 };
 
-/// The RFCs, where a profile says nothing else.
+/// Values of the RFCs, for profiles that set nothing else.
 const RECOVERY: Recovery = Recovery {
     duplicate_threshold: 3,
     adaptive_threshold: false,

@@ -1,28 +1,28 @@
-//! Proportional rate reduction (RFC 6937): during a fast recovery the window shrinks with what is
-//! delivered, so that sending never pauses.
+//! Proportional rate reduction (RFC 6937): during a fast recovery the window shrinks in proportion
+//! to the delivered data, so that sending never pauses.
 
-/// One recovery.
+/// State of one recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct ProportionalReduction {
-    /// The window to arrive at.
+    /// The window at the end (`ssthresh`).
     threshold: u64,
-    /// Bytes outstanding when it began (`RecoverFS`).
+    /// Bytes outstanding at the start (`RecoverFS`).
     flight_size: u64,
-    /// Bytes delivered since.
+    /// Bytes delivered since (`prr_delivered`).
     delivered: u64,
-    /// Bytes sent since.
+    /// Bytes sent since (`prr_out`).
     sent: u64,
     window: u64,
 }
 
 impl ProportionalReduction {
-    /// Recovery begins, with `flight_size` bytes outstanding, and is to end with a window of
+    /// Starts a recovery with `flight_size` bytes outstanding, which ends with a window of
     /// `threshold`.
     pub const fn new(threshold: u64, flight_size: u64, window: u64) -> Self {
         Self { threshold, flight_size: if flight_size == 0 { 1 } else { flight_size }, delivered: 0, sent: 0, window }
     }
 
-    /// The window now.
+    /// The current window.
     #[inline]
     pub const fn window(&self) -> u64 {
         self.window
@@ -34,22 +34,21 @@ impl ProportionalReduction {
         self.sent += bytes;
     }
 
-    /// An acknowledgement reported `bytes` as delivered; `pipe` are still in the network.
-    /// `progress` says whether it acknowledged something cumulatively and told of no new loss (RFC
-    /// 6937 §3).
+    /// An acknowledgement delivered `bytes`; `pipe` bytes are still in the network. `progress` is
+    /// whether it acknowledged new data cumulatively and reported no new loss (RFC 6937 §3).
     pub fn on_ack(&mut self, bytes: u64, pipe: u64, progress: bool, segment_size: u64) {
         self.delivered += bytes;
         let quota = if pipe > self.threshold {
             (self.delivered as u128 * self.threshold as u128).div_ceil(self.flight_size as u128) as u64
         } else {
-            // Slow start reduction bound while it goes well, else the conservative bound.
+            // Slow start reduction bound with progress, else the conservative bound.
             let bound = self.delivered.saturating_sub(self.sent);
             let limit = if progress { bound.max(bytes) + segment_size } else { bound };
             self.sent + limit.min(self.threshold - pipe)
         };
         let mut allowed = quota.saturating_sub(self.sent);
         if self.sent == 0 {
-            // The fast retransmit itself goes out in any case.
+            // The fast retransmit itself is always sent.
             allowed = allowed.max(segment_size);
         }
         self.window = pipe + allowed;
@@ -62,8 +61,9 @@ mod tests {
 
     #[test]
     fn sends_in_proportion_to_what_arrives() {
-        // RFC 6937 §4: of 20 segments the first is lost; the window is to be halved, so one goes
-        // out for each two that arrive.
+        // RFC 6937 §4: of 20 segments the first is lost and the window is to be halved, so one
+        // segment
+        // is sent for every two that arrive.
         let mut prr = ProportionalReduction::new(10, 20, 20);
         let (mut pipe, mut sent) = (19, Vec::new());
         for ack in 0..19 {
@@ -84,9 +84,9 @@ mod tests {
     fn fills_up_to_the_threshold_after_heavy_loss() {
         let mut prr = ProportionalReduction::new(10, 20, 20);
         prr.on_ack(1, 3, false, 1);
-        assert_eq!(prr.window(), 4, "conservative: one for one");
+        assert_eq!(prr.window(), 4, "conservative: one segment sent for one delivered");
         prr.on_sent(1);
         prr.on_ack(1, 3, true, 1);
-        assert_eq!(prr.window(), 5, "one more while it goes well");
+        assert_eq!(prr.window(), 5, "one more with progress");
     }
 }

@@ -1,5 +1,5 @@
-//! RACK: losses are told by time (RFC 8985 §6). A segment is lost if one that was sent enough later
-//! has arrived.
+//! RACK: loss detection by time (RFC 8985 §6). A segment is lost if another, sent enough later, has
+//! arrived.
 
 use airpath_core::{Instant, Span};
 
@@ -8,37 +8,36 @@ use crate::scoreboard::{Delivery, Newest, Scoreboard};
 use crate::sequence::Sequence;
 use crate::timers::after;
 
-/// How long a wider reordering window is kept, in recoveries (RFC 8985 §6.2 step 4).
+/// Number of recoveries that keep a wider reordering window (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
 
 /// The state of RFC 8985 §5.3.
 #[derive(Clone, Copy, Debug)]
 pub struct Rack {
-    /// Of all that arrived, the segment sent last.
+    /// The most recently sent segment that has arrived.
     newest: Newest,
     /// The round trip of that segment.
     round_trip: Span,
-    /// Originals below were looked at.
+    /// Originals below this were already checked.
     examined: Sequence,
     /// One past the highest byte that arrived.
     highest: Sequence,
     reordering_seen: bool,
     /// The reordering window, in quarters of the least round trip.
     quarters: u32,
-    /// Recoveries until that falls back to one.
+    /// Recoveries until `quarters` falls back to one.
     persistence: u32,
-    /// Duplicates reported below this have widened the window already.
+    /// Duplicates reported below this have already widened the window.
     duplicate_round: Option<Sequence>,
 }
 
-/// What an acknowledgement leaves to RACK.
+/// State outside of RACK that loss detection uses.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
+pub struct DetectionState<'a> {
     pub now: Instant,
     pub rtt: &'a RoundTrip,
-    /// Whether losses are being repaired, or as many segments arrived out of order as tell of a
-    /// loss without RACK: then nothing is waited for unless reordering was seen (RFC 8985 §6.2 step
-    /// 4).
+    /// Whether losses are being repaired, or the duplicate threshold is reached: the reordering
+    /// window is then zero unless reordering was observed (RFC 8985 §6.2 step 4).
     pub loss_evident: bool,
 }
 
@@ -56,7 +55,7 @@ impl Rack {
         }
     }
 
-    /// Steps 1 to 3: takes note of what arrived.
+    /// Steps 1 to 3: records the segments that arrived.
     #[inline]
     pub fn on_delivery(&mut self, delivery: &Delivery, acknowledged: Sequence, highest_sacked: Option<Sequence>) {
         if let Some(newest) = delivery.newest
@@ -71,7 +70,7 @@ impl Rack {
         self.highest = self.highest.max(acknowledged).max(highest_sacked.unwrap_or(0));
     }
 
-    /// The receiver reported a duplicate: what was taken for lost was late (step 4).
+    /// The receiver reported a duplicate (DSACK): a segment considered lost was only late (step 4).
     pub fn on_duplicate_report(&mut self, acknowledged: Sequence, sent: Sequence) {
         if self.duplicate_round.is_some_and(|end| acknowledged < end) {
             return;
@@ -89,28 +88,30 @@ impl Rack {
         }
     }
 
-    /// All that was taken for lost is not.
-    pub const fn look_again(&mut self) {
+    /// Nothing is considered lost any more: checks all segments again.
+    pub const fn restart_search(&mut self) {
         self.examined = 0;
     }
 
-    /// Step 5: finds what is lost by now. Returns whether anything is, and when to look again if
-    /// nothing else happens.
-    pub fn find_losses(&mut self, scoreboard: &mut Scoreboard, around: &Surroundings<'_>) -> (bool, Option<Instant>) {
-        let patience = self.round_trip + self.reordering_window(around);
-        let is_late = |sent: Instant| after(sent, patience) <= around.now;
+    /// Step 5: marks the lost segments. Returns whether there are any, and when to check again if
+    /// no
+    /// acknowledgement arrives.
+    pub fn find_losses(&mut self, scoreboard: &mut Scoreboard, state: &DetectionState<'_>) -> (bool, Option<Instant>) {
+        let patience = self.round_trip + self.reordering_window(state);
+        let is_late = |sent: Instant| after(sent, patience) <= state.now;
         let (found, open) = scoreboard.find_losses_by_time(&mut self.examined, self.newest, is_late);
-        // Everything open was sent before the newest that arrived, and is late when that one would
-        // be.
+        // Every unchecked segment was sent before the newest that arrived, so its deadline is at
+        // most
+        // that segment's.
         (found, open.then(|| after(self.newest.at, patience)))
     }
 
-    fn reordering_window(&self, around: &Surroundings<'_>) -> Span {
-        if !self.reordering_seen && around.loss_evident {
+    fn reordering_window(&self, state: &DetectionState<'_>) -> Span {
+        if !self.reordering_seen && state.loss_evident {
             return Span::ZERO;
         }
-        let least = around.rtt.least().unwrap_or(Span::ZERO);
-        let smoothed = around.rtt.smoothed().unwrap_or(Span::ZERO);
+        let least = state.rtt.least().unwrap_or(Span::ZERO);
+        let smoothed = state.rtt.smoothed().unwrap_or(Span::ZERO);
         Span::from_nanos(least.as_nanos().saturating_mul(u64::from(self.quarters)) / 4).min(smoothed)
     }
 }

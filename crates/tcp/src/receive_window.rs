@@ -1,6 +1,6 @@
-//! The window that a receiver offers: silly windows avoided (RFC 9293 §3.8.6.2.2), and as large as
-//! the application is fast (dynamic right-sizing, Fisk and Feng 2001, as in Linux: the buffer grows
-//! by what is read in a round trip, and the window follows by what arrives).
+//! The window that a receiver offers. It avoids silly windows (RFC 9293 §3.8.6.2.2) and adapts to
+//! the application's speed (dynamic right-sizing, Fisk and Feng 2001, as in Linux): the buffer
+//! follows the bytes read in a round trip, and the window follows the arrivals.
 
 use airpath_core::{Instant, Span};
 
@@ -10,43 +10,44 @@ use crate::sequence::{FIRST_BYTE, Sequence};
 /// The receive window.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiveWindow {
-    /// Bytes that may wait for the application.
+    /// Bytes that may wait to be read.
     capacity: u64,
     maximum: u64,
-    /// The most that is offered for now: follows `capacity` segment by segment (`rcv_ssthresh` in
+    /// The largest window to offer now; approaches `capacity` segment by segment (`rcv_ssthresh` in
     /// Linux).
     threshold: u64,
-    /// One past the highest byte that the peer was allowed to send.
+    /// One past the highest byte that the peer was ever allowed to send.
     edge: Sequence,
-    /// Round trip as the receiver sees it.
+    /// Round trip as measured by the receiver.
     round_trip: Option<Span>,
     round: Round,
 }
 
-/// One round trip of reading.
+/// One round trip of reading by the application.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     start: Instant,
-    /// What had been read when it started.
+    /// Position of the reader at the start.
     read: Sequence,
-    /// The edge that was offered then: when the data before it is there, at least a round trip has
-    /// passed.
+    /// The edge offered at the start: when the data before it has arrived, at least one round trip
+    /// has passed.
     edge: Sequence,
-    /// The most that was read in a round before, and for which the window suffices
+    /// The most that was read in an earlier round, for which the window is sufficient
     /// (`rcvq_space.space`).
     most: u64,
 }
 
-/// Linux adds this many segments to twice what is read in a round trip, for a sender in slow start.
+/// Linux adds this many segments to twice the data read in a round trip, for a sender in slow
+/// start.
 const SLACK: u64 = 16;
 
-/// Linux begins as if this many segments had been read in a round trip: the initial window of a
-/// sender (`TCP_INIT_CWND` in `tcp_init_buffer_space`).
+/// Linux starts as if this many segments had been read in a round trip: a sender's initial window
+/// (`TCP_INIT_CWND` in `tcp_init_buffer_space`).
 const FIRST_ROUND: u64 = 10;
 
 impl ReceiveWindow {
     pub fn new(config: &ReceiveBuffer, segment_size: u32) -> Self {
-        // A window of less than a segment would never be sent into.
+        // A sender would never use a window of less than a segment.
         let capacity = config.initial.get().max(u64::from(segment_size));
         let most = capacity.min(FIRST_ROUND * u64::from(segment_size));
         let threshold = capacity.min(config.first_offer.bytes(segment_size));
@@ -66,12 +67,12 @@ impl ReceiveWindow {
         self.edge
     }
 
-    /// The largest window that may be offered in the life of the connection.
+    /// The largest window that may be offered during the connection.
     pub const fn maximum(&self) -> u64 {
         self.maximum
     }
 
-    /// No window larger than `most` can be told.
+    /// Limits the window to `most`, the largest that a header can announce.
     pub fn limit(&mut self, most: u64) {
         self.capacity = self.capacity.min(most);
         self.threshold = self.threshold.min(most);
@@ -80,9 +81,11 @@ impl ReceiveWindow {
     }
 
     /// The window to offer with `next` expected and data from `read` on unread. It never shrinks,
-    /// and moves by a segment or half the buffer at least; a segment is as long as they come,
-    /// options off (`Eff.snd.MSS`, RFC 9293 §3.8.6.2.2): else one that is read would not make room
-    /// for another.
+    /// and
+    /// moves by a segment or half the buffer at least. A segment is the largest seen, without
+    /// options
+    /// (`Eff.snd.MSS`, RFC 9293 §3.8.6.2.2): otherwise reading one would not free space for
+    /// another.
     #[inline]
     pub fn offer(&mut self, next: Sequence, read: Sequence, segment_size: u32) -> u64 {
         let candidate = self.candidate(next, read);
@@ -92,15 +95,15 @@ impl ReceiveWindow {
         self.edge.saturating_sub(next)
     }
 
-    /// Whether reading has opened the window so far that the peer should hear of it: to twice what
-    /// it may still send, as in Linux.
+    /// Whether reading has opened the window enough for an update: to twice what the peer may still
+    /// send, as in Linux.
     #[inline]
     pub fn is_worth_an_update(&self, next: Sequence, read: Sequence, segment_size: u32) -> bool {
         let candidate = self.candidate(next, read);
         candidate >= self.edge + self.least_step(segment_size) && candidate - next >= 2 * self.edge.saturating_sub(next)
     }
 
-    /// A segment that echoes one of ours took this long; none if it cannot be told.
+    /// Records the round trip of a segment that echoes one of this end's.
     #[inline]
     pub fn measure(&mut self, sample: Span) {
         self.round_trip = Some(match self.round_trip {
@@ -109,9 +112,9 @@ impl ReceiveWindow {
         });
     }
 
-    /// A segment arrived in order: the window moves towards the buffer's size, by two segments for
-    /// each, so that a sender in slow start is not held back (`tcp_grow_window` in Linux). Says
-    /// whether it has moved.
+    /// A segment arrived in order: the window grows towards the buffer's size by two segments for
+    /// each, so that it does not limit a sender in slow start (`tcp_grow_window` in Linux). Returns
+    /// whether it has grown.
     #[inline]
     pub fn on_arrival(&mut self, segment_size: u32) -> bool {
         let grows = self.threshold < self.capacity;
@@ -121,8 +124,8 @@ impl ReceiveWindow {
         grows
     }
 
-    /// The application has read up to `read`. Grows the window if it kept up with more than before
-    /// in a round trip (`tcp_rcv_space_adjust` in Linux).
+    /// The application has read up to `read`. Grows the window if more was read in this round trip
+    /// than in any before (`tcp_rcv_space_adjust` in Linux).
     #[inline]
     pub fn on_read(&mut self, now: Instant, next: Sequence, read: Sequence, segment_size: u32) {
         if self.capacity == self.maximum {
@@ -201,7 +204,7 @@ mod tests {
         assert!(window.on_arrival(1000));
         assert_eq!(window.offer(read, read, 1000), 66_000);
         assert_eq!((0..1000).filter(|_| window.on_arrival(1000)).count(), 51, "102,000 bytes are left");
-        // 2 × 20 + 16 for slow start, and twice what that grows by: 56 × (20 - 10) / 10.
+        // 2 × 20 + 16 for slow start, and twice the growth of that: 56 × (20 - 10) / 10.
         assert_eq!(window.offer(read, read, 1000), 168_000);
     }
 

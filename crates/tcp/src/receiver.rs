@@ -1,4 +1,4 @@
-//! The receiving half: reassembly, what to acknowledge and when, and the window.
+//! The receiving half: reassembly, acknowledgements and their times, and the window.
 
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::SackBlocks;
@@ -16,39 +16,39 @@ pub struct Receiver {
     pub initial: u32,
     /// The next sequence number expected.
     pub next: Sequence,
-    /// Everything before was read.
+    /// Everything below this was read.
     read: Sequence,
-    /// The number of the FIN, once it is known.
+    /// The sequence number of the FIN, once received.
     fin: Option<Sequence>,
-    /// What arrived out of order.
+    /// Ranges that arrived out of order.
     gaps: Ranges,
-    /// The ranges of `gaps` that changed last, the newest first (RFC 2018 §4).
+    /// The ranges of `gaps` changed most recently, the newest first (RFC 2018 §4).
     recent: [Range; SackBlocks::MAX],
-    /// What arrived twice, to be reported once (RFC 2883).
+    /// A range that arrived twice, to be reported once (DSACK, RFC 2883).
     duplicate: Option<Range>,
     pub window: ReceiveWindow,
     pub acks: AckSchedule,
-    /// The largest payload that has arrived: a full-sized segment.
+    /// The largest payload received: the size of a full segment.
     full_size: u32,
     /// The next sequence number expected when the last acknowledgement was sent.
     pub last_ack: Sequence,
 }
 
-/// What came of a segment.
+/// How to acknowledge a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is to be acknowledged at once.
+    /// Immediately.
     Now,
-    /// It is to be acknowledged after at most this time.
+    /// After at most this time.
     After(Span),
-    /// All of it was there before; it is to be acknowledged at once.
+    /// Immediately: it contained no new data.
     Duplicate,
 }
 
 const NOTHING: Range = Range::new(0, 0);
 
 impl Receiver {
-    /// Nothing has arrived yet.
+    /// A receiver before any arrival.
     pub fn new(config: &Config) -> Self {
         let segment_size = u32::from(config.maximum_segment_size);
         Self {
@@ -66,7 +66,7 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN, with the number `initial`, arrived.
+    /// The peer's SYN, with sequence number `initial`, arrived.
     pub const fn open(&mut self, initial: u32) {
         self.initial = initial;
         self.next = FIRST_BYTE;
@@ -78,7 +78,7 @@ impl Receiver {
         self.data_end().saturating_sub(FIRST_BYTE)
     }
 
-    /// Bytes that arrived in order and were not read.
+    /// Bytes that arrived in order and are unread.
     #[inline]
     pub fn readable(&self) -> u64 {
         self.data_end().saturating_sub(self.read)
@@ -90,9 +90,8 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The application takes `bytes`. Says whether the window has opened so far that the peer
-    /// should hear of it. A segment has `segment_size` bytes, as was `announced` less the options
-    /// that each carries.
+    /// The application reads `bytes`. Returns whether the window has opened enough for an update. A
+    /// segment has `segment_size` bytes: the MSS that was `announced`, less the options of each.
     #[inline]
     pub fn read(&mut self, now: Instant, bytes: u64, announced: u32, segment_size: u32) -> bool {
         self.read += bytes.min(self.readable());
@@ -103,9 +102,9 @@ impl Receiver {
         self.window.is_worth_an_update(self.next, self.read, segment_size)
     }
 
-    /// A segment with payload or FIN arrived: `length` sequence numbers from `start` on, the FIN
-    /// the last of them. It lies at least partly within the window; the rest is cut off. `timeout`
-    /// is the retransmission time-out of this end.
+    /// A segment with payload or FIN arrived: `length` sequence numbers from `start` on, including
+    /// the FIN as the last. It overlaps the window; what lies outside is cut off. `timeout` is the
+    /// retransmission time-out of this end.
     #[inline]
     pub fn on_segment(
         &mut self,
@@ -151,13 +150,14 @@ impl Receiver {
         }
     }
 
-    /// A segment arrived all of which was there before.
+    /// A segment without new data arrived.
     pub fn on_old(&mut self, start: Sequence, length: u32, config: &Config) {
         self.report_duplicate(Range::new(start, start + u64::from(length)), config);
     }
 
-    /// The blocks of a selective acknowledgement, at most `room` of them, for the peer that counts
-    /// from `initial`.
+    /// The blocks of a selective acknowledgement, at most `room` of them, as wire numbers relative
+    /// to
+    /// `initial`.
     pub fn sack_blocks(&mut self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let mut put = |range: Range| {
@@ -177,35 +177,35 @@ impl Receiver {
         blocks
     }
 
-    /// Whether there is something for a selective acknowledgement.
+    /// Whether a selective acknowledgement has blocks.
     #[inline]
     pub fn has_blocks(&self) -> bool {
         !self.gaps.is_empty() || self.duplicate.is_some()
     }
 
-    /// The window to offer now, to a peer whose segments have `segment_size` bytes.
+    /// The window to offer now, for segments of `segment_size` bytes.
     #[inline]
     pub fn offer(&mut self, segment_size: u32) -> u64 {
-        // Before the peer's SYN, what is offered begins with its first byte.
+        // Before the peer's SYN, the offer starts at its first byte.
         let next = self.next.max(FIRST_BYTE);
         self.window.offer(next, self.read.min(next), segment_size)
     }
 
-    /// Nothing is accepted from here on. The FIN needs no room, and nothing comes after it.
+    /// Nothing is accepted from here on. A FIN takes no buffer space, and nothing follows it.
     #[inline]
     fn limit(&self) -> Sequence {
         let edge = self.window.edge().max(self.next);
         self.fin.map_or(edge, |fin| if fin <= edge { fin + 1 } else { edge })
     }
 
-    /// One past the last byte of data that arrived in order: the FIN is none.
+    /// One past the last byte of data that arrived in order, without the FIN.
     #[inline]
     fn data_end(&self) -> Sequence {
         self.fin.map_or(self.next, |fin| self.next.min(fin))
     }
 
-    /// Everything up to `end` arrived in order. Says whether that touches what arrived before out
-    /// of order.
+    /// Everything up to `end` arrived in order. Returns whether that reaches data that arrived out
+    /// of order before.
     #[inline]
     fn advance(&mut self, end: Sequence) -> bool {
         self.next = end;
@@ -226,7 +226,7 @@ impl Receiver {
         if !fresh {
             self.report_duplicate(part, config);
         }
-        // The newest first; what it swallowed goes.
+        // The newest first; blocks merged into it are removed.
         let mut kept = [NOTHING; SackBlocks::MAX];
         kept[0] = merged;
         let others = self.recent.iter().filter(|range| range.start > self.next && !merged.contains(**range));

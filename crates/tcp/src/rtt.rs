@@ -12,21 +12,21 @@ pub struct RoundTrip {
     variation: Span,
     /// The least of the last round trips, for RACK (RFC 8985 §6.2 step 1).
     least: Minimum,
-    /// How often the time-out was doubled.
+    /// Number of times the time-out was doubled.
     backoff: u32,
-    /// Whether the SYN had to be sent again.
+    /// Whether the SYN was retransmitted.
     fallen_back: bool,
 }
 
-/// The least time-out before the first measurement, if the SYN had to be sent again (RFC 6298
-/// §5.7).
+/// Lower bound of the time-out before the first measurement, if the SYN was retransmitted (RFC
+/// 6298 §5.7).
 const FALLBACK: Span = Span::from_secs(3);
 
-/// Back-off beyond this changes nothing: the maximum bounds the time-out long before.
+/// Further back-off changes nothing: the maximum bounds the time-out long before.
 const MAX_BACKOFF: u32 = 30;
 
 impl RoundTrip {
-    /// Before any measurement.
+    /// An estimator without measurements.
     pub const fn new() -> Self {
         Self { smoothed: None, variation: Span::ZERO, least: Minimum::NONE, backoff: 0, fallen_back: false }
     }
@@ -43,11 +43,12 @@ impl RoundTrip {
         self.least.get()
     }
 
-    /// Takes a measurement of something sent at `sent` and acknowledged `now` (RFC 6298 §2), and
+    /// Records the measurement of a segment sent at `sent` and acknowledged `now` (RFC 6298 §2),
+    /// and
     /// ends the back-off (§5.7).
     pub fn measure(&mut self, sent: Instant, now: Instant, config: &RetransmissionTimeout) {
         self.least.update(now, now.since(sent));
-        // A clock that ticks counts ticks, and never none.
+        // A coarse clock counts its ticks, at least one.
         let tick = config.granularity.as_nanos();
         let ticks = now.as_nanos() / tick - sent.as_nanos() / tick;
         let sample = Span::from_nanos(ticks.max(1) * tick);
@@ -82,7 +83,7 @@ impl RoundTrip {
         base.saturating_mul(1 << self.backoff).min(config.maximum)
     }
 
-    /// When a timer that is started now goes off.
+    /// When a timer that is started now expires.
     #[inline]
     pub fn deadline(&self, now: Instant, config: &RetransmissionTimeout) -> Instant {
         after(now, self.timeout(config))
@@ -95,19 +96,19 @@ impl RoundTrip {
         }
     }
 
-    /// The SYN had to be sent again, and its round trip is not known.
+    /// The SYN was retransmitted, and its round trip is unknown.
     pub const fn fall_back(&mut self) {
         self.fallen_back = true;
         self.backoff = 0;
     }
 
-    /// Takes the back-off back, after a time-out that was not needed.
-    pub const fn forgive(&mut self) {
+    /// Resets the back-off, after a spurious time-out.
+    pub const fn reset_backoff(&mut self) {
         self.backoff = 0;
     }
 }
 
-/// The least of what was measured in the last window of time, kept as its two last halves.
+/// Minimum over a sliding window of time, stored as the minima of its two halves.
 #[derive(Clone, Copy, Debug)]
 struct Minimum {
     half: u64,
@@ -116,7 +117,7 @@ struct Minimum {
 }
 
 impl Minimum {
-    /// Half the window: Linux looks back over 300 s (`tcp_min_rtt_wlen`), and RFC 8985 leaves it
+    /// Half the window: Linux uses 300 s (`tcp_min_rtt_wlen`); RFC 8985 leaves it open.
     /// open.
     const HALF: u64 = 150_000_000_000;
     const NONE: Self = Self { half: 0, previous: u64::MAX, current: u64::MAX };

@@ -1,9 +1,10 @@
-//! What was sent and not yet cumulatively acknowledged, segment by segment.
+//! Segments that were sent and are not cumulatively acknowledged.
 //!
-//! The segments lie in a ring in order of their sequence numbers, and one is found from a number by
+//! The segments lie in a ring buffer in order of their sequence numbers, and are found by
 //! interpolation. All searches start from pointers that only move forwards within a recovery, and
-//! the bytes in the network are counted as they change, so that the work per packet does not depend
-//! on the window.
+//! the
+//! bytes in flight are counted incrementally. The work per packet thus does not depend on the
+//! window.
 
 mod losses;
 mod repair;
@@ -21,9 +22,9 @@ use crate::sequence::Sequence;
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub start: Sequence,
-    /// When it was sent, the last time.
+    /// Time of the last transmission.
     pub at: Instant,
-    /// Sequence numbers that it takes: its payload, and one for a FIN.
+    /// Sequence numbers that it covers: its payload, and one for a FIN.
     pub length: u32,
     state: u8,
 }
@@ -31,9 +32,9 @@ pub struct Sent {
 impl Sent {
     /// Acknowledged selectively.
     const SACKED: u8 = 1;
-    /// Taken for lost: its first transmission is not in the network any more.
+    /// Considered lost: its first transmission is not in flight any more.
     const LOST: u8 = 2;
-    /// Sent again, and that is still in the network.
+    /// Retransmitted, and the retransmission is in flight.
     const REPEATING: u8 = 4;
     /// Sent more than once.
     const REPEATED: u8 = 8;
@@ -50,8 +51,7 @@ impl Sent {
         self.state & state != 0
     }
 
-    /// Whether it was sent more than once, so that it is unknown which transmission is
-    /// acknowledged.
+    /// Whether it was sent more than once, so that the acknowledged transmission is ambiguous.
     #[inline]
     pub const fn is_repeated(&self) -> bool {
         self.is(Self::REPEATED)
@@ -62,7 +62,7 @@ impl Sent {
         self.is(Self::SACKED)
     }
 
-    /// Whether its first transmission is taken for lost.
+    /// Whether its first transmission is considered lost.
     #[inline]
     pub const fn is_lost(&self) -> bool {
         self.is(Self::LOST)
@@ -73,14 +73,14 @@ impl Sent {
         self.is(Self::FIN)
     }
 
-    /// Lost, and not sent again since.
+    /// Lost, and not retransmitted since.
     #[inline]
     const fn needs_repair(&self) -> bool {
         self.state & (Self::SACKED | Self::LOST | Self::REPEATING) == Self::LOST
     }
 
-    /// Bytes of it that are in the network (the pipe of RFC 6675 §4, which counts a retransmission
-    /// beside the original).
+    /// Bytes in flight (the pipe of RFC 6675 §4, which counts a retransmission beside the
+    /// original).
     #[inline]
     const fn in_network(&self) -> u64 {
         if self.is(Self::SACKED) {
@@ -91,35 +91,35 @@ impl Sent {
     }
 }
 
-/// What one acknowledgement says has arrived.
+/// Data that one acknowledgement newly reports as delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
     pub now: Instant,
-    /// A retransmission that seems to come back faster than this was not what is acknowledged (RFC
-    /// 8985 §6.2 step 2).
+    /// A retransmission that was acknowledged faster than this is not the transmission that arrived
+    /// (RFC 8985 §6.2 step 2).
     pub least_round_trip: Option<Span>,
-    /// The segment that the timestamp option echoes was sent before this; a later transmission is
-    /// not acknowledged here.
+    /// The segment whose timestamp is echoed was sent before this; later transmissions are not
+    /// acknowledged here.
     pub echoed_before: Option<Instant>,
-    /// Bytes newly known to have arrived.
+    /// Bytes newly delivered.
     pub bytes: u64,
-    /// Of what arrived, the segment sent last.
+    /// The most recently sent of the delivered segments.
     pub newest: Option<Newest>,
-    /// The lowest segment newly known to have arrived that was sent once only.
+    /// The lowest newly delivered segment that was sent once only.
     pub lowest_original: Option<Sequence>,
-    /// When the first segment newly known to have arrived that was sent once only was sent.
+    /// Send time of the first newly delivered segment that was sent once only.
     pub first_original: Option<Instant>,
-    /// When the first segment that is acknowledged cumulatively, and was not selectively before,
-    /// was sent.
+    /// Send time of the first segment that is cumulatively acknowledged, and was not selectively
+    /// before.
     pub first_acknowledged: Option<Instant>,
-    /// When the last segment that is acknowledged cumulatively was sent, if it was sent once, none
-    /// before it was sent later, and the acknowledgement ends with it.
+    /// Send time of the last cumulatively acknowledged segment, if it was sent once, none before it
+    /// was sent later, and the acknowledgement ends with it.
     pub last_acknowledged: Option<Instant>,
-    /// Whether a segment that is acknowledged cumulatively was sent more than once.
+    /// Whether a cumulatively acknowledged segment was sent more than once.
     pub repeated: bool,
 }
 
-/// The segment that was sent last of those that arrived.
+/// The most recently sent of the delivered segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Newest {
     pub at: Instant,
@@ -142,7 +142,7 @@ impl Delivery {
         }
     }
 
-    /// Takes note of a segment that was not known to have arrived.
+    /// Records a newly delivered segment.
     #[inline]
     fn arrived(&mut self, segment: &Sent) {
         self.bytes += u64::from(segment.length);
@@ -159,35 +159,35 @@ impl Delivery {
     }
 }
 
-/// The segments, and what is known of them.
+/// The outstanding segments and their state.
 #[derive(Debug, Default)]
 pub struct Scoreboard {
     segments: VecDeque<Sent>,
     sacked: Ranges,
-    /// Bytes in segments that are acknowledged selectively.
+    /// Bytes in selectively acknowledged segments.
     sacked_bytes: u64,
-    /// Bytes in the network.
+    /// Bytes in flight.
     pipe: u64,
-    /// Segments that are lost and not sent again since.
+    /// Lost segments that are not retransmitted yet.
     waiting: u32,
-    /// Everything below was looked at for losses by counting.
+    /// Everything below was already checked for losses by counting.
     examined: Sequence,
-    /// Where the search for a segment to repair goes on.
+    /// Where the search for a segment to retransmit resumes.
     repair_from: Sequence,
-    /// Where it ends: no segment above was taken for lost.
+    /// Where that search ends: no segment above is considered lost.
     repair_end: Sequence,
-    /// Segments whose retransmission was lost too; an entry whose segment has changed since counts
-    /// for nothing.
+    /// Segments whose retransmission was lost too. Entries whose segment has changed since are
+    /// stale.
     lost_again: VecDeque<Sequence>,
-    /// Retransmissions in the order of their times, for those who tell losses by time; entries as
-    /// above.
+    /// Retransmissions in the order of their times, for loss detection by time. Entries may be
+    /// stale, as above.
     repeating: VecDeque<(Sequence, Instant)>,
-    /// Parts of a selective acknowledgement that are new; kept for its memory.
+    /// Newly covered parts of a selective acknowledgement; a field only to reuse its memory.
     fresh: Vec<Range>,
 }
 
 impl Scoreboard {
-    /// Bytes in the network.
+    /// Bytes in flight.
     #[inline]
     pub const fn pipe(&self) -> u64 {
         self.pipe
@@ -199,7 +199,7 @@ impl Scoreboard {
         self.sacked_bytes
     }
 
-    /// One past the highest byte that is acknowledged selectively.
+    /// One past the highest selectively acknowledged byte.
     pub fn highest_sacked(&self) -> Option<Sequence> {
         self.sacked.last().map(|range| range.end)
     }
@@ -220,7 +220,7 @@ impl Scoreboard {
         &self.segments[index]
     }
 
-    /// Adds a segment that is sent for the first time; it follows the last one.
+    /// Adds a segment that is sent for the first time, after the last one.
     #[inline]
     pub fn send(&mut self, now: Instant, start: Sequence, length: u32, fin: bool) {
         debug_assert!(length > 0 && self.segments.back().is_none_or(|last| last.end() == start));
@@ -228,7 +228,7 @@ impl Scoreboard {
         self.pipe += u64::from(length);
     }
 
-    /// Takes note that a segment is sent again.
+    /// Records a retransmission.
     pub fn send_again(&mut self, now: Instant, index: usize) {
         let segment = &mut self.segments[index];
         debug_assert!(!segment.is_sacked());
@@ -263,7 +263,7 @@ impl Scoreboard {
                 delivery.arrived(&segment);
                 delivery.first_acknowledged.get_or_insert(segment.at);
             }
-            // A segment before it that was sent later may be what the acknowledgement waited for.
+            // A segment before it that was sent later may have triggered the acknowledgement.
             latest = latest.max(segment.at);
             let clear = segment.end() == edge && segment.at == latest && !segment.is_repeated();
             delivery.last_acknowledged = clear.then_some(segment.at);
@@ -274,14 +274,14 @@ impl Scoreboard {
         self.forget_stale();
     }
 
-    /// The receiver has everything in `block`, which lies within what is outstanding.
+    /// The receiver has everything in `block`, which lies within the outstanding data.
     pub fn acknowledge_selectively(&mut self, block: Range, delivery: &mut Delivery) {
         let mut fresh = std::mem::take(&mut self.fresh);
         let merged = self.sacked.insert(block, |part| fresh.push(part));
         for part in fresh.drain(..) {
             let mut index = self.index_of(part.start);
             while let Some(segment) = self.segments.get_mut(index).filter(|segment| segment.start < part.end) {
-                // A segment of which only a part has arrived has not (RFC 6675 §3).
+                // A partly covered segment has not arrived (RFC 6675 §3).
                 if merged.contains(Range::new(segment.start, segment.end())) && !segment.is_sacked() {
                     delivery.arrived(segment);
                     self.pipe -= segment.in_network();
@@ -295,23 +295,23 @@ impl Scoreboard {
         self.fresh = fresh;
     }
 
-    /// Forgets all selective acknowledgements: a receiver may take them back (RFC 2018 §8).
+    /// Discards all selective acknowledgements: a receiver may renege (RFC 2018 §8).
     pub fn forget_sacked(&mut self) {
         self.sacked.clear();
         self.sacked_bytes = 0;
         for segment in &mut self.segments {
             if segment.is_sacked() {
-                // As if it had been lost: it is sent again unless it is acknowledged.
+                // As if lost: it is retransmitted unless it is acknowledged.
                 segment.state = (segment.state & !(Sent::SACKED | Sent::REPEATING)) | Sent::LOST;
                 self.waiting += 1;
             }
         }
-        self.look_again();
+        self.restart_search();
     }
 
     /// Index of the segment that holds `sequence`, or of the next one above it.
     pub fn index_of(&self, sequence: Sequence) -> usize {
-        /// Steps to walk from the guess before bisecting.
+        /// Linear steps from the estimate before bisecting.
         const STEPS: usize = 8;
         let (Some(first), Some(last)) = (self.segments.front(), self.segments.back()) else {
             return 0;
@@ -322,7 +322,7 @@ impl Scoreboard {
         if sequence >= last.end() {
             return self.segments.len();
         }
-        // Segments are mostly of one size: interpolate, and walk the rest of the way.
+        // Segments mostly have one size: interpolate, then step linearly.
         let count = self.segments.len() as u64;
         let mut index = ((sequence - first.start) * count / (last.end() - first.start)) as usize;
         for _ in 0..STEPS {
@@ -363,7 +363,7 @@ impl Scoreboard {
         delivery.last_acknowledged = None;
     }
 
-    /// Frees entries of segments that have been acknowledged, where that is cheap.
+    /// Frees entries of acknowledged segments, where that is cheap.
     #[inline]
     fn forget_stale(&mut self) {
         let first = self.segments.front().map_or(Sequence::MAX, |segment| segment.start);

@@ -3,17 +3,16 @@
 use airpath_core::{Ecn, SegmentInfo};
 use airpath_wire::tcp::TcpHeader;
 
-/// A TCP segment. Its payload lies outside: the connection keeps books in stream offsets, see
-/// [`Segment::info`].
+/// A TCP segment without its payload, which [`Segment::info`] refers to by stream offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The header.
     pub header: TcpHeader,
     /// Payload bytes.
     pub length: u32,
-    /// The ECN field of the IP header; the network may change it on the way.
+    /// The ECN field of the IP header; the network may change it.
     pub ecn: Ecn,
-    /// The header in stream offsets, for logs, and for who keeps the payload by offset.
+    /// The header in stream offsets, for logs and for the owner of the payload.
     pub info: SegmentInfo,
 }
 

@@ -1,4 +1,4 @@
-//! The sending half: what is outstanding, how much may be, and what to send next.
+//! The sending half: outstanding data, its limits, and what to send next.
 
 mod acknowledge;
 mod losses;
@@ -21,7 +21,7 @@ use crate::undo::Episode;
 pub use acknowledge::{Acknowledgment, Changes};
 pub use transmit::{Cause, Transmission};
 
-/// What the halves of a connection share.
+/// State shared by the halves of a connection.
 #[derive(Debug)]
 pub struct Shared<'a> {
     pub config: &'a Config,
@@ -29,12 +29,12 @@ pub struct Shared<'a> {
     pub statistics: &'a mut Statistics,
 }
 
-/// Where the sender is in repairing losses.
+/// Phase of loss repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing is known to be lost.
+    /// No losses detected.
     Open,
-    /// Repairs losses that acknowledgements told of (RFC 6582, RFC 6675).
+    /// Repairs losses detected from acknowledgements (RFC 6582, RFC 6675).
     FastRecovery,
     /// Repairs losses after a time-out, in slow start.
     Loss,
@@ -43,19 +43,19 @@ pub enum Phase {
 /// The sending half of a connection.
 #[derive(Debug)]
 pub struct Sender {
-    /// The oldest sequence number that is not acknowledged.
+    /// The oldest unacknowledged sequence number.
     pub acknowledged: Sequence,
     /// The next sequence number to send for the first time.
     pub next: Sequence,
     /// One past the last byte that the application has written.
     written: Sequence,
-    /// A FIN follows what was written.
+    /// A FIN follows the written data.
     closing: bool,
-    /// One past the highest sequence number that the peer has room for.
+    /// One past the highest sequence number that the peer's window allows.
     edge: Sequence,
-    /// The largest it has ever been (RFC 9293 §3.8.6.2.1).
+    /// The largest peer window so far (RFC 9293 §3.8.6.2.1).
     largest_window: u64,
-    /// Sequence number of the segment that the window was taken from (SND.WL1).
+    /// Sequence number of the segment that set the window (SND.WL1).
     window_from: Sequence,
     /// Payload of a full segment.
     pub segment_size: u32,
@@ -66,24 +66,22 @@ pub struct Sender {
     pub rtt: RoundTrip,
     pub controller: Controller,
     pub phase: Phase,
-    /// The recovery is over when everything below is acknowledged; also, no new one begins below.
+    /// The recovery ends when everything below is acknowledged; no new one begins below it.
     recover: Sequence,
     duplicate_acks: u32,
-    /// Bytes that duplicate acknowledgements have let out of the network, where they are not
-    /// selective.
+    /// Bytes that have left the network by duplicate acknowledgements, without SACK.
     inflation: u64,
-    /// The next retransmission goes out whatever the window says.
+    /// The next retransmission ignores the window.
     urgent: bool,
-    /// A partial acknowledgement has come in this recovery.
+    /// A partial acknowledgement has arrived in this recovery.
     partial: bool,
-    /// Segments that may still go out before the next acknowledgement.
+    /// Segments that may still be sent before the next acknowledgement.
     burst: u32,
-    /// The one retransmission of the last segment that a recovery may make (RFC 6675 §4, rule 4)
-    /// was made.
+    /// The rescue retransmission of a recovery (RFC 6675 §4, rule 4) was sent.
     rescued: bool,
-    /// Duplicate acknowledgements that tell of a loss.
+    /// Duplicate acknowledgements that indicate a loss.
     threshold: u32,
-    /// Whether losses are told by distance.
+    /// Whether losses are detected by distance (FACK).
     forward: bool,
     prr: Option<ProportionalReduction>,
     rack: Option<Rack>,
@@ -91,56 +89,56 @@ pub struct Sender {
     episode: Option<Episode>,
     probe: TailProbe,
 
-    /// The segment whose round trip is being measured, where only one is at a time: its end, and
-    /// when it was sent.
+    /// The segment whose round trip is being measured, where only one is at a time: its end and its
+    /// send time.
     timed: Option<(Sequence, Instant)>,
-    /// When data was sent last.
+    /// Time of the last data transmission.
     last_sent: Instant,
-    /// When something was acknowledged last.
+    /// Time of the last acknowledgement of new data.
     pub last_progress: Instant,
-    /// Times that the timer went off since.
+    /// Expiries of the timer since `last_progress`.
     pub retries: u32,
-    /// Whether the congestion window was what limited the sender lately.
+    /// Whether the congestion window recently limited the sender.
     limited: bool,
-    /// Times that a closed window was probed without an answer.
+    /// Unanswered probes of a closed window.
     probes: u32,
-    /// Send a probe of the closed window.
+    /// A probe of the closed window is due.
     probe_window: bool,
-    /// One past the last sequence number of the newest segment that was not full.
+    /// One past the last sequence number of the newest sub-MSS segment.
     small_end: Sequence,
-    /// Send less than a full segment: it has waited long enough (RFC 9293 §3.8.6.2.1).
+    /// A sub-MSS segment may be sent: it has waited long enough (RFC 9293 §3.8.6.2.1).
     override_silly: bool,
-    /// When the next segment may go out, with pacing.
+    /// Earliest send time of the next segment, with pacing.
     release: Instant,
-    pub marks: Marks,
+    pub marks: EcnState,
 }
 
 /// Tail loss probes (RFC 8985 §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TailProbe {
     Idle,
-    /// Send one.
+    /// A probe is due.
     Due,
-    /// One was sent; it is over when everything below this is acknowledged.
+    /// A probe was sent; the episode ends when everything below this is acknowledged.
     Sent {
         end: Sequence,
         repeated: bool,
     },
 }
 
-/// The sender's side of ECN (RFC 3168 §6.1.2).
+/// ECN state of the sender (RFC 3168 §6.1.2).
 #[derive(Clone, Copy, Debug)]
-pub struct Marks {
-    /// Whether both ends understand ECN.
+pub struct EcnState {
+    /// Whether both ends use ECN.
     pub enabled: bool,
-    /// Tell the receiver, with the next new data, that the window was reduced.
+    /// Set CWR on the next new data: the window was reduced.
     pub reduced: bool,
-    /// Marks that are echoed before this is acknowledged are of a window that was reduced.
+    /// ECN echoes until this is acknowledged belong to a window that was already reduced.
     until: Sequence,
 }
 
 impl Sender {
-    /// A sender that has not sent its SYN, and knows nothing of its peer.
+    /// A sender before its SYN, without information on its peer.
     pub fn new(config: &Config, segment_size: u32) -> Self {
         Self {
             acknowledged: 0,
@@ -180,12 +178,12 @@ impl Sender {
             small_end: 0,
             override_silly: false,
             release: Instant::ZERO,
-            marks: Marks { enabled: false, reduced: false, until: 0 },
+            marks: EcnState { enabled: false, reduced: false, until: 0 },
         }
     }
 
-    /// The handshake is over: from now on data may be sent. What was agreed is in `segment_size`
-    /// and `selective`.
+    /// The handshake is complete: data may be sent. `segment_size`, `selective` and `ecn` are the
+    /// negotiated values.
     pub fn open(&mut self, now: Instant, config: &Config, segment_size: u32, selective: bool, ecn: bool) {
         self.acknowledged = FIRST_BYTE;
         self.next = self.next.max(FIRST_BYTE);
@@ -210,29 +208,29 @@ impl Sender {
         self.written > FIRST_BYTE
     }
 
-    /// The peer offers this window from the start.
-    pub const fn learn_window(&mut self, window: u64) {
+    /// Sets the peer's initial window.
+    pub const fn set_initial_peer_window(&mut self, window: u64) {
         self.edge = FIRST_BYTE + window;
         self.largest_window = window;
     }
 
-    /// A FIN is to follow what was written.
+    /// A FIN follows the written data.
     pub const fn close(&mut self) {
         self.closing = true;
     }
 
-    /// Whether a FIN was asked for.
+    /// Whether the stream is closed.
     pub const fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Whether the peer has acknowledged everything and the FIN after it.
+    /// Whether the peer has acknowledged all data and the FIN.
     #[inline]
     pub const fn is_complete(&self) -> bool {
         self.closing && self.acknowledged > self.written
     }
 
-    /// Whether the peer has acknowledged all but perhaps the FIN.
+    /// Whether the peer has acknowledged all data; the FIN may be outstanding.
     pub const fn has_delivered_all(&self) -> bool {
         self.closing && self.acknowledged >= self.written
     }
@@ -243,7 +241,7 @@ impl Sender {
         self.acknowledged.min(self.written).saturating_sub(FIRST_BYTE)
     }
 
-    /// Whether something is outstanding or waits to be sent.
+    /// Whether data is outstanding or unsent.
     pub const fn has_work(&self) -> bool {
         self.acknowledged < self.written + self.closing as u64
     }
@@ -260,19 +258,20 @@ impl Sender {
         self.prr.as_ref().map_or_else(|| self.controller.congestion_window(), ProportionalReduction::window)
     }
 
-    /// Bytes in the network, as far as is known.
+    /// Bytes in flight, as estimated from the acknowledgements.
     #[inline]
     pub fn in_flight(&self, config: &Config) -> u64 {
         let pipe = self.scoreboard.pipe();
         if self.selective {
-            // Without limited transmit, what arrived out of order lets nothing new out (RFC 5681
-            // §3.2 step 1).
+            // Without limited transmit, data that arrived out of order releases no new data (RFC
+            // 5681 §3.2
+            // step 1).
             let withheld = self.phase == Phase::Open && !config.recovery.limited_transmit;
             return if withheld { pipe + self.scoreboard.sacked_bytes() } else { pipe };
         }
         let inflation = match self.phase {
             Phase::FastRecovery => self.inflation,
-            // RFC 3042: the first duplicate acknowledgements let out one segment each.
+            // RFC 3042: each of the first duplicate acknowledgements releases one segment.
             _ if config.recovery.limited_transmit => {
                 u64::from(self.duplicate_acks.min(self.threshold.saturating_sub(1))) * u64::from(self.segment_size)
             }
@@ -287,13 +286,12 @@ impl Sender {
         self.edge.saturating_sub(self.acknowledged)
     }
 
-    /// What bounds the window besides congestion.
+    /// Upper bound of the window besides congestion.
     fn window_limit(&self, config: &Config) -> u64 {
         self.peer_window().min(config.window_limit.bytes(self.segment_size))
     }
 
-    /// Starts the retransmission timer anew, or stops it where nothing is outstanding (RFC 6298
-    /// §5).
+    /// Restarts the retransmission timer, or stops it where nothing is outstanding (RFC 6298 §5).
     #[inline]
     fn restart_timer(&self, now: Instant, shared: &mut Shared<'_>) {
         if self.scoreboard.is_empty() {
@@ -304,11 +302,11 @@ impl Sender {
         }
     }
 
-    /// How long to wait for a segment that is due before it is probed for (RFC 8985 §7.2).
+    /// The probe time-out, PTO (RFC 8985 §7.2).
     fn probe_timeout(&self) -> Span {
-        /// How long a receiver may keep the acknowledgement of a single segment back.
+        /// Longest delay of an acknowledgement by the receiver (WCDelAckT).
         const DELAYED_ACK: Span = Span::from_millis(200);
-        /// Without a measured round trip.
+        /// Before the first measured round trip.
         const UNKNOWN: Span = Span::from_secs(1);
         self.rtt.smoothed().map_or(UNKNOWN, |smoothed| {
             let single = self.outstanding() <= u64::from(self.segment_size);
@@ -316,8 +314,8 @@ impl Sender {
         })
     }
 
-    /// Starts the timer for a tail loss probe where one makes sense: nothing is known to be lost,
-    /// and none is under way.
+    /// Starts the timer for a tail loss probe, unless losses are being repaired or a probe is in
+    /// flight.
     #[inline]
     fn schedule_probe(&self, now: Instant, shared: &mut Shared<'_>) {
         if !shared.config.recovery.tail_loss_probe || !self.selective {

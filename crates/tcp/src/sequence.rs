@@ -9,15 +9,14 @@ pub type Sequence = u64;
 /// The sequence number of the first byte of the stream.
 pub const FIRST_BYTE: Sequence = 1;
 
-/// As it stands in a header, where the SYN has the number `initial`.
+/// The wire format, where the SYN has the number `initial`.
 #[inline]
 pub const fn to_wire(initial: u32, sequence: Sequence) -> u32 {
     // Truncation is the wrapping of RFC 9293 §3.4.
     initial.wrapping_add(sequence as u32)
 }
 
-/// The number nearest to `near` that stands in a header as `wire`; `None` if that lies before the
-/// SYN.
+/// The number nearest to `near` whose wire format is `wire`; `None` if it lies before the SYN.
 #[inline]
 pub const fn from_wire(initial: u32, near: Sequence, wire: u32) -> Option<Sequence> {
     let distance = wire.wrapping_sub(to_wire(initial, near)).cast_signed();

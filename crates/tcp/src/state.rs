@@ -1,4 +1,4 @@
-//! States of a connection, and how it ended.
+//! Connection states, and outcomes.
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ pub enum State {
     FinWait1,
     /// Its FIN was acknowledged.
     FinWait2,
-    /// Has received a FIN.
+    /// Its peer has sent a FIN.
     CloseWait,
-    /// Both have sent a FIN, its own was not yet acknowledged.
+    /// Both have sent a FIN; its own is unacknowledged.
     Closing,
     /// Has received a FIN, then sent its own.
     LastAck,
-    /// All is done; old segments may still be under way.
+    /// Closed; waits for old segments to leave the network.
     TimeWait,
 }
 
@@ -47,14 +47,14 @@ pub enum Outcome {
     Reset,
     /// The peer refused to open the connection.
     Refused,
-    /// This end was told to abort.
+    /// The application aborted the connection.
     Aborted,
     /// The peer did not answer.
     TimedOut(TimedOut),
 }
 
 impl Outcome {
-    /// Whether nothing was lost.
+    /// Whether both streams were delivered completely.
     pub const fn is_orderly(self) -> bool {
         matches!(self, Self::Closed)
     }
@@ -75,18 +75,18 @@ impl fmt::Display for Outcome {
 /// What the peer did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimedOut {
-    /// The SYN, sent so many times in so long a time.
+    /// The SYN.
     Opening {
-        /// Times that it was sent.
+        /// Number of transmissions.
         attempts: u32,
-        /// Since the first.
+        /// Time since the first.
         after: Span,
     },
-    /// The same data or FIN, sent so many times in so long a time.
+    /// Data or the FIN.
     Data {
-        /// Times that it was sent.
+        /// Number of transmissions.
         attempts: u32,
-        /// Since the last progress.
+        /// Time since the last progress.
         after: Span,
     },
 }

@@ -1,4 +1,4 @@
-//! What a connection counts.
+//! Counters of a connection.
 
 use airpath_core::Span;
 
@@ -9,13 +9,13 @@ pub struct Statistics {
     pub segments: u64,
     /// Segments with payload sent.
     pub data_segments: u64,
-    /// Payload bytes sent, those sent again included.
+    /// Payload bytes sent, including retransmissions.
     pub data_bytes: u64,
     /// Payload bytes sent, each counted once.
     pub unique_bytes: u64,
-    /// Segments with payload that was sent before.
+    /// Segments with retransmitted payload.
     pub retransmitted_segments: u64,
-    /// Payload bytes sent that were sent before.
+    /// Retransmitted payload bytes.
     pub retransmitted_bytes: u64,
     /// Segments sent without payload, SYN, FIN and RST: acknowledgements and window probes.
     pub pure_acks: u64,
@@ -23,29 +23,31 @@ pub struct Statistics {
     pub received_segments: u64,
     /// Duplicate acknowledgements received (RFC 5681 §2, or with new selective acknowledgements).
     pub duplicate_acks: u64,
-    /// Segments received of which nothing was new.
+    /// Segments received without anything new.
     pub duplicate_segments: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Recoveries that acknowledgements began.
+    /// Fast recoveries.
     pub fast_retransmits: u64,
     /// Tail loss probes sent.
     pub tail_probes: u64,
     /// Probes of a closed window sent.
     pub window_probes: u64,
-    /// Reductions of the congestion window that were found spurious and taken back.
+    /// Window reductions that were detected as spurious and undone.
     pub undos: u64,
     /// Reductions of the congestion window because of ECN.
     pub ecn_reductions: u64,
-    /// Segments received with the mark "congestion experienced".
+    /// Segments received with a CE mark.
     pub marked_segments: u64,
     /// Round trips measured for these statistics: one for each acknowledgement whose last segment
-    /// was sent once, if no segment before it that it acknowledges was sent later (Karn's rule);
-    /// the SYN's is the first, as in tcptrace.
+    /// was
+    /// sent once, if no segment before it that it acknowledges was sent later (Karn's rule). That
+    /// of
+    /// the SYN is the first, as in tcptrace.
     pub rtt_samples: u64,
-    /// The least of them.
+    /// Their minimum.
     pub rtt_min: Option<Span>,
-    /// The greatest.
+    /// Their maximum.
     pub rtt_max: Option<Span>,
     /// Their sum.
     pub rtt_sum: Span,

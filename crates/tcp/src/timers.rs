@@ -1,15 +1,15 @@
-//! The timers of a connection. Setting one is a store, and none is ever searched for.
+//! The timers of a connection. Setting one is a single store; no search.
 
 use airpath_core::{Instant, Span};
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// Send the oldest outstanding segment again (RFC 6298), or the SYN.
+    /// Retransmit the oldest outstanding segment (RFC 6298), or the SYN.
     Retransmission,
     /// Probe for a loss at the tail (RFC 8985 §7).
     TailProbe,
-    /// Take what has not arrived by now for lost, not reordered (RFC 8985 §6.3).
+    /// Mark segments that have not arrived by now as lost, not reordered (RFC 8985 §6.3).
     Reordering,
     /// Probe a closed window (RFC 9293 §3.8.6.1).
     Persist,
@@ -21,7 +21,7 @@ pub enum Timer {
     TimeWait,
 }
 
-/// All timers; one that does not run lies in the far future.
+/// All timers; a stopped one is set to the far future.
 #[derive(Clone, Copy, Debug)]
 pub struct Timers {
     at: [Instant; 7],
@@ -34,7 +34,7 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// Sets `timer` to go off at `at`.
+    /// Sets the expiry of `timer`.
     #[inline]
     pub fn set(&mut self, timer: Timer, at: Instant) {
         self.at[timer as usize] = at;
@@ -51,19 +51,19 @@ impl Timers {
         *self = Self::default();
     }
 
-    /// Whether `timer` runs.
+    /// Whether `timer` is running.
     #[inline]
     pub fn is_set(&self, timer: Timer) -> bool {
         self.at[timer as usize] != Instant::FAR_FUTURE
     }
 
-    /// When `timer` goes off; the far future if it does not run.
+    /// Expiry of `timer`; the far future if it is stopped.
     #[inline]
     pub fn at(&self, timer: Timer) -> Instant {
         self.at[timer as usize]
     }
 
-    /// Stops `timer` if it is due, and says whether it was.
+    /// Stops `timer` if it has expired, and returns whether it had.
     #[inline]
     pub fn take_due(&mut self, timer: Timer, now: Instant) -> bool {
         let due = self.at[timer as usize] <= now && self.is_set(timer);
@@ -73,7 +73,7 @@ impl Timers {
         due
     }
 
-    /// When the next timer goes off.
+    /// The next expiry.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         let next = self.at.iter().fold(Instant::FAR_FUTURE, |next, at| next.min(*at));
@@ -81,7 +81,7 @@ impl Timers {
     }
 }
 
-/// `span` after `now`, or the far future where that is too far away to express.
+/// `span` after `now`, or the far future where that overflows.
 #[inline]
 pub fn after(now: Instant, span: Span) -> Instant {
     Instant::from_nanos(now.as_nanos().saturating_add(span.as_nanos()))

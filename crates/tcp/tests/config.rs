@@ -1,4 +1,4 @@
-//! Settings: as text and back, and those that make no sense.
+//! Settings: serialisation, and invalid values.
 
 use airpath_core::{Bytes, Span};
 use airpath_tcp::{Config, InitialWindow, Limit, Profile};
@@ -20,12 +20,12 @@ fn every_profile_goes_through_text() {
     }
     assert_eq!(
         "linux-7".parse::<Profile>().expect_err("no such profile").to_string(),
-        "there is no TCP profile `linux-7`: there are ns2-newreno, windows-xp, linux-2.4 and linux-6"
+        "unknown TCP profile `linux-7`: use ns2-newreno, windows-xp, linux-2.4 or linux-6"
     );
 }
 
 #[test]
-fn windows_are_numbers_or_words() {
+fn windows_are_numbers_or_keywords() {
     let config = read(|table| {
         table.insert("window_limit".into(), 42.into());
         table.insert("initial_window".into(), "rfc3390".into());
@@ -52,7 +52,7 @@ fn unknown_keys_are_refused() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_are_told() {
+fn contradictory_settings_are_reported() {
     let broken = |change: fn(&mut Config)| {
         let mut config = Profile::Linux6.config();
         change(&mut config);
@@ -70,6 +70,6 @@ fn settings_that_contradict_each_other_are_told() {
     config.timestamp_tick = Span::ZERO;
     assert_eq!(
         config.check().expect_err("a clock ticks").to_string(),
-        "tcp settings: `timestamp_tick` is no time: a clock needs a tick, such as \"1 ms\""
+        "tcp settings: `timestamp_tick` is zero: a clock needs a tick, such as \"1 ms\""
     );
 }

@@ -1,13 +1,13 @@
-//! Every byte arrives once and in order, whatever the path does to the segments.
+//! Every byte arrives once and in order, under any impairment of the path.
 
 use airpath_core::{Bitrate, Instant, Seed, Span};
 use airpath_tcp::testing::{Hop, Pair, Pipe, Side};
 use airpath_tcp::{Config, Nagle, Outcome, Profile, State};
 use proptest::prelude::*;
 
-/// What the path does.
+/// Impairments of the path.
 #[derive(Clone, Copy, Debug)]
-struct Misfortune {
+struct Impairments {
     seed: u64,
     loss: f64,
     duplication: f64,
@@ -20,15 +20,15 @@ struct Misfortune {
     delay: u64,
 }
 
-fn misfortune() -> impl Strategy<Value = Misfortune> {
+fn impairments() -> impl Strategy<Value = Impairments> {
     let chances = (any::<u64>(), 0.0..0.3, 0.0..0.2, 0.0..0.4, 1u64..300);
     let path = ((0u64..3000, prop_oneof![Just(0u64), 0u64..5000]), 1usize..60, 64u64..20_000, 0u64..300);
     (chances, path).prop_map(|((seed, loss, duplication, reordering, lateness), (outage, queue, rate, delay))| {
-        Misfortune { seed, loss, duplication, reordering, lateness, outage, queue, rate, delay }
+        Impairments { seed, loss, duplication, reordering, lateness, outage, queue, rate, delay }
     })
 }
 
-impl Misfortune {
+impl Impairments {
     fn pipe(&self, which: u64) -> Pipe {
         let (from, length) = self.outage;
         let rate = Some(Bitrate::from_bps(self.rate * 1000));
@@ -39,7 +39,7 @@ impl Misfortune {
     }
 }
 
-/// A profile, and details changed at random.
+/// A profile with random changes.
 fn config() -> impl Strategy<Value = Config> {
     let profile = prop::sample::select(Profile::ALL.to_vec());
     let buffer = prop_oneof![Just(None), (1_500u64..60_000).prop_map(Some)];
@@ -60,23 +60,22 @@ fn config() -> impl Strategy<Value = Config> {
             config.nagle = nagle;
             config.maximum_segment_size = size;
         }
-        // These paths lose so much that giving up would be right.
+        // These paths lose so much that a real connection would be aborted.
         config.retransmission_timeout.retries = 1000;
         config.opening_retries = 1000;
-        // Nor may a peer forget the connection while its last acknowledgements are lost again and
-        // again.
+        // The peer must not leave TIME-WAIT while its last acknowledgements are lost repeatedly.
         config.time_wait = Span::from_secs(3_600 * 24 * 10);
         config
     })
 }
 
-/// Reads and writes of random sizes at random times, checked after each step.
-fn exchange(config: &Config, misfortune: &Misfortune, up: u64, down: u64) -> Pair {
+/// Reads and writes random amounts at random times, verified after each step.
+fn exchange(config: &Config, impairments: &Impairments, up: u64, down: u64) -> Pair {
     let mut pair =
-        Pair::with([config, config], [u32::MAX - 3000, u32::MAX - 3000], misfortune.pipe(1), misfortune.pipe(2));
+        Pair::with([config, config], [u32::MAX - 3000, u32::MAX - 3000], impairments.pipe(1), impairments.pipe(2));
     pair.verifies = true;
     pair.reads = [false; 2];
-    let mut chance = Seed::new(misfortune.seed).stream("application");
+    let mut chance = Seed::new(impairments.seed).stream("application");
     let mut left = [up, down];
     let mut read = [0; 2];
     let wanted = if config.whole_segments { [0, 0] } else { [down, up] };
@@ -138,13 +137,13 @@ proptest! {
     #[test]
     fn every_byte_once_and_in_order(
         config in config(),
-        misfortune in misfortune(),
+        impairments in impairments(),
         up in 0u64..30_000,
         down in 1u64..200_000,
     ) {
-        let mut pair = exchange(&config, &misfortune, up, down);
+        let mut pair = exchange(&config, &impairments, up, down);
         if config.handshake {
-            // The last acknowledgements may take a while, too.
+            // The last acknowledgements may take long, too.
             pair.run(Span::from_secs(3_600 * 24 * 30));
             for side in [Side::Client, Side::Server] {
                 let ours = pair.look(side);

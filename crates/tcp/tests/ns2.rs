@@ -1,5 +1,5 @@
-//! The profile `ns2-newreno` against ns-2 2.35 itself: transfers over 10 Mbit/s, 110 ms, then 384
-//! kbit/s, 20 ms; 64 kbit/s back. ns-2 had the settings that the profile is made from: `minrto_ 1`,
+//! The profile `ns2-newreno` compared with ns-2 2.35: transfers over 10 Mbit/s, 110 ms, then 384
+//! kbit/s, 20 ms; 64 kbit/s back. ns-2 ran with the settings of the profile: `minrto_ 1`,
 //! `rtxcur_init_ 6.0`, `precisionReduce_ false`, `window_ 42`, `windowInit_ 2`, `ssthresh_ 40`,
 //! `packetSize_ 1460`, `Agent/TCPSink/DelAck` with 100 ms. Times run from the first packet to the
 //! last acknowledgement at the sender.
@@ -18,7 +18,7 @@ fn path() -> (Pipe, Pipe) {
     (Pipe::of(up), Pipe::of(down))
 }
 
-/// Sends `bytes` and loses the packets with the numbers `lost`; returns the seconds that it took.
+/// Sends `bytes` with the packets `lost`; returns the duration in seconds.
 fn transfer(config: &Config, bytes: u64, lost: &[u64]) -> (f64, Statistics) {
     let (up, down) = path();
     let mut pair = Pair::new(config, up, down.lose(lost));
@@ -54,7 +54,7 @@ fn without_losses_every_time_is_that_of_ns2() {
 
 #[test]
 fn without_an_opening_packet_only_a_header_is_missing_in_ns2() {
-    // With `syn_ false` and `SYN_immediate_ack_ false`, ns-2 still takes packet 0 for a SYN and
+    // With `syn_ false` and `SYN_immediate_ack_ false`, ns-2 still treats packet 0 as a SYN and
     // sends it without its 40 bytes of headers, which saves 0.032 ms at 10 Mbit/s and 0.833 ms at
     // 384 kbit/s.
     let (time, _) = transfer(&Profile::Ns2NewReno.config(), 50_000, &[]);
@@ -80,8 +80,9 @@ fn fast_recoveries_are_those_of_ns2() {
 
 #[test]
 fn recoveries_with_a_timeout_differ_by_clock_ticks() {
-    // ns-2 draws where its clock ticks (`boot_time_`), and keeps its averages in whole eighths of a
-    // tick: the timer goes off some ticks of 10 ms earlier or later.
+    // ns-2 draws the phase of its clock at random (`boot_time_`), and stores its averages in
+    // eighths
+    // of a tick: the timer expires some ticks of 10 ms earlier or later.
     const TICKS: f64 = 0.03;
     let burst: Vec<u64> = (300..=320).collect();
     for (bytes, lost, time, repeated) in [
@@ -99,8 +100,8 @@ fn recoveries_with_a_timeout_differ_by_clock_ticks() {
 
 #[test]
 fn a_window_deflated_below_its_threshold_is_restored() {
-    // A partial acknowledgement covers more than the duplicates had announced. ns-2 goes on with a
-    // congestion window that is one packet smaller; RFC 6582 §3.2 step 3 has it end at the
+    // A partial acknowledgement covers more than the duplicates had announced. ns-2 continues with
+    // a congestion window that is one packet smaller; in RFC 6582 §3.2 step 3 it ends at the
     // threshold.
     let (ours, statistics) = transfer(&config(), 1_000_000, &[100, 120, 140, 160, 180]);
     assert_near(ours, 23.351913, 0.02);
@@ -110,7 +111,7 @@ fn a_window_deflated_below_its_threshold_is_restored() {
 #[test]
 fn rates_under_random_loss_are_those_of_ns2() {
     // Means of 16 runs of ns-2 with large seeds (with 1 to 16 it loses 9 % too many packets);
-    // standard errors of 1 % in theirs and in ours.
+    // both have standard errors of 1 %.
     for (loss, theirs) in [(0.01, 268_300.0), (0.03, 152_200.0)] {
         let rates = (0..16).map(|seed| {
             let (up, down) = path();

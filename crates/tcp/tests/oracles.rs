@@ -1,24 +1,24 @@
-//! Windows under loss, held against formulas.
+//! Windows under loss, compared with formulas.
 
 use airpath_core::{Bytes, Instant, Span};
 use airpath_tcp::testing::{Pair, Pipe, Side};
-use airpath_tcp::{Algorithm, Config, Congestion, Counting, EarlyExit, InitialWindow, Limit, Profile, Recovery};
+use airpath_tcp::{Algorithm, Config, Congestion, Counting, HyStartVariant, InitialWindow, Limit, Profile, Recovery};
 
 /// Half of the round trip: the path only delays.
 const DELAY: Span = Span::from_millis(50);
 const ROUND_TRIP: f64 = 0.1;
 
-/// Selective acknowledgements, and nothing that shapes the window but the algorithm.
+/// Selective acknowledgements, and no setting but the algorithm affects the window.
 fn config(algorithm: Algorithm) -> Config {
     let base = Profile::Linux6.config();
     let mut config = Config {
         timestamps: false,
         window_validation: false,
-        congestion: Congestion { algorithm, hystart: EarlyExit::Off, fast_convergence: false, ..base.congestion },
+        congestion: Congestion { algorithm, hystart: HyStartVariant::Off, fast_convergence: false, ..base.congestion },
         recovery: Recovery { proportional_reduction: false, ..base.recovery },
         ..base
     };
-    // The laws know fractions of a segment.
+    // The formulas allow fractions of a segment.
     config.congestion.halve_to_whole_segments = false;
     config.receive_buffer.initial = Bytes::new(100 << 20);
     config.receive_buffer.maximum = Bytes::new(100 << 20);
@@ -26,8 +26,8 @@ fn config(algorithm: Algorithm) -> Config {
     config
 }
 
-/// Segments in the network on average, over `losses` losses after the first `ignored`, with one
-/// loss in `period` segments.
+/// Mean segments in flight over `losses` losses after the first `ignored`, with one loss per
+/// `period` segments.
 fn mean_window(config: &Config, path: Pipe, period: f64, ignored: u32, losses: u32) -> f64 {
     let mut pair = Pair::new(config, path, Pipe::new(DELAY));
     let size = 1460;
@@ -39,7 +39,7 @@ fn mean_window(config: &Config, path: Pipe, period: f64, ignored: u32, losses: u
     assert!(pair.run_until(end, |pair| pair.look(Side::Server).received() >= bytes(f64::from(ignored + losses))));
     let segments = (pair.look(Side::Server).received() - begin.1) as f64 / size as f64;
     let statistics = pair.look(Side::Client).statistics();
-    // The formulas know no time-outs. A retransmission that is lost as well may need one.
+    // The formulas exclude time-outs. A retransmission that is lost as well may need one.
     assert!(statistics.timeouts * 50 <= statistics.fast_retransmits, "{statistics:?}");
     segments * ROUND_TRIP / pair.now().since(begin.0).as_secs_f64()
 }
@@ -57,9 +57,9 @@ fn assert_near(found: f64, expected: f64, tolerance: f64, what: &str) {
 }
 
 /// The mean window of a sawtooth that loses one of `period` segments, grows by one segment in each
-/// of `slowness` round trips, and stands still for one round trip after each loss. With 2h the
-/// window at the loss, h + (h + 1) + … + 2h segments are sent while it grows, each `slowness`
-/// times, and h more in the recovery; for large windows that is Mathis' law.
+/// `slowness` round trips, and is constant for one round trip after each loss. With 2h the window
+/// at the loss, h + (h + 1) + … + 2h segments are sent while it grows, each `slowness` times, and
+/// h more in the recovery; for large windows that is Mathis' law.
 fn sawtooth(period: f64, slowness: f64) -> f64 {
     let (a, b) = (1.5 * slowness, 1.5 * slowness + 1.0);
     let half = ((b * b + 4.0 * a * period).sqrt() - b) / (2.0 * a);
@@ -68,8 +68,8 @@ fn sawtooth(period: f64, slowness: f64) -> f64 {
 
 #[test]
 fn mathis_law_with_periodic_loss() {
-    // Mathis et al. 1997, equation 3: W = sqrt(3/2) / sqrt(p). What lies between that and the
-    // sawtooth is the recovery, up to 1 / (h + 2) of the time.
+    // Mathis et al. 1997, equation 3: W = sqrt(3/2) / sqrt(p). It differs from the sawtooth by the
+    // recovery, up to 1 / (h + 2) of the time.
     for (period, validity) in [(500, 0.07), (2000, 0.04), (10_000, 0.02)] {
         let law = (1.5 * f64::from(period)).sqrt();
         let found = mean_window(&config(Algorithm::NewReno), periodic(period, 60), f64::from(period), 10, 40);
@@ -80,8 +80,9 @@ fn mathis_law_with_periodic_loss() {
 
 #[test]
 fn mathis_law_with_delayed_acknowledgements() {
-    // Where acknowledgements are counted, half of them mean half the growth: sqrt(3/4). Where bytes
-    // are, nothing changes.
+    // Counting acknowledgements, half of them mean half the growth: sqrt(3/4). Counting bytes,
+    // nothing
+    // changes.
     let mut delayed = config(Algorithm::NewReno);
     delayed.delayed_ack.every = 2;
     delayed.delayed_ack.quick = 0;
@@ -110,9 +111,9 @@ fn mathis_law_with_random_loss() {
 #[test]
 fn the_response_of_cubic() {
     // RFC 9438 §5.1: W = (C (3 + b) / (4 (1 - b)))^(1/4) (RTT / p)^(3/4) = 1.054 (RTT / p)^(3/4),
-    // for the cubic curve alone, which is (3 + b) / 4 of the window at the loss. The first loss is
-    // made to come at that window: the curve is so flat there that another one would be approached
-    // without end. The window stands still in a recovery, and is lead by a round trip.
+    // for the cubic curve alone, which is (3 + b) / 4 of the window at the loss. The first loss
+    // is placed at that window: the curve is so flat there that any other start converges too
+    // slowly. The window is constant in a recovery, and leads by a round trip.
     let mut cubic = config(Algorithm::Cubic);
     cubic.congestion.reno_friendly = false;
     for (period, tolerance) in [(1000, 0.03), (3000, 0.02), (10_000, 0.02), (30_000, 0.02)] {
@@ -129,8 +130,8 @@ fn the_response_of_cubic() {
 #[test]
 fn cubic_is_friendly_to_reno() {
     // RFC 9438 §4.3: where the curve is slower than Reno, as at short round trips and small
-    // windows, it keeps to the window that additive increase of 0.53 and decrease to 0.7 give,
-    // which is Reno's on average: sqrt(3/2) / sqrt(p).
+    // windows, it uses the window of additive increase of 0.53 and decrease to 0.7, which is
+    // Reno's on average: sqrt(3/2) / sqrt(p).
     let expected = 300.0_f64.sqrt();
     let friendly = mean_window(&config(Algorithm::Cubic), periodic(200, 90), 200.0, 30, 40);
     assert_near(friendly, expected, 0.15, "friendly");

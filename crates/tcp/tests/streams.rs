@@ -1,4 +1,4 @@
-//! Whole transfers: long ones, broken ones, late timers, the same again.
+//! Whole transfers: long, interrupted, with late timers, and repeated.
 
 use airpath_core::{Bitrate, Bytes, ComponentId, Event, Instant, Memory, Span, TcpEvent, TcpTrigger};
 use airpath_tcp::testing::{Hop, Pair, Pipe, Side};
@@ -18,7 +18,7 @@ fn stacks() -> impl Iterator<Item = Profile> {
     Profile::ALL.into_iter().filter(|profile| profile.config().handshake)
 }
 
-/// Moves `bytes` from the client to the server, closes, and returns when it was over.
+/// Moves `bytes` from the client to the server, closes, and returns the time of completion.
 fn upload(pair: &mut Pair, bytes: u64) -> Instant {
     pair.verifies = true;
     pair.connection(Side::Client).write(bytes);
@@ -35,7 +35,7 @@ fn all_stacks_fill_a_clean_path() {
         let mut pair = Pair::new(&profile.config(), pipe(), pipe());
         let over = upload(&mut pair, 5_000_000);
         // 10 Mbit/s less 52 bytes of headers in 1500 give 4.14 s for 5 MB; slow start and its end
-        // take the rest.
+        // add the remaining time.
         let seconds = over.as_secs_f64();
         assert!((4.1..5.0).contains(&seconds), "{profile}: {seconds} s, {:?}", pair.look(Side::Client).statistics());
     }
@@ -61,11 +61,11 @@ fn an_outage_is_survived() {
         for seconds in [1, 5, 30] {
             let broken = || pipe().outage(at(500), at(500 + 1000 * seconds));
             let mut config = profile.config();
-            // Windows XP would give up within 20 s.
+            // Windows XP would abort within 20 s.
             config.retransmission_timeout.retries = 15;
             let mut pair = Pair::new(&config, broken(), broken());
             let over = upload(&mut pair, 2_000_000).as_secs_f64();
-            // The timer doubles: it goes off at the latest as long after the end as the outage was.
+            // The timer doubles: it expires at the latest one outage duration after the outage.
             let latest = 0.5 + 2.0 * seconds as f64 + 4.0 + 3.0;
             assert!(over < latest, "{profile}, {seconds} s: {over} s");
         }
@@ -73,7 +73,7 @@ fn an_outage_is_survived() {
 }
 
 #[test]
-fn an_outage_without_end_is_not() {
+fn an_outage_without_end_times_out() {
     for profile in stacks() {
         let broken = || pipe().outage(at(500), at(100_000_000));
         let mut pair = Pair::new(&profile.config(), broken(), broken());
@@ -89,9 +89,9 @@ fn an_outage_without_end_is_not() {
 }
 
 #[test]
-fn a_delay_spike_costs_nothing_where_it_is_recognised() {
-    // For 100 ms, packets take 600 ms longer: the timer goes off, and all that was outstanding
-    // arrives after that.
+fn a_delay_spike_is_undone_where_it_is_detected() {
+    // For 100 ms, packets have 600 ms of extra delay: the timer expires, then all outstanding data
+    // arrives.
     let spiky = || pipe().queue(usize::MAX).spike(at(1500), at(1600), Span::from_millis(600));
     let run = |config: &Config| -> Statistics {
         let mut pair = Pair::new(config, spiky(), pipe());
@@ -115,7 +115,7 @@ fn a_delay_spike_costs_nothing_where_it_is_recognised() {
 }
 
 #[test]
-fn calls_may_come_late() {
+fn late_calls_keep_the_contracts() {
     for profile in stacks() {
         let lossy = || pipe().chance(3, 0.02, 0.01, 0.02, Span::from_millis(30));
         let mut pair = Pair::new(&profile.config(), lossy(), lossy());
@@ -140,8 +140,8 @@ fn the_same_seed_gives_the_same_segments() {
 }
 
 #[test]
-fn misfortune_is_what_the_mechanisms_are_for() {
-    // That everything of the property test happens at all.
+fn impairments_exercise_every_mechanism() {
+    // Checks that every mechanism of the property test is exercised.
     let mut sum = Statistics::default();
     for seed in 0..60 {
         let bad = |salt: u64| pipe().chance(seed * 2 + salt, 0.1, 0.02, 0.1, Span::from_millis(40));
@@ -172,7 +172,7 @@ fn marks_replace_losses() {
 }
 
 #[test]
-fn events_tell_what_happened() {
+fn events_report_the_transfer() {
     let mut pair = Pair::new(&Profile::Linux6.config(), pipe().lose(&[40, 41, 90]), pipe());
     pair.events = Some(Memory::default());
     upload(&mut pair, 500_000);
@@ -193,7 +193,7 @@ fn events_tell_what_happened() {
     assert_eq!(count(TcpTrigger::RecoveryEnd), count(TcpTrigger::FastRetransmit));
     assert_eq!(count(TcpTrigger::Timeout) as u64, statistics.timeouts);
     for event in &story {
-        // What was sent again is counted beside what it replaces, so twice the data at most.
+        // A retransmission is counted beside the original, so twice the data at most.
         assert!(event.in_flight <= 2 * event.outstanding, "{event:?}");
         assert!(event.acknowledged <= 500_001 && event.congestion_window >= 1448, "{event:?}");
     }

@@ -1,10 +1,10 @@
-//! Numbers of segments that may also be a word.
+//! Numbers of segments that also accept keywords.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A number of segments above zero, or none: written `42` or `"unlimited"`.
+/// A positive number of segments, or none: written `42` or `"unlimited"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit(Option<u32>);
 
@@ -23,7 +23,7 @@ impl Limit {
         self.0
     }
 
-    /// The limit in bytes, with segments of `size`; the largest number where there is none.
+    /// The limit in bytes, for segments of `size`; the maximum value without a limit.
     pub(crate) fn bytes(self, size: u32) -> u64 {
         self.0.map_or(u64::MAX, |segments| u64::from(segments) * u64::from(size))
     }
@@ -40,15 +40,15 @@ impl Serialize for Limit {
 
 impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Words { words: &[(Self::WORD, Self::UNLIMITED)], number: Self::at_most })
+        deserializer.deserialize_any(Keywords { keywords: &[(Self::WORD, Self::UNLIMITED)], number: Self::at_most })
     }
 }
 
-/// The congestion window at the start: a number of segments, or a rule that depends on their size.
+/// The initial congestion window: a number of segments, or a rule that depends on their size.
 /// Written `10`, `"rfc3390"` or `"rfc6928"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialWindow {
-    /// So many segments.
+    /// A number of segments.
     Segments(u32),
     /// Two to four segments, about 4 kB (RFC 3390 §1).
     Rfc3390,
@@ -63,7 +63,7 @@ impl InitialWindow {
         Self::Segments(if count == 0 { 1 } else { count })
     }
 
-    /// In bytes, with segments of `size`.
+    /// In bytes, for segments of `size`.
     pub(crate) fn bytes(self, size: u32) -> u64 {
         let size = u64::from(size);
         match self {
@@ -86,22 +86,22 @@ impl Serialize for InitialWindow {
 
 impl<'de> Deserialize<'de> for InitialWindow {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Words { words: Self::WORDS, number: Self::segments })
+        deserializer.deserialize_any(Keywords { keywords: Self::WORDS, number: Self::segments })
     }
 }
 
-/// Reads a number of segments above zero, or one of some words.
-struct Words<T: 'static> {
-    words: &'static [(&'static str, T)],
+/// Deserialises a positive number of segments, or a keyword.
+struct Keywords<T: 'static> {
+    keywords: &'static [(&'static str, T)],
     number: fn(u32) -> T,
 }
 
-impl<T: Copy> de::Visitor<'_> for Words<T> {
+impl<T: Copy> de::Visitor<'_> for Keywords<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number of segments above zero")?;
-        self.words.iter().try_for_each(|(word, _)| write!(f, " or \"{word}\""))
+        self.keywords.iter().try_for_each(|(word, _)| write!(f, " or \"{word}\""))
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
@@ -119,7 +119,7 @@ impl<T: Copy> de::Visitor<'_> for Words<T> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        match self.words.iter().find(|(word, _)| *word == text) {
+        match self.keywords.iter().find(|(word, _)| *word == text) {
             Some((_, value)) => Ok(*value),
             None => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
         }

@@ -1,21 +1,22 @@
 //! CUBIC (RFC 9438).
 //!
-//! The window after a reduction is a cubic function of time: fast back to near the window at which
-//! the last loss came, flat around it, then ever faster. Windows are in segments and times in
-//! seconds here, as in the RFC.
+//! After a reduction the window is a cubic function of time: fast back to near the window of the
+//! last
+//! loss, flat around it, then ever faster. As in the RFC, windows are in segments and times in
+//! seconds.
 
 use airpath_core::{Instant, Span};
 
 use super::hystart::HyStart;
 use super::hystart_plus_plus::HyStartPlusPlus;
 use super::{Acknowledged, Congested, CongestionControl, Signal};
-use crate::config::{Config, Counting, EarlyExit, Halving};
+use crate::config::{Config, Counting, Halving, HyStartVariant};
 
 /// Segments per cubed second (RFC 9438 §5.1).
 const C: f64 = 0.4;
-/// To what part the window is reduced (RFC 9438 §4.6).
+/// The multiplicative decrease factor (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
-/// How much NewReno would have to grow a round trip to match that reduction (RFC 9438 §4.3).
+/// NewReno's growth per round trip that matches that reduction (RFC 9438 §4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// CUBIC.
@@ -30,32 +31,32 @@ pub struct Cubic {
     reno_catch_up: bool,
     update_interval: Span,
     whole: bool,
-    /// The least growth for each segment that is acknowledged, before the first loss.
+    /// The least growth per acknowledged segment, before the first loss.
     growth_before_loss: f64,
-    exit: Exit,
+    hystart: SlowStartExit,
     state: CubicState,
     before: Option<CubicState>,
 }
 
-/// Looks for an early end of slow start.
+/// Detector of an early end of slow start.
 #[derive(Clone, Copy, Debug)]
-enum Exit {
+enum SlowStartExit {
     None,
     Rfc9406(HyStartPlusPlus),
     Linux(HyStart),
 }
 
-impl Exit {
+impl SlowStartExit {
     const fn new(config: &Config) -> Self {
         match config.congestion.hystart {
-            EarlyExit::Off => Self::None,
-            EarlyExit::Rfc9406 => Self::Rfc9406(HyStartPlusPlus::new()),
-            EarlyExit::Linux => Self::Linux(HyStart::new(config.pacing)),
+            HyStartVariant::Off => Self::None,
+            HyStartVariant::Rfc9406 => Self::Rfc9406(HyStartPlusPlus::new()),
+            HyStartVariant::Linux => Self::Linux(HyStart::new(config.pacing)),
         }
     }
 }
 
-/// What moves, and is brought back by an undo.
+/// State that an undo restores.
 #[derive(Clone, Copy, Debug)]
 struct CubicState {
     /// The congestion window, in segments.
@@ -64,39 +65,39 @@ struct CubicState {
     threshold: f64,
     /// The window before the last reduction.
     prior: f64,
-    /// The same, or less by fast convergence: where the next curve is flat (`W_max`).
+    /// The same, or less by fast convergence: the plateau of the next curve (`W_max`).
     peak: f64,
     epoch: Option<Epoch>,
 }
 
-/// A time of congestion avoidance that nothing interrupts.
+/// An uninterrupted period of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Instant,
-    /// Where the curve is flat.
+    /// The plateau of the curve.
     peak: f64,
-    /// Seconds from the start until there.
+    /// Seconds from the start to the plateau (`K`).
     time_to_peak: f64,
-    /// What NewReno would have.
+    /// NewReno's window estimate (`W_est`).
     reno: f64,
-    /// Acknowledged since that was computed, in segments.
+    /// Segments acknowledged since that estimate.
     uncounted: f64,
-    /// The pace of growth that was computed last.
+    /// The growth rate computed last.
     pace: Option<Pace>,
 }
 
-/// How fast the window grows, until it is computed anew.
+/// A growth rate, valid until the next computation.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     computed: Instant,
-    /// The window then, in whole segments.
+    /// The window at that computation, in whole segments.
     window: f64,
-    /// For each segment that is acknowledged.
+    /// Growth per acknowledged segment.
     growth: f64,
 }
 
 impl Cubic {
-    /// As configured, for segments of `size` payload bytes.
+    /// The configured controller, for segments of `size` payload bytes.
     pub fn new(config: &Config, size: u32) -> Self {
         let segments = |bytes: u64| if bytes == u64::MAX { f64::INFINITY } else { bytes as f64 / f64::from(size) };
         let congestion = &config.congestion;
@@ -111,7 +112,7 @@ impl Cubic {
             update_interval: congestion.update_interval,
             whole: congestion.halve_to_whole_segments,
             growth_before_loss: congestion.growth_before_loss.get().map_or(0.0, |segments| 1.0 / f64::from(segments)),
-            exit: Exit::new(config),
+            hystart: SlowStartExit::new(config),
             state: CubicState {
                 window: segments(config.initial_window.bytes(size)),
                 threshold: segments(config.initial_slow_start_threshold.bytes(size)),
@@ -128,12 +129,11 @@ impl Cubic {
             Counting::Bytes => ack.bytes.min(self.slow_start_limit) as f64 / f64::from(self.segment_size),
             Counting::Acknowledgements => 1.0,
         };
-        // One acknowledgement of many bytes, as after a time-out, does not lead beyond the
-        // threshold.
+        // One acknowledgement of many bytes, as after a time-out, does not pass the threshold.
         let window = |growth: f64| (self.state.window + growth).min(self.state.threshold);
-        match &mut self.exit {
-            Exit::None | Exit::Linux(_) => self.state.window = window(growth),
-            Exit::Rfc9406(hystart) => {
+        match &mut self.hystart {
+            SlowStartExit::None | SlowStartExit::Linux(_) => self.state.window = window(growth),
+            SlowStartExit::Rfc9406(hystart) => {
                 self.state.window = window(growth / hystart.on_ack(ack) as f64);
                 if hystart.is_over() {
                     self.state.threshold = self.state.window;
@@ -177,8 +177,7 @@ impl Cubic {
                 return;
             }
         }
-        // RFC 9438 §4.2: towards where the curve will be in a round trip, by at most half the
-        // window in one.
+        // RFC 9438 §4.2: towards the curve one round trip from now, by at most half the window.
         let round_trip = ack.smoothed_round_trip.map_or(0.0, Span::as_secs_f64);
         let target = epoch.window_at(elapsed + round_trip).clamp(state.window, 1.5 * state.window);
         pace.growth = ((target - state.window) / state.window).max(least);
@@ -188,7 +187,7 @@ impl Cubic {
 }
 
 impl Epoch {
-    /// Congestion avoidance begins with `window` (RFC 9438 §4.2, §4.8).
+    /// Starts congestion avoidance with `window` (RFC 9438 §4.2, §4.8).
     fn begin(start: Instant, window: f64, peak: f64) -> Self {
         let (peak, time_to_peak) = if window < peak { (peak, libm::cbrt((peak - window) / C)) } else { (window, 0.0) };
         Self { start, peak, time_to_peak, reno: window, uncounted: 0.0, pace: None }
@@ -210,7 +209,7 @@ impl CongestionControl for Cubic {
     #[inline]
     fn on_ack(&mut self, ack: &Acknowledged) {
         let state = &mut self.state;
-        if let Exit::Linux(hystart) = &mut self.exit
+        if let SlowStartExit::Linux(hystart) = &mut self.hystart
             && hystart.on_ack(ack, state.window, state.window < state.threshold, self.segment_size)
         {
             state.threshold = state.window;
@@ -247,16 +246,16 @@ impl CongestionControl for Cubic {
             Signal::Loss | Signal::Mark => self.state.window = self.state.threshold,
             Signal::Timeout => {
                 self.state.window = 1.0;
-                // RFC 9438 §4.8: the next curve begins where slow start ends, at its flat part.
+                // RFC 9438 §4.8: the next curve begins at its plateau, where slow start ends.
                 self.state.peak = 0.0;
             }
         }
         self.state.epoch = None;
-        match (&mut self.exit, congested.signal) {
+        match (&mut self.hystart, congested.signal) {
             // bictcp_reset, and bictcp_hystart_reset.
-            (Exit::Linux(hystart), Signal::Timeout) => *hystart = hystart.anew(),
+            (SlowStartExit::Linux(hystart), Signal::Timeout) => *hystart = hystart.restarted(),
             // RFC 9406 §4.2: for the initial slow start only.
-            (exit @ Exit::Rfc9406(_), _) => *exit = Exit::None,
+            (hystart @ SlowStartExit::Rfc9406(_), _) => *hystart = SlowStartExit::None,
             _ => {}
         }
     }
@@ -271,7 +270,7 @@ impl CongestionControl for Cubic {
 
     fn on_idle(&mut self, _: Instant, restart: u64) {
         self.state.window = self.state.window.min(restart as f64 / f64::from(self.segment_size));
-        // RFC 9438 §4.2: time without data is not time of congestion avoidance.
+        // RFC 9438 §4.2: idle time does not count as congestion avoidance.
         self.state.epoch = None;
     }
 
@@ -297,7 +296,7 @@ mod tests {
 
     fn cubic(change: impl FnOnce(&mut Config)) -> Cubic {
         let mut config = Profile::Linux6.config();
-        config.congestion.hystart = EarlyExit::Off;
+        config.congestion.hystart = HyStartVariant::Off;
         config.congestion.growth_before_loss = crate::Limit::UNLIMITED;
         config.congestion.reno_friendly = false;
         change(&mut config);
@@ -331,7 +330,7 @@ mod tests {
         cubic.on_congestion(&congested);
     }
 
-    /// Acknowledgements for a window's worth each 100 ms, one for each segment.
+    /// One acknowledgement per segment for one window, each 100 ms.
     fn round(cubic: &mut Cubic, millis: u64) {
         for n in 0..segments(cubic) as u64 {
             acknowledge(cubic, millis + n * 100 / segments(cubic) as u64, u64::from(SIZE));
@@ -347,7 +346,7 @@ mod tests {
         let k = libm::cbrt(0.3 * 400.0 / C);
         for n in 0..120 {
             round(&mut cubic, n * 100);
-            // At the end of the round: the window is where the curve is about now.
+            // At the end of the round, the window matches the curve at the present time.
             let elapsed = (n + 1) as f64 / 10.0;
             let curve = C * (elapsed - k) * (elapsed - k) * (elapsed - k) + 400.0;
             let found = segments(&cubic);
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_reduction_gives_way() {
+    fn fast_convergence_lowers_the_peak_at_a_second_reduction() {
         let run = |fast: bool| {
             let mut cubic = cubic(|config| {
                 config.initial_window = crate::InitialWindow::Segments(100);
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_begins_with_one_segment_and_can_be_undone() {
+    fn a_timeout_reduces_to_one_segment_and_can_be_undone() {
         let mut cubic = cubic(|config| config.initial_window = crate::InitialWindow::Segments(100));
         lose(&mut cubic, 0, Signal::Timeout);
         assert_eq!((segments(&cubic), cubic.slow_start_threshold()), (1.0, Some(70_000)));
@@ -396,7 +395,7 @@ mod tests {
             segments(&cubic) - before
         };
         let twentieth = crate::Limit::at_most(20);
-        assert!((run(twentieth, false) - 5.0).abs() < 0.01, "a segment for each twenty of a hundred");
+        assert!((run(twentieth, false) - 5.0).abs() < 0.01, "one segment per twenty acknowledged, of a hundred");
         // The curve alone: 0.4 (0.1 + 0.1)³ segments after a round.
         assert!(run(crate::Limit::UNLIMITED, false) < 0.01);
         assert_eq!(run(twentieth, true), run(crate::Limit::UNLIMITED, true));
@@ -410,8 +409,7 @@ mod tests {
                 config.congestion.hystart = exit;
             });
             for n in 0..10u64 {
-                // 3 ms apart and no train; each round trip after the first is 10 ms longer than
-                // that.
+                // 3 ms apart, so no ACK train. Each round trip after the first is 10 ms longer.
                 cubic.on_ack(&Acknowledged {
                     now: at(3 * n),
                     bytes: u64::from(SIZE),
@@ -424,13 +422,16 @@ mod tests {
             }
             cubic
         };
-        // The second acknowledgement begins a round, whose ninth is the first to be judged: then
-        // the window is 20 + 9.
-        assert_eq!(run(EarlyExit::Off).slow_start_threshold(), None);
-        assert_eq!(run(EarlyExit::Linux).slow_start_threshold(), Some(29_000));
-        let mut cubic = run(EarlyExit::Linux);
+        // The second acknowledgement begins a round; its ninth is the first to be evaluated, at a
+        // window of 20 + 9.
+        assert_eq!(run(HyStartVariant::Off).slow_start_threshold(), None);
+        assert_eq!(run(HyStartVariant::Linux).slow_start_threshold(), Some(29_000));
+        let mut cubic = run(HyStartVariant::Linux);
         lose(&mut cubic, 100, Signal::Timeout);
-        assert!(matches!(cubic.exit, Exit::Linux(hystart) if hystart == HyStart::new(false)), "it looks again");
+        assert!(
+            matches!(cubic.hystart, SlowStartExit::Linux(hystart) if hystart == HyStart::new(false)),
+            "detection restarts"
+        );
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! A window that does not move.
+//! A constant window.
 
 use airpath_core::Instant;
 
 use super::{Acknowledged, Congested, CongestionControl};
 
-/// A window of a fixed number of segments, whatever is lost.
+/// A window of a fixed number of segments, independent of losses.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     window: u64,

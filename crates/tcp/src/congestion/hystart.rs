@@ -1,46 +1,47 @@
 //! HyStart (Ha and Rhee, "Taming the elephants: new TCP slow start", 2011), as in
-//! `net/ipv4/tcp_cubic.c` of Linux: slow start ends when round trips grow, or when a round's
-//! acknowledgements, close behind each other, take as long as half a round trip.
+//! `net/ipv4/tcp_cubic.c` of Linux: slow start ends when round trips rise, or when an ACK train
+//! (the
+//! closely spaced acknowledgements of a round) lasts half a round trip.
 
 use airpath_core::{Instant, Span};
 
 use super::Acknowledged;
 
-/// `hystart_low_window`: smaller windows are left alone, in segments.
+/// `hystart_low_window`: HyStart is inactive below this window, in segments.
 const LOW_WINDOW: f64 = 16.0;
-/// `HYSTART_MIN_SAMPLES`: the round trips that each round begins with are not judged yet.
+/// `HYSTART_MIN_SAMPLES`: the first round trips of a round are not evaluated.
 const MIN_SAMPLES: u32 = 8;
-/// `HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`: bounds of the growth that tells of a queue, which is
-/// an eighth of the round trip.
+/// `HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`: bounds of the rise that indicates a queue, which is an
+/// eighth of the round trip.
 const DELAY_MIN: Span = Span::from_millis(4);
 const DELAY_MAX: Span = Span::from_millis(16);
 const DELAY_DIVISOR: u64 = 8;
-/// `hystart_ack_delta_us`: acknowledgements further apart are no train.
+/// `hystart_ack_delta_us`: acknowledgements further apart do not form a train.
 const ACK_DELTA: Span = Span::from_millis(2);
 
-/// Looks for the end of slow start.
+/// Detector of the end of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HyStart {
-    /// Segments are spread over the round trip.
+    /// Whether segments are paced.
     paced: bool,
-    /// It was found (`found`).
+    /// Whether the end was detected (`found`).
     found: bool,
     /// The least round trip (`delay_min`).
     least: Span,
-    /// The round is over when more than this is acknowledged (`end_seq`).
+    /// The round ends when more than this is acknowledged (`end_seq`).
     round_end: u64,
-    /// When it began (`round_start`).
+    /// Start of the round (`round_start`).
     round_start: Instant,
-    /// When the last acknowledgement of its train came (`last_ack`).
+    /// Time of the last acknowledgement of the round's train (`last_ack`).
     train: Instant,
-    /// Its least round trip (`curr_rtt`).
+    /// The round's least round trip (`curr_rtt`).
     current: Span,
-    /// How many round trips it has measured (`sample_cnt`), as far as that matters.
+    /// Round-trip samples in this round (`sample_cnt`), up to the number needed.
     samples: u32,
 }
 
 impl HyStart {
-    /// For a connection that begins, or begins anew after a time-out.
+    /// For a new connection, or a restart after a time-out.
     pub const fn new(paced: bool) -> Self {
         Self {
             paced,
@@ -54,13 +55,14 @@ impl HyStart {
         }
     }
 
-    /// The same, after a time-out.
-    pub const fn anew(&self) -> Self {
+    /// The detector reset after a time-out.
+    pub const fn restarted(&self) -> Self {
         Self::new(self.paced)
     }
 
-    /// Takes the round trip of an acknowledgement into account, at a window of so many segments.
-    /// Says whether slow start, if it is under way, ends with it.
+    /// Records the round trip of an acknowledgement, at a window of `window` segments. Returns
+    /// whether
+    /// it ends slow start, if that is active.
     pub fn on_ack(&mut self, ack: &Acknowledged, window: f64, slow_start: bool, size: u32) -> bool {
         let Some(round_trip) = ack.round_trip else { return false };
         self.least = self.least.min(round_trip);
@@ -93,7 +95,7 @@ impl HyStart {
         }
         self.train = ack.now;
         let long = self.least + offload_delay(ack.smoothed_round_trip, window);
-        // With pacing the segments themselves are spread, over up to half of a round trip.
+        // With pacing the segments themselves are spread over up to half a round trip.
         let long = if self.paced { long } else { long / 2 };
         ack.now.since(self.round_start) > long
     }
@@ -108,9 +110,8 @@ impl HyStart {
     }
 }
 
-/// How much segments that are offloaded in bunches may delay acknowledgements
-/// (`hystart_ack_delay`): the time of four of the largest at the rate of slow start, twice the
-/// window a round trip, and at most 1 ms.
+/// Delay of acknowledgements by segmentation offload (`hystart_ack_delay`): the time of four of
+/// the largest aggregates at the rate of slow start, twice the window per round trip, at most 1 ms.
 fn offload_delay(smoothed: Option<Span>, window: f64) -> Span {
     const MOST: Span = Span::from_millis(1);
     const FOUR_BUNCHES: f64 = 4.0 * 65_536.0;
@@ -126,8 +127,7 @@ mod tests {
 
     const SIZE: u32 = 1000;
 
-    /// An acknowledgement that comes `micros` after the beginning and measures `round_trip`
-    /// milliseconds.
+    /// An acknowledgement at `micros` after the start, with a sample of `round_trip` milliseconds.
     fn ack(micros: u64, acknowledged: u64, sent: u64, round_trip: u64) -> Acknowledged {
         Acknowledged {
             now: Instant::ZERO + Span::from_micros(micros),
@@ -140,8 +140,9 @@ mod tests {
         }
     }
 
-    /// A round of `round_trips`, acknowledgements 3 ms apart: no train. The number of the one that
-    /// ends slow start.
+    /// A round of `round_trips`, acknowledgements 3 ms apart (no train). Returns the index of the
+    /// one
+    /// that ends slow start.
     fn round(hystart: &mut HyStart, number: u64, window: f64, round_trips: &[u64]) -> Option<usize> {
         round_trips.iter().enumerate().position(|(n, &round_trip)| {
             let now = number * 100_000 + 3_000 * n as u64;
@@ -151,20 +152,20 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_that_grow_by_an_eighth_end_it() {
+    fn round_trips_longer_by_an_eighth_end_slow_start() {
         let mut hystart = HyStart::new(false);
         assert_eq!(round(&mut hystart, 0, 20.0, &[40; 12]), None);
-        // An eighth of 40 ms is 5 ms, and it takes more.
+        // An eighth of 40 ms is 5 ms; the rise must exceed it.
         assert_eq!(round(&mut hystart, 1, 20.0, &[45; 12]), None);
-        // Eight are not judged; the ninth is.
+        // Eight samples are not evaluated; the ninth is.
         assert_eq!(round(&mut hystart, 2, 20.0, &[46; 12]), Some(8));
-        assert_eq!(round(&mut hystart, 3, 20.0, &[90; 12]), None, "it is found once");
-        let mut anew = hystart.anew();
-        assert_eq!(round(&mut anew, 0, 20.0, &[90; 12]), None, "90 ms are the least that are known now");
+        assert_eq!(round(&mut hystart, 3, 20.0, &[90; 12]), None, "detected once only");
+        let mut restarted = hystart.restarted();
+        assert_eq!(round(&mut restarted, 0, 20.0, &[90; 12]), None, "the least round trip is 90 ms now");
     }
 
     #[test]
-    fn the_growth_is_of_the_least_and_within_bounds() {
+    fn the_threshold_is_an_eighth_of_the_least_round_trip_within_bounds() {
         // 8 ms: an eighth is 1 ms, the bound 4 ms.
         let mut short = HyStart::new(false);
         assert_eq!(round(&mut short, 0, 20.0, &[8; 9]), None);
@@ -175,14 +176,14 @@ mod tests {
         assert_eq!(round(&mut long, 0, 20.0, &[400; 9]), None);
         assert_eq!(round(&mut long, 1, 20.0, &[416; 12]), None);
         assert_eq!(round(&mut long, 2, 20.0, &[417; 12]), Some(8));
-        // One short round trip in the round is enough to say that there is no queue.
+        // One short round trip in the round shows that there is no queue.
         let mut passing = HyStart::new(false);
         assert_eq!(round(&mut passing, 0, 20.0, &[40; 9]), None);
         assert_eq!(round(&mut passing, 1, 20.0, &[60, 60, 41, 60, 60, 60, 60, 60, 60, 60, 60]), None);
     }
 
     #[test]
-    fn a_small_window_is_left_alone() {
+    fn hystart_is_inactive_below_the_low_window() {
         let mut hystart = HyStart::new(false);
         assert_eq!(round(&mut hystart, 0, 15.9, &[40; 9]), None);
         assert_eq!(round(&mut hystart, 1, 15.9, &[80; 20]), None);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_of_half_a_round_trip_ends_it() {
+    fn an_ack_train_of_half_a_round_trip_ends_slow_start() {
         // Half of 40 ms and of the 1 ms for offloading: later than 20.5 ms.
         assert_eq!(train(&mut HyStart::new(false), 500), Some(21_000));
         assert_eq!(train(&mut HyStart::new(false), 2_000), Some(22_000));

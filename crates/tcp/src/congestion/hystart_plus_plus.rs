@@ -1,4 +1,4 @@
-//! HyStart++ (RFC 9406): slow start slows down, and then ends, when round trips grow.
+//! HyStart++ (RFC 9406): slow start slows down, then ends, when round trips rise.
 
 use airpath_core::Span;
 
@@ -12,7 +12,7 @@ const SAMPLES: u32 = 8;
 const GROWTH_DIVISOR: u64 = 4;
 const CONSERVATIVE_ROUNDS: u32 = 5;
 
-/// One slow start.
+/// State of one slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStartPlusPlus {
     phase: Phase,
@@ -31,18 +31,17 @@ enum Phase {
 }
 
 impl HyStartPlusPlus {
-    /// A slow start that begins.
+    /// A new slow start.
     pub const fn new() -> Self {
         Self { phase: Phase::Standard, round_end: 0, samples: 0, current: Span::MAX, last: Span::MAX }
     }
 
-    /// Whether slow start is to end.
+    /// Whether slow start must end.
     pub const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 
-    /// Takes the round trip of an acknowledgement into account. The window grows by the usual,
-    /// divided by the result.
+    /// Records the round trip of an acknowledgement. Returns the divisor of the window growth.
     pub fn on_ack(&mut self, ack: &Acknowledged) -> u64 {
         if ack.acknowledged >= self.round_end {
             self.next_round(ack);
@@ -60,7 +59,7 @@ impl HyStartPlusPlus {
             }
             Phase::Conservative { baseline, .. } => {
                 if self.samples >= SAMPLES && self.current < baseline {
-                    // The growth was a passing one.
+                    // The rise was temporary.
                     self.phase = Phase::Standard;
                 }
                 GROWTH_DIVISOR
@@ -109,23 +108,23 @@ mod tests {
     }
 
     #[test]
-    fn longer_round_trips_end_slow_start_after_five_slower_rounds() {
+    fn longer_round_trips_end_slow_start_after_five_css_rounds() {
         let mut hystart = HyStartPlusPlus::new();
         let mut round = |number: u64, millis| {
             (0..8).fold(0, |_, n| hystart.on_ack(&ack(number * 100 + n, (number + 1) * 100, millis)))
         };
         assert_eq!(round(0, 40), 1);
-        assert_eq!(round(1, 44), 1, "an eighth, 5 ms, is asked for");
+        assert_eq!(round(1, 44), 1, "the threshold is an eighth, 5 ms");
         assert_eq!(round(2, 50), 1);
         for number in 3..7 {
             assert_eq!(round(number, 50), 4);
         }
-        assert_eq!(round(7, 50), 1, "five rounds are over");
+        assert_eq!(round(7, 50), 1, "after five rounds");
         assert!(hystart.is_over());
     }
 
     #[test]
-    fn a_passing_delay_does_not() {
+    fn a_temporary_delay_does_not_end_slow_start() {
         let mut hystart = HyStartPlusPlus::new();
         for (number, millis) in [(0, 40), (1, 60), (2, 41), (3, 41)] {
             (0..10).for_each(|n| {

@@ -1,11 +1,11 @@
-//! Slow start and congestion avoidance (RFC 5681), the window of NewReno.
+//! NewReno's window: slow start and congestion avoidance (RFC 5681).
 
 use airpath_core::Instant;
 
 use super::{Acknowledged, Congested, CongestionControl, Signal};
 use crate::config::{Config, Counting, Halving};
 
-/// Fractions of a byte in the window: congestion avoidance adds less than one at a time.
+/// Fractional bits of the window in bytes: congestion avoidance adds less than one byte at a time.
 const FRACTION: u32 = 12;
 
 /// NewReno.
@@ -23,7 +23,7 @@ pub struct NewReno {
     before: Option<Before>,
 }
 
-/// What the window was before the last episode of congestion.
+/// The window before the last episode of congestion.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     window: u64,
@@ -31,7 +31,7 @@ struct Before {
 }
 
 impl NewReno {
-    /// As configured, for segments of `size` payload bytes.
+    /// The configured controller, for segments of `size` payload bytes.
     pub fn new(config: &Config, size: u32) -> Self {
         let congestion = &config.congestion;
         Self {
@@ -47,7 +47,7 @@ impl NewReno {
         }
     }
 
-    /// What one acknowledgement adds in slow start (RFC 5681 §3.1, RFC 3465 §2.2).
+    /// Growth by one acknowledgement in slow start (RFC 5681 §3.1, RFC 3465 §2.2).
     fn slow_start(&self, ack: &Acknowledged) -> u64 {
         match self.counting {
             Counting::Bytes => ack.bytes.min(self.slow_start_limit),
@@ -55,8 +55,9 @@ impl NewReno {
         }
     }
 
-    /// What one acknowledgement adds in congestion avoidance, in fractions: a segment for each
-    /// window's worth (RFC 5681 §3.1 equation 3; RFC 3465 §2.1).
+    /// Growth by one acknowledgement in congestion avoidance, in fractions of a byte: one segment
+    /// per
+    /// window (RFC 5681 §3.1 equation 3; RFC 3465 §2.1).
     fn avoidance(&self, ack: &Acknowledged) -> u64 {
         let counted = match self.counting {
             Counting::Bytes => ack.bytes,
@@ -79,7 +80,8 @@ impl CongestionControl for NewReno {
         if self.window >> FRACTION < self.threshold {
             self.window += self.slow_start(ack) << FRACTION;
             if self.counting == Counting::Bytes && self.threshold < self.window >> FRACTION {
-                // One acknowledgement of many bytes, as after a time-out, does not lead beyond it.
+                // One acknowledgement of many bytes, as after a time-out, does not pass the
+                // threshold.
                 self.window = self.threshold << FRACTION;
             }
         } else {
@@ -103,7 +105,7 @@ impl CongestionControl for NewReno {
         }
         self.window = match congested.signal {
             Signal::Loss | Signal::Mark => reduced.max(self.least),
-            // The loss window.
+            // The loss window (RFC 5681 §3.1).
             Signal::Timeout => self.segment_size,
         } << FRACTION;
     }

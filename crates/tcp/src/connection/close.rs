@@ -1,4 +1,4 @@
-//! Ending a connection: orderly, by a reset, or because the peer is gone (RFC 9293 §3.6).
+//! The end of a connection: orderly, by a reset, or by a time-out (RFC 9293 §3.6).
 
 use airpath_core::{Context, Instant, TcpTrigger};
 
@@ -10,8 +10,9 @@ use crate::state::{Outcome, State};
 use crate::timers::{Timer, after};
 
 impl Connection {
-    /// Ends our stream after what was written; the peer's goes on. A connection that is not open
-    /// yet is opened first. Without a handshake there is nothing to end.
+    /// Closes this end's stream after the written data; the peer's continues. A connection that is
+    /// not
+    /// open yet is opened first. Without a handshake this sends nothing.
     pub fn close(&mut self) {
         if self.sender.is_closing() || !self.config.handshake {
             return;
@@ -24,7 +25,7 @@ impl Connection {
         }
     }
 
-    /// Gives the connection up: the peer is sent a reset.
+    /// Aborts the connection with a reset.
     pub fn abort(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.outcome.is_some() || self.state == State::Closed {
             return;
@@ -39,7 +40,7 @@ impl Connection {
         self.end(now, Outcome::Aborted, cx);
     }
 
-    /// Answers a segment that belongs to no connection (RFC 9293 §3.10.7.1).
+    /// Answers a segment without a connection (RFC 9293 §3.10.7.1).
     pub(super) fn refuse(&mut self, header: &TcpHeader, length: u32) {
         if header.flags.contains(Flags::RST) {
             return;
@@ -52,7 +53,7 @@ impl Connection {
         });
     }
 
-    /// Moves on when a FIN was received, or ours was acknowledged.
+    /// Advances the state after a FIN was received, or this end's was acknowledged.
     #[inline]
     pub(super) fn advance_state(&mut self, now: Instant, cx: &mut Context<'_>) {
         let (sent, received) = (self.sender.is_complete(), self.receiver.is_complete());
@@ -71,14 +72,14 @@ impl Connection {
         }
     }
 
-    /// All is done, but the peer may not know.
+    /// Both streams are complete, but the peer may still retransmit its FIN.
     pub(super) fn begin_time_wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
         self.timers.stop_all();
         self.timers.set(Timer::TimeWait, after(now, self.config.time_wait));
     }
 
-    /// The connection is over.
+    /// Ends the connection.
     pub(super) fn end(&mut self, now: Instant, outcome: Outcome, cx: &mut Context<'_>) {
         self.state = State::Closed;
         self.outcome = Some(outcome);

@@ -1,4 +1,4 @@
-//! What a connection does with a segment that arrives (RFC 9293 §3.10.7).
+//! Processing of arriving segments (RFC 9293 §3.10.7).
 
 use airpath_core::{Classes, Context, Ecn, Instant, Span, TcpTrigger};
 use airpath_wire::tcp::{Flags, TcpHeader};
@@ -11,12 +11,12 @@ use crate::sequence::{FIRST_BYTE, Sequence, from_wire};
 use crate::state::{Outcome, State};
 use crate::timers::{Timer, after};
 
-/// A segment outside of the window without payload is answered at most this often, so that two ends
-/// that disagree do not answer each other for ever (RFC 5961 §7; the interval is that of Linux).
+/// Least interval between answers to segments outside of the window, so that two ends that disagree
+/// do not answer each other forever (RFC 5961 §7; the interval is that of Linux).
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
 
 impl Connection {
-    /// Takes in a segment from the peer.
+    /// Processes a segment from the peer.
     #[inline]
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment, cx: &mut Context<'_>) {
         self.now = now;
@@ -61,8 +61,7 @@ impl Connection {
             self.receiver.acks.demand();
             self.establish(now, cx);
         } else {
-            // Both ends have opened at the same time: the SYN goes out again, with an
-            // acknowledgement.
+            // Simultaneous open: the SYN is sent again, with an acknowledgement.
             self.state = State::SynReceived;
             self.opening.repeat();
         }
@@ -72,7 +71,7 @@ impl Connection {
     fn on_segment_in_window(&mut self, now: Instant, segment: &Segment, cx: &mut Context<'_>) {
         let header = &segment.header;
         if header.flags.contains(Flags::SYN) && !self.config.handshake {
-            // The opening segment of a one-way agent says nothing that is not known.
+            // The opening segment of a one-way agent carries no information.
             self.receiver.acks.demand();
             return;
         }
@@ -94,7 +93,7 @@ impl Connection {
             return self.on_reset(now, sequence, cx);
         }
         if header.flags.contains(Flags::SYN) && !again {
-            // RFC 5961 §4: it may be forged, or the peer has started anew and will answer with a
+            // RFC 5961 §4: it may be forged, or the peer has restarted and will answer with a
             // reset.
             return self.challenge(now);
         }
@@ -111,7 +110,7 @@ impl Connection {
         self.advance_state(now, cx);
     }
 
-    /// Takes in what a segment acknowledges. Says whether to go on with it.
+    /// Processes the acknowledgment number. Returns whether to continue with the segment.
     #[inline]
     fn on_acknowledgment(
         &mut self,
@@ -129,14 +128,14 @@ impl Connection {
             if self.state == State::SynReceived {
                 self.refuse(header, length);
             } else {
-                // RFC 5961 §5: it acknowledges what was never sent.
+                // RFC 5961 §5: it acknowledges data that was never sent.
                 self.challenge(now);
             }
             return false;
         }
         if !self.opening.is_over() {
             if number < FIRST_BYTE || !self.opening.is_sent() {
-                // Without a handshake, the peer may send before this end has anything to say.
+                // Without a handshake, the peer may send before this end has sent anything.
                 return !self.config.handshake;
             }
             self.establish(now, cx);
@@ -158,11 +157,11 @@ impl Connection {
         true
     }
 
-    /// Takes in payload and FIN.
+    /// Processes payload and FIN.
     #[inline]
     fn on_payload(&mut self, now: Instant, segment: &Segment, sequence: Sequence, length: u32) {
         if self.sender.marks.enabled {
-            // RFC 3168 §6.1.3: told until the sender says that it has reacted.
+            // RFC 3168 §6.1.3: echoed until the sender sets CWR.
             if segment.header.flags.contains(Flags::CWR) {
                 self.options.echo_marks = false;
             }
@@ -187,32 +186,31 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, first check, a little wider for segments without payload: an old
-    /// acknowledgement that was overtaken is no reason to answer.
+    /// RFC 9293 §3.10.7.4, first check, but more tolerant for segments without payload: an old
+    /// acknowledgement that was overtaken is not answered.
     #[inline]
     fn is_acceptable(&self, sequence: Sequence, length: u32) -> bool {
         let edge = self.receiver.window.edge().max(self.receiver.next);
         if length == 0 {
             return self.receiver.last_ack <= sequence && sequence <= edge;
         }
-        // The FIN needs no room.
+        // A FIN takes no buffer space.
         self.receiver.next < sequence + u64::from(length) && sequence <= edge
     }
 
-    /// The peer's SYN comes again before ours is acknowledged. Says whether to go on with it.
+    /// The peer retransmits its SYN before this end's is acknowledged. Returns whether to continue.
     fn on_syn_again(&mut self, header: &TcpHeader) -> bool {
         if header.flags.contains(Flags::ACK) {
-            // Both ends have opened at the same time, and this acknowledges our SYN (RFC 9293 §3.5
-            // figure 7).
+            // Simultaneous open, and this acknowledges our SYN (RFC 9293 §3.5 figure 7).
             self.receiver.acks.demand();
             return true;
         }
-        // It has not heard our answer.
+        // The SYN-ACK was lost.
         self.opening.repeat();
         false
     }
 
-    /// A segment that is not acceptable is answered with what is expected, except for a reset.
+    /// Answers an unacceptable segment with the expected number, unless it is a reset.
     fn on_unacceptable(&mut self, now: Instant, header: &TcpHeader, length: u32) {
         if header.flags.contains(Flags::RST) {
             return;
@@ -232,11 +230,11 @@ impl Connection {
         }
     }
 
-    /// RFC 5961 §3: a reset counts if it has exactly the number that is expected.
+    /// RFC 5961 §3: a reset is valid only with exactly the expected number.
     fn on_reset(&mut self, now: Instant, sequence: Sequence, cx: &mut Context<'_>) {
         if sequence == self.receiver.next {
-            // A peer that has forgotten the connection after both streams were delivered knew more
-            // than we do.
+            // A peer without the connection, after both streams were delivered, has seen it
+            // complete.
             let complete = self.receiver.is_complete() && self.sender.has_delivered_all();
             self.end(now, if complete { Outcome::Closed } else { Outcome::Reset }, cx);
         } else {
@@ -244,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// Answers a segment that makes no sense, but not too often.
+    /// Sends a challenge ACK, with limited frequency.
     fn challenge(&mut self, now: Instant) {
         if now >= self.next_challenge {
             self.next_challenge = after(now, CHALLENGE_INTERVAL);
@@ -252,7 +250,8 @@ impl Connection {
         }
     }
 
-    /// Protection against wrapped sequence numbers (RFC 7323 §5): whether the timestamp is not
+    /// Protection against wrapped sequence numbers (PAWS, RFC 7323 §5): whether the timestamp is
+    /// not
     /// older than the last.
     #[inline]
     fn is_fresh(&mut self, now: Instant, header: &TcpHeader, length: u32) -> bool {
@@ -269,8 +268,8 @@ impl Connection {
         false
     }
 
-    /// RFC 7323 §4.3: the timestamp to echo is that of the segment which the acknowledgement waits
-    /// for.
+    /// RFC 7323 §4.3: the timestamp to echo is that of the segment that triggers the
+    /// acknowledgement.
     #[inline]
     fn keep_timestamp(&mut self, header: &TcpHeader, sequence: Sequence) {
         if let Some(timestamps) = header.options.timestamps
@@ -281,7 +280,7 @@ impl Connection {
         }
     }
 
-    /// When the segment was sent that is echoed: the beginning and the end of a tick.
+    /// Start and end of the clock tick in which the echoed segment was sent.
     #[inline]
     fn echoed(&self, now: Instant, header: &TcpHeader) -> Option<(Instant, Instant)> {
         let timestamps = header.options.timestamps.filter(|_| self.options.timestamps)?;

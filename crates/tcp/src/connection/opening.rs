@@ -1,4 +1,4 @@
-//! Opening a connection: the SYN, and what is agreed with it (RFC 9293 §3.5).
+//! Opening of a connection: the SYN and its options (RFC 9293 §3.5).
 
 use airpath_core::{Context, Instant, TcpTrigger};
 use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
@@ -11,14 +11,14 @@ use crate::sequence::FIRST_BYTE;
 use crate::state::{Outcome, State, TimedOut};
 use crate::timers::Timer;
 
-/// The exchange of SYNs.
+/// State of the handshake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
     step: Step,
     attempts: u32,
-    /// When the SYN was sent the first time.
+    /// Time of the first SYN.
     first: Instant,
-    /// And the last.
+    /// Time of the last SYN.
     last: Instant,
     /// Whether the peer offered ECN.
     ecn: bool,
@@ -26,13 +26,13 @@ pub(super) struct Opening {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// No SYN is to be sent.
+    /// No SYN is due.
     Idle,
-    /// One is to be sent now.
+    /// A SYN is due now.
     Due,
-    /// One was sent, and not yet acknowledged.
+    /// The SYN was sent, and is unacknowledged.
     Sent,
-    /// It was acknowledged, or there is none.
+    /// The SYN was acknowledged, or there is no handshake.
     Done,
 }
 
@@ -40,7 +40,7 @@ enum Step {
 const UNSCALED: u64 = 65_535;
 /// RFC 7323 §2.3.
 const MAX_SHIFT: u8 = 14;
-/// What the timestamps option takes in each segment, padding included (RFC 7323 appendix A).
+/// Length of the timestamps option in each segment, including padding (RFC 7323 appendix A).
 pub(super) const TIMESTAMPS_LENGTH: u32 = 12;
 
 impl Opening {
@@ -48,23 +48,23 @@ impl Opening {
         Self { step: Step::Idle, attempts: 0, first: Instant::ZERO, last: Instant::ZERO, ecn: false }
     }
 
-    /// The SYN is to be sent.
+    /// Schedules the SYN.
     pub const fn begin(&mut self) {
         if matches!(self.step, Step::Idle) {
             self.step = Step::Due;
         }
     }
 
-    /// The SYN is to be sent again.
+    /// Schedules a retransmission of the SYN.
     pub const fn repeat(&mut self) {
         if matches!(self.step, Step::Sent) {
             self.step = Step::Due;
         }
     }
 
-    /// Whether the SYN was sent and is not acknowledged.
+    /// Whether the SYN was sent and is unacknowledged.
     pub const fn is_sent(&self) -> bool {
-        // One that is due again was sent before.
+        // A SYN that is due for retransmission was sent before.
         matches!(self.step, Step::Sent) || (matches!(self.step, Step::Due) && self.attempts > 0)
     }
 
@@ -73,14 +73,14 @@ impl Opening {
     }
 }
 
-/// The smallest shift with which a window of `maximum` can be told in 16 bits.
+/// The smallest shift with which a window of `maximum` fits into 16 bits.
 fn shift_for(maximum: u64) -> u8 {
     let shift = (0..MAX_SHIFT).find(|shift| maximum >> shift <= UNSCALED);
     shift.unwrap_or(MAX_SHIFT)
 }
 
 impl Connection {
-    /// Both ends know everything from the start.
+    /// Both ends are established from the start.
     pub(super) fn open_without_handshake(&mut self) {
         self.state = State::Established;
         self.receiver.open(self.id.initial_sequence);
@@ -90,7 +90,7 @@ impl Connection {
         self.options.timestamps = self.config.timestamps;
         // The peer has the same settings.
         let first_window = self.config.receive_buffer.initial.get().max(u64::from(self.config.maximum_segment_size));
-        self.sender.learn_window(first_window);
+        self.sender.set_initial_peer_window(first_window);
         if self.config.opening_segment {
             self.sender.next = FIRST_BYTE;
             self.opening.step = Step::Idle;
@@ -102,9 +102,9 @@ impl Connection {
         }
     }
 
-    /// The SYN, if it is to be sent now.
+    /// The SYN, if it is due now.
     pub(super) fn poll_opening(&mut self, now: Instant) -> Option<Segment> {
-        // An end without a handshake opens when it has something to say.
+        // Without a handshake, an end opens when it has data to send.
         if self.opening.step == Step::Idle && !self.config.handshake && self.sender.has_written() {
             self.opening.step = Step::Due;
         }
@@ -122,7 +122,7 @@ impl Connection {
         Some(self.syn(now))
     }
 
-    /// The timer for the SYN went off. Says whether it did.
+    /// Handles the timer of the SYN. Returns whether it had expired.
     pub(super) fn on_opening_timeout(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
         if self.opening.step != Step::Sent {
             return false;
@@ -140,9 +140,9 @@ impl Connection {
         true
     }
 
-    /// The peer's SYN arrived: takes note of what it offers.
+    /// The peer's SYN arrived: stores the options that it offers.
     pub(super) fn take_syn(&mut self, header: &TcpHeader) {
-        /// What a peer is sent that does not name a size (RFC 9293 §3.7.1).
+        /// MSS for a peer without the option (RFC 9293 §3.7.1).
         const DEFAULT_SIZE: u16 = 536;
         let config = &self.config;
         let offer = &header.options;
@@ -158,15 +158,15 @@ impl Connection {
         self.sender.selective = config.selective_acknowledgement && offer.sack_permitted;
         let size = offer.maximum_segment_size.unwrap_or(DEFAULT_SIZE).min(config.maximum_segment_size);
         self.sender.segment_size = segment_size(config, size, self.options.timestamps);
-        // RFC 3168 §6.1.1: both flags in a SYN, one in its answer.
+        // RFC 3168 §6.1.1: both flags in a SYN, one in the SYN-ACK.
         let echo = header.flags.contains(Flags::ECE);
         let reduced = header.flags.contains(Flags::CWR);
         self.opening.ecn = config.ecn && echo && reduced != header.flags.contains(Flags::ACK);
         // The window of a SYN is never scaled (RFC 7323 §2.2).
-        self.sender.learn_window(u64::from(header.window));
+        self.sender.set_initial_peer_window(u64::from(header.window));
     }
 
-    /// Our SYN was acknowledged: the connection is open.
+    /// This end's SYN was acknowledged: the connection is open.
     pub(super) fn establish(&mut self, now: Instant, cx: &mut Context<'_>) {
         let config = &self.config;
         self.opening.step = Step::Done;
@@ -184,8 +184,7 @@ impl Connection {
                 self.statistics.round_trip(now.since(self.opening.last));
             }
         } else if self.opening.attempts > 1 {
-            // RFC 5681 §3.1: with a lost SYN, the network is not to be trusted with more than one
-            // segment.
+            // RFC 5681 §3.1: after a lost SYN, the initial window is one segment.
             self.sender.controller.on_idle(now, u64::from(size));
             self.sender.rtt.fall_back();
         }
@@ -195,7 +194,7 @@ impl Connection {
         self.report(now, TcpTrigger::Established, None, cx);
     }
 
-    /// Our SYN, with an acknowledgement if the peer's is here.
+    /// This end's SYN, or its SYN-ACK once the peer's SYN has arrived.
     fn syn(&mut self, now: Instant) -> Segment {
         let mut segment = super::bare(&self.id);
         let one_way = !self.config.handshake;
@@ -205,7 +204,7 @@ impl Connection {
         header.flags = Flags::SYN;
         let window = self.receiver.offer(u32::from(self.config.maximum_segment_size)).min(UNSCALED);
         header.window = window as u16;
-        // An answer agrees to what was offered.
+        // A SYN-ACK accepts only what was offered.
         header.options.maximum_segment_size = (!one_way).then_some(self.config.maximum_segment_size);
         let scaling = if answer { self.options.scaling.is_some() } else { self.config.window_scaling };
         header.options.window_scale = (scaling && !one_way).then(|| shift_for(self.receiver.window.maximum()));
@@ -229,10 +228,10 @@ impl Connection {
     }
 }
 
-/// Payload of a full segment where the peer takes `size` bytes.
+/// Payload of a full segment for a peer that accepts `size` bytes.
 fn segment_size(config: &Config, size: u16, timestamps: bool) -> u32 {
     let size = u32::from(size.min(config.maximum_segment_size));
-    // A peer may name any size, but a segment carries at least one byte.
+    // A peer may announce any size, but a segment carries at least one byte.
     size.saturating_sub(if timestamps { TIMESTAMPS_LENGTH } else { 0 }).max(1)
 }
 

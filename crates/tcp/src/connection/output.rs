@@ -1,4 +1,4 @@
-//! What a connection sends.
+//! The segments that a connection sends.
 
 use airpath_core::{Context, Ecn, Instant, TcpTrigger};
 use airpath_wire::tcp::{Flags, SackBlocks, Timestamps};
@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::timers::Timer;
 
 impl Connection {
-    /// The next segment to send; call it until there is none.
+    /// The next segment to send; call it until it returns `None`.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Segment> {
         self.now = now;
@@ -23,7 +23,7 @@ impl Connection {
                 return Some(segment);
             }
         } else {
-            // What arrived out of order is told without delay, and data leaves no room for it.
+            // SACK blocks are sent without delay; a data segment has no space for them.
             if self.receiver.acks.is_due() && self.receiver.has_blocks() {
                 return Some(self.acknowledgement(now));
             }
@@ -35,7 +35,7 @@ impl Connection {
         (self.receiver.acks.is_due() && self.state.is_synchronised()).then(|| self.acknowledgement(now))
     }
 
-    /// Before our SYN is acknowledged.
+    /// Before this end's SYN is acknowledged.
     fn poll_unopened(&mut self, now: Instant) -> Option<Segment> {
         if self.reset.is_some() {
             return self.poll_reset();
@@ -97,13 +97,13 @@ impl Connection {
         segment
     }
 
-    /// Makes `segment` acknowledge all that arrived.
+    /// Adds the acknowledgement of everything received to `segment`.
     #[inline]
     fn acknowledge_with(&mut self, now: Instant, segment: &mut Segment, offset: i64, repeated: bool) {
         let window = self.receiver.offer(self.sender.segment_size);
         let (shift, _) = self.options.scaling.unwrap_or((0, 0));
         let header = &mut segment.header;
-        // A window that does not fit is told as the largest that does.
+        // A window that does not fit is clamped to the largest that does.
         header.window = (window >> shift).min(u64::from(u16::MAX)) as u16;
         let window = u64::from(header.window) << shift;
         if self.options.echo_marks {
@@ -118,7 +118,7 @@ impl Connection {
         self.stamp(segment, offset, window, repeated);
     }
 
-    /// Fills in the acknowledgment number, and what the log wants to know.
+    /// Sets the acknowledgment number, and the fields of the log.
     #[inline]
     pub(super) fn stamp(&self, segment: &mut Segment, offset: i64, window: u64, repeated: bool) {
         let header = &mut segment.header;
@@ -134,7 +134,7 @@ impl Connection {
         info.retransmission = repeated;
     }
 
-    /// The reset, if one is to be sent.
+    /// The pending reset, if any.
     fn poll_reset(&mut self) -> Option<Segment> {
         let reset = self.reset.take()?;
         let mut segment = super::bare(&self.id);
@@ -159,7 +159,7 @@ impl Connection {
         (now.as_nanos() / self.config.timestamp_tick.as_nanos()) as u32
     }
 
-    /// Blocks of a selective acknowledgement that fit into a header.
+    /// Number of SACK blocks that fit into a header.
     #[inline]
     const fn most_blocks(&self) -> u32 {
         let most = SackBlocks::MAX as u32;

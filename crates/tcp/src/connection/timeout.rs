@@ -1,4 +1,4 @@
-//! What a connection does when a timer goes off.
+//! Expiry of timers.
 
 use airpath_core::{Context, Instant, TcpTrigger};
 
@@ -7,8 +7,8 @@ use crate::state::{Outcome, TimedOut};
 use crate::timers::Timer;
 
 impl Connection {
-    /// Does what is due by now; nothing, if nothing is. Call [`poll_transmit`](Self::poll_transmit)
-    /// after it.
+    /// Handles the timers that have expired by `now`, if any. Then call
+    /// [`poll_transmit`](Self::poll_transmit).
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.now = now;
@@ -24,7 +24,7 @@ impl Connection {
         if self.timers.take_due(Timer::DelayedAck, now) {
             self.receiver.acks.on_timeout();
         }
-        // A paced segment, if one is due, is what `poll_transmit` has next.
+        // The paced segment, if due, is the next one of `poll_transmit`.
         self.timers.take_due(Timer::Pacing, now);
         if self.timers.take_due(Timer::Reordering, now) {
             let (sender, mut shared) = self.sending();
@@ -33,7 +33,7 @@ impl Connection {
             }
         }
         if self.timers.take_due(Timer::TailProbe, now) {
-            // The retransmission timer starts anew with the probe (RFC 8985 §7.3).
+            // The probe restarts the retransmission timer (RFC 8985 §7.3).
             let (sender, mut shared) = self.sending();
             sender.on_probe_timeout(now, &mut shared);
         }
@@ -50,7 +50,7 @@ impl Connection {
             return;
         }
         if self.sender.retries >= self.config.retransmission_timeout.retries {
-            return self.give_up(now, self.sender.retries + 1, cx);
+            return self.abort_after_retries(now, self.sender.retries + 1, cx);
         }
         let (sender, mut shared) = self.sending();
         sender.on_timeout(now, &mut shared);
@@ -59,13 +59,13 @@ impl Connection {
 
     fn on_persist_timeout(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.sender.unanswered_probes() >= self.config.retransmission_timeout.retries {
-            return self.give_up(now, self.sender.unanswered_probes(), cx);
+            return self.abort_after_retries(now, self.sender.unanswered_probes(), cx);
         }
         let (sender, mut shared) = self.sending();
         sender.on_persist_timeout(now, &mut shared);
     }
 
-    fn give_up(&mut self, now: Instant, attempts: u32, cx: &mut Context<'_>) {
+    fn abort_after_retries(&mut self, now: Instant, attempts: u32, cx: &mut Context<'_>) {
         let after = now.since(self.sender.last_progress);
         self.end(now, Outcome::TimedOut(TimedOut::Data { attempts, after }), cx);
     }

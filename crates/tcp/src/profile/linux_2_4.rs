@@ -1,7 +1,7 @@
 //! Linux 2.4.
 //!
-//! Sources are `net/ipv4/tcp_input.c` and `include/net/tcp.h` of 2.4.27. Left out: retransmissions
-//! that are lost again are told before the timer.
+//! Sources are `net/ipv4/tcp_input.c` and `include/net/tcp.h` of 2.4.27. Not modelled: detection of
+//! lost retransmissions before the timer.
 
 use airpath_core::{Bytes, Span};
 
@@ -29,7 +29,7 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: true,
     // sysctl_tcp_ecn depends on how the kernel was built; distributions turned it off.
     ecn: false,
-    // sysctl_tcp_rmem 87380, of which a quarter is kept for overhead (sysctl_tcp_adv_win_scale 2);
+    // sysctl_tcp_rmem 87380 less a quarter for overhead (sysctl_tcp_adv_win_scale 2);
     // sysctl_tcp_moderate_rcvbuf 0: it does not grow.
     receive_buffer: ReceiveBuffer {
         initial: Bytes::new(65_535),
@@ -53,7 +53,7 @@ pub(super) const CONFIG: Config = Config {
     // tcp_minshall_check.
     nagle: Nagle::Minshall,
     pacing: false,
-    // tcp_init_cwnd: 2 where nothing is known of the path and the round trip is longer than 20 ms.
+    // tcp_init_cwnd: 2 where the path is unknown and the round trip is longer than 20 ms.
     initial_window: InitialWindow::Segments(2),
     initial_slow_start_threshold: Limit::UNLIMITED,
     // tcp_cwnd_restart, tcp_cwnd_application_limited (RFC 2861).
@@ -67,8 +67,7 @@ pub(super) const CONFIG: Config = Config {
         adaptive_threshold: true,
         // sysctl_tcp_fack.
         forward_acknowledgement: true,
-        // tcp_cwnd_down halves the rate, one segment for each two that arrive, which is what PRR
-        // does.
+        // tcp_cwnd_down halves the rate, one segment for every two that arrive, as PRR does.
         proportional_reduction: true,
         // sysctl_tcp_frto 0.
         forward_rto: false,

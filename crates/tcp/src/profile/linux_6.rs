@@ -1,14 +1,15 @@
 //! Linux 6.
 //!
 //! Sources are the defaults in `include/net/tcp.h` and `Documentation/networking/ip-sysctl.rst`.
-//! Left out: acknowledgements are not compressed, and segments not offloaded in bunches.
+//! Not
+//! modelled: ACK compression and segmentation offload.
 
 use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
-    Algorithm, Config, Congestion, DelayedAck, EarlyExit, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
-    RetransmissionTimeout, Samples,
+    Algorithm, Config, Congestion, DelayedAck, Floor, HyStartVariant, InitialWindow, Limit, Nagle, ReceiveBuffer,
+    Recovery, RetransmissionTimeout, Samples,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -26,7 +27,7 @@ pub(super) const CONFIG: Config = Config {
     timestamp_tick: Span::from_millis(1),
     selective_acknowledgement: true,
     duplicate_reports: true,
-    // tcp_ecn 2: answers who asks for it, but does not ask.
+    // tcp_ecn 2: accepts ECN, but does not initiate it.
     ecn: false,
     // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, of which half is kept for overhead
     // (tcp_adv_win_scale 1; since 6.6 the share is measured).
@@ -59,8 +60,7 @@ pub(super) const CONFIG: Config = Config {
     window_validation: true,
     congestion: Congestion {
         algorithm: Algorithm::Cubic,
-        // bictcp_update has one factor for what it takes for Reno's window, whatever the window was
-        // before.
+        // bictcp_update uses one factor for Reno's window estimate, whatever the window was before.
         reno_catch_up: false,
         // Windows are whole segments (tcp_reno_ssthresh, cubictcp_recalc_ssthresh).
         halve_to_whole_segments: true,
@@ -69,7 +69,7 @@ pub(super) const CONFIG: Config = Config {
         // 5 % a round trip while last_max_cwnd is unknown.
         growth_before_loss: Limit::at_most(20),
         // hystart and hystart_detect of net/ipv4/tcp_cubic.c: Reno has none.
-        hystart: EarlyExit::Linux,
+        hystart: HyStartVariant::Linux,
         ..CONGESTION
     },
     recovery: Recovery {

@@ -1,10 +1,11 @@
 //! The one-way agents of ns-2, `Agent/TCP/Newreno` and `Agent/TCPSink/DelAck`.
 //!
-//! Names ending in `_` are those of ns-2. Defaults are of `tcl/lib/ns-default.tcl` in ns-2 2.35,
-//! taken back to February 2004 where that file dates a change: that is what the study `hsdpa-sim`
-//! had. For those of 2.35 itself set `opening_segment = true`, `retransmission_timeout.minimum =
-//! "200 ms"`, `retransmission_timeout.initial = "3 s"` and `congestion.halve_to_whole_segments =
-//! false`.
+//! Names ending in `_` are those of ns-2. Defaults are those of `tcl/lib/ns-default.tcl` in ns-2
+//! 2.35,
+//! as of February 2004 where that file dates a change, as in the study `hsdpa-sim`. For those of
+//! 2.35
+//! itself set `opening_segment = true`, `retransmission_timeout.minimum = "200 ms"`,
+//! `retransmission_timeout.initial = "3 s"` and `congestion.halve_to_whole_segments = false`.
 
 use airpath_core::{Bytes, Span};
 
@@ -29,13 +30,13 @@ pub(super) const CONFIG: Config = Config {
     selective_acknowledgement: false,
     duplicate_reports: false,
     ecn: false,
-    // The sink takes everything: window_limit stands for window_.
+    // The sink accepts everything: window_limit stands for window_.
     receive_buffer: ReceiveBuffer {
         initial: Bytes::new(1 << 30),
         first_offer: Limit::UNLIMITED,
         maximum: Bytes::new(1 << 30),
     },
-    // Agent/TCPSink/DelAck: interval_ 100 ms; of two segments at most one waits.
+    // Agent/TCPSink/DelAck: interval_ 100 ms; at most one segment waits.
     delayed_ack: DelayedAck {
         timeout: Span::from_millis(100),
         minimum: Span::from_millis(100),
@@ -87,7 +88,7 @@ pub(super) const CONFIG: Config = Config {
         maximum: Span::from_secs(60),
         // tcpTick_ 0.01 since 2002/03/07.
         granularity: Span::from_millis(10),
-        // An agent never gives up; this is as long as matters.
+        // An agent never aborts; this value is effectively infinite.
         retries: u32::MAX,
         samples: Samples::OneAtATime,
     },

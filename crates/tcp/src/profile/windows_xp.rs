@@ -1,8 +1,7 @@
 //! Windows XP.
 //!
-//! Where a name is in brackets, it is that of the value below `Tcpip\\Parameters` in the registry,
-//! whose default Microsoft documents for Windows 2000 and Windows Server 2003, between which XP
-//! lies.
+//! A name in brackets is that of the value below `Tcpip\\Parameters` in the registry. Defaults are
+//! those that Microsoft documents for Windows 2000 and Windows Server 2003; XP lies between them.
 
 use airpath_core::{Bytes, Span};
 
@@ -21,8 +20,8 @@ pub(super) const CONFIG: Config = Config {
     time_wait: Span::from_secs(240),
     maximum_segment_size: 1460,
     whole_segments: false,
-    // [Tcp1323Opts]: neither windows over 64 KB nor timestamps unless asked for (Microsoft, "Description of Windows TCP
-    // features", KB 224829).
+    // [Tcp1323Opts]: neither windows over 64 KB nor timestamps unless the peer offers them
+    // (Microsoft, "Description of Windows TCP features", KB 224829).
     window_scaling: false,
     timestamps: false,
     timestamp_tick: Span::from_millis(100),
@@ -59,7 +58,7 @@ pub(super) const CONFIG: Config = Config {
     recovery: Recovery {
         // [TcpMaxDupAcks] 2.
         duplicate_threshold: 2,
-        // A choice: nothing documents RFC 3042 in it.
+        // A choice: no document mentions RFC 3042 for it.
         limited_transmit: false,
         ..RECOVERY
     },
@@ -69,10 +68,11 @@ pub(super) const CONFIG: Config = Config {
         // A choice: later Windows documents 300 ms (`MinRto`).
         minimum: Span::from_millis(300),
         floor: Floor::Timeout,
-        // A choice: five retries do not come near it.
+        // A choice: five retries do not reach it.
         maximum: Span::from_secs(240),
-        // A choice: the timers' tick, as for [TcpDelAckTicks], would be 100 ms; round trips are
-        // measured better than that.
+        // A choice: the tick of the timers, as for [TcpDelAckTicks], would be 100 ms; round trips
+        // are
+        // measured with a finer resolution.
         granularity: Span::from_millis(10),
         // [TcpMaxDataRetransmissions] 5.
         retries: 5,

@@ -1,4 +1,4 @@
-//! Which segments are taken for lost.
+//! Loss marking.
 
 use airpath_core::Instant;
 
@@ -6,8 +6,9 @@ use super::{Newest, Scoreboard, Sent};
 use crate::sequence::Sequence;
 
 impl Scoreboard {
-    /// Takes for lost what has `threshold` separate ranges above it that arrived, or more bytes
-    /// than fit into one segment less than that (`IsLost`, RFC 6675 §4). Says whether anything is
+    /// Marks segments as lost that have `threshold` separate ranges above them that arrived, or
+    /// more
+    /// bytes than `threshold` - 1 segments hold (`IsLost`, RFC 6675 §4). Returns whether any is
     /// newly lost.
     pub fn find_losses_by_count(&mut self, threshold: u32, segment_size: u32) -> bool {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * u64::from(segment_size);
@@ -21,14 +22,14 @@ impl Scoreboard {
         edge.is_some_and(|edge| self.lose_below(edge.start))
     }
 
-    /// Takes for lost all that lies at least `threshold` segments below the highest byte that
+    /// Marks everything as lost that lies at least `threshold` segments below the highest byte that
     /// arrived (forward acknowledgement, Mathis and Mahdavi 1996).
     pub fn find_losses_by_distance(&mut self, threshold: u32, segment_size: u32) -> bool {
         let distance = u64::from(threshold) * u64::from(segment_size);
         self.highest_sacked().is_some_and(|highest| self.lose_below(highest.saturating_sub(distance)))
     }
 
-    /// Takes the oldest segment for lost.
+    /// Marks the oldest segment as lost.
     pub fn lose_first(&mut self) {
         if let Some(first) = self.segments.front().copied() {
             if first.is(Sent::REPEATING) {
@@ -39,8 +40,8 @@ impl Scoreboard {
         }
     }
 
-    /// Takes all for lost that has not arrived, retransmissions too: the timer went off (RFC 6675
-    /// §5.1).
+    /// Marks everything as lost that has not arrived, including retransmissions: the timer expired
+    /// (RFC 6675 §5.1).
     pub fn lose_all(&mut self) {
         self.waiting = 0;
         for segment in &mut self.segments {
@@ -51,10 +52,10 @@ impl Scoreboard {
         }
         self.pipe = 0;
         self.repeating.clear();
-        self.look_again();
+        self.restart_search();
     }
 
-    /// Nothing counts as lost any more: it was delayed.
+    /// Clears all loss marks: the segments were delayed.
     pub fn lose_nothing(&mut self) {
         for segment in &mut self.segments {
             if segment.is(Sent::LOST) {
@@ -64,14 +65,16 @@ impl Scoreboard {
             }
         }
         self.waiting = 0;
-        self.look_again();
+        self.restart_search();
         self.repair_end = 0;
     }
 
-    /// Takes for lost what was sent before `newest`, which arrived, and so long before `now` that
-    /// `is_late` says so of its time (RFC 8985 §6.2 step 5). Originals are looked at in their
-    /// order, which is that of their times, from `from` on; retransmissions in that of theirs.
-    /// Returns whether anything is newly lost, and whether something is left that may become late.
+    /// Marks segments as lost that were sent before `newest`, which arrived, and whose send time
+    /// `is_late` (RFC 8985 §6.2 step 5). Checks originals in their order, which is that of their
+    /// times,
+    /// from `from` on; retransmissions in the order of their times. Returns whether any is newly
+    /// lost,
+    /// and whether any may become late.
     pub fn find_losses_by_time(
         &mut self,
         from: &mut Sequence,
@@ -103,7 +106,7 @@ impl Scoreboard {
                 && !segment.is_sacked()
                 && segment.is(Sent::REPEATING)
             {
-                // What was sent at the same instant may have been sent before it.
+                // A segment sent at the same instant may have been sent before it.
                 if at >= newest.at {
                     break;
                 }
@@ -119,7 +122,7 @@ impl Scoreboard {
         (found, open)
     }
 
-    /// Takes for lost what ends at or below `edge` and has not arrived.
+    /// Marks segments as lost that end at or below `edge` and have not arrived.
     fn lose_below(&mut self, edge: Sequence) -> bool {
         if edge <= self.examined {
             return false;
@@ -137,7 +140,7 @@ impl Scoreboard {
         found
     }
 
-    /// The first transmission of a segment is lost.
+    /// Marks the first transmission of a segment as lost.
     fn lose(&mut self, index: usize) {
         let segment = &mut self.segments[index];
         if segment.state & (Sent::SACKED | Sent::LOST) != 0 {
@@ -155,7 +158,7 @@ impl Scoreboard {
         }
     }
 
-    /// The retransmission of a segment is lost, and so was the first transmission.
+    /// Marks the retransmission of a segment as lost, after the first transmission was.
     fn lose_retransmission(&mut self, index: usize) {
         let segment = &mut self.segments[index];
         self.pipe -= segment.in_network();
@@ -164,8 +167,8 @@ impl Scoreboard {
         self.lost_again.push_back(segment.start);
     }
 
-    /// All pointers go back to the oldest segment.
-    pub(super) fn look_again(&mut self) {
+    /// Resets all search pointers to the oldest segment.
+    pub(super) fn restart_search(&mut self) {
         let (first, end) = match (self.segments.front(), self.segments.back()) {
             (Some(first), Some(last)) => (first.start, last.end()),
             _ => (0, 0),

@@ -1,11 +1,11 @@
-//! Which segment to send again next (`NextSeg`, RFC 6675 §4).
+//! The next segment to retransmit (`NextSeg`, RFC 6675 §4).
 
 use super::{Scoreboard, Sent};
 #[cfg(any(test, feature = "testing"))]
 use crate::sequence::Sequence;
 
 impl Scoreboard {
-    /// Whether a segment is lost and not sent again since.
+    /// Whether any segment is lost and not retransmitted yet.
     #[inline]
     pub const fn needs_repair(&self) -> bool {
         self.waiting > 0
@@ -35,8 +35,9 @@ impl Scoreboard {
         None
     }
 
-    /// The next segment that has not arrived, with something above it that has, though it does not
-    /// count as lost (rule 3).
+    /// The next segment that has not arrived and lies below one that has, though it is not marked
+    /// as
+    /// lost (rule 3).
     pub fn next_suspect(&mut self) -> Option<usize> {
         let highest = self.highest_sacked()?;
         let mut index = self.index_of(self.repair_from);
@@ -63,7 +64,7 @@ impl Scoreboard {
 
 #[cfg(any(test, feature = "testing"))]
 impl Scoreboard {
-    /// Counts everything anew, and compares.
+    /// Recomputes every count, and compares it with the stored one.
     ///
     /// # Panics
     /// If a count is wrong.

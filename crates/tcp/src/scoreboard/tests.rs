@@ -1,4 +1,4 @@
-//! The scoreboard against a plain model of RFC 6675.
+//! Compares the scoreboard with a plain model of RFC 6675.
 
 use airpath_core::{Instant, Span};
 use proptest::prelude::*;
@@ -9,14 +9,14 @@ use crate::sequence::Sequence;
 
 const SIZE: u32 = 1000;
 
-/// What is done to it.
+/// An operation.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Send so many bytes.
+    /// Send a number of bytes.
     Send(u32),
-    /// The receiver has these, in parts of all that is outstanding.
+    /// The receiver has this range, in fractions of the outstanding data.
     Sack(f64, f64),
-    /// Everything up to here is acknowledged.
+    /// Cumulative acknowledgement, as a fraction of the outstanding data.
     Acknowledge(f64),
     FindByCount(u32),
     FindByDistance(u32),
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The scoreboard and what it is about.
+/// The scoreboard and the state it must match.
 struct Model {
     board: Scoreboard,
     acknowledged: Sequence,
@@ -73,7 +73,7 @@ impl Model {
             }
             Step::Acknowledge(part) => {
                 let edge = self.at(part);
-                // A receiver that has what follows the edge would have acknowledged that, too.
+                // A receiver that has the data after the edge would have acknowledged it, too.
                 let edge = self.board.sacked.holding(Range::new(edge, edge)).map_or(edge, |range| range.end);
                 if edge > self.acknowledged {
                     self.board.acknowledge(edge, &mut delivery);
@@ -106,8 +106,9 @@ impl Model {
         self.board.verify(self.acknowledged);
     }
 
-    /// RFC 6675 §4, `IsLost`, word for word: as many discontiguous sequences have arrived above it,
-    /// or more than so many bytes less one segment's.
+    /// RFC 6675 §4, `IsLost`, literally: `DupThresh` discontiguous sequences have arrived above it,
+    /// or
+    /// more than (`DupThresh` - 1) * SMSS bytes.
     fn is_lost(&self, index: usize, threshold: u32) -> bool {
         let segment = self.board.segments[index];
         let above = self.board.sacked.downwards().take_while(|range| range.start >= segment.end());
@@ -164,7 +165,7 @@ fn the_pipe_counts_a_retransmission_beside_the_original() {
     let mut board = board(3);
     assert_eq!(board.pipe(), 3000);
     board.send_again(Instant::ZERO, 0);
-    assert_eq!(board.pipe(), 4000, "RFC 6675 §4: not known to be lost, and sent again");
+    assert_eq!(board.pipe(), 4000, "RFC 6675 §4: not marked as lost, and retransmitted");
     board.lose_all();
     assert_eq!(board.pipe(), 0);
     board.send_again(Instant::ZERO, 0);
@@ -172,14 +173,14 @@ fn the_pipe_counts_a_retransmission_beside_the_original() {
 }
 
 #[test]
-fn what_arrived_is_told() {
+fn delivered_bytes_are_reported_once() {
     let mut board = board(4);
     let mut delivery = delivery();
     board.acknowledge_selectively(Range::new(2001, 3001), &mut delivery);
     assert_eq!((delivery.bytes, delivery.lowest_original), (1000, Some(2001)));
     let mut delivery = self::delivery();
     board.acknowledge(3001, &mut delivery);
-    assert_eq!((delivery.bytes, delivery.lowest_original), (2000, Some(1)), "the third was told before");
+    assert_eq!((delivery.bytes, delivery.lowest_original), (2000, Some(1)), "the third was reported before");
     assert_eq!(delivery.last_acknowledged, Some(Instant::ZERO + Span::from_millis(2)));
     assert!(!delivery.repeated);
 }

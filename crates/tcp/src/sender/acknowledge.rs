@@ -1,4 +1,4 @@
-//! What an acknowledgement changes.
+//! Processing of acknowledgements.
 
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::SackBlocks;
@@ -12,29 +12,28 @@ use crate::scoreboard::Delivery;
 use crate::sequence::{Sequence, from_wire};
 use crate::timers::Timer;
 
-/// What a segment says about ours.
+/// The acknowledgement information of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledgment<'a> {
-    /// Everything before has arrived; not more than was sent.
+    /// Cumulative acknowledgement; at most what was sent.
     pub number: Sequence,
-    /// The sequence number of the segment that says so.
+    /// Sequence number of the segment that carries it.
     pub sequence: Sequence,
-    /// The window that it offers, in bytes.
+    /// The offered window, in bytes.
     pub window: u64,
-    /// What arrived out of order, counted from `initial`.
+    /// SACK blocks, relative to `initial`.
     pub blocks: &'a SackBlocks,
-    /// Our initial sequence number.
+    /// This end's initial sequence number.
     pub initial: u32,
     /// Whether the segment carries nothing else.
     pub bare: bool,
-    /// The receiver echoes marks (RFC 3168 §6.1.3).
+    /// Whether the receiver echoes CE marks (ECE, RFC 3168 §6.1.3).
     pub marked: bool,
-    /// The segment that is echoed was sent in this tick of the timestamp clock: its beginning and
-    /// its end.
+    /// Start and end of the timestamp-clock tick in which the echoed segment was sent.
     pub echo: Option<(Instant, Instant)>,
 }
 
-/// What came of it, for the log.
+/// Effects of an acknowledgement, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub advanced: bool,
@@ -42,12 +41,12 @@ pub struct Changes {
     pub recovery_ended: bool,
     pub undone: bool,
     pub marked: bool,
-    /// The round trip that was measured.
+    /// The measured round trip.
     pub round_trip: Option<Span>,
 }
 
 impl Sender {
-    /// Takes an acknowledgement in.
+    /// Processes an acknowledgement.
     #[inline]
     pub fn on_ack(&mut self, now: Instant, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> Changes {
         let mut changes = Changes::default();
@@ -103,9 +102,8 @@ impl Sender {
         changes
     }
 
-    /// Something was acknowledged: the retransmission timer starts anew (RFC 6298 §5.3), except
-    /// that an impatient recovery lets it run after the first partial acknowledgement (RFC 6582
-    /// §4).
+    /// New data was acknowledged: restarts the retransmission timer (RFC 6298 §5.3). An impatient
+    /// recovery restarts it on the first partial acknowledgement only (RFC 6582 §4).
     #[inline]
     fn restart_timer_after(&mut self, now: Instant, recovery_began: bool, shared: &mut Shared<'_>) {
         let partial = self.phase == Phase::FastRecovery && !self.selective && !recovery_began;
@@ -116,8 +114,7 @@ impl Sender {
         self.partial |= partial;
     }
 
-    /// Moves through the phases: finds losses, begins and ends recoveries, and lets the window
-    /// grow.
+    /// Advances the phase: detects losses, starts and ends recoveries, and grows the window.
     #[inline]
     fn proceed(
         &mut self,
@@ -143,12 +140,13 @@ impl Sender {
                 if self.acknowledged >= self.recover {
                     self.end_recovery();
                     changes.recovery_ended = true;
-                    if self.goes_on_losing(now, delivery, shared) {
+                    if self.begin_next_recovery(now, delivery, shared) {
                         changes.recovery_began = true;
                         return;
                     }
-                    // The acknowledgement that ends it counts, as in Linux, BSD and ns-2, but for
-                    // one segment only: what else it covers had arrived before.
+                    // The acknowledgement that ends a recovery grows the window, as in Linux, BSD
+                    // and ns-2, but
+                    // by one segment only: the other data that it covers had arrived before.
                     let bytes = delivery.bytes.min(u64::from(self.segment_size));
                     return self.grow(now, bytes, changes.round_trip, shared);
                 }
@@ -168,7 +166,7 @@ impl Sender {
                 } else if self.acknowledged >= self.recover {
                     self.phase = Phase::Open;
                     changes.recovery_ended = true;
-                    if self.goes_on_losing(now, delivery, shared) {
+                    if self.begin_next_recovery(now, delivery, shared) {
                         changes.recovery_began = true;
                         return;
                     }
@@ -183,14 +181,14 @@ impl Sender {
         }
     }
 
-    /// Without selective acknowledgements: each duplicate means that a segment has left the
-    /// network, and a partial acknowledgement that the next one is lost too (RFC 6582 §3.2 steps 3
-    /// and 5).
+    /// Without SACK: each duplicate indicates that a segment has left the network, and a partial
+    /// acknowledgement that the next segment is lost too (RFC 6582 §3.2 steps 3 and 5).
     fn on_partial_or_duplicate(&mut self, advanced: bool, duplicate: bool, delivery: &Delivery) {
         let segment = u64::from(self.segment_size);
         if advanced {
-            // What was acknowledged leaves the network at once; all of it but the retransmission
-            // had been counted out before, by the duplicates.
+            // The acknowledged data leaves the network; the duplicates had already subtracted all
+            // of it but
+            // the retransmission.
             self.inflation = self.inflation.saturating_sub(delivery.bytes.saturating_sub(segment));
             self.scoreboard.lose_first();
             self.urgent = true;
@@ -199,7 +197,7 @@ impl Sender {
         }
     }
 
-    /// The window grows (RFC 5681 §3.1).
+    /// Grows the window (RFC 5681 §3.1).
     #[inline]
     fn grow(&mut self, now: Instant, bytes: u64, round_trip: Option<Span>, shared: &Shared<'_>) {
         self.controller.on_ack(&Acknowledged {
@@ -213,11 +211,12 @@ impl Sender {
         });
     }
 
-    /// Takes the window from the newest segment. Says whether this one offers another than the
+    /// Updates the peer's window from the newest segment. Returns whether the window differs from
+    /// the
     /// last. A segment is newer if it acknowledges more, or has a higher sequence number (RFC 9293
-    /// §3.10.7.4, with the order of the two as in Linux: what is sent again has a lower number, and
-    /// may acknowledge more). Of two that are equal in both, the one that offers more is newer:
-    /// windows do not shrink.
+    /// §3.10.7.4, with the order of the two as in Linux: a retransmission has a lower number, and
+    /// may
+    /// acknowledge more). If both are equal, the larger window is newer: windows do not shrink.
     #[inline]
     fn take_window(&mut self, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
         let edge = ack.number + ack.window;
@@ -237,8 +236,8 @@ impl Sender {
         moved
     }
 
-    /// Takes in what arrived out of order. Returns the start of what arrived twice, if the first
-    /// block reports such (RFC 2883 §4).
+    /// Processes the SACK blocks. Returns the start of the duplicate, if the first block is a DSACK
+    /// (RFC 2883 §4).
     fn take_blocks(&mut self, ack: &Acknowledgment<'_>, delivery: &mut Delivery) -> Option<Sequence> {
         let mut report = None;
         let blocks = ack.blocks.as_slice();
@@ -264,7 +263,7 @@ impl Sender {
         report
     }
 
-    /// Measures the round trip for the timer, and the one for the statistics, which it returns.
+    /// Measures the round trip for the timer, and that for the statistics, which it returns.
     #[inline]
     fn measure(
         &mut self,
@@ -275,8 +274,8 @@ impl Sender {
     ) -> Option<Span> {
         let config = &shared.config.retransmission_timeout;
         let sent = match config.samples {
-            // RFC 6298 §3: not from what was sent twice, unless a timestamp tells which of them is
-            // answered.
+            // Karn's rule (RFC 6298 §3): no sample from a retransmitted segment, unless a timestamp
+            // identifies the transmission.
             Samples::EveryAck | Samples::EverySack if !delivery.repeated => delivery.first_acknowledged,
             Samples::EveryAck | Samples::EverySack => ack.echo.map(|(begin, _)| begin),
             Samples::OneAtATime => self.timed.filter(|(end, _)| *end <= ack.number).map(|(_, sent)| {
@@ -294,9 +293,10 @@ impl Sender {
         round_trip
     }
 
-    /// Something sent at `sent`, and once only, arrived out of order: that is a round trip too. If
-    /// it was sent before the oldest segment, that one may still be on its way, and the timer
-    /// starts anew.
+    /// A segment sent at `sent`, and once only, arrived out of order, which is a round-trip sample
+    /// too. If it was sent before the oldest segment, that one may still be in flight, and the
+    /// timer
+    /// restarts.
     fn measure_selectively(&mut self, now: Instant, sent: Instant, shared: &mut Shared<'_>) {
         self.rtt.measure(sent, now, &shared.config.retransmission_timeout);
         if self.scoreboard.first().is_some_and(|first| sent < first.at) {
@@ -304,10 +304,10 @@ impl Sender {
         }
     }
 
-    /// The path reorders: more duplicates are needed to tell a loss. After a time-out nothing is
-    /// known of the order, as in Linux.
+    /// Reordering was observed: raises the duplicate threshold. After a time-out the order is
+    /// unknown, as in Linux.
     fn note_reordering(&mut self, delivery: &Delivery, highest: Option<Sequence>, shared: &Shared<'_>) {
-        /// `net.ipv4.tcp_reordering` may grow up to this (`TCP_MAX_REORDERING` of Linux 2.4).
+        /// Upper bound of `net.ipv4.tcp_reordering` (`TCP_MAX_REORDERING` of Linux 2.4).
         const MAX: u64 = 127;
         if !shared.config.recovery.adaptive_threshold || self.phase == Phase::Loss {
             return;
@@ -321,7 +321,7 @@ impl Sender {
         }
     }
 
-    /// RFC 3168 §6.1.2: as if a segment had been lost, but nothing was.
+    /// RFC 3168 §6.1.2: reduces the window as for a loss, without a retransmission.
     fn on_mark(&mut self, now: Instant, shared: &mut Shared<'_>) {
         self.reduce(now, Signal::Mark, false, shared);
         self.marks.until = self.next;
@@ -329,9 +329,10 @@ impl Sender {
         shared.statistics.ecn_reductions += 1;
     }
 
-    /// RFC 8985 §7.4.2: if the probe sent something again, and that was needed, a loss was
-    /// repaired, for which the window has to pay. It was not needed if the receiver reports a
-    /// duplicate, or acknowledges the same twice.
+    /// RFC 8985 §7.4.2: if the probe retransmitted a segment that was lost, a loss was repaired and
+    /// the window is reduced. It was not lost if the receiver reports a duplicate, or acknowledges
+    /// the
+    /// same number twice.
     fn end_probe(&mut self, now: Instant, ack: &Acknowledgment<'_>, report: Option<Sequence>, shared: &mut Shared<'_>) {
         let TailProbe::Sent { end, repeated } = self.probe else { return };
         let spurious = report.is_some_and(|start| start < end)

@@ -1,4 +1,4 @@
-//! Finding losses, and what the window and the phase do about them.
+//! Loss detection, and its effect on window and phase.
 
 use airpath_core::Instant;
 
@@ -6,13 +6,13 @@ use super::{Phase, Sender, Shared, TailProbe};
 use crate::congestion::{Congested, CongestionControl, Signal};
 use crate::frto::ForwardRto;
 use crate::prr::ProportionalReduction;
-use crate::rack::Surroundings;
+use crate::rack::DetectionState;
 use crate::scoreboard::{Delivery, Sent};
 use crate::timers::Timer;
 use crate::undo::Episode;
 
 impl Sender {
-    /// Finds what is lost by now. Says whether anything is.
+    /// Detects losses. Returns whether there are any.
     #[inline]
     pub(super) fn find_losses(&mut self, now: Instant, shared: &mut Shared<'_>) -> bool {
         if !self.selective {
@@ -20,14 +20,14 @@ impl Sender {
         }
         if let Some(rack) = &mut self.rack {
             let enough = u64::from(self.threshold) * u64::from(self.segment_size);
-            let around = Surroundings {
+            let state = DetectionState {
                 now,
                 rtt: &self.rtt,
                 loss_evident: self.phase != Phase::Open
                     || self.scoreboard.sacked_bytes() >= enough
                     || self.duplicate_acks >= self.threshold,
             };
-            let (found, again) = rack.find_losses(&mut self.scoreboard, &around);
+            let (found, again) = rack.find_losses(&mut self.scoreboard, &state);
             match again {
                 Some(at) => shared.timers.set(Timer::Reordering, at),
                 None => shared.timers.stop(Timer::Reordering),
@@ -41,18 +41,19 @@ impl Sender {
         }
     }
 
-    /// Whether duplicates alone tell of a loss (RFC 6582 §3.2 step 2, RFC 6675 §5 step 2).
+    /// Whether duplicate acknowledgements alone indicate a loss (RFC 6582 §3.2 step 2, RFC 6675 §5
+    /// step 2).
     #[inline]
     pub(super) const fn has_enough_duplicates(&self, duplicate: bool) -> bool {
         duplicate && self.rack.is_none() && self.duplicate_acks >= self.threshold && self.acknowledged > self.recover
     }
 
-    /// A fast recovery begins (RFC 6582 §3.2 step 3, RFC 6675 §5 step 4).
+    /// Starts a fast recovery (RFC 6582 §3.2 step 3, RFC 6675 §5 step 4).
     pub(super) fn begin_recovery(&mut self, now: Instant, delivery: &Delivery, shared: &mut Shared<'_>) {
         shared.statistics.fast_retransmits += 1;
         let flight_size = self.outstanding();
         let before = self.congestion_window();
-        // Lost, and sent again in the recovery before.
+        // Lost, and retransmitted in the previous recovery.
         let repairing = self.selective && self.scoreboard.first().is_some_and(Sent::is_lost);
         self.episode = Some(Episode::new(self.acknowledged));
         self.reduce(now, Signal::Loss, false, shared);
@@ -80,9 +81,10 @@ impl Sender {
         shared.timers.stop(Timer::TailProbe);
     }
 
-    /// A recovery has ended, and what was sent during it is lost too: the next one begins (RFC 6675
-    /// §5 step 2, with `IsLost` of the oldest segment), even if that was sent again already.
-    pub(super) fn goes_on_losing(&mut self, now: Instant, delivery: &Delivery, shared: &mut Shared<'_>) -> bool {
+    /// A recovery has ended, but data sent during it is lost too: starts the next one (RFC 6675 §5
+    /// step 2, with `IsLost` of the oldest segment), even if that segment was already
+    /// retransmitted.
+    pub(super) fn begin_next_recovery(&mut self, now: Instant, delivery: &Delivery, shared: &mut Shared<'_>) -> bool {
         let found = self.find_losses(now, shared);
         let goes_on = found || (self.selective && self.scoreboard.first().is_some_and(Sent::is_lost));
         if goes_on {
@@ -91,7 +93,7 @@ impl Sender {
         goes_on
     }
 
-    /// Everything that was outstanding when the recovery began is acknowledged.
+    /// Everything that was outstanding at the start of the recovery is acknowledged.
     pub(super) fn end_recovery(&mut self) {
         self.phase = Phase::Open;
         self.duplicate_acks = 0;
@@ -102,7 +104,7 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer went off (RFC 6298 §5, RFC 5681 §3.1).
+    /// The retransmission timer expired (RFC 6298 §5, RFC 5681 §3.1).
     pub fn on_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) {
         shared.statistics.timeouts += 1;
         self.retries += 1;
@@ -110,19 +112,18 @@ impl Sender {
         if !recovering {
             self.episode = Some(Episode::new(self.acknowledged));
         }
-        // RFC 5681 §3.1: what the timer sends for the second time lowers the threshold no further.
+        // RFC 5681 §3.1: the second retransmission by the timer does not lower the threshold again.
         let again = recovering && !shared.config.recovery.timeouts_add_up;
         self.reduce(now, Signal::Timeout, again, shared);
         if self.scoreboard.first().is_some_and(|first| first.is_sacked()) {
-            // RFC 2018 §8: the receiver has what it does not acknowledge, or it has changed its
-            // mind.
+            // RFC 2018 §8: discards SACK information, since the receiver may have reneged.
             self.scoreboard.forget_sacked();
         }
         self.scoreboard.lose_all();
         if let Some(rack) = &mut self.rack {
-            rack.look_again();
+            rack.restart_search();
         }
-        // RFC 5682 §2.1 step 1: not for what was sent again before.
+        // RFC 5682 §2.1 step 1: not for data that was already retransmitted.
         let first = shared.config.recovery.forward_rto && !recovering;
         self.frto = if first { ForwardRto::Repeated } else { ForwardRto::Off };
         self.phase = Phase::Loss;
@@ -140,7 +141,7 @@ impl Sender {
         self.restart_timer(now, shared);
     }
 
-    /// The time for reordering is over. Says whether a recovery begins.
+    /// The reordering timer expired. Returns whether a recovery begins.
     pub fn on_reordering_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) -> bool {
         let begins = self.find_losses(now, shared) && self.phase == Phase::Open;
         if begins {
@@ -149,23 +150,23 @@ impl Sender {
         begins
     }
 
-    /// The last reduction was spurious: everything is as before (RFC 4015 §3.3).
+    /// The last reduction was spurious: restores the state before it (RFC 4015 §3.3).
     pub(super) fn undo(&mut self, now: Instant, shared: &mut Shared<'_>) {
         shared.statistics.undos += 1;
         self.controller.undo(now);
         self.scoreboard.lose_nothing();
         if let Some(rack) = &mut self.rack {
-            rack.look_again();
+            rack.restart_search();
         }
         self.frto = ForwardRto::Off;
         self.episode = None;
         self.urgent = false;
         self.end_recovery();
-        self.rtt.forgive();
+        self.rtt.reset_backoff();
         self.restart_timer(now, shared);
     }
 
-    /// The window shrinks, and the receiver is told (RFC 3168 §6.1.2).
+    /// Reduces the window, and sets CWR (RFC 3168 §6.1.2).
     pub(super) fn reduce(&mut self, now: Instant, signal: Signal, again: bool, shared: &Shared<'_>) {
         self.controller.on_congestion(&Congested {
             now,

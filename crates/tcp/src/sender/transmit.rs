@@ -9,7 +9,7 @@ use crate::frto::ForwardRto;
 use crate::sequence::Sequence;
 use crate::timers::{Timer, after};
 
-/// A segment of the stream that is to be sent now, and is taken for sent.
+/// A segment of the stream that must be sent now, and is counted as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmission {
     /// Its first sequence number.
@@ -18,47 +18,45 @@ pub struct Transmission {
     pub payload: u32,
     /// Whether a FIN follows the payload.
     pub fin: bool,
-    /// Whether it was sent before.
+    /// Whether it is a retransmission.
     pub repeated: bool,
-    /// Whether it is the last of what was written so far.
+    /// Whether it ends the data written so far.
     pub push: bool,
-    /// Whether it is the first new data after the window was reduced because of marks (RFC 3168
-    /// §6.1.2).
+    /// Whether it is the first new data after a window reduction by ECN (RFC 3168 §6.1.2).
     pub reduced: bool,
-    /// Why it is sent.
+    /// Reason of the transmission.
     pub cause: Cause,
 }
 
-/// Why a segment is sent.
+/// Reason of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The windows allow it, or a loss is repaired.
+    /// The windows allow it, or it repairs a loss.
     Stream,
-    /// To learn whether the last segments arrived (RFC 8985 §7).
+    /// Probes for the loss of the last segments (RFC 8985 §7).
     TailProbe,
-    /// To learn whether the peer's window is still closed: an old sequence number and no payload,
+    /// Probes whether the peer's window is still closed: an old sequence number without payload,
     /// which the peer answers.
     WindowProbe,
 }
 
-/// Why nothing more is sent.
+/// Reason why nothing is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blocked {
-    /// There is nothing to send.
+    /// No data to send.
     Idle,
     /// The congestion window is full.
     Congestion,
-    /// The peer's window is closed, or too small to be worth a segment.
+    /// The peer's window is closed, or too small (silly window avoidance).
     Window,
-    /// A small segment waits for an acknowledgement (Nagle), or for the next acknowledgement in
-    /// F-RTO or a burst.
-    Patience,
-    /// The next segment is not due yet.
+    /// A sub-MSS segment waits for an acknowledgement (Nagle), or F-RTO or the burst limit does.
+    Deferred,
+    /// The pacing time of the next segment has not come.
     Pace,
 }
 
 impl Sender {
-    /// The next segment to send. Call it until there is none.
+    /// The next segment to send. Call it until it returns `None`.
     #[inline]
     pub fn poll(&mut self, now: Instant, shared: &mut Shared<'_>) -> Option<Transmission> {
         if self.scoreboard.is_empty() && !self.has_work() {
@@ -93,15 +91,15 @@ impl Sender {
         }
         if self.scoreboard.needs_repair() {
             match self.frto.forward() {
-                Some(0) => return Err(Blocked::Patience),
+                Some(0) => return Err(Blocked::Deferred),
                 Some(left) => match self.new_data(now, shared) {
                     Ok(sent) => {
                         self.frto.on_sent();
                         return Ok(sent);
                     }
-                    // RFC 5682 §2.1 step 2b: nothing new can be sent, so nothing will be learnt.
+                    // RFC 5682 §2.1 step 2b: without new data F-RTO cannot decide.
                     Err(_) if left == 2 => self.frto = ForwardRto::Off,
-                    Err(_) => return Err(Blocked::Patience),
+                    Err(_) => return Err(Blocked::Deferred),
                 },
                 None => {}
             }
@@ -125,8 +123,9 @@ impl Sender {
         Ok(self.send_again(now, index, Cause::Stream, shared))
     }
 
-    /// In a recovery told by counting, with nothing else to send: what probably is lost (rule 3),
-    /// then once the last segment (rule 4).
+    /// In a recovery by counting, with nothing else to send: segments that are probably lost (rule
+    /// 3),
+    /// then the rescue retransmission (rule 4).
     fn speculate(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
         if !self.selective || self.rack.is_some() {
             return Err(Blocked::Idle);
@@ -141,7 +140,7 @@ impl Sender {
         Ok(self.send_again(now, index, Cause::Stream, shared))
     }
 
-    /// What was never sent, as far as the windows and the rules for small segments allow (RFC 9293
+    /// Unsent data, as far as the windows and the rules for sub-MSS segments allow (RFC 9293
     /// §3.8.6.2.1, §3.7.4).
     #[inline]
     fn new_data(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
@@ -164,7 +163,7 @@ impl Sender {
                 return Err(Blocked::Window);
             }
             if self.must_wait_small(shared.config.nagle) && !self.override_silly {
-                return Err(Blocked::Patience);
+                return Err(Blocked::Deferred);
             }
         }
         if self.outstanding() == 0 {
@@ -178,7 +177,7 @@ impl Sender {
         Ok(self.send_new(now, payload, fin, Cause::Stream, shared))
     }
 
-    /// Whether a segment that is not full has to wait for an acknowledgement.
+    /// Whether a sub-MSS segment must wait for an acknowledgement.
     fn must_wait_small(&self, nagle: Nagle) -> bool {
         match nagle {
             Nagle::Off => false,
@@ -241,7 +240,8 @@ impl Sender {
         Transmission { start: segment.start, payload, fin, repeated: true, push, reduced: false, cause }
     }
 
-    /// RFC 8985 §7.3: new data if there is some and the peer has room, else the last segment again.
+    /// RFC 8985 §7.3: new data if there is any and the peer's window allows it, else the last
+    /// segment.
     fn tail_probe(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
         self.probe = TailProbe::Idle;
         let available = self.written.saturating_sub(self.next);
@@ -270,8 +270,8 @@ impl Sender {
         }
     }
 
-    /// Whether the congestion window has room for `length` more bytes. A segment at a time may
-    /// always be under way.
+    /// Whether the congestion window allows `length` more bytes. One segment may always be in
+    /// flight.
     #[inline]
     fn fits(&self, length: u32, shared: &Shared<'_>) -> Result<(), Blocked> {
         let in_flight = self.in_flight(shared.config);
@@ -285,12 +285,12 @@ impl Sender {
     #[inline]
     fn spend_burst(&mut self, shared: &Shared<'_>) -> Result<(), Blocked> {
         if shared.config.recovery.burst.get().is_some() && self.phase == Phase::FastRecovery && !self.selective {
-            self.burst = self.burst.checked_sub(1).ok_or(Blocked::Patience)?;
+            self.burst = self.burst.checked_sub(1).ok_or(Blocked::Deferred)?;
         }
         Ok(())
     }
 
-    /// RFC 5681 §4.1.
+    /// Idle restart (RFC 5681 §4.1).
     fn restart_after_idle(&mut self, now: Instant, shared: &Shared<'_>) {
         let timeout = self.rtt.timeout(&shared.config.retransmission_timeout);
         if shared.config.idle_restart && now.since(self.last_sent) > timeout {
@@ -299,11 +299,12 @@ impl Sender {
         }
     }
 
-    /// Nothing more goes out for now.
+    /// Nothing more is sent for now.
     #[inline]
     fn on_blocked(&mut self, now: Instant, blocked: Blocked, shared: &mut Shared<'_>) {
-        // RFC 9293 §3.8.2 asks for growth only while the window is used; in slow start Linux counts
-        // half of it as used.
+        // RFC 9293 §3.8.2 requires growth only while the window is used; in slow start Linux counts
+        // a
+        // half-used window as used.
         let window = self.controller.congestion_window();
         let slow_start = self.controller.slow_start_threshold().is_none_or(|threshold| window < threshold);
         self.limited = matches!(blocked, Blocked::Congestion | Blocked::Pace)
@@ -316,14 +317,15 @@ impl Sender {
         }
     }
 
-    /// RFC 9293 §3.8.6.1: the first probe after a retransmission time-out, the intervals doubled.
+    /// RFC 9293 §3.8.6.1: the first probe after a retransmission time-out, then at doubled
+    /// intervals.
     fn schedule_window_probe(&self, now: Instant, shared: &mut Shared<'_>) {
         let config = &shared.config.retransmission_timeout;
         let interval = self.rtt.timeout(config).saturating_mul(1 << self.probes.min(30)).min(config.maximum);
         shared.timers.set(Timer::Persist, after(now, interval));
     }
 
-    /// The window has been closed for a while.
+    /// The persist timer expired.
     pub fn on_persist_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) {
         let right = self.acknowledged + self.window_limit(shared.config);
         if right > self.next {
@@ -335,19 +337,19 @@ impl Sender {
         }
     }
 
-    /// How often the closed window was probed without any answer.
+    /// Number of unanswered probes of the closed window.
     pub const fn unanswered_probes(&self) -> u32 {
         self.probes
     }
 
-    /// A tail loss probe is due; the retransmission timer has to wait for what it tells (RFC 8985
+    /// A tail loss probe is due; the retransmission timer is restarted for its answer (RFC 8985
     /// §7.3).
     pub fn on_probe_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) {
         self.probe = TailProbe::Due;
         self.restart_timer(now, shared);
     }
 
-    /// Sets when the next segment may go out.
+    /// Sets the send time of the next segment.
     fn set_pace(&mut self, now: Instant, payload: u32) {
         let Some(rate) = self.pacing_rate() else { return };
         self.release = now.max(self.release) + rate.time_for(Bytes::new(u64::from(payload)));

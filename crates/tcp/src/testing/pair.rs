@@ -1,4 +1,4 @@
-//! Two connections, joined by two pipes, and a clock.
+//! Two connections, joined by two pipes, under a virtual clock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ use crate::{Config, Connection, Identity, Segment};
 pub enum Side {
     /// Opens the connection.
     Client,
-    /// Waits for that.
+    /// Listens.
     Server,
 }
 
@@ -35,31 +35,31 @@ const IP_HEADER: u32 = 20;
 pub struct Pair {
     connections: [Connection; 2],
     pipes: [Pipe; 2],
-    /// Segments on their way: when they arrive, their order, where, and in which slot they lie.
+    /// Segments in flight: arrival time, order, receiver, and slot.
     arrivals: BinaryHeap<Reverse<(Instant, u64, Side, usize)>>,
     slots: Vec<Segment>,
     free: Vec<usize>,
     wakeups: [Option<Instant>; 2],
-    /// One past the highest offset of each end's stream that its peer has allowed so far.
+    /// Highest right edge of the window that each end's peer has offered so far.
     edges: [i64; 2],
     order: u64,
     now: Instant,
-    /// Whether an end reads all that arrives at once.
+    /// Whether an end reads all data on arrival.
     pub reads: [bool; 2],
-    /// How much later than asked for an end is called when its timers are due.
+    /// Delay between the expiry of an end's timers and its call.
     pub lateness: Span,
-    /// Whether each step is followed by a check of the books, and each segment held against what
-    /// its receiver has offered.
+    /// Whether each step verifies the counts, and each segment is checked against the window that
+    /// its
+    /// receiver has offered.
     pub verifies: bool,
-    /// All segments sent, if they are kept: when, by whom, what.
+    /// All segments sent, if recorded: time, sender, segment.
     pub sent: Option<Vec<(Instant, Side, Segment)>>,
-    /// What the connections reported, if it is kept.
+    /// The reported events, if recorded.
     pub events: Option<Memory>,
 }
 
 impl Pair {
-    /// Two ends with the same settings: what the client sends goes through `up`, what the server
-    /// sends through `down`.
+    /// Two ends with the same settings: the client sends through `up`, the server through `down`.
     pub fn new(config: &Config, up: Pipe, down: Pipe) -> Self {
         Self::with([config, config], [0, 0], up, down)
     }
@@ -78,7 +78,7 @@ impl Pair {
         Self::of(client, server, up, down)
     }
 
-    /// Two ends of the caller's.
+    /// Two given connections.
     pub fn of(client: Connection, server: Connection, up: Pipe, down: Pipe) -> Self {
         let offered = [&server, &client].map(|receiver| {
             if receiver.config().handshake { 0 } else { receiver.config().receive_buffer.initial.get().cast_signed() }
@@ -101,17 +101,17 @@ impl Pair {
         }
     }
 
-    /// The time.
+    /// The present time.
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// One end. After a change of it, call [`Self::touch`] or run.
+    /// One end. After a change to it, call [`Self::touch`] or run.
     pub const fn connection(&mut self, side: Side) -> &mut Connection {
         &mut self.connections[side as usize]
     }
 
-    /// Does something with one end at the present time, and sends what comes of it.
+    /// Changes one end at the present time, and sends what follows.
     pub fn with_connection(&mut self, side: Side, act: impl FnOnce(&mut Connection, Instant, &mut Context<'_>)) {
         let now = self.now;
         let connection = &mut self.connections[side as usize];
@@ -122,7 +122,7 @@ impl Pair {
         self.touch(side);
     }
 
-    /// Sends what one end has to send, and takes note of when it wants to be woken.
+    /// Sends what one end has to send, and schedules its next wake-up.
     pub fn touch(&mut self, side: Side) {
         let connection = &mut self.connections[side as usize];
         if self.reads[side as usize] {
@@ -168,8 +168,7 @@ impl Pair {
         }
     }
 
-    /// Goes to the next thing that happens, unless that is after `until`. Says whether anything
-    /// did.
+    /// Advances to the next event, unless it is after `until`. Returns whether there was one.
     pub fn step(&mut self, until: Instant) -> bool {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
         let wakeup = self.wakeups.iter().flatten().min().copied();
@@ -184,7 +183,7 @@ impl Pair {
         self.now = self.now.max(next);
         let mut dropped = Vec::new();
         let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
-        // At one instant timers go off first: they were set before.
+        // At the same instant timers expire first: they were set before.
         if wakeup.is_none_or(|at| at > next) {
             let Reverse((_, _, side, slot)) = self.arrivals.pop().expect("it was peeked at");
             self.free.push(slot);
@@ -201,13 +200,13 @@ impl Pair {
         true
     }
 
-    /// Runs for `span`, or until nothing more happens.
+    /// Runs for `span`, or until no event is left.
     pub fn run(&mut self, span: Span) {
         let until = self.now + span;
         self.run_until(until, |_| false);
     }
 
-    /// Runs until `over` says so, at the latest until `until`. Says whether it did.
+    /// Runs until `over`, at the latest until `until`. Returns whether `over` became true.
     pub fn run_until(&mut self, until: Instant, mut over: impl FnMut(&Self) -> bool) -> bool {
         self.touch(Side::Client);
         self.touch(Side::Server);
@@ -222,13 +221,13 @@ impl Pair {
         }
     }
 
-    /// One end, to look at.
+    /// One end, read-only.
     pub const fn look(&self, side: Side) -> &Connection {
         &self.connections[side as usize]
     }
 }
 
-/// No payload goes beyond what the receiver has offered.
+/// No payload exceeds the offered window.
 fn check_window(segment: &Segment, edge: i64) {
     let end = segment.info.offset + i64::from(segment.length);
     assert!(segment.length == 0 || end <= edge, "{segment:?} goes beyond {edge}");

@@ -1,4 +1,4 @@
-//! One direction of the path: hops in a row, then misfortune.
+//! One direction of the path: a chain of hops, then impairments.
 
 use std::collections::VecDeque;
 
@@ -9,9 +9,9 @@ use airpath_core::{Bitrate, Bytes, Instant, Probability, RandomStream, Seed, Spa
 pub struct Hop {
     rate: Option<Bitrate>,
     delay: Span,
-    /// Packets that may wait, besides the one in transmission.
+    /// Packets that may wait, beside the one in transmission.
     queue: usize,
-    /// When each packet that waits or is in transmission will have left.
+    /// Departure times of the packets that wait or are in transmission.
     leaving: VecDeque<Instant>,
 }
 
@@ -21,8 +21,9 @@ impl Hop {
         Self { rate, delay, queue, leaving: VecDeque::new() }
     }
 
-    /// When a packet of `size` bytes that comes at `now` is at the other end; `None` if the queue
-    /// is full.
+    /// Arrival time at the other end of a packet of `size` bytes that enters at `now`; `None` if
+    /// the
+    /// queue is full.
     fn pass(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let Some(rate) = self.rate else { return Some(now + self.delay) };
         while self.leaving.front().is_some_and(|left| *left <= now) {
@@ -38,24 +39,23 @@ impl Hop {
     }
 }
 
-/// One direction of a path. What happens to a packet by chance comes from a stream of its own.
+/// One direction of a path. Random impairments have their own stream.
 #[derive(Clone, Debug)]
 pub struct Pipe {
     hops: Vec<Hop>,
     loss: Probability,
     duplication: Probability,
     reordering: Probability,
-    /// The most that a packet that is overtaken, or comes twice, is late.
+    /// Upper bound of the extra delay of a reordered or duplicated packet.
     lateness: Span,
-    /// Packets with these numbers, counted from zero in the order of sending, are lost before the
-    /// first hop.
+    /// Numbers of the packets that are lost before the first hop, from zero in the order of
+    /// sending.
     lost: Vec<u64>,
-    /// No packet arrives that is sent between these times.
+    /// Packets sent between these times are lost.
     outages: Vec<(Instant, Instant)>,
-    /// A packet that is sent between these times takes so much longer, and all that follow wait for
-    /// it.
+    /// Packets sent between these times have this extra delay, and all that follow wait for them.
     spikes: Vec<(Instant, Instant, Span)>,
-    /// Packets of which every so many bears a mark; none if zero.
+    /// Every packet with a multiple of this number is CE marked; none if zero.
     mark_every: u64,
     count: u64,
     last: Instant,
@@ -68,7 +68,7 @@ impl Pipe {
         Self::of(vec![Hop::new(None, delay, usize::MAX)])
     }
 
-    /// Hops in a row.
+    /// A chain of hops.
     pub fn of(hops: Vec<Hop>) -> Self {
         Self {
             hops,
@@ -101,8 +101,8 @@ impl Pipe {
         self
     }
 
-    /// With its own stream, and these chances of loss, duplication and reordering; a packet that is
-    /// duplicated or overtaken is late by up to `lateness`.
+    /// Adds a random stream with these probabilities of loss, duplication and reordering; a
+    /// duplicated or reordered packet has up to `lateness` of extra delay.
     #[must_use]
     pub fn chance(mut self, seed: u64, loss: f64, duplication: f64, reordering: f64, lateness: Span) -> Self {
         let probability = |p| Probability::new(p).expect("a probability from 0 to 1");
@@ -114,21 +114,21 @@ impl Pipe {
         self
     }
 
-    /// Loses the packets with these numbers, counted from zero, before the first hop.
+    /// Drops the packets with these numbers, counted from zero, before the first hop.
     #[must_use]
     pub fn lose(mut self, numbers: &[u64]) -> Self {
         self.lost.extend_from_slice(numbers);
         self
     }
 
-    /// Loses all that is sent from `from` until `until`.
+    /// Drops everything sent from `from` until `until`.
     #[must_use]
     pub fn outage(mut self, from: Instant, until: Instant) -> Self {
         self.outages.push((from, until));
         self
     }
 
-    /// What is sent from `from` until `until` takes `extra` longer.
+    /// Delays everything sent from `from` until `until` by `extra`.
     #[must_use]
     pub fn spike(mut self, from: Instant, until: Instant, extra: Span) -> Self {
         self.spikes.push((from, until, extra));
@@ -142,8 +142,7 @@ impl Pipe {
         self
     }
 
-    /// Puts in a packet of `size` bytes; calls `arrive` with when it arrives and whether it is
-    /// marked, for each copy.
+    /// Sends a packet of `size` bytes; calls `arrive` with arrival time and mark of each copy.
     pub(super) fn send(&mut self, now: Instant, size: u32, mut arrive: impl FnMut(Instant, bool)) {
         let number = self.count;
         self.count += 1;
@@ -161,7 +160,7 @@ impl Pipe {
         for (_, _, extra) in self.spikes.iter().filter(|(from, until, _)| *from <= now && now < *until) {
             at += *extra;
         }
-        // The order is kept, except by chance.
+        // The order is preserved, except by random reordering.
         at = at.max(self.last);
         self.last = at;
         let lost = self.outages.iter().any(|(from, until)| *from <= now && now < *until);

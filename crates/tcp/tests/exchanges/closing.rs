@@ -1,4 +1,4 @@
-//! Closing a connection, and losing it.
+//! Closing and losing a connection.
 
 use airpath_tcp::Config;
 
@@ -17,7 +17,7 @@ fn open(config: &Config) -> Script {
 }
 
 #[test]
-fn this_end_first() {
+fn active_close() {
     open(&plain()).run(
         "! write 1500
         ! close
@@ -35,7 +35,7 @@ fn this_end_first() {
         ? state TimeWait
         > . 1502:1502(0) ack 502
         ? peer_closed true
-        // The acknowledgement was lost: the FIN comes again, and is answered.
+        // The acknowledgement was lost: the FIN is retransmitted, and answered.
         +1 < F 501:501(0) ack 1502
         > . 1502:1502(0) ack 502 <sack 501:502>
         +59 ? state TimeWait
@@ -45,7 +45,7 @@ fn this_end_first() {
 }
 
 #[test]
-fn the_peer_first() {
+fn passive_close() {
     open(&plain()).run(
         "< F 1:501(500) ack 1
         > . 1:1(0) ack 502
@@ -65,7 +65,7 @@ fn the_peer_first() {
 }
 
 #[test]
-fn both_at_once() {
+fn simultaneous_close() {
     open(&plain()).run(
         "! close
         > F 1:1(0) ack 1
@@ -128,14 +128,14 @@ fn aborting_sends_a_reset() {
         > R 1001:1001(0) ack 1
         ? state Closed
         ? outcome aborted by the application
-        // What comes late is refused (RFC 9293 §3.10.7.1).
+        // A late segment is refused (RFC 9293 §3.10.7.1).
         < . 1:1001(1000) ack 1001
         > R 1001:1001(0)",
     );
 }
 
 #[test]
-fn a_peer_that_is_gone() {
+fn a_peer_that_does_not_answer() {
     let mut config = plain();
     config.retransmission_timeout.retries = 2;
     open(&config).run(
@@ -155,7 +155,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_challenged() {
         > . 1:1001(1000) ack 1
         < . 1:1(0) ack 5000
         > . 1001:1001(0) ack 1
-        // Not twice in half a second (RFC 5961 §7).
+        // At most once in half a second (RFC 5961 §7).
         +0.4 < . 1:1(0) ack 5000
         > -
         ? acknowledged 0",

@@ -1,4 +1,4 @@
-//! Windows, small segments, and when to acknowledge.
+//! Windows, sub-MSS segments, and times of acknowledgements.
 
 use airpath_core::{Bytes, Span};
 use airpath_tcp::{Config, Limit, Nagle};
@@ -25,7 +25,7 @@ fn a_closed_window_is_probed() {
         > . 1001:2001(1000) ack 1
         > -
         +0.1 < . 1:1(0) ack 2001 win 0
-        // An old number and no payload, which the peer has to answer.
+        // An old number without payload, which the peer must answer.
         +1 > . 2000:2000(0) ack 1
         < . 1:1(0) ack 2001 win 0
         +2 > . 2000:2000(0) ack 1
@@ -38,7 +38,7 @@ fn a_closed_window_is_probed() {
 }
 
 #[test]
-fn a_peer_that_answers_no_probe_is_gone() {
+fn a_connection_with_unanswered_window_probes_times_out() {
     let mut config = plain();
     config.retransmission_timeout.retries = 2;
     open(&config, 1000).run(
@@ -62,7 +62,7 @@ fn a_probe_is_answered() {
 }
 
 #[test]
-fn a_silly_window_is_not_sent_into_at_once() {
+fn a_silly_window_is_not_used_immediately() {
     open(&plain(), 4000).run(
         "! write 9000
         > . 1:1001(1000) ack 1
@@ -71,14 +71,14 @@ fn a_silly_window_is_not_sent_into_at_once() {
         > . 3001:4001(1000) ack 1
         +0.1 < . 1:1(0) ack 4001 win 300
         // RFC 9293 §3.8.6.2.1: less than a segment and less than half of the largest window. The
-        // override is the timer for probes.
+        // persist timer overrides.
         > -
         +1 > . 4001:4301(300) ack 1",
     );
 }
 
 #[test]
-fn nagle_holds_back_what_is_not_full() {
+fn nagle_delays_sub_mss_segments() {
     open(&plain(), 10_000).run(
         "! write 100
         > . 1:101(100) ack 1
@@ -101,7 +101,7 @@ fn nagle_holds_back_what_is_not_full() {
 }
 
 #[test]
-fn minshall_holds_back_only_behind_another_small_one() {
+fn minshall_delays_only_behind_another_sub_mss_segment() {
     let minshall = Config { nagle: Nagle::Minshall, ..plain() };
     open(&minshall, 10_000).run(
         "// The end of a message does not wait for its full segments.
@@ -109,7 +109,7 @@ fn minshall_holds_back_only_behind_another_small_one() {
         > . 1:1001(1000) ack 1
         > . 1001:2001(1000) ack 1
         > . 2001:2501(500) ack 1
-        // That of the next one does, for the small one.
+        // The next sub-MSS segment does wait.
         ! write 1500
         > . 2501:3501(1000) ack 1
         > -
@@ -148,7 +148,7 @@ fn the_end_of_the_stream_does_not_wait() {
 }
 
 #[test]
-fn every_second_segment_or_a_while_later() {
+fn delayed_ack_of_every_second_segment_or_on_timeout() {
     open(&plain(), 1000).run(
         "< . 1:1001(1000) ack 1
         > -
@@ -160,7 +160,7 @@ fn every_second_segment_or_a_while_later() {
 }
 
 #[test]
-fn data_carries_the_acknowledgement() {
+fn data_piggybacks_the_acknowledgement() {
     open(&plain(), 10_000).run(
         "< . 1:1001(1000) ack 1
         ! write 500
@@ -170,7 +170,7 @@ fn data_carries_the_acknowledgement() {
 }
 
 #[test]
-fn what_is_out_of_order_is_acknowledged_at_once() {
+fn out_of_order_segments_are_acknowledged_immediately() {
     open(&plain(), 1000).run(
         "< . 1001:2001(1000) ack 1
         > . 1:1(0) ack 1 <sack 1001:2001>
@@ -185,7 +185,7 @@ fn what_is_out_of_order_is_acknowledged_at_once() {
 }
 
 #[test]
-fn duplicates_are_reported() {
+fn dsack_reports_duplicates() {
     open(&plain(), 1000).run(
         "< . 1:1001(1000) ack 1
         < . 1:1001(1000) ack 1
@@ -215,7 +215,7 @@ fn the_window_closes_and_opens_with_what_is_read() {
         < . 2001:3001(1000) ack 1
         < . 3001:4001(1000) ack 1
         > . 1:1(0) ack 4001 win 0
-        // What does not fit is not taken.
+        // Data beyond the window is not accepted.
         < . 4001:5001(1000) ack 1
         > . 1:1(0) ack 4001 win 0
         ? readable 4000
@@ -234,8 +234,8 @@ fn the_window_moves_by_segments_as_they_come() {
     config.receive_buffer.initial = Bytes::new(2000);
     config.receive_buffer.maximum = Bytes::new(2000);
     let mut script = Script::connect(&config);
-    // Twelve bytes of each segment are timestamps: one that is read makes room for another, though
-    // not for 1000 bytes.
+    // Twelve bytes of each segment are timestamps: reading one frees space for another, though not
+    // for 1000 bytes.
     script.run(
         "> S 0:0(0)
         +0.1 < S 0:0(0) ack 1 win 1000 <mss 1000,sackOK,ts 5:0>
@@ -274,7 +274,7 @@ fn a_limit_on_the_window_is_in_segments() {
 }
 
 #[test]
-fn idleness_closes_the_congestion_window() {
+fn idle_restart_reduces_the_congestion_window() {
     let mut config = cumulative();
     config.initial_window = airpath_tcp::InitialWindow::Segments(1);
     open(&config, 60_000).run(
@@ -303,7 +303,7 @@ fn pacing_spreads_a_window_over_the_round_trip() {
 }
 
 #[test]
-fn old_timestamps_are_not_taken() {
+fn paws_rejects_old_timestamps() {
     let config = Config { timestamps: true, ..plain() };
     let mut script = Script::connect(&config);
     script.run(

@@ -1,4 +1,4 @@
-//! One connection against a script: what it sends, and when, for what it gets.
+//! One connection against a script: the segments that it sends, and when, in answer to others.
 
 mod closing;
 mod flow_control;
@@ -10,13 +10,13 @@ mod spurious;
 
 use airpath_core::{Bytes, Span};
 use airpath_tcp::{
-    Algorithm, Config, Congestion, DelayedAck, EarlyExit, Floor, InitialWindow, Limit, Nagle, Profile, ReceiveBuffer,
-    Recovery, RetransmissionTimeout,
+    Algorithm, Config, Congestion, DelayedAck, Floor, HyStartVariant, InitialWindow, Limit, Nagle, Profile,
+    ReceiveBuffer, Recovery, RetransmissionTimeout,
 };
 
-/// Settings that make scripts short: segments of 1000 bytes, no options but selective
-/// acknowledgement, NewReno from 10 segments, a time-out of exactly 1 s, acknowledgements after 200
-/// ms or two segments.
+/// Settings for short scripts: segments of 1000 bytes, no options but selective acknowledgement,
+/// NewReno from 10 segments, a time-out of exactly 1 s, acknowledgements after 200 ms or two
+/// segments.
 fn plain() -> Config {
     let base = Profile::Linux6.config();
     Config {
@@ -40,7 +40,7 @@ fn plain() -> Config {
         initial_slow_start_threshold: Limit::UNLIMITED,
         nagle: Nagle::Rfc896,
         window_validation: false,
-        congestion: Congestion { algorithm: Algorithm::NewReno, hystart: EarlyExit::Off, ..base.congestion },
+        congestion: Congestion { algorithm: Algorithm::NewReno, hystart: HyStartVariant::Off, ..base.congestion },
         recovery: Recovery {
             rack: false,
             tail_loss_probe: false,

@@ -6,7 +6,7 @@ use crate::plain;
 use crate::script::Script;
 
 #[test]
-fn a_mark_reduces_the_window_once_a_round_trip() {
+fn ecn_echo_reduces_the_window_once_a_round_trip() {
     let config = Config { ecn: true, ..plain() };
     Script::connect(&config).run(
         "> SEW 0:0(0)
@@ -30,7 +30,7 @@ fn a_mark_reduces_the_window_once_a_round_trip() {
         < E 1:1(0) ack 4001 win 60000
         > -
         < E 1:1(0) ack 6001 win 60000
-        // The first new data tells the receiver.
+        // The first new data sets CWR.
         > W 10001:11001(1000) ack 1 ect
         ? ecn_reductions 1
         ? fast_retransmits 0",
@@ -38,7 +38,7 @@ fn a_mark_reduces_the_window_once_a_round_trip() {
 }
 
 #[test]
-fn marks_are_echoed_until_the_sender_reacts() {
+fn ecn_marks_are_echoed_until_cwr() {
     let config = Config { ecn: true, ..plain() };
     Script::listen(&config).run(
         "< SEW 0:0(0) win 60000 <mss 1000,sackOK>
@@ -57,7 +57,7 @@ fn marks_are_echoed_until_the_sender_reacts() {
 }
 
 #[test]
-fn without_an_offer_there_are_no_marks() {
+fn without_negotiation_there_is_no_ecn() {
     Script::connect(&plain()).run(
         "> S 0:0(0)
         < SE 0:0(0) ack 1 win 60000 <mss 1000,sackOK>

@@ -7,7 +7,7 @@ use crate::plain;
 use crate::script::Script;
 
 #[test]
-fn three_way() {
+fn three_way_handshake() {
     Script::connect(&plain()).run(
         "> S 0:0(0) win 10000 <mss 1000,sackOK>
         ? state SynSent
@@ -46,7 +46,7 @@ fn options_are_offered_and_agreed_on() {
 }
 
 #[test]
-fn what_the_peer_does_not_offer_is_off() {
+fn options_without_the_peers_offer_are_off() {
     let mut script = Script::listen(&Profile::Linux6.config());
     script.run(
         "< S 0:0(0) win 5000
@@ -60,7 +60,7 @@ fn what_the_peer_does_not_offer_is_off() {
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_and_makes_careful() {
+fn a_lost_syn_is_retransmitted_and_limits_the_initial_window() {
     Script::connect(&plain()).run(
         "> S 0:0(0)
         +1 > S 0:0(0)
@@ -76,7 +76,7 @@ fn a_lost_syn_is_sent_again_and_makes_careful() {
 }
 
 #[test]
-fn nobody_answers() {
+fn an_unanswered_syn_times_out() {
     let config = Config { opening_retries: 2, ..plain() };
     Script::connect(&config).run(
         "> S 0:0(0)
@@ -100,7 +100,7 @@ fn a_refusal_needs_the_right_number() {
 }
 
 #[test]
-fn an_answer_to_somebody_else_is_reset() {
+fn a_syn_ack_with_a_wrong_number_is_reset() {
     Script::connect(&plain()).run(
         "> S 0:0(0)
         < S 0:0(0) ack 77
@@ -115,7 +115,7 @@ fn an_answer_to_somebody_else_is_reset() {
 }
 
 #[test]
-fn both_open_at_once() {
+fn simultaneous_open() {
     Script::connect(&plain()).run(
         "> S 0:0(0)
         +0.1 < S 0:0(0) win 5000 <mss 1000,sackOK>
@@ -130,7 +130,7 @@ fn both_open_at_once() {
 }
 
 #[test]
-fn a_syn_out_of_the_blue_is_challenged() {
+fn a_syn_on_an_open_connection_is_challenged() {
     Script::connect(&plain()).run(
         "> S 0:0(0)
         < S 0:0(0) ack 1 <mss 1000>

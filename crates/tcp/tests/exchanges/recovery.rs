@@ -1,4 +1,4 @@
-//! Finding and repairing losses.
+//! Detection and repair of losses.
 
 use airpath_core::Span;
 use airpath_tcp::{Config, Limit, PartialAcks};
@@ -26,11 +26,11 @@ pub fn ten_segments(config: &Config) -> Script {
 }
 
 #[test]
-fn three_duplicates_tell_a_loss() {
+fn fast_retransmit_after_three_duplicate_acks() {
     // RFC 6582: the first segment is lost; the window falls from 10 to 5.
     ten_segments(&cumulative()).run(
         "+0.1 < . 1:1(0) ack 1
-        // RFC 3042: two duplicates let two new segments out.
+        // RFC 3042 (limited transmit): two duplicates release two new segments.
         > . 10001:11001(1000) ack 1
         < . 1:1(0) ack 1
         > . 11001:12001(1000) ack 1
@@ -49,7 +49,7 @@ fn three_duplicates_tell_a_loss() {
         > . 13001:14001(1000) ack 1
         +0.1 < . 1:1(0) ack 12001
         ? duplicate_acks 9
-        // It is over: 2 outstanding, and the window is 5 and a fifth.
+        // Recovery is over: 2 outstanding, and the window is 5 and a fifth.
         > . 14001:15001(1000) ack 1
         > . 15001:16001(1000) ack 1
         > . 16001:17001(1000) ack 1
@@ -58,7 +58,7 @@ fn three_duplicates_tell_a_loss() {
 }
 
 #[test]
-fn without_limited_transmit_duplicates_let_nothing_out() {
+fn without_limited_transmit_duplicate_acks_release_nothing() {
     let mut config = cumulative();
     config.recovery.limited_transmit = false;
     ten_segments(&config).run(
@@ -80,7 +80,7 @@ fn without_limited_transmit_duplicates_let_nothing_out() {
 }
 
 #[test]
-fn partial_acknowledgements_tell_the_next_loss() {
+fn a_partial_acknowledgement_reveals_the_next_loss() {
     // The first and the fourth are lost.
     let script = "< . 1:1(0) ack 1
         > . 10001:11001(1000) ack 1
@@ -92,13 +92,13 @@ fn partial_acknowledgements_tell_the_next_loss() {
         > . 3001:4001(1000) ack 1
         +0.9 < . 1:1(0) ack 3001
         > -";
-    // RFC 6582 §4: the timer, of 1 s, starts anew with the first partial acknowledgement ...
+    // RFC 6582 §4: the timer, of 1 s, restarts with the first partial acknowledgement ...
     let impatient = Config {
         recovery: airpath_tcp::Recovery { partial_acks: PartialAcks::Impatient, ..cumulative().recovery },
         ..cumulative()
     };
     ten_segments(&impatient).run(script).run("+0.1 > . 3001:4001(1000) ack 1\n? timeouts 1");
-    // ... in the other variant with each; there is only one here.
+    // ... in the other variant with each; here there is only one.
     ten_segments(&cumulative()).run(script).run("+0.1 > . 3001:4001(1000) ack 1\n? timeouts 1");
 }
 
@@ -124,7 +124,7 @@ fn a_burst_may_be_limited() {
 }
 
 #[test]
-fn selective_acknowledgements_tell_all_losses_at_once() {
+fn sack_reveals_all_losses_at_once() {
     // The first, third and fifth are lost.
     ten_segments(&plain()).run(
         "< . 1:1(0) ack 1 <sack 1001:2001>
@@ -133,12 +133,12 @@ fn selective_acknowledgements_tell_all_losses_at_once() {
         > . 11001:12001(1000) ack 1
         < . 1:1(0) ack 1 <sack 5001:6001,sack 3001:4001,sack 1001:2001>
         // RFC 6675: three separate ranges lie above the first segment. The window is 5; 9 are in
-        // the network.
+        // flight.
         > . 1:1001(1000) ack 1
         < . 1:1(0) ack 1 <sack 5001:7001,sack 3001:4001,sack 1001:2001>
         < . 1:1(0) ack 1 <sack 5001:8001,sack 3001:4001,sack 1001:2001>
         // More than two segments lie above the two others: they are lost as well. The
-        // retransmission, 8001, 9001, 10001 and 11001 are in the network.
+        // retransmission, 8001, 9001, 10001 and 11001 are in flight.
         < . 1:1(0) ack 1 <sack 5001:9001,sack 3001:4001,sack 1001:2001>
         > . 2001:3001(1000) ack 1
         < . 1:1(0) ack 1 <sack 5001:10001,sack 3001:4001,sack 1001:2001>
@@ -150,7 +150,7 @@ fn selective_acknowledgements_tell_all_losses_at_once() {
 }
 
 #[test]
-fn what_is_lost_during_a_recovery_begins_the_next() {
+fn a_loss_during_recovery_starts_the_next_recovery() {
     ten_segments(&plain()).run(
         "+0.1 < . 1:1(0) ack 1 <sack 1001:2001>
         > . 10001:11001(1000) ack 1
@@ -165,15 +165,16 @@ fn what_is_lost_during_a_recovery_begins_the_next() {
         +0.05 < . 1:1(0) ack 1 <sack 1001:12001>
         > . 14001:15001(1000) ack 1
         > . 15001:16001(1000) ack 1
-        // The first of the new ones is lost, and sent again at once.
+        // The first of the new ones is lost, and retransmitted immediately.
         < . 1:1(0) ack 1 <sack 1001:12001,sack 13001:16001>
         > . 12001:13001(1000) ack 1
         > . 16001:17001(1000) ack 1
         > . 17001:18001(1000) ack 1
         > . 18001:19001(1000) ack 1
         ? fast_retransmits 1
-        // All that was outstanding when this recovery began is there, but not that one: the next
-        // begins, with a window of 2.
+        // Everything that was outstanding when this recovery began has arrived, but not that one:
+        // the
+        // next recovery begins, with a window of 2.
         +0.05 < . 1:1(0) ack 12001 <sack 13001:16001>
         ? fast_retransmits 2
         > -
@@ -185,7 +186,7 @@ fn what_is_lost_during_a_recovery_begins_the_next() {
 }
 
 #[test]
-fn forward_acknowledgement_is_faster() {
+fn fack_detects_losses_earlier() {
     let mut config = plain();
     config.recovery.forward_acknowledgement = true;
     ten_segments(&config).run(
@@ -196,7 +197,7 @@ fn forward_acknowledgement_is_faster() {
 }
 
 #[test]
-fn reordering_raises_the_threshold() {
+fn reordering_raises_the_duplicate_threshold() {
     let mut config = plain();
     config.recovery.adaptive_threshold = true;
     ten_segments(&config).run(
@@ -215,7 +216,7 @@ fn reordering_raises_the_threshold() {
 }
 
 #[test]
-fn the_timer_doubles_and_starts_over_with_one_segment() {
+fn the_retransmission_timer_doubles_and_restarts_from_one_segment() {
     ten_segments(&cumulative()).run(
         "+1 > . 1:1001(1000) ack 1
         > -
@@ -228,7 +229,7 @@ fn the_timer_doubles_and_starts_over_with_one_segment() {
         > . 1001:2001(1000) ack 1
         > . 2001:3001(1000) ack 1
         > -
-        // The rest had arrived.
+        // The other segments had arrived.
         +0.1 < . 1:1(0) ack 10001
         > . 10001:11001(1000) ack 1
         > . 11001:12001(1000) ack 1
@@ -240,7 +241,7 @@ fn the_timer_doubles_and_starts_over_with_one_segment() {
 }
 
 #[test]
-fn what_a_receiver_takes_back_is_sent_again() {
+fn reneged_sack_data_is_retransmitted() {
     // RFC 2018 §8: the first segment is reported as arrived, but not acknowledged.
     let mut script = ten_segments(&plain());
     script.run(
@@ -257,8 +258,8 @@ fn what_a_receiver_takes_back_is_sent_again() {
 }
 
 #[test]
-fn the_tail_is_probed() {
-    // RFC 8985 §7: 2 × SRTT after the last segment, the last one again.
+fn tail_loss_probe_retransmits_the_last_segment() {
+    // RFC 8985 §7: 2 × SRTT after the last segment, that segment is retransmitted.
     let mut config = plain();
     config.recovery.rack = true;
     config.recovery.tail_loss_probe = true;
@@ -273,7 +274,8 @@ fn the_tail_is_probed() {
         > . 2001:3001(1000) ack 1
         +0.2 > . 2001:3001(1000) ack 1
         ? tail_probes 1
-        // It shows that the first two were lost; they were sent 200 ms before what arrived.
+        // It shows that the first two were lost: they were sent 200 ms before the data that
+        // arrived.
         +0.1 < . 1:1(0) ack 1 <sack 2001:3001>
         > . 1:1001(1000) ack 1
         > . 1001:2001(1000) ack 1
@@ -283,7 +285,7 @@ fn the_tail_is_probed() {
 }
 
 #[test]
-fn new_data_makes_the_better_probe() {
+fn tail_loss_probe_prefers_new_data() {
     let mut config = plain();
     config.recovery.tail_loss_probe = true;
     config.initial_window = airpath_tcp::InitialWindow::Segments(2);
@@ -297,19 +299,19 @@ fn new_data_makes_the_better_probe() {
         +0.2 > . 2001:3001(1000) ack 1
         ? tail_probes 1
         ? retransmitted 0
-        // Nothing was lost, and nothing is reduced.
+        // Nothing was lost, so nothing is reduced.
         +0.1 < . 1:1(0) ack 3001
         ? fast_retransmits 0",
     );
 }
 
 #[test]
-fn time_tells_a_loss_from_reordering() {
+fn rack_distinguishes_loss_from_reordering() {
     let mut config = plain();
     config.recovery.rack = true;
     ten_segments(&config).run(
         "+0.1 < . 1:1(0) ack 1 <sack 1001:2001>
-        // RFC 8985 §6.2: a quarter of the least round trip, 25 ms, is granted.
+        // RFC 8985 §6.2: the reordering window is a quarter of the least round trip, 25 ms.
         > . 10001:11001(1000) ack 1
         +0.02 < . 1:1(0) ack 2001
         ? fast_retransmits 0
@@ -317,14 +319,14 @@ fn time_tells_a_loss_from_reordering() {
         > . 12001:13001(1000) ack 1
         < . 1:1(0) ack 2001 <sack 3001:4001>
         > . 13001:14001(1000) ack 1
-        // What was sent at the same time took 120 ms: 25 ms more are granted, and pass.
+        // Segments sent at the same time took 120 ms: the reordering window of 25 ms more expires.
         +0.025 > . 2001:3001(1000) ack 1
         ? fast_retransmits 1",
     );
 }
 
 #[test]
-fn a_retransmission_that_is_lost_is_noticed() {
+fn rack_detects_a_lost_retransmission() {
     let mut config = plain();
     config.recovery.rack = true;
     ten_segments(&config).run(
@@ -335,7 +337,7 @@ fn a_retransmission_that_is_lost_is_noticed() {
         > . 11001:12001(1000) ack 1
         > . 12001:13001(1000) ack 1
         > . 13001:14001(1000) ack 1
-        // What was sent after the retransmission arrives, and the retransmission does not.
+        // Segments sent after the retransmission arrive, and the retransmission does not.
         +0.1 < . 1:1(0) ack 1 <sack 1001:14001>
         +0 > . 1:1001(1000) ack 1
         ? timeouts 0
@@ -344,7 +346,7 @@ fn a_retransmission_that_is_lost_is_noticed() {
 }
 
 #[test]
-fn the_window_shrinks_in_proportion() {
+fn prr_shrinks_the_window_in_proportion() {
     // RFC 6937: the window falls from 10 to 5 segments.
     let mut config = plain();
     config.recovery.proportional_reduction = true;
@@ -355,14 +357,14 @@ fn the_window_shrinks_in_proportion() {
         > . 11001:12001(1000) ack 1
         < . 1:1(0) ack 1 <sack 1001:4001>
         > . 1:1001(1000) ack 1
-        // While more than 5 are in the network, 5 go out for the 12 that were outstanding: the
+        // While more than 5 are in flight, 5 are sent for the 12 that were outstanding: the
         // retransmission was early.
         < . 1:1(0) ack 1 <sack 1001:5001>
         < . 1:1(0) ack 1 <sack 1001:6001>
         < . 1:1(0) ack 1 <sack 1001:7001>
         < . 1:1(0) ack 1 <sack 1001:8001>
         > -
-        // Then one for one.
+        // Then one is sent for each delivered.
         < . 1:1(0) ack 1 <sack 1001:9001>
         > . 12001:13001(1000) ack 1
         < . 1:1(0) ack 1 <sack 1001:10001>
@@ -378,7 +380,7 @@ fn the_window_shrinks_in_proportion() {
 }
 
 #[test]
-fn round_trips_of_what_was_sent_twice_do_not_count() {
+fn karns_rule_ignores_round_trips_of_retransmissions() {
     let mut script = ten_segments(&cumulative());
     script.run(
         "+0.1 < . 1:1(0) ack 1001
@@ -389,6 +391,6 @@ fn round_trips_of_what_was_sent_twice_do_not_count() {
         > . 3001:4001(1000) ack 1",
     );
     let statistics = script.connection.statistics();
-    // That of the SYN, and that of the first segment.
+    // The samples of the SYN and of the first segment.
     assert_eq!((statistics.rtt_samples, statistics.rtt_max), (2, Some(Span::from_millis(100))));
 }

@@ -1,17 +1,17 @@
-//! Exchanges of segments written down, one connection against a script (after the manner of
-//! packetdrill).
+//! Scripted exchanges of segments with one connection (in the style of packetdrill).
 //!
 //! ```text
-//! +0.1 < SA 0:0(0) ack 1 win 5000 <mss 1000,sack,ts 5:0,ws 7>    after 0.1 s this segment arrives
-//! > A 1:1001(1000) ack 1 win 5000                                this is sent, now
-//! +0.2 > R.. / +0.2 > -                                          ... or after 0.2 s; or nothing until then
-//! ! write 3000                                                   the application does something
-//! ? state Established                                            this holds
+//! +0.1 < SA 0:0(0) ack 1 win 5000 <mss 1000,sack,ts 5:0,ws 7>  this arrives after 0.1 s
+//! > A 1:1001(1000) ack 1 win 5000                              this is sent, now
+//! +0.2 > R..                                                   this is sent, after 0.2 s
+//! +0.2 > -                                                     nothing is sent until then
+//! ! write 3000                                                 the application acts
+//! ? state Established                                          a check of the connection
 //! ```
 //!
 //! Sequence numbers count from each side's SYN. Flags: S F R P . (none but perhaps ACK), E (ECE), W
-//! (CWR); `ack` sets ACK. What a line does not mention is not compared, except sequence numbers,
-//! flags (but PSH) and SACK blocks.
+//! (CWR); `ack` sets ACK. Fields that a line omits are not compared, except sequence numbers, flags
+//! (but PSH) and SACK blocks.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
@@ -19,7 +19,7 @@ use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Instant, Segmen
 use airpath_tcp::{Config, Connection, Identity, Segment};
 use airpath_wire::tcp::{Flags, Options, TcpHeader, Timestamps};
 
-/// Where the two sides' sequence numbers start: near the wrap.
+/// Start of the two sides' sequence numbers: near the wrap.
 const OURS: u32 = u32::MAX - 500;
 const THEIRS: u32 = u32::MAX - 700;
 
@@ -28,7 +28,7 @@ pub struct Script {
     pub now: Instant,
 }
 
-/// A line of flags, numbers and options.
+/// Flags, numbers and options of a line.
 struct Line<'a> {
     flags: Flags,
     start: u32,
@@ -40,7 +40,7 @@ struct Line<'a> {
 }
 
 impl Script {
-    /// A connection that opens.
+    /// A connection that connects.
     pub fn connect(config: &Config) -> Self {
         Self { connection: Connection::connect(config, identity(), Instant::ZERO), now: Instant::ZERO }
     }
@@ -50,7 +50,7 @@ impl Script {
         Self { connection: Connection::listen(config, identity()), now: Instant::ZERO }
     }
 
-    /// Runs lines; panics at the first that does not hold.
+    /// Runs lines; panics at the first that fails.
     #[track_caller]
     pub fn run(&mut self, lines: &str) -> &mut Self {
         for line in lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
@@ -90,7 +90,7 @@ impl Script {
                 }
                 if kind == "!" { self.act(rest) } else { self.check(rest, whole) }
             }
-            _ => panic!("`{whole}`: what is that?"),
+            _ => panic!("`{whole}`: unknown line"),
         }
     }
 
@@ -102,7 +102,7 @@ impl Script {
             "read" => self.connection.read(number),
             "close" => self.connection.close(),
             "abort" => self.with(|connection, now, cx| connection.abort(now, cx)),
-            _ => panic!("`{what}`: the application cannot do that"),
+            _ => panic!("`{what}`: unknown action"),
         }
     }
 
@@ -126,7 +126,7 @@ impl Script {
             "duplicate_segments" => statistics.duplicate_segments.to_string(),
             "window_probes" => statistics.window_probes.to_string(),
             "retransmitted" => statistics.retransmitted_segments.to_string(),
-            _ => panic!("`{whole}`: there is no such thing to check"),
+            _ => panic!("`{whole}`: unknown check"),
         };
         assert_eq!(found, wanted, "`{whole}`");
     }
@@ -137,7 +137,7 @@ impl Script {
         act(&mut self.connection, self.now, &mut cx)
     }
 
-    /// The next segment that is sent, if one is by `until`.
+    /// The next segment sent, if there is one by `until`.
     fn next(&mut self, until: Instant) -> Option<Segment> {
         loop {
             if let Some(segment) = self.with(|connection, now, cx| connection.poll_transmit(now, cx)) {
@@ -234,7 +234,7 @@ fn parse(line: &str) -> Line<'_> {
     while let Some(word) = words.next() {
         match word {
             "ack" => {
-                // `ack ?`: whatever it is.
+                // `ack ?`: any number.
                 parsed.ack = words.next().filter(|word| *word != "?").map(number);
                 parsed.flags |= Flags::ACK;
             }
@@ -242,7 +242,7 @@ fn parse(line: &str) -> Line<'_> {
             "ect" => parsed.ecn = Some(Ecn::Ect0),
             "ce" => parsed.ecn = Some(Ecn::Ce),
             "noecn" => parsed.ecn = Some(Ecn::NotEct),
-            _ => panic!("`{word}`: what is that?"),
+            _ => panic!("`{word}`: unknown field"),
         }
     }
     parsed

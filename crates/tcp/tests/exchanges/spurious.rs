@@ -1,4 +1,4 @@
-//! Reductions of the window that were not needed are noticed and taken back.
+//! Detection of spurious window reductions, and their undo.
 
 use airpath_tcp::Config;
 
@@ -6,7 +6,7 @@ use crate::recovery::ten_segments;
 use crate::{cumulative, plain};
 
 #[test]
-fn two_acknowledgements_in_a_row_tell_a_spurious_timeout() {
+fn frto_two_advancing_acks_undo_a_spurious_timeout() {
     // RFC 5682 §2.1: all ten segments were only late.
     let mut config = cumulative();
     config.recovery.forward_rto = true;
@@ -21,13 +21,14 @@ fn two_acknowledgements_in_a_row_tell_a_spurious_timeout() {
         < . 1:1(0) ack 2001
         ? undos 1
         ? retransmitted 1
-        // The window is what it was, 10, and one for this acknowledgement and the one before each.
+        // The window is restored to 10, plus one for this acknowledgement and one for the one
+        // before.
         > . 12001:13001(1000) ack 1",
     );
 }
 
 #[test]
-fn a_duplicate_tells_that_the_timeout_was_needed() {
+fn frto_a_duplicate_ack_confirms_the_timeout() {
     let mut config = cumulative();
     config.recovery.forward_rto = true;
     ten_segments(&config).run(
@@ -42,7 +43,7 @@ fn a_duplicate_tells_that_the_timeout_was_needed() {
 }
 
 #[test]
-fn originals_that_arrive_tell_it_at_once() {
+fn frto_with_sack_an_original_that_arrives_undoes_the_timeout() {
     let mut config = plain();
     config.recovery.forward_rto = true;
     ten_segments(&config).run(
@@ -54,8 +55,8 @@ fn originals_that_arrive_tell_it_at_once() {
 }
 
 #[test]
-fn timestamps_tell_which_transmission_arrived() {
-    // RFC 3522: the time-out was at 1.1 s and later; what is echoed was sent at 100 ms.
+fn eifel_detection_by_timestamps() {
+    // RFC 3522: the time-out was at 1.1 s and later; the echoed segment was sent at 100 ms.
     let config = Config { timestamps: true, ..cumulative() };
     let eifel = Config { recovery: airpath_tcp::Recovery { eifel: true, ..config.recovery }, ..config.clone() };
     let script = "+1 > . 1:989(988) ack 1
@@ -71,8 +72,9 @@ fn timestamps_tell_which_transmission_arrived() {
 }
 
 #[test]
-fn a_report_of_a_duplicate_tells_a_spurious_retransmission() {
-    // RFC 3708: the first segment was overtaken by three others, and sent again for nothing.
+fn dsack_undoes_a_spurious_retransmission() {
+    // RFC 3708: the first segment was overtaken by three others, and its retransmission was
+    // spurious.
     let mut config = plain();
     config.recovery.duplicate_undo = true;
     ten_segments(&config).run(
@@ -86,14 +88,13 @@ fn a_report_of_a_duplicate_tells_a_spurious_retransmission() {
 }
 
 #[test]
-fn a_network_that_duplicates_tells_nothing() {
+fn dsack_of_a_duplicating_network_undoes_nothing() {
     let mut config = plain();
     config.recovery.duplicate_undo = true;
     ten_segments(&config).run(
         "+0.1 < . 1:1(0) ack 1 <sack 1001:4001>
         > . 1:1001(1000) ack 1
-        // Two reports for what was sent again once; the second comes first here, for another
-        // segment.
+        // Two reports for one retransmission; the second arrives first here, for another segment.
         < . 1:1(0) ack 10001 <sack 1001:2001>
         ? undos 1",
     );
