@@ -1,6 +1,6 @@
 """Measures trace analysers on the same captures, one after the other in turns, and prints a table in Markdown.
 
-    cargo build --release -p airpath-trace --examples
+    cargo build --release -p airpath-trace -p airpath-observe --examples
     cargo run --release -p airpath-benches --bin airpath-synthetic -- flows-1000.pcap
     cargo run --release -p airpath-benches --bin airpath-synthetic -- --flows 100000 flows-100000.pcap
     python benches/traces.py [--rounds 3] [--tshark-packets 500000] CAPTURE…

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use airpath_core::{Ecn, Instant};
-use airpath_trace::capture::LATEST;
+use airpath_capture::read::LATEST;
 use airpath_trace::causes::{Causes, Piece};
-use airpath_trace::connection::{Connection, End, Events, Observation};
-use airpath_trace::decode::{Endpoint, Route, Segment, Tunnel};
-use airpath_trace::flows::{Ending, FlowNumber, Flows, Listener};
-use airpath_trace::statistics::COLUMNS;
+use airpath_observe::{Connection, End, Events, Observation};
+use airpath_wire::segment::{Endpoint, Route, Segment, Tunnel};
+use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
+use airpath_observe::columns::COLUMNS;
 use airpath_wire::tcp::{Flags, Options, Timestamps};
 use libfuzzer_sys::fuzz_target;
 

@@ -4,8 +4,8 @@
 #![no_main]
 
 use airpath_core::{Instant, Span};
-use airpath_trace::capture::{LinkType, Record};
-use airpath_trace::decode::{Decoded, Decoder};
+use airpath_capture::read::{LinkType, Record};
+use airpath_capture::decode::{Decoded, Decoder};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -26,11 +26,11 @@ fuzz_target!(|bytes: &[u8]| {
         let (length, payload, now) = match decoder.decode(&record) {
             Decoded::Segment(segment) => (segment.length, segment.payload.len(), segment.time),
             Decoded::Datagram(datagram) => (datagram.length, datagram.payload.len(), datagram.time),
-            Decoded::PassedOver(_) => continue,
+            Decoded::Skipped(_) => continue,
         };
         found += 1;
         assert!(payload <= length as usize && now == time);
     }
-    assert!(found + decoder.passed_over().total() >= frame, "nothing is left out in silence");
+    assert!(found + decoder.skipped().total() >= frame, "nothing is left out in silence");
     assert!(decoder.incomplete() as u64 <= frame);
 });

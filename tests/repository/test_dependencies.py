@@ -19,12 +19,15 @@ ALLOWED: dict[str, set[str]] = {
     "radio": {"core", "link"},
     "linklevel": {"core"},
     "tcp": {"core", "wire"},
-    "trace": {"core", "wire"},
+    "capture": {"core", "wire"},
+    "observe": {"core", "wire", "capture"},
+    "web": {"core", "wire", "capture", "observe"},
+    "trace": {"core", "wire", "capture", "observe", "web"},
     "app": {"core", "tcp"},
     "result": {"core", "app", "eventlog"},
     "scenario": {"core", "link", "radio", "tcp", "app"},
-    "sim": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
-    "emu": {"core", "wire", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
+    "sim": {"core", "wire", "capture", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
+    "emu": {"core", "wire", "capture", "observe", "link", "radio", "tcp", "app", "scenario", "eventlog", "result"},
     "measure": {"core", "wire", "app", "result"},
     "benches": {"core", "wire", "tcp", "eventlog", "scenario", "sim"},
     "python": {
@@ -40,7 +43,9 @@ ALLOWED: dict[str, set[str]] = {
         "sim",
         "emu",
         "measure",
+        "observe",
         "trace",
+        "web",
     },
 }
 

@@ -39,7 +39,7 @@ def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
 
 def test_what_is_said_of_drops_and_super_segments() -> None:
     reading = {"files": [{"name": "one.pcapng", "ending": None, "ahead": None, "back": None, "dropped": 12}]}
-    reading |= {"passed_over": {}, "interrupted": False}
+    reading |= {"skipped": {}, "interrupted": False}
     lacks = {"options_cut": 0, "super_segments": 3, "unseen_bytes": 2_896}
     dropped, unseen, longer = remarks(reading | {"shortcomings": lacks})
     assert dropped.startswith("one.pcapng: the capturing host dropped 12 packets")

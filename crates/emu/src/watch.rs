@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 
+use airpath_capture::write::{CapturedPacket, Interface, InterfaceId, Writer};
 use airpath_core::{AppEvent, Direction, Instant, Packet, SegmentInfo, Span, Succession};
-use airpath_wire::pcapng::{CapturedPacket, Interface, InterfaceId, Writer};
 
 use crate::observe::Observer;
 use crate::offload::{Frame, MAX_HEADER, complete_checksum};

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use airpath_core::Span;
+use airpath_observe::columns::Kind;
 use airpath_trace::analysis::table::{Column, Table, Values};
 use airpath_trace::analysis::{
     Options, Peer, Reading, Report, SelectorError, Shortcomings, Source, Step, analyse, figures,
 };
 use airpath_trace::event_log::Vantage;
-use airpath_trace::http::Har;
 use airpath_trace::radio::{Columns, RadioLog};
-use airpath_trace::statistics::Kind;
 use airpath_trace::two_ends::TwoEnds;
+use airpath_web::Har;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ fn describe(reading: &Reading, shortcomings: Shortcomings, interrupted: bool, en
             "ending": file.ending,
         })
     });
-    let passed_over = reading.passed_over.iter().map(|(cause, count)| (cause.name().to_owned(), count.into()));
+    let skipped = reading.skipped.iter().map(|(cause, count)| (cause.name().to_owned(), count.into()));
     json!({
         "files": files.collect::<Vec<_>>(),
         "interrupted": interrupted,
@@ -145,7 +145,7 @@ fn describe(reading: &Reading, shortcomings: Shortcomings, interrupted: bool, en
         })),
         "segments": reading.segments,
         "datagrams": reading.datagrams,
-        "passed_over": Value::Object(passed_over.collect()),
+        "skipped": Value::Object(skipped.collect()),
         "shortcomings": {
             "options_cut": shortcomings.options_cut,
             "super_segments": shortcomings.super_segments,

@@ -6,11 +6,11 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use airpath_app::datagrams::HEADERS;
+use airpath_capture::simulated::{Capture, Envelope, Ports};
+use airpath_capture::write::Interface;
 use airpath_core::{Direction, Instant, Packet, UserId};
-use airpath_wire::capture::{Capture, Envelope, Ports};
 use airpath_wire::icmp::IcmpEcho;
 use airpath_wire::ipv4::Ipv4Header;
-use airpath_wire::pcapng::Interface;
 
 use crate::route::Side;
 use crate::store::Body;

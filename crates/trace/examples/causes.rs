@@ -7,13 +7,14 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use airpath_trace::capture::Reader;
+use airpath_capture::decode::{Decoded, Decoder};
+use airpath_capture::read::Reader;
+use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
+use airpath_observe::{Connection, End, Observation};
 use airpath_trace::causes::{Causes, Piece};
-use airpath_trace::connection::{Connection, End, Observation};
-use airpath_trace::decode::{Decoded, Decoder, Segment};
-use airpath_trace::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_trace::radio::{Columns, RadioLog};
 use airpath_trace::two_ends::{JoinOptions, Tap, TwoEnds, join};
+use airpath_wire::segment::Segment;
 
 struct Print {
     open: BTreeMap<FlowNumber, Causes>,

@@ -33,10 +33,10 @@ use std::sync::Arc;
 use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 
-use crate::capture::LATEST;
-use crate::connection::{End, Observation, Sending};
 use crate::radio::RadioLog;
 use crate::two_ends::Joined;
+use airpath_capture::read::LATEST;
+use airpath_observe::{End, Observation, Sending};
 use arrivals::Arrivals;
 use receiver::Receiver;
 use sender::Sender;

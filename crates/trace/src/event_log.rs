@@ -15,7 +15,7 @@ mod selective;
 use airpath_core::{Direction, Ecn, Instant, SegmentInfo};
 use airpath_wire::tcp::{Flags, Options, SackBlocks};
 
-use crate::decode::{Endpoint, Route, Segment, Tunnel};
+use airpath_wire::segment::{Endpoint, Route, Segment, Tunnel};
 use numbering::Numbering;
 
 /// The greatest shift of a window (RFC 7323 §2.3).

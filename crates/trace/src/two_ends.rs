@@ -21,9 +21,9 @@ mod tap;
 
 use airpath_core::Span;
 
-use crate::connection::End;
-use crate::decode::Route;
-use crate::flows::FlowNumber;
+use airpath_observe::End;
+use airpath_observe::flows::FlowNumber;
+use airpath_wire::segment::Route;
 
 pub use clock::{Clock, Fit};
 pub use compression::Compression;

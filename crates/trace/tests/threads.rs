@@ -1,5 +1,6 @@
 //! Two threads come to the same as one: every line, table and number.
 
+#[path = "../../observe/tests/support/mod.rs"]
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

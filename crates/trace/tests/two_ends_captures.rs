@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use airpath_capture::decode::{Decoded, Decoder};
+use airpath_capture::read::Reader;
 use airpath_core::Span;
-use airpath_trace::capture::Reader;
-use airpath_trace::connection::{Connection, Detector, End, Observation};
-use airpath_trace::decode::{Decoded, Decoder, Segment};
-use airpath_trace::flows::{FlowNumber, Flows, Listener};
+use airpath_observe::flows::{FlowNumber, Flows, Listener};
+use airpath_observe::{Connection, Detector, End, Observation};
 use airpath_trace::two_ends::{Clock, Direction, JoinOptions, TwoEnds, join};
+use airpath_wire::segment::Segment;
 
 /// The captures of our own in `AIRPATH_SHARED`, or beside the repository.
 fn captures() -> Option<PathBuf> {

@@ -1,4 +1,4 @@
-//! Packet headers and capture files.
+//! Packet headers.
 //!
 //! Headers are plain structs. `emit` writes one at the start of a byte slice, checksum included;
 //! `parse` reads one and returns it with the bytes that follow. Neither allocates. Parsing refuses
@@ -14,36 +14,15 @@
 //! | [`udp`] | UDP | RFC 768 |
 //! | [`icmp`] | echo requests and replies | RFC 792, RFC 4443 |
 //! | [`checksum`] | the Internet checksum | RFC 1071 |
-//! | [`pcapng`] | capture files with nanoseconds, written as the run goes | |
-//! | [`capture`] | simulated packets into a capture file | |
-//!
-//! ```
-//! use std::net::Ipv4Addr;
-//! use airpath_core::{Ecn, Instant};
-//! use airpath_wire::{capture::{Capture, Envelope}, pcapng::Interface, tcp::TcpHeader};
-//!
-//! let mut file = Vec::new(); // anything that implements `std::io::Write`
-//! let interface = Interface { name: "server", description: "the fixed end" };
-//! let mut capture = Capture::create(&mut file, "an example", interface)?;
-//! let envelope = Envelope {
-//!     time: Instant::from_nanos(1),
-//!     source: Ipv4Addr::new(10, 0, 0, 1),
-//!     destination: Ipv4Addr::new(10, 0, 0, 2),
-//!     ecn: Ecn::NotEct,
-//! };
-//! capture.tcp(envelope, &TcpHeader::default(), 1460)?;
-//! capture.finish()?;
-//! # Ok::<(), std::io::Error>(())
-//! ```
+//! | [`segment`] | a TCP segment or UDP datagram as it was captured | |
 
-pub mod capture;
 pub mod checksum;
 pub mod error;
 pub mod icmp;
 pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
-pub mod pcapng;
+pub mod segment;
 pub mod tcp;
 pub mod udp;
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use airpath_trace::capture::{Ending, Reader};
-use airpath_trace::decode::{Decoded, Decoder};
+use airpath_capture::read::{Ending, Reader};
+use airpath_capture::decode::{Decoded, Decoder};
 
 /// Reads a file to its end, whole and in bits, and decodes what is in it.
 pub fn check(file: &[u8]) {
@@ -26,10 +26,10 @@ pub fn check(file: &[u8]) {
         assert_eq!(in_bits.next_record(), Some(record), "however it is read");
         assert!(record.frame > frame && record.bytes.len() <= record.original_length as usize);
         frame = record.frame;
-        segments += u64::from(!matches!(decoder.decode(&record), Decoded::PassedOver(_)));
+        segments += u64::from(!matches!(decoder.decode(&record), Decoded::Skipped(_)));
     }
     assert_eq!(in_bits.next_record(), None);
-    assert_eq!(reader.passed_over(), in_bits.passed_over());
+    assert_eq!(reader.skipped(), in_bits.skipped());
     assert_eq!(reader.lost_bytes(), in_bits.lost_bytes());
     assert!(reader.lost_bytes() <= file.len() as u64);
     assert!(segments <= frame && frame <= reader.frames());

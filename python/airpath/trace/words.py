@@ -159,9 +159,9 @@ def remarks(reading: Row) -> list[str]:
     for file in reading["files"]:
         said += _steps(file)
     passed = [
-        f"{reading['passed_over'][cause]:,} {words}"
+        f"{reading['skipped'][cause]:,} {words}"
         for cause, words in _PASSED_OVER.items()
-        if reading["passed_over"].get(cause)
+        if reading["skipped"].get(cause)
     ]
     if passed:
         said.append(f"passed over: {', '.join(passed)}")

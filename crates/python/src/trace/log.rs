@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use airpath_core::{Direction, Ecn, Instant, SegmentInfo};
-use airpath_trace::decode::Endpoint;
 use airpath_trace::event_log::{Agreed, Event, EventLog, Logged, LoggedFlow};
+use airpath_wire::segment::Endpoint;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -10,12 +10,12 @@ use super::sheet::Sheet;
 use super::table::Fields;
 use super::{Options, Selector, Shortcomings};
 use crate::causes::Causes;
-use crate::connection::{Connection, End, Events, Observation};
-use crate::decode::{Datagram, Segment};
-use crate::flows::{Ending, FlowNumber, Listener};
-use crate::http::{Exchanges, Web};
 use crate::radio::RadioLog;
 use crate::two_ends::TwoEnds;
+use airpath_observe::flows::{Ending, FlowNumber, Listener};
+use airpath_observe::{Connection, End, Events, Observation};
+use airpath_web::{Exchanges, Web};
+use airpath_wire::segment::{Datagram, Segment};
 
 /// Collects what is to be told of connections.
 pub struct Collector<'a> {

@@ -6,10 +6,10 @@ use super::reading::Packet;
 use super::records::{number, span, time};
 use super::table::{Fields, Record, Table, table};
 use super::{Options, STANDARD_INPUT, Selector, Source, TraceError, packets};
-use crate::connection::{Connection, End, Observation};
-use crate::decode::Segment;
-use crate::flows::{FlowNumber, Flows, Listener};
 use crate::two_ends::{Clock, Direction, Fate, JoinOptions, Joined, Passage, Quantiles, Silence, Tap, TwoEnds, join};
+use airpath_observe::flows::{FlowNumber, Flows, Listener};
+use airpath_observe::{Connection, End, Observation};
+use airpath_wire::segment::Segment;
 
 /// The same traffic at the other end.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::table::Object;
-use crate::flows::FlowNumber;
+use airpath_observe::flows::FlowNumber;
 
 /// Lines one after the other in one text, which can be used again: two threads that take turns had better not ask for memory with each line.
 #[derive(Debug, Default)]

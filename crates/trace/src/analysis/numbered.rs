@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::flows::FlowNumber;
+use airpath_observe::flows::FlowNumber;
 
 /// Values by the numbers of flows. Its memory grows with the numbers from the oldest flow that has a value to the newest: a word each.
 #[derive(Debug)]

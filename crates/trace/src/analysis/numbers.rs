@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use super::collect::END_OF_CAPTURE;
 use super::lines::Lines;
-use crate::flows::{FlowNumber, SHARES};
+use airpath_observe::flows::{FlowNumber, SHARDS};
 
 /// Numbers connections in the order of their first segments.
 pub struct Numbers {
     /// Whether numbers are needed after the connection has ended.
     keep: bool,
     begun: u64,
-    shares: [Share; SHARES],
+    shares: [Shard; SHARDS],
     /// For the text of a line.
     space: String,
 }
 
 #[derive(Default)]
-struct Share {
+struct Shard {
     begun: u64,
     /// Its numbers of the connections that are open, and those in the capture.
     open: BTreeMap<u64, FlowNumber>,
@@ -59,7 +59,7 @@ impl Numbers {
 
     /// Takes what the shares told of a round, and gives `line` the lines in the order in which the connections ended, and those that ended with the
     /// capture in the order of their numbers.
-    pub fn round(&mut self, told: &[Told; SHARES], mut line: impl FnMut(&str)) {
+    pub fn round(&mut self, told: &[Told; SHARDS], mut line: impl FnMut(&str)) {
         let shares = || told.iter().enumerate();
         let mut begun: Vec<_> =
             shares().flat_map(|(share, told)| told.begun.iter().map(move |&frame| (frame, share))).collect();
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn lines_come_in_the_order_of_the_capture() {
         let mut numbers = Numbers::new(false);
-        let mut told: [Told; SHARES] = Default::default();
+        let mut told: [Told; SHARDS] = Default::default();
         let mut end = |share: usize, flow, frame| {
             told[share].lines.add(FlowNumber(flow), frame, |mut line| {
                 line.connection(FlowNumber(flow));

@@ -7,7 +7,7 @@ use std::thread;
 
 use super::TraceError;
 use super::reading::{Packet, Reading, captured};
-use crate::decode::{Datagram, Segment};
+use airpath_wire::segment::{Datagram, Segment};
 
 /// Packets of a batch: together with their headers about as much as the second cache of a processor core takes.
 const PACKETS: usize = 1 << 10;

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use airpath_core::{Instant, Span};
 
 use super::TraceError;
-use crate::capture::{Ending, LinkType, Reader};
-use crate::decode::{Datagram, Decoded, Decoder, Segment};
 use crate::event_log::{EventLog, Vantage};
-use crate::passed_over::Counts;
+use airpath_capture::decode::{Decoded, Decoder};
+use airpath_capture::read::{Ending, LinkType, Reader};
+use airpath_capture::skipped::Counts;
+use airpath_wire::segment::{Datagram, Segment};
 
 /// The name of standard input as a file.
 pub const STANDARD_INPUT: &str = "-";
@@ -21,7 +22,7 @@ pub struct Reading {
     /// Each file.
     pub files: Vec<FileReading>,
     /// What was passed over in all of them.
-    pub passed_over: Counts,
+    pub skipped: Counts,
     /// TCP segments.
     pub segments: u64,
     /// UDP datagrams.
@@ -33,7 +34,7 @@ impl Reading {
     pub(super) fn without_tcp(&self) -> String {
         let frames: u64 = self.files.iter().map(|file| file.frames).sum();
         let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
-        let mut others: Vec<_> = self.passed_over.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+        let mut others: Vec<_> = self.skipped.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
         if self.datagrams > 0 {
             others.insert(0, format!("{} UDP", self.datagrams));
         }
@@ -157,7 +158,7 @@ pub fn captured(files: &[PathBuf], mut take: impl FnMut(Packet<'_>) -> bool) -> 
                     datagram.frame += base;
                     goes_on = take(Packet::Datagram(datagram));
                 }
-                Decoded::PassedOver(_) => {}
+                Decoded::Skipped(_) => {}
             }
         }
         of_file.frames = reader.frames();
@@ -168,13 +169,13 @@ pub fn captured(files: &[PathBuf], mut take: impl FnMut(Packet<'_>) -> bool) -> 
             Ending::Unreadable(error) => Some(format!("it could not be read to its end: {error}")),
         };
         base += of_file.frames;
-        reading.passed_over.merge(reader.passed_over());
+        reading.skipped.merge(reader.skipped());
         reading.files.push(of_file);
         if !goes_on {
             break;
         }
     }
-    reading.passed_over.merge(decoder.passed_over());
+    reading.skipped.merge(decoder.skipped());
     Ok(reading)
 }
 

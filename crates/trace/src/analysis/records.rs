@@ -7,10 +7,10 @@ use airpath_wire::tcp::Flags;
 
 use super::table::{Fields, Record};
 use crate::causes::{Account, Cause, Fate, Piece, Stall};
-use crate::connection::{Connection, End, Observation};
-use crate::decode::{Endpoint, Tunnel};
-use crate::flows::{Ending, FlowNumber};
-use crate::statistics::{COLUMNS, Kind, Value};
+use airpath_observe::columns::{COLUMNS, Kind, Value};
+use airpath_observe::flows::{Ending, FlowNumber};
+use airpath_observe::{Connection, End, Observation};
+use airpath_wire::segment::Endpoint;
 
 /// A row of `connections`.
 pub struct ConnectionRow<'a> {
@@ -198,17 +198,6 @@ impl Record for BlockRow<'_> {
     }
 }
 
-impl Tunnel {
-    /// Its name in tables; `None` where there is no tunnel.
-    pub const fn name(self) -> Option<&'static str> {
-        match self {
-            Self::None => None,
-            Self::Gtp => Some("gtp"),
-            Self::Ip => Some("ip"),
-        }
-    }
-}
-
 impl Fate {
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
@@ -216,28 +205,6 @@ impl Fate {
             Self::Held => "held",
             Self::Lost => "lost",
             Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl End {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
-    }
-}
-
-impl Ending {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Idle => "idle",
-            Self::Reused => "ports-reused",
-            Self::EndOfCapture => "open",
         }
     }
 }
@@ -284,8 +251,8 @@ pub(super) fn span(fields: &mut impl Fields, name: &'static str, value: Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::tests::play;
-    use crate::statistics::SEGMENT_COLUMNS;
+    use airpath_observe::columns::SEGMENT_COLUMNS;
+    use airpath_observe::testing::play;
 
     #[test]
     fn the_columns_of_segments_are_those_that_are_documented() {

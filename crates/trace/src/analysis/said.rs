@@ -4,8 +4,8 @@ use airpath_core::Instant;
 
 use super::records::{end, number, time};
 use super::table::{Fields, Record, Table, table};
-use crate::flows::FlowNumber;
-use crate::http::{Application, Exchange, Exchanges, Mark, Page, Quic, Timeline};
+use airpath_observe::flows::FlowNumber;
+use airpath_web::{Application, Exchange, Exchanges, Mark, Page, Quic, Timeline};
 
 /// The tables of what was said. Of what there was nothing of, there is none.
 pub fn tables(said: &Exchanges) -> impl Iterator<Item = (&'static str, Table)> {
@@ -44,7 +44,7 @@ impl Record for ExchangeRow<'_> {
         mark(fields, ["request_last", "request_last_frame"], request.map(|request| request.last));
         mark(fields, ["response_first", "response_first_frame"], response.map(|response| response.first));
         mark(fields, ["response_last", "response_last_frame"], response.map(|response| response.last));
-        let bytes = |size: crate::http::Size| (size.head + size.body) as i64;
+        let bytes = |size: airpath_web::Size| (size.head + size.body) as i64;
         fields.whole("request_bytes", request.map(|request| bytes(request.size)));
         fields.whole("response_bytes", response.map(|response| bytes(response.size)));
         fields.whole("content_bytes", response.map(|response| response.size.content as i64));

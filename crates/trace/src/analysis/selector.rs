@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crate::decode::{Endpoint, Route};
+use airpath_wire::segment::{Endpoint, Route};
 
 /// What flows are chosen by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl fmt::Display for Selector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::Tunnel;
+    use airpath_wire::segment::Tunnel;
 
     #[test]
     fn each_form_is_read_and_printed() {

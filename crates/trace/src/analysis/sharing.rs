@@ -1,6 +1,6 @@
 //! Two threads that share the connections.
 //!
-//! The one reads and decodes, and puts the segments into parcels, one for each of the [`SHARES`] of the connections; a parcel of each is a round.
+//! The one reads and decodes, and puts the segments into parcels, one for each of the [`SHARDS`] of the connections; a parcel of each is a round.
 //! The other takes up the parcels, and so does the one that reads, when it is rounds ahead: that keeps both busy, whatever
 //! reading costs against the rest. A share is looked after by one thread at a time, and its parcels come in order, so that what it tells does not
 //! depend on who looked after it. When all shares have told of a round, what they told is put in order ([`Numbers`]): connections are numbered by
@@ -21,9 +21,9 @@ use super::collect::{Collector, END_OF_CAPTURE};
 use super::numbers::{Numbers, Told};
 use super::reading::{Packet, Reading, captured};
 use super::{Options, TraceError};
-use crate::connection::{Connection, Observation};
-use crate::decode::Segment;
-use crate::flows::{Ending, FlowNumber, Limits, Listener, SHARES, Share, hash, share_of};
+use airpath_observe::flows::{Ending, FlowNumber, Limits, Listener, SHARDS, Shard, hash, shard_of};
+use airpath_observe::{Connection, Observation};
+use airpath_wire::segment::Segment;
 
 /// Segments of a parcel, at most: when one is full, the round is. Of a share they are looked at one after the other, so that what is known of its
 /// connections stays in the cache of the processor core meanwhile.
@@ -94,7 +94,7 @@ struct Desk<'a> {
 }
 
 struct State<'a> {
-    shares: [Place<'a>; SHARES],
+    shares: [Place<'a>; SHARDS],
     /// Those that are read and not told of.
     rounds: VecDeque<Round>,
     /// Rounds before them.
@@ -129,7 +129,7 @@ struct Place<'a> {
 
 /// Who looks after a share.
 struct Owner<'a> {
-    flows: Share,
+    flows: Shard,
     begun: u64,
     /// What is open at the end of the capture and did not end yet, in order.
     open: Option<std::vec::IntoIter<(FlowNumber, u32)>>,
@@ -147,7 +147,7 @@ struct Parcel {
 struct Round {
     /// Parcels that are not done.
     left: usize,
-    told: Box<[Told; SHARES]>,
+    told: Box<[Told; SHARDS]>,
 }
 
 /// A parcel, and who is to look at it; and once that is done, what it told.
@@ -173,7 +173,7 @@ enum Next<'a> {
     /// To look at a parcel.
     Work(Work<'a>),
     /// To put in order what was told of a round.
-    Told(Box<[Told; SHARES]>),
+    Told(Box<[Told; SHARDS]>),
     /// To let connections end with the capture.
     Finish,
     /// There is no more.
@@ -183,7 +183,7 @@ enum Next<'a> {
 impl<'a> Desk<'a> {
     fn new(options: &Options) -> Self {
         let place = |_| {
-            let flows = Share::new(Limits::default().of_a_share());
+            let flows = Shard::new(Limits::default().of_a_shard());
             let owner = Owner { flows, begun: 0, open: None, collector: Collector::new(options, None) };
             Place { owner: Some(Box::new(owner)), parcels: VecDeque::new() }
         };
@@ -207,12 +207,12 @@ impl<'a> Desk<'a> {
 
     /// Reads all rounds, and works between them when they are too many.
     fn read(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Reading, TraceError> {
-        let mut round: [Parcel; SHARES] = Default::default();
+        let mut round: [Parcel; SHARDS] = Default::default();
         let reading = captured(files, |packet| {
             // Nobody here wants to know of datagrams.
             let Packet::Segment(segment) = packet else { return true };
             let hash = hash(&segment.route);
-            let segments = &mut round[share_of(hash)].segments;
+            let segments = &mut round[shard_of(hash)].segments;
             segments.push((hash, Segment { payload: &[], ..segment }));
             if segments.len() < SEGMENTS {
                 return true;
@@ -235,7 +235,7 @@ impl<'a> Desk<'a> {
 
     /// Lets the next connections of these shares end; without any it is over.
     fn finish(&self, shares: impl Iterator<Item = usize>) {
-        let mut round: [Parcel; SHARES] = Default::default();
+        let mut round: [Parcel; SHARDS] = Default::default();
         shares.for_each(|share| round[share].ending += 1);
         if round.iter().all(|parcel| parcel.ending == 0) {
             self.enter(Stage::Over);
@@ -245,7 +245,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Puts a round on the desk, and leaves empty parcels for the next in its place.
-    fn hand_in(&self, round: &mut [Parcel; SHARES]) {
+    fn hand_in(&self, round: &mut [Parcel; SHARDS]) {
         let mut state = self.lock();
         let number = state.told + state.rounds.len() as u64;
         let mut left = 0;
@@ -299,7 +299,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Takes back what was told of a round, and whether more is wanted.
-    fn told(&self, told: Box<[Told; SHARES]>, goes_on: bool) {
+    fn told(&self, told: Box<[Told; SHARDS]>, goes_on: bool) {
         let mut state = self.lock();
         state.untold.extend((*told).into_iter().map(Told::cleared));
         state.unwanted |= !goes_on;
@@ -327,8 +327,8 @@ impl<'a> State<'a> {
             place.owner.as_ref().and(place.parcels.front()).map(|(round, _)| (*round, share))
         };
         let (round, share) = match side {
-            Side::Telling => (0..SHARES).filter_map(ready).min_by_key(|(round, _)| *round),
-            Side::Reading => (0..SHARES).rev().filter_map(ready).min_by_key(|(round, _)| *round),
+            Side::Telling => (0..SHARDS).filter_map(ready).min_by_key(|(round, _)| *round),
+            Side::Reading => (0..SHARDS).rev().filter_map(ready).min_by_key(|(round, _)| *round),
         }?;
         let place = &mut self.shares[share];
         let owner = place.owner.take()?;

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::analysis::collect::END_OF_CAPTURE;
     use crate::analysis::table::Fields;
-    use crate::flows::FlowNumber;
+    use airpath_observe::flows::FlowNumber;
 
     struct Row(u64, &'static str);
 

@@ -1,6 +1,6 @@
 //! What a capture lacks, so that less can be said of its connections, or something else.
 
-use crate::connection::{Connection, End, Events};
+use airpath_observe::{Connection, End, Events};
 
 /// What the capture of the connections lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use crate::flows::FlowNumber;
+use airpath_observe::flows::FlowNumber;
 
 /// The name of the field with the number of a record's connection.
 pub(super) const CONNECTION: &str = "connection";

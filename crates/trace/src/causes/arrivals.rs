@@ -3,8 +3,8 @@
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
-use crate::capture::LATEST;
 use crate::two_ends::{Direction, Packet, Passage};
+use airpath_capture::read::LATEST;
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::link::{Link, Load};
 use super::path::Path;
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence};
-use crate::connection::Observation;
+use airpath_observe::Observation;
 
 /// What is overdue by less than this says nothing of the radio.
 const PATIENCE: Span = Span::from_millis(150);

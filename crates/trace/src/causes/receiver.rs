@@ -11,7 +11,7 @@ use super::path::Path;
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence};
-use crate::connection::Observation;
+use airpath_observe::Observation;
 
 /// A round in which no gap is longer than this many times the mean is one of a full link.
 const EVEN: u64 = 3;

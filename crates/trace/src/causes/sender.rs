@@ -8,7 +8,7 @@ use super::bottleneck::{Bottleneck, Carried};
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence};
-use crate::connection::{Observation, Trigger};
+use airpath_observe::{Observation, Trigger};
 
 /// What a sender sends so soon after an acknowledgement had waited for it.
 const AT_ONCE: Span = Span::from_millis(10);

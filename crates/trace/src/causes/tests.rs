@@ -3,8 +3,8 @@ use airpath_wire::tcp::Flags;
 use std::sync::Arc;
 
 use super::*;
-use crate::connection::{Events, Retransmission, Sending, Trigger};
 use crate::radio::{RadioLog, Silence};
+use airpath_observe::{Events, Retransmission, Sending, Trigger};
 
 /// Payload of a segment.
 const SEGMENT: i64 = 1000;

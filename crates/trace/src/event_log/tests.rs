@@ -4,8 +4,8 @@ use airpath_core::Span;
 use proptest::prelude::*;
 
 use super::*;
-use crate::flows::Flows;
 use crate::two_ends::{Clock, Fate, JoinOptions, Tap, join};
+use airpath_observe::flows::Flows;
 
 const MILLISECOND: Span = Span::from_millis(1);
 const ACK: u8 = Flags::ACK.0;

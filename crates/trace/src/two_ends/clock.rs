@@ -9,7 +9,7 @@
 use airpath_core::{Instant, Span};
 
 use super::pairing::Paired;
-use crate::connection::End;
+use airpath_observe::End;
 
 /// How the second capture's clock relates to the first's: when that shows t, it shows t + offset + skew (t - origin).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::connection::End;
+use airpath_observe::End;
 
 use super::tap::{Packet, Tapped};
 

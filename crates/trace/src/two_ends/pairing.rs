@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use airpath_wire::tcp::Flags;
 
-use crate::connection::End;
+use airpath_observe::End;
 
 use super::tap::{Packet, Tapped, TappedDirection};
 

@@ -10,7 +10,7 @@ use super::quantiles::Quantiles;
 use super::silence::{self, Silence};
 use super::tap::{Packet, TappedDirection};
 use super::{Clock, JoinOptions, Joined};
-use crate::connection::End;
+use airpath_observe::End;
 
 /// A packet from one end to the other, by the first capture's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

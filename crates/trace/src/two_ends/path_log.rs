@@ -4,8 +4,8 @@ use airpath_core::{Direction as Way, Instant, Span};
 
 use super::Joined;
 use super::silence::Silence;
-use crate::connection::End;
 use crate::radio::{self, RadioLog};
+use airpath_observe::End;
 
 /// Packets that must be lost, for a gap to be the radio's: a single one may have been dropped by anybody.
 const LOST: u64 = 2;

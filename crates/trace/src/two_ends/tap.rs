@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use airpath_core::Instant;
 use airpath_wire::tcp::Flags;
 
-use crate::connection::{Connection, End, Observation};
-use crate::decode::{Route, Segment};
-use crate::flows::{FlowNumber, Listener};
+use airpath_observe::flows::{FlowNumber, Listener};
+use airpath_observe::{Connection, End, Observation};
+use airpath_wire::segment::{Route, Segment};
 
 /// A packet as one capture has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::tap::{Tapped, TappedDirection};
 use super::*;
-use crate::connection::End::{Client, Server};
-use crate::decode::{Endpoint, Tunnel};
+use airpath_observe::End::{Client, Server};
+use airpath_wire::segment::{Endpoint, Tunnel};
 
 /// One way through the path.
 #[derive(Clone, Copy, Debug)]

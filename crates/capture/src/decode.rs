@@ -1,0 +1,113 @@
+//! Out of frames: the TCP segments and UDP datagrams in them.
+//!
+//! A frame goes down through its layers, and each hands the next a [`Part`](part::Part): the bytes that were captured of
+//! it, and how many it had. Nothing is copied but fragments, and nothing allocated but for them.
+
+mod fragments;
+mod gtp;
+mod link;
+mod network;
+mod part;
+mod transport;
+
+use airpath_wire::ip::Protocol;
+use airpath_wire::segment::{Datagram, Segment, Tunnel};
+
+use crate::read::Record;
+use crate::skipped::{Cause, Counts};
+use fragments::Fragments;
+use part::Part;
+
+/// IP packets in each other that are looked into.
+const DEPTH: usize = 4;
+
+/// Finds the segment or datagram in each frame.
+#[derive(Debug)]
+pub struct Decoder {
+    /// Those of each depth of wrapping.
+    fragments: [Fragments; DEPTH],
+    gtp_ports: Vec<u16>,
+    skipped: Counts,
+}
+
+/// What a frame had in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoded<'a> {
+    /// A TCP segment.
+    Segment(Segment<'a>),
+    /// A UDP datagram, other than a tunnel's.
+    Datagram(Datagram<'a>),
+    /// Neither; the decoder counts these.
+    Skipped(Cause),
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self { fragments: Default::default(), gtp_ports: vec![gtp::PORT], skipped: Counts::default() }
+    }
+}
+
+impl Decoder {
+    /// Looks for the packets of mobiles in datagrams of this UDP port, too: GTP-U is looked for on its own port, 2152.
+    #[must_use]
+    pub fn with_gtp_port(mut self, port: u16) -> Self {
+        self.gtp_ports.push(port);
+        self
+    }
+
+    /// What the frame has in it.
+    #[inline]
+    pub fn decode<'a>(&'a mut self, record: &Record<'a>) -> Decoded<'a> {
+        let Self { fragments, gtp_ports, skipped } = self;
+        decode(record, fragments, gtp_ports, skipped).unwrap_or_else(|cause| {
+            skipped.add(cause);
+            Decoded::Skipped(cause)
+        })
+    }
+
+    /// What was passed over so far.
+    pub const fn skipped(&self) -> &Counts {
+        &self.skipped
+    }
+
+    /// Packets whose fragments are still waited for: at the end of a capture, packets that are incomplete.
+    pub fn incomplete(&self) -> usize {
+        self.fragments.iter().map(Fragments::waiting).sum()
+    }
+}
+
+#[inline(always)]
+fn decode<'a>(
+    record: &Record<'a>,
+    fragments: &'a mut [Fragments; DEPTH],
+    gtp_ports: &[u16],
+    skipped: &mut Counts,
+) -> Result<Decoded<'a>, Cause> {
+    let frame = Part::new(record.bytes, record.original_length as usize);
+    let mut content = link::content(record.link_type, frame)?;
+    let mut tunnel = Tunnel::None;
+    for fragments in fragments {
+        let packet = network::packet(record.time, content, fragments, skipped)?;
+        (content, tunnel) = match packet.protocol {
+            Protocol::TCP => {
+                return transport::segment(record, &packet, tunnel).map(Decoded::Segment);
+            }
+            Protocol::UDP => {
+                let (datagram, whole) = transport::datagram(record, &packet, tunnel)?;
+                let ports = [datagram.route.source.port, datagram.route.destination.port];
+                let is_tunnel = ports.iter().any(|port| gtp_ports.contains(port));
+                match gtp::content(whole).filter(|_| is_tunnel) {
+                    Some(inner) => (inner?, Tunnel::Gtp),
+                    None => return Ok(Decoded::Datagram(datagram)),
+                }
+            }
+            // A mobile's packet stays one, whatever it is wrapped in besides.
+            network::IPV4_IN_IP | network::IPV6_IN_IP => (packet.payload, tunnel.max(Tunnel::Ip)),
+            _ => return Err(Cause::OtherTransport),
+        };
+    }
+    Err(Cause::TooDeep)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Bytes of a packet that a capture may have kept only the first of.
+
+use crate::skipped::Cause;
+
+/// A part of a frame: the bytes that were captured of it, and how many it had.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    /// At most `length` bytes.
+    pub bytes: &'a [u8],
+    /// Bytes that it had.
+    pub length: usize,
+}
+
+impl<'a> Part<'a> {
+    /// `bytes` of a part that had `length`, or more where more are there.
+    #[inline]
+    pub fn new(bytes: &'a [u8], length: usize) -> Self {
+        Self { bytes, length: length.max(bytes.len()) }
+    }
+
+    /// The first `N` bytes.
+    #[inline]
+    pub fn leading<const N: usize>(&self) -> Result<&'a [u8; N], Cause> {
+        self.bytes.first_chunk().ok_or_else(|| self.missing(N))
+    }
+
+    /// What follows the first `length` bytes, which have to be captured.
+    #[inline]
+    pub fn after(&self, length: usize) -> Result<Self, Cause> {
+        match self.bytes.get(length..) {
+            Some(bytes) => Ok(Self { bytes, length: self.length - length }),
+            None => Err(self.missing(length)),
+        }
+    }
+
+    /// What follows the first `length` bytes, whether or not they were captured; nothing where it is shorter.
+    #[inline]
+    pub fn beyond(&self, length: usize) -> Self {
+        Self { bytes: self.bytes.get(length..).unwrap_or(&[]), length: self.length.saturating_sub(length) }
+    }
+
+    /// The same, with the length that a header tells. Padding goes; what is said to be there and is not was not captured.
+    #[inline]
+    pub fn told(&self, length: usize) -> Self {
+        Self { bytes: &self.bytes[..self.bytes.len().min(length)], length }
+    }
+
+    /// The same without what exceeds `length`: padding.
+    #[inline]
+    pub fn at_most(&self, length: usize) -> Self {
+        self.told(length.min(self.length))
+    }
+
+    /// Whether all of it was captured.
+    #[inline]
+    pub const fn is_whole(&self) -> bool {
+        self.bytes.len() == self.length
+    }
+
+    /// Why `needed` bytes are not there: they were not captured, or never were.
+    #[cold]
+    const fn missing(&self, needed: usize) -> Cause {
+        if needed <= self.length { Cause::CutShort } else { Cause::Malformed }
+    }
+}

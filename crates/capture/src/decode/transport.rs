@@ -1,0 +1,105 @@
+//! TCP (RFC 9293) and UDP (RFC 768).
+
+use std::net::IpAddr;
+
+use airpath_wire::checksum::Sum;
+use airpath_wire::ip::Protocol;
+use airpath_wire::tcp::{Flags, Options};
+
+use super::network::Packet;
+use super::part::Part;
+use crate::read::Record;
+use crate::skipped::Cause;
+use airpath_wire::segment::{Datagram, Endpoint, Route, Segment, Tunnel};
+
+const TCP_HEADER: usize = 20;
+const UDP_HEADER: usize = 8;
+
+#[inline(always)]
+pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunnel) -> Result<Segment<'a>, Cause> {
+    let whole = packet.payload;
+    let header: &[u8; TCP_HEADER] = whole.leading()?;
+    let header_length = usize::from(header[12] >> 4) * 4;
+    if header_length < TCP_HEADER || header_length > whole.length {
+        return Err(Cause::Malformed);
+    }
+    let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let payload = whole.beyond(header_length);
+    let build = |options, options_cut| Segment {
+        frame: record.frame,
+        time: record.time,
+        route: route(packet, short(0), short(2), tunnel),
+        identification: packet.identification,
+        time_to_live: packet.time_to_live,
+        ecn: packet.ecn,
+        sequence: word(4),
+        acknowledgment: word(8),
+        flags: Flags(header[13]),
+        window: short(14),
+        urgent: short(18),
+        options,
+        options_cut,
+        length: payload.length as u32,
+        captured: payload.bytes.len() as u32,
+        payload: payload.bytes,
+        checksum: whole.is_whole().then(|| pseudo_header(packet, Protocol::TCP).and(whole.bytes).holds()),
+    };
+    let captured = whole.bytes.len().min(header_length);
+    let is_cut = captured < header_length;
+    let bytes = &whole.bytes[TCP_HEADER..captured];
+    // Each has a segment of its own: where the two met in memory, what was just written would be read in other pieces.
+    Ok(match Options::parse_usual(bytes) {
+        Some(options) => build(options, is_cut),
+        None => {
+            let (options, malformed) = Options::parse_leading(bytes);
+            build(options, is_cut || malformed.is_some())
+        }
+    })
+}
+
+/// The datagram, and its payload as a part of the frame.
+#[inline]
+pub(super) fn datagram<'a>(
+    record: &Record<'_>,
+    packet: &Packet<'a>,
+    tunnel: Tunnel,
+) -> Result<(Datagram<'a>, Part<'a>), Cause> {
+    let header: &[u8; UDP_HEADER] = packet.payload.leading()?;
+    let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let whole = match usize::from(short(4)) {
+        // What an interface will cut into packets, or a jumbogram (RFC 2675 §4).
+        0 => packet.payload,
+        length if (UDP_HEADER..=packet.payload.length).contains(&length) => packet.payload.told(length),
+        _ => return Err(Cause::Malformed),
+    };
+    let payload = whole.after(UDP_HEADER)?;
+    let datagram = Datagram {
+        frame: record.frame,
+        time: record.time,
+        route: route(packet, short(0), short(2), tunnel),
+        time_to_live: packet.time_to_live,
+        ecn: packet.ecn,
+        length: payload.length as u32,
+        payload: payload.bytes,
+    };
+    Ok((datagram, payload))
+}
+
+#[inline]
+const fn route(packet: &Packet<'_>, source: u16, destination: u16, tunnel: Tunnel) -> Route {
+    Route {
+        source: Endpoint { address: packet.source, port: source },
+        destination: Endpoint { address: packet.destination, port: destination },
+        tunnel,
+    }
+}
+
+fn pseudo_header(packet: &Packet<'_>, protocol: Protocol) -> Sum {
+    let length = packet.payload.length as u32;
+    match (packet.source, packet.destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => Sum::pseudo_v4(source, destination, protocol, length),
+        (IpAddr::V6(source), IpAddr::V6(destination)) => Sum::pseudo_v6(source, destination, protocol, length),
+        _ => unreachable!("one packet has addresses of one version"),
+    }
+}

@@ -1,0 +1,277 @@
+//! Capture files into records.
+//!
+//! ```
+//! use airpath_capture::read::Reader;
+//! # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+//!
+//! let mut reader = Reader::new(&file[..])?;
+//! while let Some(record) = reader.next_record() {
+//!     println!("{}: {} bytes at {}", record.frame, record.original_length, record.time);
+//! }
+//! assert_eq!(reader.skipped().total(), 0);
+//! # Ok::<(), airpath_capture::read::OpenError>(())
+//! ```
+//!
+//! A file that is damaged or ends too early is read as far as it goes; [`Reader::ending`] and [`Reader::skipped`]
+//! tell what was left out. Nothing is allocated or copied for a record: it lies in the block of the file that was read
+//! last, until the next one is asked for.
+
+mod compressed;
+mod input;
+mod interface;
+mod pcap;
+mod pcapng;
+mod snoop;
+
+use std::io::{self, Read};
+
+use airpath_core::Instant;
+
+use crate::skipped::{Cause, Counts};
+use input::Input;
+
+pub use interface::{Interface, LATEST};
+
+/// A frame as it was captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its number in the file, from 1 as Wireshark counts.
+    pub frame: u64,
+    /// When, in nanoseconds since 1 January 1970, UTC.
+    pub time: Instant,
+    /// What its first bytes are.
+    pub link_type: LinkType,
+    /// The interface, in the order in which the file describes them; 0 where the format has no interfaces.
+    pub interface: u32,
+    /// Its first bytes, as many as were kept.
+    pub bytes: &'a [u8],
+    /// Bytes that it had, not less than were kept.
+    pub original_length: u32,
+}
+
+/// What a frame begins with: a number of the registry of link types (the LINKTYPE values of tcpdump.org and of the pcapng draft).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkType(pub u16);
+
+impl LinkType {
+    /// BSD's loopback: the address family, in the byte order of the host.
+    pub const NULL: Self = Self(0);
+    /// Ethernet.
+    pub const ETHERNET: Self = Self(1);
+    /// PPP, with or without the address and control bytes of HDLC.
+    pub const PPP: Self = Self(9);
+    /// FDDI.
+    pub const FDDI: Self = Self(10);
+    /// IPv4 or IPv6, as the version field tells: the number that some BSDs use.
+    pub const RAW_BSD: Self = Self(12);
+    /// The same: the number that OpenBSD uses.
+    pub const RAW_OPENBSD: Self = Self(14);
+    /// PPP in frames of HDLC, or Cisco's HDLC.
+    pub const PPP_HDLC: Self = Self(50);
+    /// PPP over Ethernet, without the Ethernet header.
+    pub const PPP_ETHER: Self = Self(51);
+    /// IPv4 or IPv6, as the version field tells.
+    pub const RAW: Self = Self(101);
+    /// Cisco's HDLC.
+    pub const CISCO_HDLC: Self = Self(104);
+    /// OpenBSD's loopback: the address family, in network byte order.
+    pub const LOOP: Self = Self(108);
+    /// Linux cooked, version 1: what the interface "any" gives.
+    pub const LINUX_COOKED: Self = Self(113);
+    /// PPP behind a byte that tells the direction.
+    pub const PPP_WITH_DIRECTION: Self = Self(204);
+    /// IPv4.
+    pub const IPV4: Self = Self(228);
+    /// IPv6.
+    pub const IPV6: Self = Self(229);
+    /// Linux' netfilter log.
+    pub const NETFILTER_LOG: Self = Self(239);
+    /// Linux cooked, version 2.
+    pub const LINUX_COOKED_2: Self = Self(276);
+}
+
+/// Reads the records of a capture.
+pub struct Reader<'a> {
+    input: Input<'a>,
+    format: Format,
+    progress: Progress,
+}
+
+enum Format {
+    Pcap(pcap::File),
+    Pcapng(pcapng::File),
+    Snoop(snoop::File),
+}
+
+/// What has been met so far.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Packets, whether or not they could be read.
+    frames: u64,
+    skipped: Counts,
+    /// Bytes that were passed over in search of the next record.
+    lost_bytes: u64,
+    /// Packets that have no time of their own.
+    untimed: u64,
+    interfaces: Vec<Interface>,
+}
+
+/// Why a capture could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is nothing in it.
+    #[error("the capture is empty: not even a file header is there")]
+    Empty,
+    /// It begins like no format that is known.
+    #[error(
+        "not a capture: it begins with the bytes {0:02x?}; known are pcap, pcapng and snoop, plain or compressed by gzip or zstd"
+    )]
+    UnknownFormat([u8; 4]),
+    /// The file header is cut off.
+    #[error("the file header is cut short: {needed} bytes are needed, {available} are there")]
+    CutShort {
+        /// Bytes that it needs.
+        needed: usize,
+        /// Bytes that there are.
+        available: usize,
+    },
+    /// A data link of snoop's that is not understood.
+    #[error("the snoop file is of data link {0}, which is not understood; Ethernet (4) and FDDI (8) are")]
+    UnknownDataLink(u32),
+    /// A version of the format that is not known.
+    #[error("{format} of version {major}.{minor} is not known")]
+    UnknownVersion {
+        /// Which format.
+        format: &'static str,
+        /// Major version.
+        major: u32,
+        /// Minor version.
+        minor: u32,
+    },
+    /// The first bytes could not be read.
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+}
+
+/// How a capture ended.
+#[derive(Debug)]
+pub enum Ending<'a> {
+    /// After its last whole record, or not yet.
+    Whole,
+    /// Within a record.
+    CutShort,
+    /// It could not be read further: the medium failed, or compressed data is damaged.
+    Unreadable(&'a io::Error),
+}
+
+impl<'a> Reader<'a> {
+    /// Begins to read a capture, whatever its format.
+    ///
+    /// Anything that implements [`Read`] serves, without a buffer of its own; it is asked for blocks of 1 MiB, and what
+    /// has come of one is used before more is waited for.
+    ///
+    /// # Errors
+    /// Where the first bytes cannot be read or are those of no format that is known.
+    pub fn new(source: impl Read + Send + 'a) -> Result<Self, OpenError> {
+        let mut input = compressed::unpacked(Input::new(Box::new(source)));
+        let Some(magic) = input.peek::<4>() else {
+            return Err(match input.take_error() {
+                Some(error) => error.into(),
+                None if input.available().is_empty() => OpenError::Empty,
+                None => OpenError::CutShort { needed: 4, available: input.available().len() },
+            });
+        };
+        let mut progress = Progress::default();
+        let format = match (magic, pcap::Layout::of(magic)) {
+            (_, Some(layout)) => Format::Pcap(pcap::File::open(layout, &mut input, &mut progress)?),
+            (pcapng::SECTION_BEGINS, None) => Format::Pcapng(pcapng::File::open(&mut input)?),
+            (snoop::MAGIC, None) => Format::Snoop(snoop::File::open(&mut input, &mut progress)?),
+            _ => return Err(OpenError::UnknownFormat(magic)),
+        };
+        Ok(Self { input, format, progress })
+    }
+
+    /// The next record; `None` at the end.
+    // In line, the record stays in registers: through memory it costs as much again.
+    #[inline(always)]
+    pub fn next_record(&mut self) -> Option<Record<'_>> {
+        let other = match &mut self.format {
+            Format::Pcap(file) => return file.next_record(&mut self.input, &mut self.progress),
+            Format::Pcapng(file) => file.next_record(&mut self.input, &mut self.progress),
+            Format::Snoop(file) => file.next_record(&mut self.input, &mut self.progress),
+        };
+        // Piece by piece, so that only what comes from those lies in memory.
+        let Record { frame, time, link_type, interface, bytes, original_length } = other?;
+        Some(Record { frame, time, link_type, interface, bytes, original_length })
+    }
+
+    /// What was passed over so far.
+    pub const fn skipped(&self) -> &Counts {
+        &self.progress.skipped
+    }
+
+    /// Packets that were met so far, whether or not they could be read.
+    pub const fn frames(&self) -> u64 {
+        self.progress.frames
+    }
+
+    /// Bytes that were passed over so far because no record could be made out in them.
+    pub const fn lost_bytes(&self) -> u64 {
+        self.progress.lost_bytes
+    }
+
+    /// Packets so far that have no time of their own (simple packet blocks of pcapng): each was given that of the one
+    /// before it.
+    pub const fn untimed(&self) -> u64 {
+        self.progress.untimed
+    }
+
+    /// The interfaces that were met so far; [`Record::interface`] is an index of them.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.progress.interfaces
+    }
+
+    /// How the capture ended, once there are no more records.
+    pub fn ending(&self) -> Ending<'_> {
+        match self.input.error() {
+            Some(error) => Ending::Unreadable(error),
+            None if self.skipped().of(Cause::CutRecord) > 0 => Ending::CutShort,
+            None => Ending::Whole,
+        }
+    }
+}
+
+/// The order of the bytes of a number in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByteOrder {
+    Little,
+    Big,
+}
+
+impl ByteOrder {
+    #[inline]
+    const fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    #[inline]
+    const fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    const fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! The format of libpcap (the IETF draft *PCAP Capture File Format*, draft-ietf-opsawg-pcap), and the two dialects
+//! that are still met: old versions with their lengths swapped, and that of A. Kuznetsov's patch of 1999.
+
+use airpath_core::Instant;
+
+use super::input::Input;
+use super::{ByteOrder, Interface, LinkType, OpenError, Progress, Record};
+use crate::skipped::Cause;
+
+const FILE_HEADER: usize = 24;
+
+/// libpcap's own limit of what a record holds (`MAXIMUM_SNAPLEN`), twice: offloading hosts keep 512 KiB at once.
+const LONGEST: u32 = 1 << 19;
+/// What a record may hold where the file header announces more: libpcap's limit for buses of mass storage.
+const LARGEST: u32 = 128 << 20;
+
+/// How numbers are laid out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    order: ByteOrder,
+    /// Nanoseconds in one unit of the fraction of a second.
+    fraction: u64,
+    /// Bytes of a record's header.
+    record_header: usize,
+}
+
+/// A file, behind its header.
+#[derive(Debug)]
+pub(super) struct File {
+    layout: Layout,
+    link_type: LinkType,
+    /// What a record may hold.
+    longest: u32,
+    /// Seconds of the record before.
+    last: Option<u32>,
+}
+
+impl Layout {
+    /// That of a file that begins with `magic`.
+    pub fn of(magic: [u8; 4]) -> Option<Self> {
+        [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
+            let (fraction, record_header) = match order.u32(magic) {
+                0xA1B2_C3D4 => (1_000, 16),
+                0xA1B2_3C4D => (1, 16),
+                // Kuznetsov's has the interface, the protocol and the direction besides.
+                0xA1B2_CD34 => (1_000, 24),
+                _ => return None,
+            };
+            Some(Self { order, fraction, record_header })
+        })
+    }
+}
+
+impl File {
+    pub fn open(layout: Layout, input: &mut Input<'_>, progress: &mut Progress) -> Result<Self, OpenError> {
+        let Some(header) = input.peek::<FILE_HEADER>() else {
+            return Err(OpenError::CutShort { needed: FILE_HEADER, available: input.available().len() });
+        };
+        let _ = input.take(FILE_HEADER);
+        let word = |at: usize| layout.order.u32([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let major = layout.order.u16([header[4], header[5]]);
+        let minor = layout.order.u16([header[6], header[7]]);
+        if major != 2 {
+            return Err(OpenError::UnknownVersion { format: "pcap", major: major.into(), minor: minor.into() });
+        }
+        // The upper half tells of a frame check sequence, which the length of the IP packet leaves out anyway.
+        let link_type = LinkType(word(20) as u16);
+        progress.interfaces.push(Interface { link_type, snap_length: word(16), ..Interface::default() });
+        Ok(Self { layout, link_type, longest: word(16).clamp(LONGEST, LARGEST), last: None })
+    }
+
+    #[inline(always)]
+    pub fn next_record<'i>(&mut self, input: &'i mut Input<'_>, progress: &mut Progress) -> Option<Record<'i>> {
+        let record_header = self.layout.record_header;
+        let header = match self.header(input) {
+            Some(header) => header,
+            None => self.header_after_damage(input, progress)?,
+        };
+        let length = record_header + header.captured as usize;
+        if !input.fill(length) {
+            progress.skipped.add(Cause::CutRecord);
+            return None;
+        }
+        progress.frames += 1;
+        self.last = Some(header.seconds);
+        Some(Record {
+            frame: progress.frames,
+            // 2³² s and as many µs are 137 years: less than the latest time that is taken.
+            time: Instant::from_nanos(
+                u64::from(header.seconds) * 1_000_000_000 + u64::from(header.part) * self.layout.fraction,
+            ),
+            link_type: self.link_type,
+            interface: 0,
+            bytes: &input.take(length)[record_header..],
+            original_length: header.original,
+        })
+    }
+
+    /// The header that comes next, which stays in the window; `None` where there is none, or it cannot be one.
+    #[inline(always)]
+    fn header(&self, input: &mut Input<'_>) -> Option<Header> {
+        if !input.fill(self.layout.record_header) {
+            return None;
+        }
+        let header = self.layout.header(input.available());
+        // Zeros are what a file system leaves where nothing was written.
+        (header.captured <= self.longest && (header.captured, header.seconds) != (0, 0)).then_some(header)
+    }
+
+    /// The next header that can be one.
+    #[cold]
+    fn header_after_damage(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<Header> {
+        if !input.fill(self.layout.record_header) {
+            if !input.available().is_empty() {
+                progress.skipped.add(Cause::CutRecord);
+            }
+            return None;
+        }
+        progress.skipped.add(Cause::CorruptRecord);
+        self.search(input, progress)?;
+        self.header(input)
+    }
+
+    /// Moves on to what looks like a record: one with a length and a time that can be, followed by another such.
+    fn search(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<()> {
+        let size = self.layout.record_header;
+        loop {
+            let _ = input.take(1);
+            progress.lost_bytes += 1;
+            if !input.fill(size) {
+                progress.lost_bytes += input.available().len() as u64;
+                let _ = input.take(input.available().len());
+                return None;
+            }
+            let header = self.layout.header(input.available());
+            if !self.is_plausible(&header, self.last) {
+                continue;
+            }
+            let next = size + header.captured as usize;
+            let _ = input.fill(next + size);
+            let after = input.available().get(next..);
+            // The last record of the file has none to follow it.
+            if after.is_some_and(|bytes| {
+                bytes.len() < size || self.is_plausible(&self.layout.header(bytes), Some(header.seconds))
+            }) {
+                return Some(());
+            }
+        }
+    }
+
+    /// Whether a header can be that of a record, `last` being the time of the one before.
+    fn is_plausible(&self, header: &Header, last: Option<u32>) -> bool {
+        /// Seconds between two records that are taken for neighbours.
+        const NEAR: u32 = 86_400;
+        (1..=self.longest).contains(&header.captured)
+            && header.original <= self.longest
+            && u64::from(header.part) * self.layout.fraction < 1_000_000_000
+            && last.is_none_or(|last| last.abs_diff(header.seconds) <= NEAR)
+    }
+}
+
+/// A record's header.
+struct Header {
+    seconds: u32,
+    /// The fraction of a second.
+    part: u32,
+    captured: u32,
+    original: u32,
+}
+
+impl Layout {
+    /// The header at the start of `bytes`, which has room for it.
+    #[inline(always)]
+    fn header(self, bytes: &[u8]) -> Header {
+        let bytes: &[u8; 16] = bytes.first_chunk().expect("a record's header has 16 bytes at least");
+        let word = |at: usize| self.order.u32([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        // Before version 2.4 some programs wrote the two lengths in the other order; the smaller is what was kept.
+        let (captured, original) = (word(8).min(word(12)), word(8).max(word(12)));
+        Header { seconds: word(0), part: word(4), captured, original }
+    }
+}

@@ -1,0 +1,159 @@
+//! Simulated packets into a capture file: IPv4 headers and what follows them, without the payload.
+//!
+//! The simulator has headers and lengths but no payload. It is taken to be zeros, over which the checksums hold, and
+//! is left out of the file: each packet is captured up to the end of its transport header, beside its full length.
+
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+
+use airpath_core::{Ecn, Instant, Span};
+
+use crate::write::{CapturedPacket, Interface, InterfaceId, Writer};
+use airpath_wire::checksum::Sum;
+use airpath_wire::icmp::{EchoTypes, IcmpEcho};
+use airpath_wire::ip::Protocol;
+use airpath_wire::ipv4::Ipv4Header;
+use airpath_wire::tcp::TcpHeader;
+use airpath_wire::udp::UdpHeader;
+
+/// Where captures put the origin of the run, counted from 1 January 1970, UTC. So a time in the file is that of the
+/// run behind a leading 1. It is not zero because there are tools (tcptrace) that take a time of zero for none.
+pub const ORIGIN: Span = Span::from_secs(1_000_000_000);
+
+/// Hops that a packet may make: the initial value of most systems.
+const TIME_TO_LIVE: u8 = 64;
+
+/// A capture file with one interface.
+#[derive(Debug)]
+pub struct Capture<W: Write> {
+    writer: Writer<W>,
+    interface: InterfaceId,
+}
+
+/// What is the same for packets of every kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// When the packet is captured; see [`ORIGIN`].
+    pub time: Instant,
+    /// Where it comes from.
+    pub source: Ipv4Addr,
+    /// Where it goes.
+    pub destination: Ipv4Addr,
+    /// Its ECN field, as it is where the capture is taken.
+    pub ecn: Ecn,
+}
+
+impl<W: Write> Capture<W> {
+    /// Begins a capture; `comment` says what it shows.
+    ///
+    /// # Errors
+    /// Those of `out`; a text of 64 KiB or more is invalid input.
+    pub fn create(out: W, comment: &str, interface: Interface<'_>) -> io::Result<Self> {
+        let mut writer = Writer::new(out, comment)?;
+        let interface = writer.add_interface(interface)?;
+        Ok(Self { writer, interface })
+    }
+
+    /// Adds a TCP segment with `payload_length` bytes of payload.
+    ///
+    /// # Errors
+    /// Those of the output; a packet that is too large for IPv4 is invalid input.
+    ///
+    /// # Panics
+    /// If the header's options take more than 40 bytes.
+    pub fn tcp(&mut self, envelope: Envelope, header: &TcpHeader, payload_length: u32) -> io::Result<()> {
+        self.record(envelope, Protocol::TCP, header.wire_length(), payload_length, |buffer, pseudo, _| {
+            header.emit(buffer, pseudo);
+        })
+    }
+
+    /// Adds a UDP datagram with `payload_length` bytes of payload.
+    ///
+    /// # Errors
+    /// Those of the output; a packet that is too large for IPv4 is invalid input.
+    pub fn udp(&mut self, envelope: Envelope, ports: Ports, payload_length: u32) -> io::Result<()> {
+        self.record(envelope, Protocol::UDP, UdpHeader::LENGTH, payload_length, |buffer, pseudo, length| {
+            UdpHeader { source_port: ports.source, destination_port: ports.destination, length }.emit(buffer, pseudo);
+        })
+    }
+
+    /// Adds an ICMP echo request or reply with `payload_length` bytes of payload.
+    ///
+    /// # Errors
+    /// Those of the output; a packet that is too large for IPv4 is invalid input.
+    pub fn icmp_echo(&mut self, envelope: Envelope, echo: IcmpEcho, payload_length: u32) -> io::Result<()> {
+        self.record(envelope, Protocol::ICMP, IcmpEcho::LENGTH, payload_length, |buffer, _, _| {
+            echo.emit(EchoTypes::V4, buffer, Sum::default());
+        })
+    }
+
+    /// Writes what has been collected.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(self) -> io::Result<()> {
+        self.writer.finish()
+    }
+
+    /// Adds a packet whose transport header, of `header_length` bytes, `emit` writes, given the pseudo header's sum and
+    /// the length of header and payload.
+    fn record(
+        &mut self,
+        envelope: Envelope,
+        protocol: Protocol,
+        header_length: usize,
+        payload_length: u32,
+        emit: impl FnOnce(&mut [u8], Sum, u16),
+    ) -> io::Result<()> {
+        let Envelope { time, source, destination, ecn } = envelope;
+        let captured = Ipv4Header::LENGTH + header_length;
+        let total_length = u32::try_from(captured)
+            .ok()
+            .and_then(|headers| headers.checked_add(payload_length))
+            .and_then(|total| u16::try_from(total).ok())
+            .ok_or_else(|| {
+                let text = format!("an IPv4 packet has at most 65535 bytes, not {captured} + {payload_length}");
+                io::Error::new(io::ErrorKind::InvalidInput, text)
+            })?;
+        let length = total_length - Ipv4Header::LENGTH as u16;
+        let mut headers = [0; Ipv4Header::LENGTH + TcpHeader::MAX_LENGTH];
+        Ipv4Header {
+            dscp: 0,
+            ecn,
+            total_length,
+            // A packet that is never fragmented needs no identification (RFC 6864 §4.1).
+            identification: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            time_to_live: TIME_TO_LIVE,
+            protocol,
+            source,
+            destination,
+        }
+        .emit(&mut headers);
+        let pseudo = Sum::pseudo_v4(source, destination, protocol, length.into());
+        emit(&mut headers[Ipv4Header::LENGTH..], pseudo, length);
+        let bytes = &headers[..captured];
+        let timestamp = (time + ORIGIN).as_nanos();
+        let packet = CapturedPacket { timestamp, bytes, original_length: total_length.into(), comment: "" };
+        self.writer.packet(self.interface, packet)
+    }
+}
+
+/// The ports of a datagram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ports {
+    /// Port of the sender.
+    pub source: u16,
+    /// Port of the receiver.
+    pub destination: u16,
+}

@@ -1,0 +1,146 @@
+//! One connection: what each of its segments meant.
+
+mod acknowledgement;
+mod arrivals;
+mod direction;
+mod numbering;
+
+use std::net::Ipv4Addr;
+
+use airpath_core::{Instant, Span};
+use airpath_wire::segment::{Endpoint, Route, Segment, Tunnel};
+use airpath_wire::tcp::Flags;
+
+use crate::events::Events;
+use crate::figures::Figures;
+use crate::observation::{End, Observation};
+use crate::spurious::Spurious;
+use direction::Direction;
+
+/// A connection: both directions, as far as the capture goes.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    route: Route,
+    first: Instant,
+    last: Instant,
+    segments: u64,
+    /// An earlier connection had the same addresses and ports.
+    reused: bool,
+    /// What the client sends, and what the server sends.
+    directions: [Direction; 2],
+}
+
+impl Connection {
+    /// A connection that begins with `segment`; `reused` where an earlier one had the same addresses and ports.
+    pub fn new(segment: &Segment<'_>, reused: bool) -> Self {
+        // Of a handshake whose SYN was not captured, the SYN-ACK still tells who opened.
+        let answers = segment.flags.contains(Flags::SYN | Flags::ACK);
+        let route = if answers { segment.route.reversed() } else { segment.route };
+        Self {
+            route,
+            first: segment.time,
+            last: segment.time,
+            segments: 0,
+            reused,
+            directions: [Direction::default(), Direction::default()],
+        }
+    }
+
+    /// A connection of which nothing was seen: what its figures are without any.
+    pub fn without_segments() -> Self {
+        let nowhere = Endpoint { address: Ipv4Addr::UNSPECIFIED.into(), port: 0 };
+        Self {
+            route: Route { source: nowhere, destination: nowhere, tunnel: Tunnel::None },
+            first: Instant::ZERO,
+            last: Instant::ZERO,
+            segments: 0,
+            reused: false,
+            directions: [Direction::default(), Direction::default()],
+        }
+    }
+
+    /// From the client to the server.
+    pub const fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// When its first segment was captured.
+    pub const fn first(&self) -> Instant {
+        self.first
+    }
+
+    /// When its last was.
+    pub const fn last(&self) -> Instant {
+        self.last
+    }
+
+    /// Segments of both directions.
+    pub const fn segments(&self) -> u64 {
+        self.segments
+    }
+
+    /// Time from the first segment to the last.
+    pub const fn elapsed(&self) -> Span {
+        self.last.since(self.first)
+    }
+
+    /// What `end` sent.
+    pub const fn figures(&self, end: End) -> &Figures {
+        &self.directions[end as usize].figures
+    }
+
+    /// Whether both ends asked for window scaling, so that it applies (RFC 7323 §2.2).
+    pub fn scaled(&self) -> bool {
+        End::BOTH.iter().all(|end| self.figures(*end).window_scale.is_some())
+    }
+
+    /// Whether the SYNs and the FINs of both ends were seen.
+    pub fn complete(&self) -> bool {
+        End::BOTH.iter().all(|end| self.figures(*end).syns > 0 && self.figures(*end).fins > 0)
+    }
+
+    /// Bytes a second: what `figures` has of the stream, over the elapsed time.
+    pub(crate) fn throughput(&self, figures: &Figures) -> Option<f64> {
+        let seconds = self.elapsed().as_secs_f64();
+        (seconds > 0.0).then(|| figures.unique_bytes as f64 / seconds)
+    }
+
+    /// Takes the next segment, which `from` sent, and says what it meant.
+    pub fn segment(&mut self, segment: &Segment<'_>, from: End) -> Observation {
+        self.last = self.last.max(segment.time);
+        self.segments += 1;
+        let [client, server] = &mut self.directions;
+        let (sent, answered) = match from {
+            End::Client => (client, server),
+            End::Server => (server, client),
+        };
+        let mut observation = direction::observe(segment, from, sent, answered);
+        observation.events.set(Events::REUSED_PORTS, self.reused && self.segments == 1);
+        self.directions[from as usize].figures.events(observation.events);
+        observation
+    }
+
+    /// Which of the latest 256 retransmissions of `end` were found spurious by now. One acknowledgement may show several, of which its
+    /// [`Observation`] names the last.
+    pub fn spurious(&self, end: End) -> impl Iterator<Item = Spurious> {
+        self.directions[end as usize].retransmissions.spurious()
+    }
+
+    /// Whether both ends have closed and acknowledged it, or one has reset it.
+    pub fn closed(&self) -> bool {
+        self.directions.iter().any(Direction::reset) || self.directions.iter().all(Direction::finished)
+    }
+
+    /// Whether a SYN with this sequence number from `from` begins a new connection on the same addresses and ports.
+    pub(crate) fn superseded_by(&self, segment: &Segment<'_>, from: End) -> bool {
+        let [client, server] = &self.directions;
+        let (sent, answered) = match from {
+            End::Client => (client, server),
+            End::Server => (server, client),
+        };
+        segment.flags.contains(Flags::SYN) && sent.restarts_with(segment, answered)
+    }
+}
+
+#[cfg(test)]
+mod tests;

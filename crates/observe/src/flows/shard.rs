@@ -1,0 +1,117 @@
+//! A shard of the connections: those whose addresses and ports hash alike. No shard knows of another.
+
+use std::collections::VecDeque;
+
+use airpath_core::Instant;
+use airpath_wire::segment::Segment;
+
+use super::table::{Slot, Table};
+use super::{Ending, FlowNumber, Limits, Listener};
+use crate::connection::Connection;
+use crate::observation::End;
+
+/// Segments between two looks for connections that have been idle for long.
+const SEGMENTS_PER_SWEEP: u64 = 256;
+
+/// Connections looked at in such a sweep.
+const SLOTS_PER_SWEEP: usize = 16;
+
+/// The connections of a shard.
+#[derive(Debug)]
+pub struct Shard {
+    limits: Limits,
+    table: Table,
+    /// Closed connections, in the order in which they closed.
+    closed: VecDeque<(u32, FlowNumber, Instant)>,
+    segments: u64,
+    /// Where the next sweep begins.
+    hand: u32,
+}
+
+impl Shard {
+    /// No connections yet. `limits` are those of this shard alone.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, table: Table::default(), closed: VecDeque::new(), segments: 0, hand: 0 }
+    }
+
+    /// Connections that are held now.
+    pub const fn open(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Takes the next segment, of that hash. A connection that begins with it is given the next number after `begun`.
+    pub fn segment(&mut self, hash: u32, segment: &Segment<'_>, begun: &mut u64, listener: &mut impl Listener) {
+        self.segments += 1;
+        if self.segments.is_multiple_of(SEGMENTS_PER_SWEEP) {
+            self.sweep(segment.time, listener);
+        }
+        let mut begin = |table: &mut Table, reused| {
+            *begun += 1;
+            let connection = Connection::new(segment, reused);
+            let from = if connection.route().source == segment.route.source { End::Client } else { End::Server };
+            (table.insert(Slot { hash, number: FlowNumber(*begun), closed: false, connection }), from)
+        };
+        let (index, from) = match self.table.find(hash, &segment.route) {
+            Some((index, from)) if !self.table.slot(index).connection.superseded_by(segment, from) => (index, from),
+            Some((index, _)) => {
+                self.end(index, Ending::Reused, listener);
+                begin(&mut self.table, true)
+            }
+            None => begin(&mut self.table, false),
+        };
+        let slot = self.table.slot_mut(index);
+        let observation = slot.connection.segment(segment, from);
+        listener.observed(slot.number, &observation, segment, &slot.connection);
+        if !slot.closed && slot.connection.closed() {
+            slot.closed = true;
+            let number = slot.number;
+            self.closed.push_back((index, number, segment.time));
+            self.let_go(segment.time, listener);
+        }
+    }
+
+    /// The connections that are held, in the order of their numbers, and the place of each.
+    pub fn held(&self) -> Vec<(FlowNumber, u32)> {
+        let mut held: Vec<_> = self.table.slots().map(|(index, slot)| (slot.number, index)).collect();
+        held.sort_unstable();
+        held
+    }
+
+    /// The capture has ended: so does the connection that is held in that place.
+    pub fn finish_one(&mut self, index: u32, listener: &mut impl Listener) {
+        let why = if self.table.slot(index).closed { Ending::Closed } else { Ending::EndOfCapture };
+        self.end(index, why, listener);
+    }
+
+    fn end(&mut self, index: u32, why: Ending, listener: &mut impl Listener) {
+        let slot = self.table.remove(index);
+        listener.ended(slot.number, &slot.connection, why);
+    }
+
+    /// Gives up closed connections that have lingered, or are too many.
+    fn let_go(&mut self, now: Instant, listener: &mut impl Listener) {
+        while let Some(&(index, number, since)) = self.closed.front() {
+            if self.closed.len() <= self.limits.lingering && now.since(since) <= self.limits.linger {
+                break;
+            }
+            self.closed.pop_front();
+            // Unless a new connection took its place.
+            if self.table.get(index).is_some_and(|slot| slot.number == number) {
+                self.end(index, Ending::Closed, listener);
+            }
+        }
+    }
+
+    /// Looks at a few connections, and gives up those that are idle.
+    fn sweep(&mut self, now: Instant, listener: &mut impl Listener) {
+        self.let_go(now, listener);
+        for _ in 0..SLOTS_PER_SWEEP {
+            self.hand = if self.hand + 1 < self.table.capacity() { self.hand + 1 } else { 0 };
+            let idle =
+                self.table.get(self.hand).is_some_and(|slot| now.since(slot.connection.last()) > self.limits.idle);
+            if idle {
+                self.end(self.hand, Ending::Idle, listener);
+            }
+        }
+    }
+}

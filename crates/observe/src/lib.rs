@@ -1,0 +1,37 @@
+//! A passive TCP observer: segments as they pass some point of the path in, what each connection did out.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`flows`] | assigns each segment to its connection, and notifies a [`flows::Listener`] |
+//! | [`connection`] | one connection: [`Observation`]s of its segments, and [`Figures`] of its two directions |
+//! | [`columns`] | the names of the figures, their units and their meaning |
+//!
+//! Nothing here reads a clock: the time of a segment is a field of it.
+
+#![forbid(unsafe_code)]
+
+pub mod columns;
+pub mod connection;
+mod events;
+pub mod figures;
+pub mod flows;
+mod observation;
+mod outstanding;
+mod phase;
+mod ranges;
+mod round_trip;
+mod spurious;
+mod trigger;
+
+pub use connection::Connection;
+pub use events::Events;
+pub use figures::Figures;
+pub use observation::{Duplicate, End, Observation, Retransmission};
+pub use outstanding::Sending;
+pub use phase::{Phase, Phases};
+pub use round_trip::Spread;
+pub use spurious::{Confidence, Detector, Spurious};
+pub use trigger::Trigger;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

@@ -1,0 +1,414 @@
+//! What one end has sent and the other has not acknowledged, as seen where the capture was taken.
+
+use std::collections::VecDeque;
+
+use airpath_core::Instant;
+
+use crate::ranges::Ranges;
+
+/// Segments remembered one by one in each direction. When more are outstanding (in a capture without acknowledgements, for one)
+/// the oldest are remembered as seen, without their times.
+const MAXIMUM_TRACKED: usize = 16_384;
+
+/// Holes remembered below what is acknowledged; of more, the oldest count as seen.
+const MAXIMUM_HOLES: usize = 64;
+
+/// Lower than any offset that comes up: 2^61 bytes before the first seen.
+const BEFORE_ALL: i64 = -(1 << 61);
+
+/// One time at which a segment was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    pub(crate) time: Instant,
+    pub(crate) frame: u64,
+    /// The sender's clock in the timestamps option; 0 without the option.
+    pub(crate) stamp: u32,
+}
+
+/// A run of sequence numbers that was sent together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) start: i64,
+    /// One past the last.
+    pub(crate) end: i64,
+    pub(crate) first: Transmission,
+    pub(crate) last: Transmission,
+    pub(crate) transmissions: u16,
+    /// Selectively acknowledged.
+    pub(crate) selectively: bool,
+    /// Some of it has been acknowledged, so that what comes measures no round trip.
+    pub(crate) partly: bool,
+}
+
+/// What a segment was found to carry.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Placed {
+    /// Sequence numbers never seen before.
+    pub(crate) new: i64,
+    /// Sequence numbers seen before.
+    pub(crate) again: i64,
+    /// The run of which it carries numbers again, as it was before; the first of several. `None` also where it is
+    /// acknowledged, and so no longer remembered.
+    pub(crate) before: Option<Sent>,
+    /// Some of it had been acknowledged (or was too long ago).
+    pub(crate) below: bool,
+    /// Numbers of it that had been acknowledged, or passed over, unseen.
+    pub(crate) late: i64,
+    /// It starts after the highest number seen: something is missing.
+    pub(crate) after_gap: bool,
+    /// It has new numbers below others that were seen, and ends before them.
+    pub(crate) out_of_order: bool,
+    /// When what follows the new numbers was first sent, if they lie below others that were seen and are not acknowledged.
+    pub(crate) overtaken_by: Option<Transmission>,
+}
+
+/// What an acknowledgement was found to cover.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Covered {
+    /// Sequence numbers newly acknowledged.
+    pub(crate) advance: i64,
+    /// The first run that it covers: the one whose arrival the receiver's timestamp echo is about.
+    pub(crate) front: Option<Sent>,
+    /// The last, if the acknowledgement ends exactly there and nothing of it was acknowledged earlier.
+    pub(crate) exact: Option<Sent>,
+    /// Whether something below `exact` was sent after it.
+    pub(crate) overtaken: bool,
+    /// Runs that were acknowledged together with a later one, or in part.
+    pub(crate) cumulatively: u32,
+    /// Numbers among them that were never seen.
+    pub(crate) unseen: i64,
+    /// When what no earlier acknowledgement told of was sent.
+    pub(crate) news: Option<Sending>,
+}
+
+/// When several segments were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// The earliest first copy.
+    pub original: Instant,
+    /// The earliest last copy.
+    pub first: Instant,
+    /// The latest last copy.
+    pub last: Instant,
+}
+
+impl Sending {
+    /// Counts in a run that was told of.
+    pub(crate) fn count(sending: &mut Option<Self>, run: &Sent) {
+        let (original, time) = (run.first.time, run.last.time);
+        let known = sending.get_or_insert(Self { original, first: time, last: time });
+        *known =
+            Self { original: known.original.min(original), first: known.first.min(time), last: known.last.max(time) };
+    }
+}
+
+/// What one end has sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outstanding {
+    /// In order, without overlap.
+    runs: VecDeque<Sent>,
+    /// Everything below is acknowledged, or forgotten.
+    floor: i64,
+    /// One past the highest number seen or acknowledged.
+    highest: i64,
+    /// What was never seen below the floor, in order.
+    holes: Vec<(i64, i64)>,
+    /// What the other end has beyond a hole.
+    selective: Ranges,
+    /// The latest transmission of anything below the floor.
+    newest_below: Instant,
+    started: bool,
+}
+
+impl Outstanding {
+    /// Says where the stream begins. Without its beginning (`middle`), what lies below has never been seen.
+    pub(crate) fn start(&mut self, offset: i64, middle: bool) {
+        if !self.started {
+            self.started = true;
+            self.floor = offset;
+            self.highest = offset;
+            if middle {
+                self.holes.push((BEFORE_ALL, offset));
+            }
+        }
+    }
+
+    /// Forgets all: the sender began anew with another SYN.
+    pub(crate) fn restart(&mut self) {
+        self.runs.clear();
+        self.holes.clear();
+        self.selective = Ranges::default();
+        self.started = false;
+    }
+
+    /// One past the highest number seen or acknowledged.
+    pub(crate) const fn highest(&self) -> i64 {
+        self.highest
+    }
+
+    /// When the oldest of what is neither acknowledged nor forgotten was sent last.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.runs.front().map(|run| run.last.time)
+    }
+
+    /// The lowest number that is neither acknowledged nor forgotten.
+    pub(crate) const fn floor(&self) -> i64 {
+        self.floor
+    }
+
+    /// Enters numbers from `start` to before `end`, which were sent just now.
+    pub(crate) fn insert(&mut self, start: i64, end: i64, now: Transmission) -> Placed {
+        let mut placed = Placed::default();
+        if start >= self.highest {
+            placed.after_gap = start > self.highest;
+            placed.new = end - start;
+            self.runs.push_back(Sent::new(start, end, now));
+            self.highest = end;
+            if self.runs.len() > MAXIMUM_TRACKED {
+                self.forget_oldest();
+            }
+            return placed;
+        }
+        self.insert_again(start, end, now, &mut placed);
+        placed
+    }
+
+    /// The rare case: some of it lies below what was seen already.
+    fn insert_again(&mut self, start: i64, end: i64, now: Transmission, placed: &mut Placed) {
+        let mut at = start;
+        if at < self.floor {
+            let below = end.min(self.floor);
+            let new = self.fill_holes(at, below);
+            placed.below = true;
+            // What lies before the beginning of a capture was not acknowledged in it.
+            placed.late = if at >= 0 { new } else { 0 };
+            placed.new += new;
+            placed.again += below - at - new;
+            placed.out_of_order = new > 0 && end <= self.floor;
+            self.newest_below = self.newest_below.max(now.time);
+            at = below;
+        }
+        let mut index = self.runs.partition_point(|run| run.end <= at);
+        while at < end {
+            let Some(run) = self.runs.get_mut(index) else {
+                placed.new += end - at;
+                self.runs.push_back(Sent::new(at, end, now));
+                break;
+            };
+            if at < run.start {
+                let until = end.min(run.start);
+                placed.out_of_order |= end < run.end;
+                placed.overtaken_by.get_or_insert(run.first);
+                placed.new += until - at;
+                self.runs.insert(index, Sent::new(at, until, now));
+                at = until;
+            } else {
+                // Only what is sent again has another history from now on: the rest stays as it was.
+                if at > run.start {
+                    let right = run.split_off(at);
+                    self.runs.insert(index + 1, right);
+                    index += 1;
+                    continue;
+                }
+                if end < run.end {
+                    let right = run.split_off(end);
+                    self.runs.insert(index + 1, right);
+                }
+                let run = &mut self.runs[index];
+                placed.before.get_or_insert(*run);
+                placed.again += run.end - at;
+                run.transmissions = run.transmissions.saturating_add(1);
+                run.last = now;
+                at = run.end;
+            }
+            index += 1;
+        }
+        self.highest = self.highest.max(end);
+        while self.runs.len() > MAXIMUM_TRACKED {
+            self.forget_oldest();
+        }
+    }
+
+    /// Everything below `acknowledged` has arrived at the other end. Names each run that was sent more than once.
+    pub(crate) fn acknowledge(&mut self, acknowledged: i64, mut repeated: impl FnMut(&Sent)) -> Covered {
+        let mut covered = Covered::default();
+        if acknowledged <= self.floor {
+            return covered;
+        }
+        covered.advance = acknowledged - self.floor;
+        let mut at = self.floor;
+        while let Some(run) = self.runs.front_mut() {
+            if run.start >= acknowledged {
+                break;
+            }
+            if run.start > at {
+                covered.unseen += run.start - at;
+                remember_hole(&mut self.holes, at, run.start);
+            }
+            self.newest_below = self.newest_below.max(run.last.time);
+            covered.front.get_or_insert(*run);
+            if run.transmissions > 1 {
+                repeated(run);
+            }
+            if !run.selectively {
+                Sending::count(&mut covered.news, run);
+            }
+            if run.end > acknowledged {
+                covered.cumulatively += u32::from(!run.partly);
+                run.partly = true;
+                at = acknowledged;
+                break;
+            }
+            at = run.end;
+            if run.end == acknowledged && !run.partly {
+                covered.overtaken = self.newest_below > run.last.time;
+                covered.exact = Some(*run);
+            } else {
+                covered.cumulatively += u32::from(!run.partly);
+            }
+            self.runs.pop_front();
+        }
+        if at < acknowledged {
+            covered.unseen += acknowledged - at;
+            remember_hole(&mut self.holes, at, acknowledged);
+        }
+        self.floor = acknowledged;
+        self.highest = self.highest.max(acknowledged);
+        self.selective.remove_below(acknowledged);
+        covered
+    }
+
+    /// The other end has `start` to before `end`, with a hole below. Returns how many numbers that is news about; `sending` counts in when they
+    /// were sent.
+    pub(crate) fn acknowledge_selectively(&mut self, start: i64, end: i64, sending: &mut Option<Sending>) -> i64 {
+        let Self { runs, selective, floor, highest, .. } = self;
+        let (start, end) = (start.max(*floor), end.min(*highest));
+        let mut news = 0;
+        selective.insert(start, end, |from, to| {
+            news += to - from;
+            let first = first_from(runs, from);
+            for run in runs.range_mut(first..).take_while(|run| run.end <= to) {
+                if !run.selectively {
+                    run.selectively = true;
+                    Sending::count(sending, run);
+                }
+            }
+        });
+        news
+    }
+
+    /// What is not acknowledged, and when it was first sent.
+    pub(crate) fn first_transmissions(&self) -> impl Iterator<Item = (i64, i64, Transmission)> {
+        self.runs.iter().map(|run| (run.start, run.end, run.first))
+    }
+
+    /// What is selectively acknowledged.
+    pub(crate) const fn selective(&self) -> &Ranges {
+        &self.selective
+    }
+
+    /// Fills what was never seen between `start` and `end`; returns how much that was.
+    fn fill_holes(&mut self, start: i64, end: i64) -> i64 {
+        let mut filled = 0;
+        let mut index = 0;
+        while let Some(&(from, to)) = self.holes.get(index) {
+            let (low, high) = (from.max(start), to.min(end));
+            if low >= high {
+                index += 1;
+                continue;
+            }
+            filled += high - low;
+            let rest = [(from, low), (high, to)].into_iter().filter(|(from, to)| from < to);
+            let count = rest.clone().count();
+            self.holes.splice(index..=index, rest);
+            index += count;
+        }
+        self.holes.truncate(MAXIMUM_HOLES);
+        filled
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.runs.pop_front() {
+            if oldest.start > self.floor {
+                remember_hole(&mut self.holes, self.floor, oldest.start);
+            }
+            self.floor = oldest.end;
+            self.newest_below = self.newest_below.max(oldest.last.time);
+        }
+    }
+}
+
+/// The first run that starts at `offset` or later.
+///
+/// Segments are mostly of one size, so that a proportional guess lands beside it, where a binary search would touch many a cold line.
+fn first_from(runs: &VecDeque<Sent>, offset: i64) -> usize {
+    const STEPS: usize = 16;
+    let (Some(first), Some(last)) = (runs.front(), runs.back()) else { return 0 };
+    let span = last.end.abs_diff(first.start).max(1);
+    let into = u64::try_from(offset - first.start).unwrap_or(0).min(span);
+    let mut index = (u128::from(into) * runs.len() as u128 / u128::from(span)) as usize;
+    for _ in 0..STEPS {
+        if index > 0 && runs[index - 1].start >= offset {
+            index -= 1;
+        } else if runs.get(index).is_some_and(|run| run.start < offset) {
+            index += 1;
+        } else {
+            return index;
+        }
+    }
+    runs.partition_point(|run| run.start < offset)
+}
+
+fn remember_hole(holes: &mut Vec<(i64, i64)>, start: i64, end: i64) {
+    if holes.len() == MAXIMUM_HOLES {
+        holes.remove(0);
+    }
+    holes.push((start, end));
+}
+
+impl Sent {
+    const fn new(start: i64, end: i64, now: Transmission) -> Self {
+        Self { start, end, first: now, last: now, transmissions: 1, selectively: false, partly: false }
+    }
+
+    /// Takes off what lies from `at` on.
+    const fn split_off(&mut self, at: i64) -> Self {
+        let right = Self { start: at, partly: false, ..*self };
+        self.end = at;
+        right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a plain list of what was seen: each number is new once, and again ever after.
+        #[test]
+        fn every_number_is_new_once(steps in prop::collection::vec((0..300_i64, 0..40_i64, any::<bool>()), 1..60)) {
+            let mut outstanding = Outstanding::default();
+            outstanding.start(0, false);
+            let mut seen = std::collections::BTreeSet::new();
+            let mut highest = 0;
+            for (at, length, acknowledges) in steps {
+                if acknowledges {
+                    let covered = outstanding.acknowledge(at, |_| {});
+                    prop_assert!(covered.unseen <= covered.advance);
+                    highest = highest.max(at);
+                } else if length > 0 {
+                    let placed = outstanding.insert(at, at + length, Transmission::default());
+                    let fresh = (at..at + length).filter(|&number| seen.insert(number)).count() as i64;
+                    prop_assert_eq!((placed.new, placed.again), (fresh, length - fresh));
+                    highest = highest.max(at + length);
+                }
+                prop_assert_eq!(outstanding.highest(), highest);
+                prop_assert!(outstanding.runs.iter().zip(outstanding.runs.iter().skip(1)).all(|(a, b)| a.end <= b.start));
+                for offset in 0..340 {
+                    prop_assert_eq!(first_from(&outstanding.runs, offset), outstanding.runs.partition_point(|run| run.start < offset));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What made a sender send a segment again.
+
+use airpath_core::{Instant, Span};
+
+use crate::outstanding::{Outstanding, Sent};
+use crate::round_trip::Estimate;
+
+/// What made a sender send a segment again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trigger {
+    /// The retransmission timer (RFC 6298).
+    Timeout,
+    /// Duplicate or selective acknowledgements (RFC 5681 §3.2, RFC 6675), or what follows in the same recovery.
+    Fast,
+    /// A probe of the tail (RFC 8985 §7).
+    TailProbe,
+    /// Nothing that can be seen from here.
+    Unknown,
+}
+
+impl Trigger {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Timeout, Self::Fast, Self::TailProbe, Self::Unknown];
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Fast => "fast",
+            Self::TailProbe => "tail_probe",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Duplicate acknowledgements after which a sender retransmits (RFC 5681 §3.2).
+const DUPLICATES_FOR_FAST: u32 = 3;
+
+/// What a sender has learnt from acknowledgements since it last got on, and the recovery that it is in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recovery {
+    /// Duplicate acknowledgements since the last one that was new.
+    pub(crate) duplicates: u32,
+    /// When an acknowledgement last said anything: new, selective or duplicate.
+    heard: Instant,
+    episode: Option<Episode>,
+}
+
+/// A recovery: from the first retransmission until everything that was sent by then is acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Episode {
+    pub(crate) trigger: Trigger,
+    /// One past the highest offset sent when it began.
+    pub(crate) until: i64,
+    pub(crate) begun: Instant,
+    /// Acknowledgements since that were new.
+    pub(crate) advances: u32,
+}
+
+impl Recovery {
+    /// An acknowledgement arrived that was new up to `acknowledged`.
+    pub(crate) fn advanced(&mut self, acknowledged: i64, time: Instant) {
+        self.duplicates = 0;
+        self.heard = time;
+        if let Some(episode) = &mut self.episode {
+            episode.advances += 1;
+            if acknowledged >= episode.until {
+                self.episode = None;
+            }
+        }
+    }
+
+    /// An acknowledgement arrived that was a duplicate, or selective.
+    pub(crate) fn duplicate(&mut self, time: Instant) {
+        self.duplicates += 1;
+        self.heard = time;
+    }
+
+    /// The recovery that the sender is in.
+    pub(crate) const fn episode(&self) -> Option<&Episode> {
+        self.episode.as_ref()
+    }
+
+    /// What made the sender send `before` again at `now`; `selective` where both ends permit selective acknowledgements.
+    pub(crate) fn retransmitted(
+        &mut self,
+        before: &Sent,
+        now: Instant,
+        outstanding: &Outstanding,
+        estimate: &Estimate,
+        selective: bool,
+    ) -> Trigger {
+        let trigger = self.judge(before, now, outstanding, estimate, selective);
+        let until = outstanding.highest();
+        match (&mut self.episode, trigger) {
+            (_, Trigger::Unknown) => {}
+            // A timer that runs out begins a recovery of its own, which covers all that was sent (RFC 6582 §4).
+            (Some(Episode { trigger: Trigger::Fast | Trigger::TailProbe, .. }), Trigger::Timeout) | (None, _) => {
+                self.episode = Some(Episode { trigger, until, begun: now, advances: 0 });
+            }
+            (Some(episode), Trigger::Fast) if episode.trigger == Trigger::TailProbe => episode.trigger = trigger,
+            _ => {}
+        }
+        trigger
+    }
+
+    fn judge(
+        &self,
+        before: &Sent,
+        now: Instant,
+        outstanding: &Outstanding,
+        estimate: &Estimate,
+        selective: bool,
+    ) -> Trigger {
+        let asked = self.duplicates >= DUPLICATES_FOR_FAST
+            || outstanding.selective().highest().is_some_and(|highest| highest > before.start);
+        let waited = now.since(before.last.time);
+        let silence = now.since(self.heard);
+        let timeout = tolerant(estimate.timeout());
+        // The timer starts anew with each segment sent and with each acknowledgement (RFC 6298 §5).
+        let timed_out = waited >= timeout && silence >= timeout;
+        match self.episode.as_ref().map(|episode| episode.trigger) {
+            Some(Trigger::Timeout) => return Trigger::Timeout,
+            // What was lost again comes back by the timer, if nothing was heard that long.
+            Some(_) if timed_out => return Trigger::Timeout,
+            Some(Trigger::Fast) => return Trigger::Fast,
+            _ => {}
+        }
+        if timed_out {
+            return Trigger::Timeout;
+        }
+        if asked {
+            return Trigger::Fast;
+        }
+        let first = before.start <= outstanding.floor();
+        let last = before.end == outstanding.highest();
+        // RFC 8985 §7.2: the probe is sent after twice the smoothed round trip without an acknowledgement, and repeats the last segment.
+        let probe_due =
+            waited >= tolerant(estimate.smoothed()) + tolerant(estimate.smoothed()) && !estimate.smoothed().is_zero();
+        if selective && last && probe_due && silence >= tolerant(estimate.smoothed()) {
+            return Trigger::TailProbe;
+        }
+        if first && self.duplicates > 0 {
+            // Early retransmit (RFC 5827), or the reordering window of RFC 8985 §6.2.
+            return Trigger::Fast;
+        }
+        Trigger::Unknown
+    }
+}
+
+/// Nine tenths: a timer runs on the sender's clock and estimate, not on those of the capture.
+fn tolerant(span: Span) -> Span {
+    span / 10 * 9
+}

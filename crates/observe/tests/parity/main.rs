@@ -1,0 +1,249 @@
+//! tcptrace's figures equal ours where it is right; where it is not, `differences.toml` says why, and names a packet that shows it.
+//!
+//! Two oracles: the tcptrace that is installed, on every capture of the collection, and the outputs that tcptrace's own tests expect, which
+//! lie beside them in `tcptrace_expected`. The captures are those of `data/captures` below `AIRPATH_SHARED`, or of `shared` beside the
+//! repository. Without them, or without tcptrace, the tests say so and pass.
+
+mod differences;
+mod reckoning;
+mod rows;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use airpath_observe::End;
+use airpath_observe::columns::{COLUMNS, Column, Value};
+use differences::{Difference, Differences};
+use reckoning::{Reckoning, reckon};
+use rows::Row;
+use support::{Seen, captures, collection, frames, listed, seen};
+
+#[test]
+fn tcptrace_agrees_where_it_is_right() {
+    let Some(folder) = collection() else { return };
+    if !rows::is_installed() {
+        return;
+    }
+    let mut comparison = Comparison::new(false);
+    for path in captures(&folder) {
+        comparison.capture(&path, rows::installed(&path));
+    }
+    comparison.finish(&folder);
+}
+
+#[test]
+fn the_outputs_that_tcptraces_own_tests_expect_agree_where_they_are_right() {
+    let Some(folder) = collection() else { return };
+    let mut comparison = Comparison::new(true);
+    let mut compared = 0;
+    for output in listed(&folder.join("tcptrace_expected")) {
+        let name = output.file_stem().expect("a file has a name").to_string_lossy();
+        let captures = ["dmp", "dump"].map(|ending| folder.join(format!("tcptrace__{name}.{ending}")));
+        let Some(capture) = captures.iter().find(|path| path.is_file()) else {
+            println!("skipped: {} is of a capture that is not in the collection", output.display());
+            continue;
+        };
+        let text = std::fs::read_to_string(&output).expect("the expected output can be read");
+        comparison.capture(capture, rows::expected(&text));
+        compared += 1;
+    }
+    assert!(compared >= 3, "only {compared} of the expected outputs have their capture beside them");
+    comparison.finish(&folder);
+}
+
+/// Figures compared, and how far their differences are known.
+struct Comparison {
+    known: Differences,
+    /// Whether it is the expected outputs that are compared.
+    expected_outputs: bool,
+    /// How often each difference was met, and which of the lines that are stated.
+    met: Vec<u32>,
+    stated: Vec<Vec<bool>>,
+    compared: u32,
+    unexplained: Vec<String>,
+}
+
+impl Comparison {
+    fn new(expected_outputs: bool) -> Self {
+        let known = Differences::known();
+        let met = vec![0; known.difference.len()];
+        let stated = known.stated.iter().map(|stated| vec![false; stated.lines().count()]).collect();
+        Self { known, expected_outputs, met, stated, compared: 0, unexplained: Vec::new() }
+    }
+
+    fn capture(&mut self, path: &Path, mut theirs: Vec<Row>) {
+        let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
+        let unmatched = self.known.unmatched.iter().any(|unmatched| unmatched.capture == name);
+        for seen in &seen(path) {
+            match rows::take(&seen.connection, &mut theirs) {
+                Some((row, from_client)) => self.connection(&name, seen, &row, from_client),
+                None if unmatched => {}
+                None => self.unexplained.push(format!("{name}: tcptrace does not have {}", seen.port())),
+            }
+        }
+        if !unmatched {
+            self.unexplained.extend(theirs.iter().map(|row| format!("{name}: only tcptrace has {}", row.number)));
+        }
+    }
+
+    fn connection(&mut self, name: &str, seen: &Seen, row: &Row, from_client: bool) {
+        let reckonings = reckon(&seen.connection, &seen.observations);
+        for (end, there) in [(End::Client, from_client), (End::Server, !from_client)] {
+            let direction = if there { "a2b" } else { "b2a" };
+            for column in COLUMNS {
+                for theirs in column.tcptrace.split_whitespace() {
+                    let (column_name, part) = theirs.split_once(':').unwrap_or((theirs, "1"));
+                    let part: usize = part.parse().expect("the table says which part by its number");
+                    let cell = row.cell(column_name, direction).split('/').nth(part - 1).unwrap_or_default().trim();
+                    let value = (column.value)(&seen.connection, end);
+                    let reckoned = reckoned(column_name, &reckonings[end as usize]);
+                    let figure = Figure { capture: name, row, direction, theirs, cell, column, value, reckoned };
+                    self.figure(&figure, seen.port());
+                }
+            }
+        }
+    }
+
+    fn figure(&mut self, figure: &Figure<'_>, port: u16) {
+        self.compared += 1;
+        let (ours, (theirs, places)) = (figure.ours(), number(figure.cell));
+        if equal(ours, &figure.value, theirs, places) {
+            return;
+        }
+        let line = format!(
+            "{} {} {} {ours:.*} {}",
+            figure.row.number,
+            figure.direction,
+            figure.theirs,
+            places as usize,
+            if figure.cell.is_empty() { "0" } else { figure.cell }
+        );
+        for (stated, met) in self.known.stated.iter().zip(&mut self.stated) {
+            if let Some(place) = stated.line(&line).filter(|_| stated.capture == figure.capture) {
+                met[place] = true;
+                return;
+            }
+        }
+        let expected_outputs = self.expected_outputs;
+        let explains = |known: &Difference| {
+            let column = figure.theirs.split(':').next().unwrap_or_default();
+            known.columns.iter().any(|known| known == column)
+                && (known.captures.is_empty() || known.captures.iter().any(|known| known == figure.capture))
+                && (expected_outputs || !known.expected_outputs_only)
+                && known.relation.holds(ours, theirs, figure.reckoned)
+        };
+        match self.known.difference.iter().position(explains) {
+            Some(index) => self.met[index] += 1,
+            None => {
+                let reckoned =
+                    figure.reckoned.map(|(reckoned, _)| format!(", reckoned {reckoned:.1}")).unwrap_or_default();
+                let name = figure.column.name;
+                self.unexplained.push(format!("{}: {line} ({name} of {port}{reckoned})", figure.capture));
+            }
+        }
+    }
+
+    /// Fails where a difference is not known, or a known one is none any more.
+    fn finish(mut self, folder: &Path) {
+        for (difference, met) in self.known.difference.iter().zip(&self.met) {
+            // The expected outputs are of few captures: not every difference is in them.
+            if *met == 0 && difference.expected_outputs_only == self.expected_outputs {
+                self.unexplained.push(format!("a difference that does not occur any more: {:?}", difference.columns));
+            }
+            let (capture, frame) = &difference.proof;
+            self.unexplained.extend(lacks(folder, capture, *frame, &difference.reason));
+            println!("{met:6} {:?} {}", difference.columns, difference.reason);
+        }
+        for (stated, met) in self.known.stated.iter().zip(&self.stated) {
+            let gone = stated.lines().zip(met).filter(|(_, met)| !**met && !self.expected_outputs);
+            self.unexplained.extend(gone.map(|(line, _)| format!("{}: it is not so any more: {line}", stated.capture)));
+            self.unexplained.extend(lacks(folder, &stated.capture, stated.proof, &stated.reason));
+            println!("{:6} {} {}", met.iter().filter(|met| **met).count(), stated.capture, stated.reason);
+        }
+        for unmatched in &self.known.unmatched {
+            self.unexplained.extend(lacks(folder, &unmatched.capture, 1, &unmatched.reason));
+        }
+        let Self { compared, unexplained, .. } = &self;
+        assert!(
+            unexplained.is_empty(),
+            "{} of {compared} figures differ:\n{}",
+            unexplained.len(),
+            unexplained.join("\n")
+        );
+        println!("{compared} figures compared, {} of them explained differences", self.explained());
+    }
+
+    fn explained(&self) -> usize {
+        self.met.iter().sum::<u32>() as usize + self.stated.iter().flatten().filter(|met| **met).count()
+    }
+}
+
+/// A figure of both.
+struct Figure<'a> {
+    capture: &'a str,
+    row: &'a Row,
+    direction: &'a str,
+    /// Their name, with the part of a column that has two.
+    theirs: &'a str,
+    cell: &'a str,
+    column: &'a Column,
+    value: Value,
+    reckoned: Option<(f64, f64)>,
+}
+
+impl Figure<'_> {
+    /// Ours in their unit: they print milliseconds, except of the time that data took.
+    fn ours(&self) -> f64 {
+        let number = self.value.number().unwrap_or(0.0);
+        if self.column.unit == "s" && self.column.name != "data_time" { number * 1e3 } else { number }
+    }
+}
+
+/// What their way of reckoning makes of a figure, in milliseconds where it is a time, and how far theirs may be from it: they print
+/// tenths of milliseconds, divide by a little more than the number of samples, and their times are of microseconds.
+fn reckoned(column: &str, reckoning: &Reckoning) -> Option<(f64, f64)> {
+    let spread = &reckoning.full_size;
+    let millis = |seconds: Option<f64>| seconds.unwrap_or(0.0) * 1e3;
+    let tenths = |millis: f64| Some((millis, millis * 1e-3 + 0.1));
+    match column {
+        "wavg_owin" => Some((reckoning.weighted_outstanding, 1.0)),
+        "RTT_full_sz_smpls" => Some((spread.count as f64, 0.0)),
+        "RTT_full_sz_min" => tenths(millis(spread.minimum().map(|span| span.as_secs_f64()))),
+        "RTT_full_sz_max" => tenths(millis(spread.maximum().map(|span| span.as_secs_f64()))),
+        "RTT_full_sz_avg" => tenths(millis(spread.mean())),
+        // It has no deviation of two samples.
+        "RTT_full_sz_stdev" => tenths(millis(spread.deviation().filter(|_| spread.count > 2))),
+        _ => None,
+    }
+}
+
+/// Their cell as a number, and the places after its point. What is not said is nothing.
+fn number(cell: &str) -> (f64, u32) {
+    match cell {
+        "NA" | "" | "N" => (0.0, 0),
+        "Y" => (1.0, 0),
+        _ => (cell.parse().unwrap_or(f64::NAN), cell.split_once('.').map_or(0, |(_, places)| places.len() as u32)),
+    }
+}
+
+fn equal(ours: f64, value: &Value, theirs: f64, places: u32) -> bool {
+    // Ours are exact where theirs are cut to whole numbers, and to microseconds before that.
+    let tolerance = if places == 0 && matches!(value, Value::Number(_)) {
+        1.0
+    } else {
+        0.5001 / [1.0, 10.0, 100.0, 1000.0][places as usize] + 0.001
+    };
+    (ours - theirs).abs() < tolerance
+}
+
+/// What is wrong with the proof of a difference: no reason, no such capture, no such frame.
+fn lacks(folder: &Path, capture: &str, frame: u64, reason: &str) -> Option<String> {
+    let proven = !reason.is_empty() && frame > 0 && frame <= frames(&path_of(folder, capture));
+    (!proven).then(|| format!("no proof in frame {frame} of {capture}: {reason:?}"))
+}
+
+fn path_of(folder: &Path, capture: &str) -> PathBuf {
+    let path = folder.join(capture);
+    if path.is_file() { path } else { folder.join("own").join(capture) }
+}

@@ -1,0 +1,104 @@
+//! What the tests of captures share.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use airpath_capture::decode::{Decoded, Decoder};
+use airpath_capture::read::Reader;
+use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
+use airpath_observe::{Connection, Observation};
+use airpath_wire::segment::Segment;
+
+/// Where the captures are.
+pub fn collection() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shared = std::env::var_os("AIRPATH_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
+    let folder = shared.join("data/captures");
+    if !folder.is_dir() {
+        println!(
+            "skipped: no captures in {}; set AIRPATH_SHARED to the folder that holds data/captures",
+            folder.display()
+        );
+        return None;
+    }
+    Some(folder)
+}
+
+/// A connection of a capture, with what each of its segments meant.
+pub struct Seen {
+    pub connection: Connection,
+    pub observations: Vec<Observation>,
+}
+
+impl Seen {
+    /// The port of the client, by which messages name a connection.
+    pub fn port(&self) -> u16 {
+        self.connection.route().source.port
+    }
+}
+
+/// Keeps the connections of a capture.
+#[derive(Default)]
+struct Kept {
+    observations: BTreeMap<FlowNumber, Vec<Observation>>,
+    ended: Vec<(FlowNumber, Connection)>,
+}
+
+impl Listener for Kept {
+    fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, _: &Connection) {
+        self.observations.entry(flow).or_default().push(observation.clone());
+    }
+
+    fn ended(&mut self, flow: FlowNumber, connection: &Connection, _why: Ending) {
+        self.ended.push((flow, connection.clone()));
+    }
+}
+
+/// The connections of a capture with their segments, in the order in which they began; none of what is no capture.
+pub fn seen(path: &Path) -> Vec<Seen> {
+    let Ok(mut reader) = Reader::new(File::open(path).expect("the capture can be read")) else { return Vec::new() };
+    let (mut decoder, mut flows, mut kept) = (Decoder::default(), Flows::default(), Kept::default());
+    while let Some(record) = reader.next_record() {
+        if let Decoded::Segment(segment) = decoder.decode(&record) {
+            flows.segment(&segment, &mut kept);
+        }
+    }
+    flows.finish(&mut kept);
+    let Kept { mut observations, mut ended } = kept;
+    ended.sort_by_key(|(number, _)| *number);
+    let seen =
+        |(number, connection)| Seen { connection, observations: observations.remove(&number).unwrap_or_default() };
+    ended.into_iter().map(seen).collect()
+}
+
+/// The connections of a capture, in the order in which they began; none of what is no capture.
+pub fn connections(path: &Path) -> Vec<Connection> {
+    seen(path).into_iter().map(|seen| seen.connection).collect()
+}
+
+/// Frames of a capture; none of what is no capture.
+pub fn frames(path: &Path) -> u64 {
+    let Some(mut reader) = File::open(path).ok().and_then(|file| Reader::new(file).ok()) else { return 0 };
+    while reader.next_record().is_some() {}
+    reader.frames()
+}
+
+/// The captures of the collection, our own included.
+pub fn captures(folder: &Path) -> Vec<PathBuf> {
+    let known = ["pcap", "pcapng", "dmp", "dump", "snoop"];
+    let is_capture = |path: &PathBuf| path.extension().is_some_and(|end| known.iter().any(|known| end == *known));
+    let mut found: Vec<PathBuf> =
+        listed(folder).into_iter().chain(listed(&folder.join("own"))).filter(is_capture).collect();
+    found.sort();
+    found
+}
+
+/// What is in a folder, by name.
+pub fn listed(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("the folder can be listed").path()).collect();
+    found.sort();
+    found
+}

@@ -1,0 +1,183 @@
+//! QUIC from outside (RFC 9000, RFC 9369): flows, the handshake's time, and the round trips that the spin bit shows.
+//!
+//! Nothing is decrypted: what is read are the invariant parts of the headers (RFC 8999), the long headers' lengths, and the spin bit.
+
+mod header;
+mod spin;
+
+use std::collections::BTreeMap;
+
+use airpath_core::{Instant, Span};
+
+use crate::stream::Mark;
+use airpath_observe::End;
+use airpath_wire::segment::Endpoint;
+use header::{Kind, Packet};
+use spin::Observer;
+
+pub use spin::{Spin, SpinSample};
+
+/// What can be told of a QUIC connection from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quic {
+    /// Who sent the first packet.
+    pub client: Endpoint,
+    /// The other end.
+    pub server: Endpoint,
+    /// The version of the last long header.
+    pub version: u32,
+    /// The connection id that the client chose for the server's first packets.
+    pub original_connection_id: Box<[u8]>,
+    /// The first datagram.
+    pub first: Mark,
+    /// The last one.
+    pub last: Mark,
+    /// The server's first Initial packet.
+    pub answered: Option<Mark>,
+    /// The client's first packet with a short header, which it can send when the handshake is over.
+    pub established: Option<Mark>,
+    /// Whether the server asked for a retry, or for another version.
+    pub retried: bool,
+    /// Datagrams by client and server.
+    pub datagrams: [u64; 2],
+    /// Bytes of UDP payload by client and server.
+    pub bytes: [u64; 2],
+    /// What the spin bit shows.
+    pub spin: Spin,
+}
+
+impl Quic {
+    /// The time from the client's first packet to its first one after the handshake.
+    pub fn handshake_time(&self) -> Option<Span> {
+        Some(self.established?.time.since(self.first.time))
+    }
+}
+
+/// The silence after which a flow is taken to be over. RFC 9000 §10.1 leaves it to the ends; half a minute is usual.
+const IDLE: Span = Span::from_secs(120);
+
+/// Flows are looked through for those that are over once in so many datagrams.
+const SWEEP: u64 = 4096;
+
+/// The QUIC flows of a capture.
+#[derive(Debug, Default)]
+pub struct QuicFlows {
+    open: BTreeMap<(Endpoint, Endpoint), Flow>,
+    ended: Vec<Quic>,
+    datagrams: u64,
+}
+
+#[derive(Debug)]
+struct Flow {
+    quic: Quic,
+    spin: Observer,
+    /// Bytes of the connection ids that the packets to client and server bear in short headers.
+    id_lengths: [usize; 2],
+}
+
+impl QuicFlows {
+    /// Takes a datagram of UDP with `length` bytes of payload, of which `captured` were kept. One that begins no flow of QUIC and
+    /// belongs to none is passed over.
+    pub fn datagram(&mut self, mark: Mark, source: Endpoint, destination: Endpoint, length: u32, captured: &[u8]) {
+        self.datagrams += 1;
+        if self.datagrams.is_multiple_of(SWEEP) {
+            self.sweep(mark.time);
+        }
+        if let Some(flow) = self.open.get_mut(&(source, destination)) {
+            flow.datagram(End::Client, mark, length, captured);
+        } else if let Some(flow) = self.open.get_mut(&(destination, source)) {
+            flow.datagram(End::Server, mark, length, captured);
+        } else if let Some(mut flow) = Flow::begin(mark, source, destination, length, captured) {
+            flow.datagram(End::Client, mark, length, captured);
+            self.open.insert((source, destination), flow);
+        }
+    }
+
+    /// Nothing more will come: all flows, in the order in which they began.
+    pub fn finish(mut self) -> Vec<Quic> {
+        self.sweep(Instant::FAR_FUTURE);
+        self.ended.sort_by_key(|quic| quic.first);
+        self.ended
+    }
+
+    fn sweep(&mut self, now: Instant) {
+        let ended = &mut self.ended;
+        self.open.retain(|_, flow| {
+            let over = now.since(flow.quic.last.time) > IDLE;
+            if over {
+                ended.push(flow.outcome());
+            }
+            !over
+        });
+    }
+}
+
+impl Flow {
+    /// A flow that this datagram begins: it must bear an Initial packet, in a datagram as large as RFC 9000 §14.1 demands.
+    fn begin(mark: Mark, source: Endpoint, destination: Endpoint, length: u32, captured: &[u8]) -> Option<Self> {
+        let packet = header::parse(captured, 0)?;
+        if packet.kind != Kind::Initial || length < 1200 {
+            return None;
+        }
+        let quic = Quic {
+            client: source,
+            server: destination,
+            version: packet.version,
+            original_connection_id: packet.destination_id.into(),
+            first: mark,
+            last: mark,
+            answered: None,
+            established: None,
+            retried: false,
+            datagrams: [0; 2],
+            bytes: [0; 2],
+            spin: Spin::default(),
+        };
+        Some(Self { quic, spin: Observer::default(), id_lengths: [packet.source_id.len(), 0] })
+    }
+
+    fn datagram(&mut self, from: End, mark: Mark, length: u32, mut captured: &[u8]) {
+        self.quic.last = mark;
+        self.quic.datagrams[from as usize] += 1;
+        self.quic.bytes[from as usize] += u64::from(length);
+        // Packets with long headers may share a datagram; one with a short header is the last (RFC 9000 §12.2).
+        while let Some(packet) = header::parse(captured, self.id_lengths[from.other() as usize]) {
+            self.packet(from, mark, &packet);
+            captured = match packet.length {
+                Some(length) => captured.get(length..).unwrap_or_default(),
+                None => return,
+            };
+        }
+    }
+
+    fn packet(&mut self, from: End, mark: Mark, packet: &Packet<'_>) {
+        if packet.kind != Kind::Short {
+            self.id_lengths[from as usize] = packet.source_id.len();
+        }
+        match (packet.kind, from) {
+            (Kind::Initial | Kind::Handshake | Kind::ZeroRtt, _) => self.quic.version = packet.version,
+            (Kind::Retry | Kind::VersionNegotiation, _) => self.quic.retried = true,
+            (Kind::Short, _) => {}
+        }
+        match (packet.kind, from) {
+            (Kind::Initial, End::Server) => {
+                self.quic.answered.get_or_insert(mark);
+            }
+            (Kind::Short, _) => {
+                if from == End::Client && self.quic.answered.is_some() {
+                    self.quic.established.get_or_insert(mark);
+                }
+                self.spin.packet(from, mark.time, packet.spin);
+            }
+            _ => {}
+        }
+    }
+
+    fn outcome(&self) -> Quic {
+        let handshake = self.quic.answered.map(|mark| mark.time.since(self.quic.first.time));
+        Quic { spin: self.spin.outcome(handshake), ..self.quic.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! A connection's time-line, and how far it was pipelined.
+
+use airpath_core::Span;
+
+use crate::exchange::Exchange;
+use crate::stream::Mark;
+use crate::tls::Tls;
+use airpath_wire::segment::Endpoint;
+
+/// What a connection was used for, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    /// Who opened it.
+    pub client: Endpoint,
+    /// The other end.
+    pub server: Endpoint,
+    /// The first segment that was captured.
+    pub first: Mark,
+    /// The client's first SYN.
+    pub opened: Option<Mark>,
+    /// The server's first SYN.
+    pub accepted: Option<Mark>,
+    /// The client's first segment that acknowledges it.
+    pub established: Option<Mark>,
+    /// The first FIN or RST.
+    pub closed: Option<Mark>,
+    /// Whether a RST was among the segments.
+    pub reset: bool,
+    /// What was said.
+    pub application: Application,
+}
+
+/// What was said on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// Nothing.
+    Silent,
+    /// HTTP, in the order in which the requests were made.
+    Http(Vec<Exchange>),
+    /// TLS.
+    Tls(Tls),
+    /// Something else.
+    Other,
+}
+
+impl Timeline {
+    /// The exchanges of HTTP.
+    pub fn exchanges(&self) -> &[Exchange] {
+        match &self.application {
+            Application::Http(exchanges) => exchanges,
+            Application::Silent | Application::Tls(_) | Application::Other => &[],
+        }
+    }
+
+    /// The time from the client's SYN until the connection was established.
+    pub fn connect_time(&self) -> Option<Span> {
+        Some(self.established?.time.since(self.opened?.time))
+    }
+
+    /// How far the connection was pipelined; `None` without requests.
+    pub fn pipelining(&self) -> Option<Pipelining> {
+        Pipelining::of(self.exchanges())
+    }
+}
+
+/// How far a connection was pipelined: the pipeline factor of the study "gprs-proxy" (its point 9).
+///
+/// For each of n requests, in the order in which they were made, β is the number of requests made up to and including it, less the
+/// responses received before it was made. Φ = Σβ / n is 1 without pipelining and (n+1)/2 where all requests are made before the
+/// first response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipelining {
+    /// Requests, at least one.
+    pub requests: u64,
+    /// Σβ.
+    pub outstanding: u64,
+}
+
+impl Pipelining {
+    /// Of one connection's exchanges; `None` without requests.
+    ///
+    /// A response counts as received with its last byte. One that the capture missed, but whose request is known to have been
+    /// answered before the next was made, counts so.
+    pub fn of(exchanges: &[Exchange]) -> Option<Self> {
+        let mut made: Vec<Mark> = Vec::new();
+        let mut received: Vec<Mark> = Vec::new();
+        let asked =
+            exchanges.iter().filter_map(|exchange| exchange.request.as_ref().map(|request| (exchange, request.first)));
+        let mut asked = asked.peekable();
+        while let Some((exchange, first)) = asked.next() {
+            made.push(first);
+            let missed = || asked.peek().filter(|_| exchange.response_missed).map(|(_, next)| *next);
+            // Received before the next was made, so no later than with its mark.
+            received.extend(exchange.response.as_ref().map(|response| response.last).or_else(missed));
+        }
+        made.sort_unstable();
+        received.sort_unstable();
+        let mut outstanding = 0;
+        for (at, first) in made.iter().enumerate() {
+            let before = received.partition_point(|last| last <= first);
+            // A response that came before its request would be a fault of the capture's; β is never under 1.
+            outstanding += (at + 1).saturating_sub(before).max(1) as u64;
+        }
+        let requests = made.len() as u64;
+        (requests > 0).then_some(Self { requests, outstanding })
+    }
+
+    /// Φ.
+    pub fn factor(self) -> f64 {
+        self.outstanding as f64 / self.requests as f64
+    }
+
+    /// Φ_max, the factor of the same number of requests made all at once: (1 + 2 + … + n) / n.
+    pub fn maximum(self) -> f64 {
+        (self.requests + 1) as f64 / 2.0
+    }
+}
+
+/// η, the pipelining efficiency of several connections: ΣΦ / ΣΦ_max. `None` without any.
+///
+/// A connection with one request has Φ = Φ_max: connections that are not used twice look perfect. So it is to be read beside the
+/// one over connections with at least two requests.
+pub fn efficiency(connections: impl IntoIterator<Item = Pipelining>, least_requests: u64) -> Option<f64> {
+    let (mut factors, mut maxima) = (0.0, 0.0);
+    for connection in connections.into_iter().filter(|connection| connection.requests >= least_requests) {
+        factors += connection.factor();
+        maxima += connection.maximum();
+    }
+    (maxima > 0.0).then(|| factors / maxima)
+}

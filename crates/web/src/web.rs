@@ -1,0 +1,109 @@
+//! All connections of a capture, watched.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use airpath_wire::tcp::Flags;
+
+use crate::page::{Downlink, Page, pages};
+use crate::quic::{Quic, QuicFlows};
+use crate::stream::{Mark, Piece};
+use crate::timeline::{Application, Timeline};
+use crate::watch::Watch;
+use airpath_observe::flows::{Ending, FlowNumber, Listener};
+use airpath_observe::{Connection, End, Observation};
+use airpath_wire::segment::{Datagram, Segment};
+
+/// Listens to all connections of a capture, and says what was said on them.
+///
+/// ```
+/// use airpath_trace::{capture::Reader, decode::{Decoded, Decoder}, flows::Flows, http::Web};
+/// # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+///
+/// let mut reader = Reader::new(&file[..])?;
+/// let (mut decoder, mut flows, mut web) = (Decoder::default(), Flows::default(), Web::default());
+/// while let Some(record) = reader.next_record() {
+///     match decoder.decode(&record) {
+///         Decoded::Segment(segment) => flows.segment(&segment, &mut web),
+///         Decoded::Datagram(datagram) => web.datagram(&datagram),
+///         Decoded::Skipped(_) => {}
+///     }
+/// }
+/// flows.finish(&mut web);
+/// for page in web.finish().pages {
+///     println!("{}: {} requests in {}", page.client, page.requests, page.time());
+/// }
+/// # Ok::<(), airpath_capture::read::OpenError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Web {
+    keep_fields: bool,
+    open: BTreeMap<FlowNumber, Box<Watch>>,
+    ended: BTreeMap<FlowNumber, Timeline>,
+    downlinks: BTreeMap<IpAddr, Downlink>,
+    quic: QuicFlows,
+}
+
+/// What was said on the connections of a capture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exchanges {
+    /// The connections' time-lines, in the order in which they began. Those that bore another protocol than HTTP or TLS are left out.
+    pub timelines: Vec<(FlowNumber, Timeline)>,
+    /// What each client fetched by HTTP.
+    pub pages: Vec<Page>,
+    /// Flows of QUIC.
+    pub quic: Vec<Quic>,
+}
+
+impl Web {
+    /// Keeps all header fields of requests and responses, not only [`KEPT_FIELDS`](super::KEPT_FIELDS).
+    pub fn with_all_fields() -> Self {
+        Self { keep_fields: true, ..Self::default() }
+    }
+
+    /// Takes a datagram of UDP.
+    pub fn datagram(&mut self, datagram: &Datagram<'_>) {
+        let mark = Mark { time: datagram.time, frame: datagram.frame };
+        let route = &datagram.route;
+        self.quic.datagram(mark, route.source, route.destination, datagram.length, datagram.payload);
+    }
+
+    /// The time-lines of the connections that have ended since this was asked last: a capture of any length is read in bounded memory
+    /// when they are taken away. The pages then lack them.
+    pub fn take_ended(&mut self) -> impl Iterator<Item = (FlowNumber, Timeline)> + use<> {
+        std::mem::take(&mut self.ended).into_iter()
+    }
+
+    /// What was said, once all connections have ended.
+    pub fn finish(self) -> Exchanges {
+        let pages = pages(self.ended.values(), &self.downlinks);
+        Exchanges { timelines: self.ended.into_iter().collect(), pages, quic: self.quic.finish() }
+    }
+}
+
+impl Listener for Web {
+    fn observed(&mut self, flow: FlowNumber, seen: &Observation, segment: &Segment<'_>, connection: &Connection) {
+        let mark = Mark { time: seen.time, frame: seen.frame };
+        let route = connection.route();
+        let watch = self.open.entry(flow);
+        let watch =
+            watch.or_insert_with(|| Box::new(Watch::new(route.source, route.destination, mark, self.keep_fields)));
+        // A SYN lies before the first byte, and data may come with it (RFC 7413).
+        let offset = seen.offset + i64::from(seen.flags.contains(Flags::SYN));
+        let piece =
+            Piece { mark, offset, acknowledged: seen.acknowledged, length: seen.length, captured: segment.payload };
+        watch.segment(seen.from, seen.flags, piece);
+        if seen.from == End::Server && seen.length > 0 && watch.is_http() {
+            self.downlinks.entry(route.source.address).or_default().segment(seen.time, seen.length);
+        }
+    }
+
+    fn ended(&mut self, flow: FlowNumber, _: &Connection, _: Ending) {
+        if let Some(watch) = self.open.remove(&flow) {
+            let timeline = watch.finish();
+            if timeline.application != Application::Other {
+                self.ended.insert(flow, timeline);
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Captures with HTTP in them, read from end to end.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use airpath_capture::decode::{Decoded, Decoder};
+use airpath_capture::read::Reader;
+use airpath_observe::flows::Flows;
+use airpath_web::{Exchange, Exchanges, Web};
+
+/// A capture of those in `AIRPATH_SHARED`, or beside the repository.
+fn capture(name: &str) -> Option<PathBuf> {
+    let shared = std::env::var_os("AIRPATH_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let path = shared.join("data/captures").join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("SKIPPED: there is no {}: set AIRPATH_SHARED to where the captures are", path.display());
+    None
+}
+
+/// Runs `check` on what is in a capture, if it is there.
+fn with(name: &str, check: impl FnOnce(&Exchanges)) {
+    if let Some(path) = capture(name) {
+        let mut reader = Reader::new(File::open(path).expect("the capture opens")).expect("it is a capture");
+        let (mut decoder, mut flows, mut web) = (Decoder::default(), Flows::default(), Web::default());
+        while let Some(record) = reader.next_record() {
+            match decoder.decode(&record) {
+                Decoded::Segment(segment) => flows.segment(&segment, &mut web),
+                Decoded::Datagram(datagram) => web.datagram(&datagram),
+                Decoded::Skipped(_) => {}
+            }
+        }
+        flows.finish(&mut web);
+        check(&web.finish());
+    }
+}
+
+fn exchanges(exchanges: &Exchanges) -> Vec<&Exchange> {
+    exchanges.timelines.iter().flat_map(|(_, timeline)| timeline.exchanges()).collect()
+}
+
+/// Factor, efficiency over all connections and over those used again, and seconds.
+fn figures(said: &Exchanges) -> (Vec<f64>, f64, Option<f64>, f64) {
+    let [page] = &said.pages[..] else { panic!("one client fetched one page") };
+    let factors = said.timelines.iter().filter_map(|(_, timeline)| timeline.pipelining()).map(|it| it.factor());
+    (factors.collect(), page.efficiency.unwrap_or(0.0), page.efficiency_of_reused, page.time().as_secs_f64())
+}
+
+/// Twelve objects over 40/10 kbit/s and 600 ms, with one request pending at a time or many: the truth of what was asked is known.
+#[test]
+fn the_same_page_without_persistence_with_it_and_pipelined() {
+    // One request first, then eleven at once: β is 1, and then 1 to 11.
+    let pipelined = 67.0 / 12.0;
+    for (name, connections, factor, efficiency, of_reused, client_time) in [
+        ("own/http_http10.pcap", 12, 1.0, 1.0, None, 30.7),
+        ("own/http_persist.pcap", 1, 1.0, 1.0 / 6.5, Some(1.0 / 6.5), 22.3),
+        ("own/http_pipe.pcap", 1, pipelined, pipelined / 6.5, Some(pipelined / 6.5), 15.4),
+    ] {
+        with(name, |said| {
+            let (factors, over_all, over_reused, seconds) = figures(said);
+            assert_eq!(factors, vec![factor; connections], "{name}");
+            assert_eq!((over_all, over_reused), (efficiency, of_reused), "{name}");
+            // The client's own time begins before its first SYN and ends after its last close.
+            assert!(
+                seconds <= client_time + 0.05 && seconds > client_time - 1.0,
+                "{name}: {seconds} s of {client_time} s"
+            );
+            assert_eq!(exchanges(said).len(), 12);
+            for exchange in exchanges(said) {
+                let (request, response) = (exchange.request.as_ref().unwrap(), exchange.response.as_ref().unwrap());
+                assert_eq!((&*request.method, response.status), ("GET", Some(200)), "{name}");
+                assert!(response.size.complete && response.size.exact, "{name}: {}", request.target);
+                assert!(request.last <= response.first && response.first <= response.last);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_browser_of_1997_on_57_connections() {
+    with("tcptrace__http.dmp", |said| {
+        assert_eq!(said.timelines.iter().filter(|(_, timeline)| timeline.pipelining().is_some()).count(), 57);
+        let exchanges = exchanges(said);
+        assert_eq!(exchanges.iter().filter(|exchange| exchange.request.is_some()).count(), 106);
+        for response in exchanges.iter().map(|exchange| exchange.response.as_ref().expect("all are answered")) {
+            assert!(response.size.complete, "frame {}", response.first.frame);
+        }
+        assert_eq!(said.pages.iter().map(|page| page.connections).collect::<Vec<_>>(), [22, 35]);
+    });
+}
+
+/// Eight requests in three segments: tshark 4.0 sees two of them.
+#[test]
+fn a_pipelined_connection_whose_first_segment_came_out_of_order() {
+    with("tcptrace__first_seg_ooo.dmp", |said| {
+        let sizes: Vec<_> =
+            exchanges(said).iter().map(|exchange| exchange.response.as_ref().unwrap().size.content).collect();
+        assert_eq!(sizes, [6832, 4524, 7382, 27373, 4994, 6719, 2335, 1084]);
+        assert_eq!(said.timelines[0].1.pipelining().unwrap().outstanding, 32);
+    });
+}
+
+#[test]
+fn interim_responses_ranges_and_old_versions() {
+    with("zeek__http_100-continue.pcap", |said| {
+        let [exchange] = exchanges(said)[..] else { panic!("one exchange") };
+        assert_eq!((exchange.interim_responses, exchange.request.as_ref().unwrap().size.body), (1, 2001));
+        assert_eq!(exchange.response.as_ref().unwrap().size.content, 60_731);
+    });
+    for (name, ranges) in [
+        ("zeek__http_206_example_b.pcap", vec![816_896, 206_024, 206_024]),
+        ("zeek__http_concurrent-range-requests.pcap", vec![10_001; 3]),
+    ] {
+        with(name, |said| {
+            let responses = exchanges(said).into_iter().map(|exchange| exchange.response.as_ref().unwrap());
+            let responses: Vec<_> = responses.map(|response| (response.status, response.size.content)).collect();
+            assert_eq!(responses, ranges.iter().map(|bytes| (Some(206), *bytes)).collect::<Vec<_>>(), "{name}");
+        });
+    }
+    with("zeek__http_http_09.pcap", |said| {
+        let exchange = exchanges(said)[0];
+        assert_eq!(exchange.response.as_ref().unwrap().size.content, 51);
+    });
+}
+
+/// 49 connections with one request each, of which 18 have a request line that is one.
+#[test]
+fn requests_that_are_none_are_answered_all_the_same() {
+    with("zeek__http_methods.pcap", |said| {
+        let exchanges = exchanges(said);
+        let answered = exchanges.iter().filter(|exchange| exchange.response.is_some()).count();
+        let proper = exchanges.iter().filter(|exchange| exchange.request.is_some()).count();
+        assert_eq!((answered, proper), (49, 18));
+    });
+}
