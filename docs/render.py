@@ -16,7 +16,8 @@ from pathlib import Path
 
 import airpath
 from airpath import report
-from airpath.trace import comparison, trace
+from airpath.trace import trace
+from airpath.trace.compare import report as comparison
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZE = (1240, 1085)

@@ -1,9 +1,9 @@
-"""Runs what docs/two-clocks.md shows under both clocks, and writes its tables anew.
+"""Runs the cases of docs/two-clocks.md under both clocks, and writes its tables.
 
     .venv/bin/python benches/two_clocks [--only kernel|study] [--case NAME]... [--links 5] [--write]
 
 Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run, and nothing is written.
-Needs what `airpath link` needs; `airpath doctor` says whether this host has it.
+Needs what `airpath link` needs; `airpath doctor` checks this host.
 """
 
 import argparse
@@ -24,11 +24,11 @@ STEPPED = ("utilisation-20kB", "utilisation-100kB")
 
 
 def main() -> int:
-    """Run, print, and write if asked for."""
+    """Run the cases, print the tables, and write them with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=["kernel", "study"])
     parser.add_argument("--case", action="append", default=[])
-    parser.add_argument("--links", type=int, default=5, help="so many links side by side")
+    parser.add_argument("--links", type=int, default=5, help="links that run at the same time")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     obstacle = realtime.obstacle()
@@ -38,7 +38,7 @@ def main() -> int:
     tables: dict[str, list[str]] = {}
     if options.only != "study":
         cases = kernel.load_cases(options.case)
-        compared = kernel.compare(cases, links=options.links, tell=lambda words: print(words, file=sys.stderr))
+        compared = kernel.compare(cases, links=options.links, report=lambda words: print(words, file=sys.stderr))
         tables["kernel"] = [*kernel.table(compared), "", f"Kernel {platform.release()}. {kernel.verdict(compared)}"]
     if options.only != "kernel" and not options.case:
         result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)
@@ -47,7 +47,7 @@ def main() -> int:
             if experiment.name in EXPERIMENTS:
                 lines += [f"**{experiment.name}.** {experiment.text}", "", *result.markdown_table(experiment.name), ""]
         tables["steps"] = steps.table(STUDY, STEPPED)
-        tables["study"] = [*lines, f"Kernel {platform.release()}. {result.late}".rstrip()]
+        tables["study"] = [*lines, f"Kernel {platform.release()}. {result.invalid}".rstrip()]
     for name, lines in tables.items():
         print("\n".join(lines))
         if options.write and not options.case:

@@ -1,6 +1,6 @@
-"""The profile linux-6 of the simulator held against the running kernel: the same downloads under both clocks.
+"""The simulator's profile linux-6 compared with the running kernel: the same downloads under both clocks.
 
-Each case is simulated, and run over an emulated link with the kernel's TCP, with the same seeds. What is compared is
+Each case is simulated, and run over an emulated link with the kernel's TCP, with the same seeds. The compared figure is
 the time from the client's SYN to the last byte at the receiving application.
 """
 
@@ -31,13 +31,13 @@ bytes = "1 B"
 """
 
 _FAST = 20e6
-"""Links of more than so many bits per second run alone: they need the processors for themselves."""
+"""A link faster than this, in bits per second, runs alone: it needs all processors."""
 
 MOST = 0.25
-"""A median further off than this share has to have a reason that is known."""
+"""A relative difference of medians above this limit needs an explanation."""
 
-_TRIES = 3
-"""A run whose packets left too late says little, and is made again; of so many the least late one counts."""
+_ATTEMPTS = 3
+"""An invalid run is repeated up to this number of attempts; the best attempt counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class Case:
 
     @property
     def scenario(self) -> str:
-        """What is not set below."""
+        """The scenario without the overrides below."""
         return _SCENARIO + (f'[[change]]\nat = "3 s"\noutage = "{self.outage:g} s"\n' if self.outage else "")
 
     @property
     def title(self) -> str:
-        """The link in words."""
+        """The link as text."""
         words = [rate(self.rate), seconds(self.round_trip), f"queue of {self.queue}"]
         words += [f"{100 * self.loss:g} % loss"] if self.loss else []
         words += [f"outage of {seconds(self.outage)}"] if self.outage else []
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def options(self) -> str:
-        """TCP in words."""
+        """TCP as text."""
         absent = [name for name, there in (("SACK", self.sack), ("timestamps", self.timestamps)) if not there]
         return " without ".join(
             [self.congestion.upper() if self.congestion == "cubic" else "Reno", " and ".join(absent)][
@@ -104,7 +104,7 @@ class Case:
 
     @property
     def sysctl(self) -> dict[str, str]:
-        """TCP in the kernel: what the profile has by default, whatever this host has, and what the case changes."""
+        """TCP in the kernel: the profile's defaults, independent of this host's, and the settings of the case."""
         return {
             "net.ipv4.tcp_rmem": "4096 131072 6291456",
             "net.ipv4.tcp_wmem": "4096 16384 4194304",
@@ -114,7 +114,7 @@ class Case:
 
     @property
     def is_fast(self) -> bool:
-        """Whether it has to run alone."""
+        """Whether it must run alone."""
         return self.rate > _FAST
 
 
@@ -128,7 +128,7 @@ class Compared:
     late_s: float
     """The lateness of the latest run."""
     valid: bool
-    """Whether all of them kept to their budget."""
+    """Whether all runs were valid: lateness within the budget, no overruns."""
 
     @property
     def medians(self) -> tuple[float, float]:
@@ -137,13 +137,13 @@ class Compared:
 
     @property
     def by_seed(self) -> float:
-        """The median over the seeds of by how much the two differ, either way, as a share of the real one."""
+        """The median over the seeds of the absolute relative difference from the real duration."""
         pairs = zip(self.simulated, self.real, strict=True)
         return statistics.median(abs(simulated / real - 1) for simulated, real in pairs)
 
     @property
     def difference(self) -> float:
-        """How much longer the simulated median is than the real one, as a share of it."""
+        """The relative difference of the simulated median from the real one."""
         simulated, real = self.medians
         return simulated / real - 1
 
@@ -159,15 +159,21 @@ def load_cases(only: Iterable[str] = ()) -> list[Case]:
 
 
 def compare(
-    cases: Sequence[Case], *, links: int, tell: Callable[[str], None] = lambda _: None, keep: Path | None = None
+    cases: Sequence[Case], *, links: int, report: Callable[[str], None] = lambda _: None, keep: Path | None = None
 ) -> list[Compared]:
-    """Run the cases under both clocks, at most so many links at once.
+    """Run the cases under both clocks.
+
+    Args:
+        cases: The cases.
+        links: The number of links that run at the same time.
+        report: Called with a line of text after each run over a link.
+        keep: The folder for the links' results; by default they are deleted.
 
     Raises:
-        RealtimeError: A transfer did not come to its end, or this host is too busy.
+        RealtimeError: A transfer did not finish.
     """
     jobs = [(case, seed) for case in cases for seed in range(1, case.seeds + 1)]
-    # The longest first, so that none is left alone in the end.
+    # The longest run first, so that the links finish at about the same time.
     slow = sorted((job for job in jobs if not job[0].is_fast), key=lambda job: -job[0].bytes / job[0].rate)
     fast = [job for job in jobs if job[0].is_fast]
     real: dict[tuple[str, int], realtime.Measured] = {}
@@ -175,7 +181,7 @@ def compare(
     def run(job: tuple[Case, int]) -> None:
         case, seed = job
         real[case.name, seed] = _real(case, seed, keep)
-        tell(f"{case.name}, seed {seed}: {real[case.name, seed].transfers[0].duration_s:.2f} s")
+        report(f"{case.name}, seed {seed}: {real[case.name, seed].transfers[0].duration_s:.2f} s")
 
     with ThreadPoolExecutor(links) as pool:
         list(pool.map(run, slow))
@@ -194,23 +200,26 @@ def table(compared: Sequence[Compared]) -> list[str]:
         difference = f"{100 * each.difference:+.1f} %".replace("-", "−")
         ranges = (f"{min(times):.2f} to {max(times):.2f}" for times in (each.simulated, each.real))
         cells = [each.case.title, f"{each.case.bytes:,}", each.case.options, str(each.case.seeds)]
-        cells += [f"{simulated:.2f}", f"{real:.2f}", difference if each.valid else f"{difference}, late"]
+        cells += [f"{simulated:.2f}", f"{real:.2f}", difference if each.valid else f"{difference}, invalid"]
         cells += [f"{100 * each.by_seed:.1f} %", *ranges]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
 def verdict(compared: Sequence[Compared]) -> str:
-    """Return what the table comes to, in a sentence or two."""
+    """Return a summary of the table."""
     differences = [abs(each.difference) for each in compared]
     beyond = [each.case.title for each in compared if abs(each.difference) > MOST]
-    late = sum(not each.valid for each in compared)
+    invalid = sum(not each.valid for each in compared)
     words = f"{len(compared)} cases: the median difference is {100 * statistics.median(differences):.1f} %, "
     words += f"the largest {100 * max(differences):.1f} %."
     if beyond:
         words += f" Beyond {100 * MOST:.0f} %: {'; '.join(beyond)}."
-    if late:
-        words += f" In {late} cases packets were later than a fiftieth of the round trip: the host was busy."
+    if invalid:
+        words += (
+            f" {invalid} cases are invalid, as the host was too busy: packets were later than a fiftieth of the round "
+            "trip, or the kernel dropped packets before the link."
+        )
     return words
 
 
@@ -225,10 +234,10 @@ def _compared(case: Case, real: Sequence[realtime.Measured]) -> Compared:
 
 
 def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
-    # What is late by less than a fiftieth of a round trip does not show.
+    # A lateness below a fiftieth of the round trip does not change the result noticeably.
     budget = f"{max(case.round_trip / 50, 0.001) * 1e3:g} ms"
-    best = None
-    for _ in range(_TRIES):
+    attempts: list[realtime.Measured] = []
+    while len(attempts) < _ATTEMPTS and not any(each.valid for each in attempts):
         measured = realtime.measure(
             case.scenario,
             bytes=case.bytes,
@@ -240,11 +249,8 @@ def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
             out=None if keep is None else keep / f"{case.name}-{seed}",
             capture=keep is not None,
         )
-        best = measured if best is None else min(best, measured, key=lambda each: (not each.valid, each.late_s))
-        if best.valid:
-            break
-    assert best is not None
-    return best
+        attempts.append(measured)
+    return min(attempts, key=lambda each: (not each.valid, each.overruns, each.late_s))
 
 
 def _simulated(case: Case, seed: int) -> float:

@@ -1,4 +1,4 @@
-"""From the TCP of a study to the kernel's, one setting after the other: what each does to a row, simulated."""
+"""The effect on a simulated row of each setting between the study's TCP and the kernel's, one after the other."""
 
 import statistics
 from typing import Any
@@ -18,7 +18,7 @@ STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
     ("a handshake before the request", {"tcp.handshake": True}),
 )
-"""Each on top of those before."""
+"""Each step keeps the settings of the steps before it."""
 
 CASE = {"channel": "HS-DSCH 384", "bler": "10 %"}
 
@@ -36,9 +36,9 @@ def table(study: str, experiments: tuple[str, ...]) -> list[str]:
         f"| {' | '.join(['---'] * (1 + len(cases)))} |",
     ]
     overrides: dict[str, Any] = {}
-    # A profile must come by itself: what the steps before it set would go before it.
+    # The profile is applied without the steps before it, whose settings would override it.
     for words, step in (*STEPS, ("all else as `linux-6` has it", None)):
-        overrides = loaded.real.set if step is None else overrides | step
+        overrides = loaded.emulation.set if step is None else overrides | step
         cells = []
         for case in cases:
             summary = execute(
@@ -53,6 +53,6 @@ def table(study: str, experiments: tuple[str, ...]) -> list[str]:
                 progress=None,
             )
             (metric,) = case.metrics
-            cells.append(f"{statistics.fmean(metric.compute([flow], case.given) for flow in summary['flows']):.1f} %")
+            cells.append(f"{statistics.fmean(metric.compute([flow], case.inputs) for flow in summary['flows']):.1f} %")
         lines.append(f"| {words} | {' | '.join(cells)} |")
     return lines

@@ -1,12 +1,12 @@
-"""airpath: Internet protocols on a cellular path, and where the time goes.
+"""airpath: Internet protocols on cellular paths.
 
     import airpath
 
     result = airpath.run("examples/hs-dsch.toml", seed=7)
-    result.flows                      # a Polars frame, one row a flow
+    result.flows                      # a Polars frame, one row per flow
     result.packets.to_pandas()        # every packet, with its time in nanoseconds
 
-Importing the package costs next to nothing: Polars and the Rust core are loaded when they are first needed.
+The import is fast: Polars and the Rust core are loaded when they are first used.
 """
 
 from importlib import import_module
@@ -51,7 +51,7 @@ _LATE_MODULES = frozenset({"plot", "report", "study"})
 
 
 def __getattr__(name: str) -> Any:
-    """Load what lives in the Rust core, and the modules that bring heavy libraries, when they are first asked for."""
+    """Load names of the Rust core, and modules with heavy dependencies, when they are first used."""
     if name in _LATE_MODULES:
         return import_module(f"airpath.{name}")
     if name not in _FROM_NATIVE:

@@ -1,6 +1,6 @@
-"""The Rust core, as Python sees it. No logic lives there: it parses, simulates, writes.
+"""The interface of the Rust core.
 
-Every text that goes in or comes out is TOML or JSON; the classes and frames of `airpath` are made from it in Python.
+Texts are TOML or JSON; `airpath` makes its classes and frames from them in Python.
 """
 
 from collections.abc import Callable
@@ -11,30 +11,30 @@ __version__: str
 """The version of the Cargo workspace, which is the version of the package."""
 
 class ScenarioError(Exception):
-    """A scenario, preset or override that cannot be used. `str()` says what is wrong, where, and what to do next."""
+    """A scenario, preset or override is invalid. `str()` has the fault, the place and the next step."""
 
     message: str
-    """What is wrong, without the place."""
+    """The fault, without the place."""
     help: str | None
-    """What to do next, where that is known."""
+    """The next step; `None` if it is unknown."""
     file: str | None
-    """The name that was given for the text, or a preset; `None` for an override."""
+    """The name of the text or preset; `None` for an override."""
     line: int | None
-    """The line in `file`, counted from 1; `None` where no single line is at fault."""
+    """The line in `file`, counted from 1; `None` if no single line is at fault."""
     field: str | None
     """The dotted path of the field, as in `fixed.rate`."""
 
 class LinkError(Exception):
-    """A link that could not be made or kept. `str()` says what is wrong and what to do next."""
+    """A link could not be set up, or failed. `str()` has the fault and the next step."""
 
 class MeasureError(Exception):
-    """A measurement that could not be made. The message says with whom, why, and what to do next."""
+    """A measurement failed. The message has the peer, the cause and the next step."""
 
 class TraceError(Exception):
-    """A capture that could not be analysed. The message names the file, says why, and what to do next."""
+    """A capture could not be analysed. The message has the file, the cause and the next step."""
 
 class ResultError(OSError):
-    """A result that could not be written: the disk is full, the folder not writable. The message says what was kept."""
+    """A result could not be written: disk full, folder not writable. The message names the remaining files."""
 
 def run(
     text: str,
@@ -55,16 +55,16 @@ def run(
         name: Its file name, for messages; relative paths in the scenario are relative to its folder.
         sets: Overrides, each a dotted path and a value, applied in order.
         seed: The seed, in place of the scenario's.
-        repeat: How many repetitions to run; repetition `i` draws from streams of its own.
+        repeat: The number of repetitions; each has its own random streams.
         out: The result folder, or `None` to write nothing.
         capture: Whether to write pcapng captures of both ends.
-        log: Whether to write the event tables that the scenario asks for.
-        threads: How many repetitions run at once; `None` for as many as there are cores.
+        log: Whether to write the event tables that the scenario enables.
+        threads: The number of parallel repetitions; `None` for the number of cores.
         progress: Called with the repetitions done and the repetitions in all.
 
     Raises:
-        ScenarioError: The scenario cannot be used; nothing was written.
-        ResultError: The result could not be written in full; what was written is kept and says that it is partial.
+        ScenarioError: The scenario is invalid; nothing was written.
+        ResultError: The result could not be written in full; the written part is kept, marked as partial.
 
     Ctrl-C ends the run early: the summary then has `complete: false` and `stopped: "interrupted"`.
     """
@@ -89,11 +89,11 @@ def link(
     parameters: list[tuple[str, str]],
     status: bool,
 ) -> str:
-    """Run a command on an emulated link until it ends, and return how it was, as JSON.
+    """Run a command on an emulated link until it ends, and return its outcome as JSON.
 
     It has `exit` (`code`, `signal` or `not-executed`), `number` (exit code, signal, or error of the system),
     `lateness`, `overruns` and `summary`, as in `summary.json`. This process must have one thread only; without
-    privileges it is in a user namespace of its own afterwards.
+    privileges it is in a new user namespace afterwards.
 
     Args:
         text: The scenario, as TOML.
@@ -101,35 +101,35 @@ def link(
         sets: Overrides, each a dotted path and a value, applied in order.
         seed: The seed, in place of the scenario's.
         command: The command, run at the mobile.
-        serve: A line for the shell, run at the server's end; without it the outside lies there.
+        serve: A shell command, run at the server's end; without it the outside is there.
         out: The result folder, or `None` to write nothing.
-        log: Whether to write the event tables that the scenario asks for.
+        log: Whether to write the event tables that the scenario enables.
         capture: Whether to write pcapng captures of both ends.
-        record: Where to write what the link delivered, with `.down` and `.up` added.
-        precise: Whether to watch the clock while packets are on their way; `None` for what suits the host's cores.
+        record: Path for the delivered packets, with `.down` and `.up` added.
+        precise: Whether to poll the clock while packets are in flight; `None` for the default of the host's cores.
         budget: The lateness that 99 % of the packets must not exceed, as in `"2 ms"`.
-        device: `tun` or `veth`; `None` for the better one that the host has.
+        device: `tun` or `veth`; `None` for the better one on this host.
         offload: Whether the kernel may hand over TCP in large segments.
         mtu: The largest IP packet, in bytes.
         parameters: Kernel parameters of both ends, by their names in sysctl(8).
         status: Whether to keep a status line on the terminal.
 
     Raises:
-        ScenarioError: The scenario cannot be used; nothing was run.
+        ScenarioError: The scenario is invalid; nothing was run.
         ResultError: The result could not be written in full.
-        LinkError: The link could not be made or kept.
+        LinkError: The link could not be set up, or failed.
     """
 
 def measure(request: str, out: str | None, progress: Callable[[int, int], None] | None) -> str:
     """Measure over real sockets and return the text of `summary.json`.
 
     Args:
-        request: What to measure against whom, as JSON: `airpath_measure::Request`.
+        request: The measurement and the peer, as JSON: `airpath_measure::Request`.
         out: The result folder, or `None` to write nothing.
-        progress: Called with how much of how much is done.
+        progress: Called with the steps that are done and the total.
 
     Raises:
-        ValueError: The request makes no sense.
+        ValueError: The request is invalid.
         MeasureError: There is no responder, or it refuses.
         ResultError: The result could not be written.
 
@@ -137,7 +137,7 @@ def measure(request: str, out: str | None, progress: Callable[[int, int], None] 
     """
 
 def serve(listen: str | None, started: Callable[[list[str]], None]) -> None:
-    """Answer measurements until a signal ends it.
+    """Respond to measurements until a signal ends it.
 
     Args:
         listen: An address with or without a port; by default the loopback addresses.
@@ -148,7 +148,9 @@ def serve(listen: str | None, started: Callable[[list[str]], None]) -> None:
     """
 
 def doctor() -> str:
-    """Return what this host allows, as JSON; it takes about half a second. This process must have one thread only.
+    """Check what emulated links need on this host, as JSON; it takes about half a second.
+
+    This process must have one thread only.
 
     It has `laboratory` and `outside`, whether links of either kind work, and `checks`, each with `name`, `status`
     (`ok`, `limited` or `missing`), `finding`, `meaning` (for links) and `next_step` (`None` where all is well).
@@ -162,28 +164,27 @@ def replay(
     out: str | None,
     log: bool,
 ) -> str:
-    """Put what entered a network on it again and return the text of the new `summary.json`.
+    """Send recorded packets through a network again and return the text of the new `summary.json`.
 
     Args:
         text: The scenario of the recordings, as TOML.
         name: Its file name, for messages.
         sets: Overrides, each a dotted path and a value, applied in order.
-        recordings: Of each repetition its number; when it ended; the packets that entered, each with time, whether it
-            goes up, number, size, ECN field, flow, user, and how many had been received at the same time before;
-            for each of these the TCP header (offset, length, ack, window, flags, retransmission) or `None`; and the
-            changes that were made: time, component, user or `None`, and the change as JSON. Those that the scenario
-            itself has are left out.
+        recordings: For each repetition: its number; its end; the packets that entered, each with time, whether it goes
+            up, number, size, ECN field, flow, user, and the number of packets received before it at the same time; for
+            each packet the TCP header (offset, length, ack, window, flags, retransmission) or `None`; and the changes:
+            time, component, user or `None`, and the change as JSON. The scenario's own changes are ignored.
         out: The result folder, or `None` to write nothing.
-        log: Whether to write the event tables that the scenario asks for.
+        log: Whether to write the event tables that the scenario enables.
 
     Raises:
-        ScenarioError: The scenario cannot be used; nothing was written.
+        ScenarioError: The scenario is invalid; nothing was written.
         ResultError: The result could not be written in full.
-        ValueError: The recordings do not fit the scenario.
+        ValueError: The recordings do not match the scenario.
     """
 
 def trace_figures() -> list[tuple[str, str]]:
-    """Return the figures of each direction of a connection: their names, and kinds as those of columns."""
+    """Return the figures of a connection's direction: their names, and their kinds as of columns."""
 
 def trace(
     files: list[Path],
@@ -201,40 +202,40 @@ def trace(
 ) -> tuple[str, dict[str, list[tuple[str, str, Any, bytes | None]]], str | None]:
     """Analyse captures.
 
-    Returns how they were read, as JSON; the tables by name, for `airpath.trace.columns`; and an HTTP Archive, if
-    exchanges were asked for.
+    Returns how they were read, as JSON; the tables by name, for `airpath.trace.columns`; and an HTTP Archive with
+    `exchanges`.
 
     Args:
         files: Captures, in the order of their times; `-` is standard input.
         peer: A capture of the same traffic at the other end.
-        one_clock: Whether one clock made both captures.
-        log: An event log instead of files, as `airpath.trace.event_log` has it.
-        log_ends: Whether that is told from both ends.
-        radio: Radio logs: the mobile's address or `None`, the log as CSV, and which columns hold what.
-        flow: Which connections, `None` for all.
-        causes: Whether their time is put down to causes.
-        exchanges: Whether what was said on them is read: HTTP, TLS, QUIC.
-        observations: Whether there are tables of their segments.
-        line: Called with the line of JSON of each connection when it ends; there are no tables then.
+        one_clock: Whether both captures have the same clock.
+        log: An event log instead of files, as `airpath.trace.event_log.Log`.
+        log_ends: Whether it is analysed from both ends.
+        radio: Radio logs: the mobile's address or `None`, the log as CSV, and its column map.
+        flow: Selects connections; `None` for all.
+        causes: Whether to attribute their time to causes.
+        exchanges: Whether to analyse HTTP, TLS and QUIC.
+        observations: Whether to return the tables of their segments.
+        line: Called with a line of JSON for each connection when it ends; there are no tables then.
 
     Raises:
-        TraceError: A file cannot be read, is no capture or has no TCP in it, or there is no such connection.
+        TraceError: A file is unreadable, is no capture or has no TCP, or the connection does not exist.
 
-    Ctrl-C ends it early, with what there is until then.
+    Ctrl-C ends it early; it returns the analysis until then.
     """
 
 def resolve(text: str, name: str, sets: list[tuple[str, str]]) -> str:
     """Return the scenario as TOML with the overrides applied and the presets filled in.
 
     Raises:
-        ScenarioError: The scenario cannot be used.
+        ScenarioError: The scenario is invalid.
     """
 
 def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
-    """Return the files that the scenario names, which must be there as long as it is run.
+    """Return the files that the scenario names; they must exist during the run.
 
     Raises:
-        ScenarioError: The scenario cannot be used.
+        ScenarioError: The scenario is invalid.
     """
 
 def presets() -> str:

@@ -1,7 +1,6 @@
-"""Speaking to running links: ask how they are, tell them to change.
+"""Control sockets of running links: query their state, change their conditions.
 
-A link listens at a socket in the abstract name space of Linux, so there is no file. Only its own user and root are
-heard.
+The control socket is in the abstract namespace of Linux, without a file. It accepts only the link's user and root.
 """
 
 import json
@@ -11,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 _PREFIX = "airpath-link-"
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 class NoLinkError(LookupError):
-    """No such link is running, or more than one is and none was named."""
+    """The link is not running, or several run and none was selected."""
 
 
 def running() -> list[int]:
@@ -25,19 +24,19 @@ def running() -> list[int]:
 
 
 def find(link: str | Path | None = None) -> int:
-    """Return the process number of a link that runs.
+    """Return the process number of a running link.
 
     Args:
-        link: Its process number, or its result folder; `None` for the only one that runs.
+        link: Its process number, or its result folder; `None` for the only running link.
 
     Raises:
-        NoLinkError: There is none, or more than one.
+        NoLinkError: None matches, or several run.
     """
     known = running()
     if link is None:
         if len(known) == 1:
             return known[0]
-        raise NoLinkError(f"{len(known)} links run: {_listed(known)}; name one" if known else "no link is running")
+        raise NoLinkError(f"{len(known)} links run: {_listed(known)}; select one" if known else "no link is running")
     if str(link).isdecimal():
         number = int(str(link))
     else:
@@ -51,16 +50,16 @@ def find(link: str | Path | None = None) -> int:
     return number
 
 
-def ask(process: int, request: dict[str, Any]) -> dict[str, Any]:
-    """Send a request to a link and return its answer.
+def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
+    """Send a request to a link and return its response.
 
     Raises:
         NoLinkError: It has just ended.
-        ValueError: It does not do what was asked; the message says why.
+        ValueError: It rejects the request; the message has the reason.
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-            link.settimeout(_PATIENCE_S)
+            link.settimeout(_TIMEOUT_S)
             link.connect(f"\0{_PREFIX}{process}")
             link.sendall(json.dumps(request).encode() + b"\n")
             with link.makefile("rb") as answers:
@@ -68,7 +67,7 @@ def ask(process: int, request: dict[str, Any]) -> dict[str, Any]:
     except OSError as error:
         raise NoLinkError(f"the link of process {process} does not answer: {error.strerror or error}") from None
     if not line:
-        raise NoLinkError(f"the link of process {process} does not listen to this user, or has just ended")
+        raise NoLinkError(f"the link of process {process} rejects this user, or has just ended")
     answer = json.loads(line)
     if "error" in answer:
         raise ValueError(answer["error"])

@@ -14,16 +14,16 @@ from airpath.run import override_texts, read_scenario
 
 @dataclass(frozen=True)
 class Linked:
-    """A command that has run on a link."""
+    """A command that ran on a link."""
 
     returncode: int
-    """As of `subprocess`: its exit code, or its signal with a minus; 125 if the link could not be made."""
+    """As in `subprocess`: its exit code, or its negative signal; 125 if the link could not be set up."""
     result: Result
-    """What the link did: packets, radio, flows, lateness."""
+    """The link's result: packets, radio, flows, lateness."""
     stdout: bytes | None
-    """What the command wrote, if that was captured."""
+    """The command's standard output, if captured."""
     stderr: bytes | None
-    """What the command, its server and airpath wrote, if that was captured."""
+    """The standard error of the command, its server and airpath, if captured."""
 
 
 def link(
@@ -42,26 +42,26 @@ def link(
     capture_output: bool = False,
     timeout: float | None = None,
 ) -> Linked:
-    """Run a command on an emulated link until it ends; `airpath link` in a process of its own.
+    """Run a command on an emulated link until it ends: `airpath link` in a new process.
 
     Args:
         scenario: The name of a preset, the path of a preset or scenario, its TOML text, or the same as a dictionary.
         command: The program and its arguments, run at the mobile.
-        serve: A line for the shell, run at the other end under the name `server`; without it the outside lies there.
+        serve: A shell command at the other end, host `server`; without it the outside is there.
         set: Overrides by dotted path.
         seed: The seed, in place of the scenario's.
         out: The result folder; without it a temporary one, which lasts as long as the returned result.
         capture: Whether to write pcapng captures of both ends.
-        precise: Whether to watch the clock while packets are on their way; by default with three or more cores.
+        precise: Whether to poll the clock while packets are in flight; by default with three or more cores.
         mtu: The largest IP packet, in bytes.
         sysctl: Kernel parameters of both ends.
-        stdin: Where the command reads from, as of `subprocess`.
-        capture_output: Whether to return what is written, instead of letting it through.
-        timeout: After so many seconds all is ended.
+        stdin: The command's standard input, as in `subprocess`.
+        capture_output: Whether to return the output instead of passing it through.
+        timeout: Limit in seconds; then all processes are killed.
 
     Raises:
         subprocess.TimeoutExpired: It took longer.
-        subprocess.CalledProcessError: The link could not be made; `stderr` says why if it was captured.
+        subprocess.CalledProcessError: The link could not be set up; `stderr` has the reason if it was captured.
     """
     temporary = None
     if out is None:
@@ -90,7 +90,7 @@ _FAILED = 125
 
 
 def _name(scenario: str | Path | Mapping[str, Any], folder: Path) -> str:
-    """Return what the command line calls this scenario; a text or dictionary is written to a file first."""
+    """Return the scenario's argument on the command line; a text or dictionary is written to a file first."""
     if isinstance(scenario, Path) or (isinstance(scenario, str) and "\n" not in scenario):
         return str(scenario)
     text, _ = read_scenario(scenario)

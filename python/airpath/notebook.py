@@ -1,15 +1,13 @@
-"""How a result shows itself in a notebook."""
+"""The display of a result in a notebook."""
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from airpath.result import Result
+from pathlib import Path
+from typing import Any
 
 _MOST_ROWS = 20
 
-# Each column's title, the field of a flow that it shows, and the factor that brings the field to the title's unit.
+# Each column: its title, the field of a flow, and the factor from the field to the unit.
 _COLUMNS: tuple[tuple[str, str, float], ...] = (
     ("flow", "name", 1),
     ("kind", "kind", 1),
@@ -22,11 +20,15 @@ _COLUMNS: tuple[tuple[str, str, float], ...] = (
 )
 
 
-def html(result: "Result") -> str:
-    """Return what was run, how it ended and its first flows, as HTML."""
-    summary = result.summary
+def html(path: Path, summary: Mapping[str, Any]) -> str:
+    """Return the scenario, the state of the run and its first flows, as HTML.
+
+    Args:
+        path: The result folder.
+        summary: The contents of its `summary.json`.
+    """
     flows = summary["flows"]
-    state = "" if result.complete else f" <strong>partial: {escape(str(result.stopped))}</strong>"
+    state = "" if summary["complete"] else f" <strong>partial: {escape(str(summary['stopped']))}</strong>"
     head = "".join(f"<th>{escape(title)}</th>" for title, _, _ in _COLUMNS)
     body = "".join(_row(flow) for flow in flows[:_MOST_ROWS])
     more = f"<p>and {len(flows) - _MOST_ROWS} more in <code>.flows</code></p>" if len(flows) > _MOST_ROWS else ""
@@ -34,7 +36,7 @@ def html(result: "Result") -> str:
         f"<div><p><strong>{escape(summary['scenario'])}</strong>, seed {summary['seed']}, "
         f"{len(summary['repetitions'])} repetition(s){state}</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
-        f"<p>in <code>{escape(str(result.path))}</code></p></div>"
+        f"<p>in <code>{escape(str(path))}</code></p></div>"
     )
 
 

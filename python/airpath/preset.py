@@ -1,4 +1,4 @@
-"""Bearer presets: a bearer's parameters by name, each with where it comes from."""
+"""Bearer presets: a bearer's parameters, each with its source."""
 
 import json
 from dataclasses import dataclass
@@ -13,10 +13,9 @@ class Parameter:
     key: str
     """Its dotted path below `[bearer]`, as a scenario or `--set bearer.KEY=…` names it."""
     value: str
-    """Its value as TOML, with its unit in words where it has one."""
+    """Its value as TOML, with its unit."""
     source: str | None
-    """Where it comes from: a study and table, a specification and clause, or the reason of a choice. None for `model`,
-    which says what the others are parameters of."""
+    """Its source: a study and table, a specification and clause, or the reason of a choice. `None` for `model`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Preset:
     kind: str
     parameters: tuple[Parameter, ...]
     text: str
-    """The preset's own TOML, to be copied and changed; a file's path works wherever a name does."""
+    """The preset's TOML, to copy and change; the path of a file works wherever a name does."""
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Preset":
@@ -49,14 +48,14 @@ class Preset:
 
 
 def presets() -> list[Preset]:
-    """Return the presets that come with airpath, in their own order."""
+    """Return the presets of airpath, in their order."""
     from airpath import _native
 
     return [Preset.from_dict(each) for each in json.loads(_native.presets())]
 
 
 def preset(name: str | Path) -> Preset:
-    """Return one preset, by its name or from a file of your own.
+    """Return one preset, by name or from a file.
 
     Raises:
         ScenarioError: There is no such preset, or the file cannot be used.

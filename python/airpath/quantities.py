@@ -1,34 +1,34 @@
-"""Quantities in words, as the terminal and the reports print them, and what they mean."""
+"""Quantities as text, for the terminal and reports, and the definitions of figures."""
 
 TRANSFER_CLOCK = (
     "Time runs from the start of a flow, any handshake included, until the last byte reaches the receiving "
     "application; throughput is the bytes over that time."
 )
-"""What the times and rates of transfers mean."""
+"""Definition of the times and rates of transfers."""
 DELAY_CLOCK = (
-    "The delay of a ping is its round trip, that of a datagram the way there, that of a transaction from its request "
-    "(its connection, if it has one of its own) to the last byte of its response."
+    "The delay of a ping is its round trip, of a datagram its one-way delay, of a transaction the time from its "
+    "request (or its connection, if it opens one) to the last byte of its response."
 )
-"""What the delays of pings, datagrams and transactions mean."""
+"""Definition of the delays of pings, datagrams and transactions."""
 
 
 def seconds(value: float) -> str:
-    """Return a span in words: three or four digits, `ms` below a second."""
+    """Return a span as text: three or four digits, `ms` below a second."""
     return f"{value * 1e3:.4g} ms" if value < 1 else f"{value:,.1f} s" if value >= 1000 else f"{value:.4g} s"
 
 
 def rate(value: float) -> str:
-    """Return bits per second in words."""
+    """Return bits per second as text."""
     return _scaled(value, "bit/s", 4)
 
 
 def size(value: float) -> str:
-    """Return bytes in words, with decimal prefixes."""
+    """Return bytes as text, with decimal prefixes."""
     return _scaled(value, "B", 4)
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes that a size in words means, as a resolved scenario has it: `20 kB`, `40 B`, `64 KiB`.
+    """Parse a size of a resolved scenario, in bytes: `20 kB`, `40 B`, `64 KiB`.
 
     Raises:
         ValueError: It is no size.
@@ -41,7 +41,7 @@ def parse_size(text: str) -> int:
 
 
 def count(value: float) -> str:
-    """Return a count, whole where it is whole."""
+    """Return a count as text, with a decimal only if it is not whole."""
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
 
 

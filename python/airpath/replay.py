@@ -1,4 +1,4 @@
-"""Replaying a result: what entered the network once, put on it again."""
+"""Replays a result: sends the packets that entered its network through it again."""
 
 import json
 import tempfile
@@ -20,25 +20,25 @@ def replay(
     out: str | Path | None = None,
     log: bool = True,
 ) -> Result:
-    """Put the packets of a result on its network again, in virtual time, and return what became of them.
+    """Send the packets of a result through its network again, in virtual time, and return the new result.
 
-    With the same scenario each packet leaves at the same nanosecond or is lost in the same place, whether the result is
-    of a simulation or of an emulated link; with `set` the answer is what would have become of the same packets. Whoever
-    sent them sends the same, whatever becomes of them: no TCP reacts, and there are no flows in the new result.
+    With the same scenario each packet leaves at the same nanosecond or is lost in the same place, for results of
+    simulations and of emulated links. With `set` it shows the fate of the same packets on a changed network. The
+    senders do not react, so that the new result has no flows.
 
     Args:
         result: A result, or its folder; it must have its `packets` table.
         set: Overrides by dotted path, as for `run`.
-        out: The result folder. An earlier result there is replaced. Without it the result lies in a temporary folder
-            that lasts as long as the returned object.
-        log: Whether to keep the event tables.
+        out: The result folder. An earlier result there is replaced. Without it the result is in a temporary
+            folder, which exists as long as the returned object.
+        log: Whether to write the event tables.
 
     Raises:
         NotLoggedError: The result has no `packets` table.
-        UnreadableResultError: It cannot be read, or does not fit the scenario with what was set.
-        ScenarioError: The scenario with what was set cannot be used.
+        UnreadableResultError: The result is unreadable, or does not match the scenario with the overrides.
+        ScenarioError: The scenario with the overrides is invalid.
         ResultError: The new result could not be written in full.
-        FileExistsError: `out` holds something that is not a result, or is the result itself.
+        FileExistsError: `out` has a file that is not of a result, or is the result itself.
     """
     temporary = None
     if out is None:
@@ -57,7 +57,9 @@ def execute(
     text, name, sets = result.scenario, str(result.path / "scenario.toml"), override_texts(set)
     recordings = _recordings(result)
     if out is not None:
-        needed = _native.files(text, name, sets)  # a scenario that cannot be used must not cost an earlier result
+        needed = _native.files(
+            text, name, sets
+        )  # before an earlier result is removed: a wrong scenario must not cost it
         if out.resolve() == result.path.resolve():
             raise FileExistsError(f"{out} is the result that is to be replayed; name another folder")
         clear_result_folder(out, keep=needed)
@@ -68,7 +70,7 @@ def execute(
 
 
 def _recordings(result: Result) -> list[tuple[int, int, list[Any], list[Any], list[Any]]]:
-    """Return what entered in each repetition, as the core takes it."""
+    """Return the packets that entered the network in each repetition, in the form of the core."""
     import polars as pl
 
     packets = result.scan("packets").sort("repetition", "time", maintain_order=True)

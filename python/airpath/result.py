@@ -1,12 +1,12 @@
-"""A result folder, as frames.
+"""A result folder: its summary and its tables, as frames.
 
 | file | what |
 | --- | --- |
-| `scenario.toml` | the resolved scenario, seed included: running it again gives the same result |
-| `inputs/` | the files that the scenario names, as recorded links |
-| `summary.json` | figures of each flow, link, radio user and repetition; `schema` is 1 |
-| `events/TABLE/*.parquet` | what happened, one row an event; times are nanoseconds from the run's origin |
-| `captures/*.pcapng` | what the server and the mobile saw, with `capture` |
+| `scenario.toml` | the resolved scenario with its seed: it yields the same result again |
+| `inputs/` | copies of the files that the scenario names, such as recorded links |
+| `summary.json` | figures of each flow, link, radio user and repetition; `schema` is 2 |
+| `events/TABLE/*.parquet` | the event log, one row per event; times are nanoseconds from the run's origin |
+| `captures/*.pcapng` | captures at the server and at the mobile, with `capture` |
 """
 
 import json
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-SCHEMA = 1
-"""The newest summary schema that this version reads; it reads all older ones as well."""
+SCHEMA = 2
+"""The summary schema that this version reads."""
 
 
 class UnreadableResultError(Exception):
-    """A folder that cannot be read as a result. The message says what is wrong with which file, and what to do."""
+    """A folder is not a readable result. The message has the file, the fault and the next step."""
 
 
 class NotLoggedError(LookupError):
-    """An event table that the run was told not to keep."""
+    """The run did not log this event table."""
 
 
 class Result:
-    """What a run left behind.
+    """The result of a run, in its folder.
 
     Args:
         path: The result folder.
 
     Raises:
-        UnreadableResultError: The folder is no result, is damaged, or was written by a newer version.
+        UnreadableResultError: The folder is no result, is damaged, or was written by another version.
     """
 
     path: Path
@@ -56,89 +56,89 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """Whether the run came to its end; `stopped` says why if not."""
+        """Whether the run finished; `stopped` has the reason if not."""
         return bool(self.summary["complete"])
 
     @property
     def stopped(self) -> str | None:
-        """What stopped the run before its end: `"interrupted"`, or an error's text."""
+        """Why the run stopped before its end: `"interrupted"`, or the text of an error."""
         return self.summary["stopped"]
 
     @cached_property
     def scenario(self) -> str:
-        """The resolved scenario as TOML, with its seed. Files that it names start from the result's folder."""
+        """The resolved scenario as TOML, with its seed. Paths in it are relative to the result folder."""
         return _read_text(self.path / "scenario.toml")
 
     @cached_property
     def flows(self) -> "pl.DataFrame":
-        """One row a flow and repetition; seconds (`…_s`), bits per second (`…_bps`), bytes."""
+        """One row per flow and repetition; seconds (`…_s`), bits per second (`…_bps`), bytes."""
         return self._summary_frame("flows")
 
     @cached_property
     def links(self) -> "pl.DataFrame":
-        """One row a link or bearer, direction and repetition: offered = delivered + dropped + still queued."""
+        """One row per link or bearer, direction and repetition: offered = delivered + dropped + still queued."""
         return self._summary_frame("links")
 
     @cached_property
     def radio_totals(self) -> "pl.DataFrame":
-        """One row a radio user, direction and repetition: TTIs and PDUs used, PDUs repeated and errored."""
+        """One row per radio user, direction and repetition: TTIs and PDUs used, PDUs repeated and errored."""
         return self._summary_frame("radio")
 
     @cached_property
     def repetitions(self) -> "pl.DataFrame":
-        """One row a repetition: the simulated seconds, and how it ended."""
+        """One row per repetition: the simulated seconds, and how it ended."""
         return self._summary_frame("repetitions")
 
     @cached_property
     def packets(self) -> "pl.DataFrame":
-        """One row a step of a packet: sent, queued, delivered, dropped, received. Times in nanoseconds."""
+        """One row per step of a packet: sent, queued, delivered, dropped, received. Times in nanoseconds."""
         return self._event_frame("packets")
 
     @cached_property
     def tcp(self) -> "pl.DataFrame":
-        """One row a change of a TCP sender: its windows in bytes, its round trips in nanoseconds."""
+        """One row per change of a TCP sender: its windows in bytes, its round trips in nanoseconds."""
         return self._event_frame("tcp")
 
     @cached_property
     def radio(self) -> "pl.DataFrame":
-        """One row a user and TTI: the PDUs sent, repeated and errored. Times in nanoseconds."""
+        """One row per user and TTI: the PDUs sent, repeated and errored. Times in nanoseconds."""
         return self._event_frame("radio")
 
     @cached_property
     def states(self) -> "pl.DataFrame":
-        """One row a change in the state of a radio connection: its new `name` or `number`. Times in nanoseconds."""
+        """One row per change in the state of a radio connection: its new `name` or `number`. Times in nanoseconds."""
         return self._event_frame("states")
 
     @cached_property
     def app(self) -> "pl.DataFrame":
-        """One row a step of an application: started, connected, first byte, finished, arrived. Nanoseconds."""
+        """One row per step of an application: started, connected, first byte, finished, arrived. Nanoseconds."""
         return self._event_frame("app")
 
     @cached_property
     def changes(self) -> "pl.DataFrame":
-        """One row a change of conditions: an outage, a handover, a new rate. Times in nanoseconds."""
+        """One row per change of conditions: an outage, a handover, a new rate. Times in nanoseconds."""
         return self._event_frame("changes")
 
     def scan(self, table: str) -> "pl.LazyFrame":
-        """Return an event table without reading it yet, for logs that are larger than you want in memory.
+        """Return an event table as a lazy frame, for logs that do not fit into memory.
 
-        Its rows are in the order in which they were written: by repetition, and for each component by time. The
-        frames of the same names are sorted by time.
+        Its rows are in the order of writing: by repetition, and for each component by time. The properties of the same
+        names are sorted by time.
 
         Args:
             table: `packets`, `tcp`, `radio`, `states`, `app` or `changes`.
 
         Raises:
             KeyError: There is no table of that name.
-            NotLoggedError: The run did not keep that table.
+            NotLoggedError: The run did not log that table.
         """
         import polars as pl
 
         if table not in EVENT_TABLES:
             raise KeyError(f"no event table '{table}'; there are {', '.join(EVENT_TABLES)}")
-        if not self._kept(table):
+        if not self._is_logged(table):
             raise NotLoggedError(
-                f"{self.path} has no '{table}' table: the run was told not to log it; run it with the log on"
+                f"{self.path} has no '{table}' table: the run did not log it; run the scenario again with this log on"
             )
         types = {name: getattr(pl, kind) for name, kind in EVENT_TABLES[table].items()}
         parts = sorted((self.path / "events" / table).glob("*.parquet"))
@@ -153,10 +153,10 @@ class Result:
     def _event_frame(self, table: str) -> "pl.DataFrame":
         return self.scan(table).sort("repetition", "time", maintain_order=True).collect()
 
-    def _kept(self, table: str) -> bool:
+    def _is_logged(self, table: str) -> bool:
         if not (self.path / "events").is_dir():
             return False
-        # The states of a radio connection belong to what is logged of the radio.
+        # The key `log.radio` controls the states of a radio connection, too.
         return tomllib.loads(self.scenario).get("log", {}).get("radio" if table == "states" else table, True)
 
     def _summary_frame(self, table: str) -> "pl.DataFrame":
@@ -177,20 +177,20 @@ class Result:
     def _repr_html_(self) -> str:
         from airpath.notebook import html
 
-        return html(self)
+        return html(self.path, self.summary)
 
 
 def load(path: str | Path) -> Result:
     """Open a result folder.
 
     Raises:
-        UnreadableResultError: The folder is no result, is damaged, or was written by a newer version.
+        UnreadableResultError: The folder is no result, is damaged, or was written by another version.
     """
     return Result(path)
 
 
 def is_result(folder: Path) -> bool:
-    """Return whether a folder was written by a run, be it complete or not."""
+    """Return whether a run wrote this folder, complete or not."""
     return (folder / "summary.json").is_file() or (folder / "scenario.toml").is_file()
 
 
@@ -212,10 +212,11 @@ def _read_summary(folder: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(summary, dict) or not isinstance(summary.get("schema"), int):
         raise UnreadableResultError(f"{path}: damaged: it has no schema number; run the scenario beside it again")
-    if summary["schema"] > SCHEMA:
+    if summary["schema"] != SCHEMA:
+        next_step = "upgrade airpath" if summary["schema"] > SCHEMA else "run the scenario beside it again"
         raise UnreadableResultError(
-            f"{path}: has schema {summary['schema']}, written by airpath {summary.get('airpath', '(newer)')}; "
-            f"this version reads schemas up to {SCHEMA}: upgrade airpath"
+            f"{path}: has schema {summary['schema']}, written by airpath {summary.get('airpath', '(unknown)')}; "
+            f"this version reads schema {SCHEMA}: {next_step}"
         )
     needed = ("airpath", "scenario", "seed", "complete", "stopped", *SUMMARY_TABLES)
     missing = [name for name in needed if name not in summary]
@@ -229,7 +230,7 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UnreadableResultError(
-            f"{path}: missing; the result folder is not whole, run the scenario again"
+            f"{path}: missing; the result folder is incomplete, run the scenario again"
         ) from None
     except UnicodeDecodeError:
         raise UnreadableResultError(f"{path}: damaged: it is not text; run the scenario again") from None

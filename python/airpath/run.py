@@ -1,4 +1,4 @@
-"""Running a scenario."""
+"""Runs scenarios."""
 
 import json
 import shutil
@@ -9,10 +9,10 @@ from typing import Any
 
 from airpath.result import Result, is_result
 
-# What a run or a report writes into a result folder; nothing else there is ever removed.
+# The files that runs and reports write into a result folder; no other file is ever removed.
 _WRITTEN_BY_A_RUN = frozenset(
     {"scenario.toml", "inputs", "summary.json", "events", "captures", "report.html", "server.log"}
-    # What is written anew is written beside first; a run that was cut off may have left it.
+    # Files are replaced by renaming a draft; a killed run may leave one.
     | {"scenario.toml.draft", "summary.json.draft"}
 )
 
@@ -35,22 +35,22 @@ def run(
         scenario: A file's path, the TOML text itself (recognised by its line breaks), or the same as a dictionary.
         set: Overrides by dotted path, as in `{"bearer.downlink.bler": 0.1, "fixed.delay": "80 ms"}`.
         seed: The seed, in place of the scenario's. The same scenario and seed give the same result on any machine.
-        repeat: How many repetitions to run, each with chances of its own.
-        out: The result folder. An earlier result there is replaced; a folder with anything else in it is refused.
+        repeat: The number of repetitions, each with its own random streams.
+        out: The result folder. An earlier result there is replaced; a folder with other files is an error.
             Without it the result lies in a temporary folder that lasts as long as the returned object.
         capture: Whether to write pcapng captures of both ends.
-        log: Whether to keep the event tables (`packets`, `tcp`, `radio`, `app`) that the scenario asks for.
-        threads: How many repetitions run at once; by default as many as there are cores.
-        progress: Called with the repetitions done and the repetitions in all.
+        log: Whether to write the event tables (`packets`, `tcp`, `radio`, `app`) that the scenario enables.
+        threads: The number of parallel repetitions; by default the number of cores.
+        progress: Called with the repetitions that are done and the total.
 
     Returns:
-        The result. After Ctrl-C it holds what had happened until then, and its `complete` is false.
+        The result. After Ctrl-C it is partial, and its `complete` is false.
 
     Raises:
-        ScenarioError: The scenario cannot be used; nothing was run.
-        ResultError: The result could not be written in full; what was written is kept.
+        ScenarioError: The scenario is invalid; nothing was run.
+        ResultError: The result could not be written in full; the written part is kept.
         FileNotFoundError: There is no such scenario file.
-        FileExistsError: `out` holds something that is not a result.
+        FileExistsError: `out` has a file that is not of a result.
     """
     temporary = None
     if out is None:
@@ -88,7 +88,9 @@ def execute(
     text, name = read_scenario(scenario)
     sets = override_texts(set)
     if out is not None:
-        needed = _native.files(text, name, sets)  # a scenario that cannot run must not cost an earlier result
+        needed = _native.files(
+            text, name, sets
+        )  # before an earlier result is removed: a wrong scenario must not cost it
         clear_result_folder(out, keep=needed)
     folder = None if out is None else str(out)
     return json.loads(_native.run(text, name, sets, seed, repeat, folder, capture, log, threads, progress))
@@ -98,7 +100,7 @@ def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] 
     """Return a scenario as TOML text with the overrides applied and its preset filled in, without running it.
 
     Raises:
-        ScenarioError: The scenario cannot be used.
+        ScenarioError: The scenario is invalid.
         FileNotFoundError: There is no such scenario file.
     """
     from airpath import _native
@@ -108,7 +110,7 @@ def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] 
 
 
 def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
-    """Return a scenario's TOML text, and the name under which messages speak of it."""
+    """Return a scenario's TOML text, and its name for messages."""
     if isinstance(scenario, Mapping):
         import tomli_w
 
@@ -119,7 +121,7 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
 
 
 def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Return overrides as the command line would write them: text as it is, all else as a TOML value."""
+    """Return overrides as on the command line: text unchanged, other values as TOML."""
     texts = []
     for key, value in (overrides or {}).items():
         texts.append((key, str(value) if isinstance(value, str | Path) else _inline(value)))
@@ -127,37 +129,37 @@ def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]
 
 
 def _inline(value: Any) -> str:
-    """Return a value as TOML on one line, which libraries that write documents do not offer."""
+    """Return a value as TOML on one line, which TOML libraries do not offer."""
     match value:
         case bool():
             return "true" if value else "false"
         case int() | float():
             return repr(value)
         case str() | Path():
-            # A JSON string is a TOML basic string but for this character, which TOML wants escaped (TOML 1.0, String).
+            # A JSON string is a TOML basic string except for DEL, which TOML requires escaped (TOML 1.0, String).
             return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
         case Mapping():
             return "{" + ", ".join(f"{_inline(key)} = {_inline(each)}" for key, each in value.items()) + "}"
         case Iterable():
             return "[" + ", ".join(_inline(each) for each in value) + "]"
         case _:
-            raise TypeError(f"{type(value).__name__} is no TOML value; give text, a number, a list or a dictionary")
+            raise TypeError(f"{type(value).__name__} is no TOML value; use text, a number, a list or a dictionary")
 
 
 def clear_result_folder(folder: Path, *, keep: Iterable[Path] = ()) -> None:
-    """Make room for a result: remove an earlier one, and nothing else.
+    """Remove an earlier result from a folder, and no other files.
 
     Args:
         folder: The result folder.
-        keep: Files that the new result needs. Those among the earlier result's inputs stay.
+        keep: Files that the new run reads; they are kept if they are inputs of the earlier result.
 
     Raises:
-        FileExistsError: The folder holds something that no run wrote, or is a file.
+        FileExistsError: The folder has a file that no run wrote, or is a file.
     """
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file; name a folder for the result")
+        raise FileExistsError(f"{folder} is a file; select a folder for the result")
     entries = list(folder.iterdir())
     if entries and not is_result(folder):
         raise FileExistsError(f"{folder} is not empty and holds no airpath result; name a new or an empty folder")

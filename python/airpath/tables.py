@@ -1,7 +1,7 @@
-"""The tables of a result: which columns they have, and the summary's records as flat rows.
+"""The tables of a result and their columns, and the summary's records as flat rows.
 
-Plain Python without Polars, so that the command line can print a summary without loading it. Polars types are named
-by their class names here and looked up where a frame is made.
+This module does not import Polars, so that the command line prints a summary without it. Types are the names of Polars'
+classes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -97,7 +97,7 @@ TRANSFERS = ("download", "upload", "tcp")
 """The kinds of flows that move bytes over TCP: those of a simulation, and the connections of real programs."""
 
 DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big", "handover", "decompression")
-"""Why a link or bearer loses a packet, as the logs name it."""
+"""The causes of a loss on a link or bearer, as logged."""
 
 SUMMARY_TABLES: dict[str, dict[str, str]] = {
     "flows": {
@@ -192,20 +192,20 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "events": "Int64",
     },
 }
-"""The tables of `summary.json` and the columns that they always have, in order; `flows` has more, one for each detail
-of TCP that was on (`tcp_…`). Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes` bytes."""
+"""The tables of `summary.json` and their fixed columns, in order. `flows` has more: one per TCP setting (`tcp_…`).
+Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes` bytes."""
 
 
 def direction_of(flow: Mapping[str, Any]) -> str:
-    """Return which way the data of a transfer goes: `down` or `up`."""
+    """Return the direction of a transfer's data: `down` or `up`."""
     return flow.get("direction") or ("up" if flow["kind"] == "upload" else "down")
 
 
 def flat_rows(table: str, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the records of a summary's table as rows without nesting, all with the same columns in the same order.
 
-    A nested value becomes a column for each of its parts (`tcp.profile` is `tcp_profile`), a list one text. What a
-    record does not have is `None`; a cause for which no packet was lost is 0.
+    A nested value becomes one column per part (`tcp.profile` is `tcp_profile`), a list one text. A missing value is
+    `None`; a loss cause without packets is 0.
     """
     flat = [dict(_flatten("", record)) for record in records]
     names = list(SUMMARY_TABLES[table])

@@ -1,8 +1,8 @@
-"""The colours of everything that airpath draws: figures, reports and the terminal.
+"""The colours of figures, reports and the terminal.
 
-Each colour is a pair, for light and for dark backgrounds. What tells things apart (`DOWN` and `UP`, `ALERT`, the
-series) does so under every common colour-vision deficiency and stands out from both backgrounds; a test measures it.
-Down is always blue and up always orange, so no series has either hue. A series has a dash of its own as well.
+Each colour is a pair, for light and for dark backgrounds. Colours that distinguish data (`DOWN` and `UP`, `ALERT`, the
+series) do so under every common colour-vision deficiency and have contrast to both backgrounds; a test measures it.
+Down is always blue and up always orange, so no series has either hue. Each series also has its own dash.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Colour:
     light: str
     dark: str
     terminal: str = "default"
-    """Name of the terminal's own colour that stands for it there, by rich's names."""
+    """The name of the terminal's colour for it, as in rich."""
 
 
 PAGE = Colour("#ffffff", "#14171c")
@@ -42,7 +42,7 @@ SERIES = (
 """Colours of runs, or of flows within a run."""
 
 HOPS = (Colour("#59626d", "#c3cad3"), Colour("#4f8fc4", "#4a8cc4"), Colour("#c4ae45", "#8f7d22"))
-"""Colours of the hops of a path, in the order in which packets go through them."""
+"""Colours of the hops of a path, in the order of the hops."""
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """Dashes that go with the series, by Plotly's names."""
@@ -64,7 +64,7 @@ STATES = (
     Colour("#fbd9cf", "#663627"),
     Colour("#cdeceb", "#1f5152"),
 )
-"""Colours of named states: pale, so that a name can stand on them."""
+"""Colours of named states: pale, as a background for names."""
 
 CAUSES = (
     Colour("#5b616e", "#a5a9b2"),
@@ -74,8 +74,8 @@ CAUSES = (
     Colour("#6f112a", "#911634"),
     Colour("#eb78ac", "#ad6173"),
 )
-"""Colours of what a flow's time is put down to, by family: waiting for the ends, starting, windows, the path at work,
-silence, repair. Within a family a hatching tells one from the other."""
+"""Colours of the causes of elapsed time, by family: waiting for the ends, start-up, windows, path in use, radio idle,
+loss recovery. Hatchings distinguish the causes of a family."""
 
 NAMED = {
     "page": PAGE,
@@ -99,7 +99,7 @@ def direction(name: str) -> Colour:
 
 
 def series(index: int) -> Colour:
-    """Return the colour of the run or flow of that number; after the last colour they start over, the dashes do not."""
+    """Return the colour of a run or flow by its number; colours repeat, dashes then differ."""
     return SERIES[index % len(SERIES)]
 
 
@@ -114,7 +114,7 @@ def state(index: int) -> Colour:
 
 
 def dash(index: int) -> str:
-    """Return the dash of the run or flow of that number; it changes in step with the colour, then runs ahead of it."""
+    """Return the dash of a run or flow by its number; each repetition of the colours shifts the dashes by one."""
     return DASHES[(index + index // len(SERIES)) % len(DASHES)]
 
 
@@ -125,5 +125,5 @@ def every_colour() -> list[Colour]:
 
 
 def dark_of() -> dict[str, str]:
-    """Return the dark colour of each light one, which is how a figure that was drawn light turns dark."""
+    """Return the dark colour of each light one, for the dark mode of figures."""
     return {colour.light: colour.dark for colour in every_colour()}

@@ -175,7 +175,7 @@ def test_a_firewall_that_drops_is_seen_and_nothing_coming_back_is_told(under: Un
     assert firewall["finding"].endswith(": chain ip filter FORWARD")
     done = under(OWN_NETWORK, "link", "wired", "--", ping, "-c1", "-W1", "192.0.2.9", prepare=prepare)
     assert done.code == 1
-    assert "nothing came back from the outside; `airpath doctor`" in done.err
+    assert "no packet came back from the outside; `airpath doctor`" in done.err
 
 
 def test_looking_changes_nothing(link: LinkCommand, need: Need) -> None:

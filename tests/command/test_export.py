@@ -87,4 +87,4 @@ def test_the_command_writes_both(airpath_command: Command, result: airpath.Resul
     assert airpath_command("export", tmp_path, "-o", tmp_path / "x").code == 2
     assert airpath_command("export", result.path, "-o", tmp_path / "x", "--repetition", "0").code == 2
     wrong = airpath_command("export", result.path, "-o", tmp_path / "x", "--format", "perfetto", "--repetition", "7")
-    assert (wrong.code, "there is no repetition 7" in wrong.err) == (2, True)
+    assert (wrong.code, "has no repetition 7" in wrong.err) == (2, True)

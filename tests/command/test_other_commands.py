@@ -100,10 +100,10 @@ def test_a_damaged_result_is_said_to_be(airpath_command: Command, scenario: Call
     assert done.code == 2
     assert "one/summary.json" in done.err
     assert "damaged" in done.err
-    summary.write_text(json.dumps(json.loads(whole) | {"schema": 2}))
+    summary.write_text(json.dumps(json.loads(whole) | {"schema": 3}))
     done = airpath_command("report", "one", "-o", "report.html")
     assert done.code == 2
-    assert "schema 2" in done.err
+    assert "schema 3" in done.err
     assert "upgrade airpath" in done.err
 
 

@@ -102,7 +102,7 @@ def test_changes_by_the_scenario_and_by_hand(airpath_command: Command, tmp_path:
             assert running.poll() is None, "the link has not begun"
             time.sleep(0.02)
         time.sleep(0.6)
-        assert control.ask(control.find(live), {"change": {"bler": 0.5}})["time_s"] > 0
+        assert control.send(control.find(live), {"change": {"bler": 0.5}})["time_s"] > 0
         assert running.wait(60) == 0
     kinds = airpath.load(live).changes["kind"].to_list()
     assert sorted(kinds) == ["bler", "handover", "outage", "rate"]

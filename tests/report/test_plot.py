@@ -18,6 +18,7 @@ from airpath import plot, theme
 from airpath.plot.template import untitled
 from airpath.plot.thin import changes, thin
 from airpath.plot.values import numbers
+from airpath.study.figures import draw as draw_study
 from support import DOWNLOAD
 
 MANY = DOWNLOAD.replace('kind = "download"', 'kind = "download"\ncount = 9')
@@ -114,9 +115,9 @@ def test_throughput_adds_up_to_what_arrived(hs_dsch: airpath.Result) -> None:
     assert bits == pytest.approx(arrived["size"].sum() * 8, rel=1e-3)
 
 
-def test_the_lanes_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) -> None:
-    lanes = trace(plot.radio(hs_dsch, cells=50), "air time")
-    [lane], width = lanes.z, lanes.dx
+def test_the_tracks_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) -> None:
+    tracks = trace(plot.radio(hs_dsch, cells=50), "air time")
+    [lane], width = tracks.z, tracks.dx
     assert width * 1e3 == pytest.approx(round(width * 1e3 / 2) * 2)  # a whole number of TTIs of 2 ms
     assert max(share for share in lane if share is not None) <= 100
     seconds = sum(share / 100 * width for share in lane if share is not None)
@@ -175,7 +176,7 @@ def test_the_mean_of_repetitions_has_its_interval(dch: airpath.Result) -> None:
 def test_what_was_not_logged_or_did_not_happen_is_said() -> None:
     unlogged = airpath.run(DOWNLOAD, log=False)
     for draw in OVER_TIME:
-        with pytest.raises(airpath.NotLoggedError, match="run it with the log on"):
+        with pytest.raises(airpath.NotLoggedError, match="run the scenario again with this log on"):
             draw(unlogged)
     wired = airpath.run(DOWNLOAD, set={"bearer": {"preset": "wired"}, "fixed.loss": 0})
     with pytest.raises(plot.NothingToDrawError, match="nothing was sent over a radio"):
@@ -193,14 +194,14 @@ def test_a_study_is_drawn_row_by_row() -> None:
         row
         | {"case": {"channel": "DCH", "bler": "5 %"}, "published": None, "ours": 300.0, "low": 299.0, "high": 301.0},
     ]
-    figure = plot.study({"rows": rows}, "rtt")
+    figure = draw_study({"rows": rows}, "rtt")
     ours, published = traces(figure)
     assert list(ours.x) == [260, 300]
     assert list(ours.error_x.array) == [2, 1]
     assert list(published.x) == [264]
     assert list(layout(figure).yaxis.ticktext) == ["DCH, BLER 1 %", "DCH, BLER 5 %"]
     with pytest.raises(plot.NothingToDrawError, match="no rows"):
-        plot.study({"rows": rows}, "loss")
+        draw_study({"rows": rows}, "loss")
 
 
 def test_a_page_takes_a_figure_without_title_and_template(hs_dsch: airpath.Result) -> None:

@@ -15,6 +15,7 @@ import airpath
 from airpath import report, theme
 from airpath.quantities import rate, seconds
 from airpath.report import metrics
+from airpath.study import report as study_report
 from support import DOWNLOAD, ROOT, Command
 from support.report_page import Page
 
@@ -94,7 +95,7 @@ def test_the_tiles_hold_the_figures_of_the_frames(one: Page, results: list[airpa
 def test_the_conditions_come_with_the_result(one: Page, results: list[airpath.Result]) -> None:
     assert "Conditions: seed 3, airpath" in one.words
     assert results[0].summary["airpath"] in one.words
-    assert "every detail that was on" in one.words
+    assert "all settings" in one.words
     assert results[0].summary["flows"][0]["tcp"]["profile"] in one.words
     assert results[0].scenario.strip() in "".join(one.texts["code"]).replace("&#34;", '"')
 
@@ -169,7 +170,7 @@ def test_a_long_run_is_thinned_but_keeps_what_counts(tmp_path: Path) -> None:
 def test_a_run_without_log_says_what_is_missing(tmp_path: Path) -> None:
     page = Page(report.write([airpath.run(DOWNLOAD, log=False)], tmp_path / "report.html"))
     assert "Not everything could be drawn." in page.words
-    assert "run it with the log on" in page.words
+    assert "run the scenario again with this log on" in page.words
     assert "quantiles need the log" in page.words
     assert not page.all("figure")
     assert "Transfers" in page.words
@@ -240,7 +241,7 @@ STUDY = {
 
 
 def test_a_study_is_told_row_by_row(tmp_path: Path) -> None:
-    page = Page(report.write_study(STUDY, tmp_path / "study.html", command="make study"))
+    page = Page(study_report.write(STUDY, tmp_path / "study.html", command="make study"))
     assert "DCH, BLER 1 % round-trip (ms) 264 262.5 260.0 to 265.0 −1.5 −0.6 % 30" in page.words
     assert "DCH, BLER 10 % round-trip (ms) 346 262.5 260.0 to 265.0 −83.5 −24.1 % 30" in page.words
     assert "DCH, BLER 20 % round-trip (ms) – 262.5 260.0 to 265.0 – 30" in page.words
@@ -255,7 +256,8 @@ def test_a_study_that_was_run_says_which_rows_agree(tmp_path: Path) -> None:
     from airpath import study
 
     result = study.run("hsdpa-sim", only=["rtt"], repeat=2)
-    page = Page(report.write_study(result, tmp_path / "study.html"))
+    result.report(tmp_path / "study.html")
+    page = Page(tmp_path / "study.html")
     agree, published = result.agreement
     assert f"{agree} of {published} published figures agree within the study's tolerances" in page.words
     assert page.words.count("✓ yes") == agree

@@ -44,7 +44,7 @@ def test_json_is_the_summary(airpath_command: Command, scenario: WriteScenario) 
     done = airpath_command("run", scenario(), "--format", "json", "--out", "kept")
     summary = done.json
     assert summary == json.loads((airpath_command.folder / "kept" / "summary.json").read_text())
-    assert (summary["schema"], summary["scenario"], summary["seed"], summary["complete"]) == (1, "small", 3, True)
+    assert (summary["schema"], summary["scenario"], summary["seed"], summary["complete"]) == (2, "small", 3, True)
     assert summary["flows"][0]["outcome"] == "finished"
     assert summary["flows"][0]["delivered_bytes"] == 200_000
 

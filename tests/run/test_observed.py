@@ -15,7 +15,7 @@ import pytest
 
 import airpath
 from airpath import plot, report
-from airpath.plot.acknowledgements import heard, round_trips
+from airpath.plot.acknowledgements import received_acknowledgements, round_trips
 from airpath.report import metrics
 from airpath.tables import direction_of
 from support import DOWNLOAD
@@ -79,7 +79,11 @@ def test_what_senders_heard_is_concluded(simulated: airpath.Result, observed: ai
         said = simulated.tcp.filter(flow=flow["flow"], direction=flow["direction"]).filter(
             pl.col("trigger") != "established"
         )
-        concluded = heard(packets(observed), [flow]).collect().with_columns(time=(pl.col("t") * 1e9).round())
+        concluded = (
+            received_acknowledgements(packets(observed), [flow])
+            .collect()
+            .with_columns(time=(pl.col("t") * 1e9).round())
+        )
         at = said.join(
             concluded.with_columns(pl.col("time").cast(pl.Int64)).unique("time", keep="last"), on="time", how="inner"
         )

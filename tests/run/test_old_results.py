@@ -1,10 +1,11 @@
-"""Results that earlier versions wrote stay readable, and their scenarios stay runnable."""
+"""Results of released schemas stay readable, and their scenarios runnable."""
 
 from pathlib import Path
 
 import pytest
 
 import airpath
+from airpath.result import SCHEMA
 from airpath.tables import EVENT_TABLES
 from support import ROOT, Command
 
@@ -18,13 +19,17 @@ def test_an_old_result_is_read(folder: Path) -> None:
     assert result.flows["name"].to_list() == ["download", "ping"]
     assert result.flows["delivered_bytes"].to_list() == [30_000, None]
     assert result.flows["received"].to_list() == [None, 3]
-    # There was nothing to change, and no bearer had a state, when the first results were written.
+    # The scenario has no changes, and its bearer reports no states.
     for table in EVENT_TABLES.keys() - {"changes", "states"}:
         assert getattr(result, table).height > 0, table
     assert result.changes.columns == list(EVENT_TABLES["changes"])
     assert result.states.columns == list(EVENT_TABLES["states"])
     assert result.links.height > 0
     assert result.radio_totals["ttis"].sum() > 0
+
+
+def test_a_result_of_the_current_schema_is_there() -> None:
+    assert f"schema-{SCHEMA}" in [folder.name for folder in RESULTS]
 
 
 @pytest.mark.parametrize("folder", RESULTS, ids=lambda folder: folder.name)

@@ -164,9 +164,10 @@ def test_loading_refuses_what_it_cannot_read(tmp_path: Path, result: airpath.Res
     with pytest.raises(airpath.UnreadableResultError, match="it has no summary"):
         airpath.load(tmp_path)
     for summary, words in (
-        ({"schema": 2, "airpath": "9.0"}, "has schema 2, written by airpath 9.0; this version reads schemas up to 1"),
+        ({"schema": 3, "airpath": "9.0"}, "has schema 3, written by airpath 9.0; this version reads schema 2: upgrade"),
+        ({"schema": 1, "airpath": "0.1.0"}, "has schema 1, .* reads schema 2: run the scenario beside it again"),
         ({}, "damaged: it has no schema number"),
-        ({"schema": 1}, "damaged: it has no 'airpath'"),
+        ({"schema": 2}, "damaged: it has no 'airpath'"),
         ({name: each for name, each in result.summary.items() if name != "flows"}, "damaged: it has no 'flows'"),
     ):
         (tmp_path / "summary.json").write_text(json.dumps(summary))

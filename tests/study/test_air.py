@@ -7,7 +7,7 @@ import pytest
 
 from airpath import run, study
 from airpath.study import aggregate, arrivals, definition, delays, sender
-from airpath.study.air_interface import _Lane, _Repetition, observe
+from airpath.study.air_interface import _Repetition, _Track, observe
 from airpath.study.grid import flattened
 from airpath.study.metrics import METRICS
 from airpath.study.rows import Row, Rows
@@ -18,20 +18,20 @@ from support import ROOT
 GAP = ROOT / "studies" / "gprs-la" / "gap.toml"
 
 
-def test_lanes_are_cut_where_they_are_looked_at() -> None:
-    lane = _Lane([0.0, 2.0, 5.0], ["cs-1", "cs-2", "cs-1"])
-    assert list(lane.spans(1.0, 6.0)) == [(1.0, 2.0, "cs-1"), (2.0, 5.0, "cs-2"), (5.0, 6.0, "cs-1")]
-    assert lane.first("cs-2", 0.5, 9.0) == 2.0
-    assert lane.first("cs-2", 3.0, 9.0) == 3.0
-    assert lane.first("cs-2", 5.0, 9.0) == 9.0
+def test_tracks_are_cut_at_the_limits_of_the_interval() -> None:
+    track = _Track([0.0, 2.0, 5.0], ["cs-1", "cs-2", "cs-1"])
+    assert list(track.spans(1.0, 6.0)) == [(1.0, 2.0, "cs-1"), (2.0, 5.0, "cs-2"), (5.0, 6.0, "cs-1")]
+    assert track.first("cs-2", 0.5, 9.0) == 2.0
+    assert track.first("cs-2", 3.0, 9.0) == 3.0
+    assert track.first("cs-2", 5.0, 9.0) == 9.0
 
 
 def test_what_happens_before_data_flows_again_is_one_gap() -> None:
     from airpath.study.air_interface import _gaps
 
     log = _Repetition(drops=[10.0, 10.0, 12.5])
-    log.lanes["mode"] = _Lane([0.0, 10.0, 12.0], ["transfer", "reselection", "access"])
-    log.lanes["tbf"] = _Lane([0.0, 10.0, 12.25, 12.5, 14.0], ["transfer", "none", "transfer", "none", "transfer"])
+    log.tracks["mode"] = _Track([0.0, 10.0, 12.0], ["transfer", "reselection", "access"])
+    log.tracks["tbf"] = _Track([0.0, 10.0, 12.25, 12.5, 14.0], ["transfer", "none", "transfer", "none", "transfer"])
     # A segment a second, and from 20 s on two; the second gap begins right after the first has ended.
     log.arrivals = [(float(second), 1000) for second in range(1, 10)]
     log.arrivals += [(20.0 + half / 2, 1000) for half in range(40)]
@@ -82,8 +82,8 @@ def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
     (seen,) = arrivals.observe(result)
     assert seen.handovers == [20.0]
     (one,) = ({**each, arrivals.KEY: seen} for each in result.summary["flows"])
-    given = {"interval": 0.1, "payload": 1000}
-    figures = {name: kind.compute([one], given) for name, kind in arrivals.ARRIVAL_METRICS.items()}
+    inputs = {"interval": 0.1, "payload": 1000}
+    figures = {name: kind.compute([one], inputs) for name, kind in arrivals.ARRIVAL_METRICS.items()}
     # What waited comes at the rate of the bearer, a packet in some two TTIs of 10 ms: five or six of them.
     assert figures["peak-rate"] in (400, 480)
     # Of 299 times, ten after the second in which none came, at the rate of the bearer, and some while these are sent.
@@ -102,8 +102,8 @@ def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:
     assert len(seen.losses) == sum(
         row["dropped"].get("loss", {"packets": 0})["packets"] for row in result.summary["links"]
     )
-    given = {"product": 10_000.0, "outstanding": 10_000.0}
-    figures = {name: kind.compute([flow | {sender.KEY: seen}], given) for name, kind in sender.SENDER_METRICS.items()}
+    inputs = {"product": 10_000.0, "outstanding": 10_000.0}
+    figures = {name: kind.compute([flow | {sender.KEY: seen}], inputs) for name, kind in sender.SENDER_METRICS.items()}
     assert 0 < figures["time-to-product"] < 60
     assert figures["acknowledgements-in-a-group"] >= 1
     # It takes a round trip at least to tell of the loss, and the time of the queue to come out of it.
@@ -147,14 +147,14 @@ def test_aggregates_take_repetitions_in_batches(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"take": "hihgest"}, "'take' is not 'hihgest'; did you mean 'highest'"),
-        ({"take": "mean", "of": 0}, "'of' is less than one repetition"),
-        ({"take": "mean", "over": "cases"}, "there is no axis 'cases' to take rows over"),
-        ({"take": "mean", "published": "3 to"}, "neither a number, a range as '26 to 33'"),
-        ({"take": "mean", "published": "3 to 1"}, "neither a number, a range as '26 to 33'"),
-        ({"take": "mean", "published": "within 3 to 1"}, "or 'within 26 to 33'"),
-        ({"take": "mean", "published": "3 ± -1"}, "a mean with its spread as '205 ± 103'"),
-        ({"take": "mean", "published": "3 ± about 1"}, "a mean with its spread as '205 ± 103'"),
+        ({"take": "hihgest"}, "'take' must be one of mean, highest, lowest, not 'hihgest'; did you mean 'highest'"),
+        ({"take": "mean", "of": 0}, "'of' must be at least 1 repetition, not 0"),
+        ({"take": "mean", "over": "cases"}, "there is no axis 'cases' in this experiment"),
+        ({"take": "mean", "published": "3 to"}, "must be a number, a range .'26 to 33'"),
+        ({"take": "mean", "published": "3 to 1"}, "must be a number, a range .'26 to 33'"),
+        ({"take": "mean", "published": "within 3 to 1"}, "'within 26 to 33'."),
+        ({"take": "mean", "published": "3 ± -1"}, "a mean with its spread .'205 ± 103'"),
+        ({"take": "mean", "published": "3 ± about 1"}, "a mean with its spread .'205 ± 103'"),
     ],
 )
 def test_aggregates_that_make_no_sense_are_refused(words: dict[str, object], message: str) -> None:

@@ -1,6 +1,5 @@
 """Studies: the definition, the formulas, the runner and its rows, the findings, and the real one in small."""
 
-import importlib
 import io
 import json
 import math
@@ -12,14 +11,14 @@ from typing import Any
 import pytest
 
 from airpath import study
-from airpath.study import checks, definition, metrics
-from airpath.study.interval import mean_interval, paired_difference, student_t
+from airpath.statistics import mean_interval, paired_difference, student_t
+from airpath.study import checks, definition, metrics, runner
 from airpath.study.rows import Row, Rows
 from airpath.study.tolerance import Tolerance
 from support import ROOT, Command
 
 SMALL = """\
-format = 1
+format = 2
 id = "small"
 title = "A study in small"
 seed = 5
@@ -30,8 +29,8 @@ round-trip = { relative = 0.1 }
 application-bit-rate = { absolute = 5 }
 
 [axis.bler]
-"1 %" = { set = { "bearer.bler" = 0.01 }, given = { bler = 0.01 } }
-"10 %" = { set = { "bearer.bler" = 0.1 }, given = { bler = 0.1 } }
+"1 %" = { set = { "bearer.bler" = 0.01 }, inputs = { bler = 0.01 } }
+"10 %" = { set = { "bearer.bler" = 0.1 }, inputs = { bler = 0.1 } }
 [axis.bearer]
 dch = { set = { "bearer.preset" = "dch" } }
 hs = { set = { "bearer.preset" = "hs" } }
@@ -123,7 +122,7 @@ class Core:
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> Core:
     replacement = Core()
-    monkeypatch.setattr(importlib.import_module("airpath.run"), "execute", replacement.execute)
+    monkeypatch.setattr(runner, "execute", replacement.execute)
     return replacement
 
 
@@ -182,9 +181,9 @@ def test_packets_are_counted_once_with_their_headers() -> None:
 
 
 def test_utilisation_of_a_channel() -> None:
-    given = {"channel_bps": 1e6, "channels": 1, "bler": 0.2}
+    inputs = {"channel_bps": 1e6, "channels": 1, "bler": 0.2}
     expected = 100 * (150_000 * 8 / 1.5) / 0.8 / 1e6
-    assert metrics.METRICS["utilisation"].compute([a_flow()], given) == pytest.approx(expected)
+    assert metrics.METRICS["utilisation"].compute([a_flow()], inputs) == pytest.approx(expected)
 
 
 def test_a_shared_channel_is_in_use_until_the_last_is_served_and_own_channels_each_for_itself() -> None:
@@ -235,7 +234,7 @@ def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callab
         {"bearer": "dch", "bler": "10 %"},
     ]
     assert trip.cases[1].set == {"bearer.preset": "dch", "bearer.bler": 0.1}
-    assert trip.cases[1].given == {"bler": 0.1}
+    assert trip.cases[1].inputs == {"bler": 0.1}
     assert [case.published["round-trip"] for case in trip.cases] == [100, 200, None, None]
     assert (trip.cases[0].repeat, rate.cases[0].repeat) == (3, 4)
     assert rate.cases[0].published == {"application-bit-rate": 800}
@@ -244,28 +243,32 @@ def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callab
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("format = 1", "format = 2", "format is not 1"),
+        ("format = 2", "format = 1", "study.toml:1: the format is 1; this version of airpath reads format 2"),
         ('title = "A study in small"', "", "'title' is missing"),
         ("seed = 5", 'seed = "five"', "'seed' has a value of the wrong type"),
         ("repeat = 3", "repeat = 3\nrepat = 4", "unknown key 'repat'; did you mean 'repeat'?"),
         ('metrics = ["round-trip"]', 'metrics = ["round-trips"]', "did you mean 'round-trip'?"),
         ('bearer = ["dch", "hs"]', 'bearer = ["dch", "hsd"]', "experiment 'trip'|did you mean 'hs'"),
         ('bearer = ["dch", "hs"]', 'beaver = ["dch", "hs"]', "no 'beaver'; did you mean 'bearer'?"),
-        ("round-trip = [[100, 200], ", "round-trip = [[100], ", "nested as the axes are: 2 here"),
+        ("round-trip = [[100, 200], ", "round-trip = [[100], ", "nested like the axes; here a list of 2 values"),
         (
             "round-trip = [[100, 200], ",
             'round-trip = [[100, "x"], ',
-            "neither a number, a range as '26 to 33'.*nor 'predict'",
+            "must be a number, a range .'26 to 33'.*or 'predict', not 'x'",
         ),
-        ("round-trip = [[100, 200], ", "utilisation = [[100, 200], ", "none of its metrics"),
+        ("round-trip = [[100, 200], ", "utilisation = [[100, 200], ", "no metric 'utilisation' in 'metrics'"),
         ('scenario = "scenario.toml"', 'scenario = "other.toml"', "no scenario other.toml"),
         ('check = "rises"', 'check = "rise"', "did you mean 'rises'?"),
         ('rows = [{ experiment = "trip"', 'rows = [{ experiment = "trap"', "did you mean 'trip'?"),
         ('axis = "bler"', 'axis = "blur"', "difference: there is no axis 'blur'.*did you mean 'bler'?"),
-        ("{ relative = 0.1 }", "{ relative = 0.1, factor = 3 }", "one of relative, absolute and factor"),
+        ("{ relative = 0.1 }", "{ relative = 0.1, factor = 3 }", "exactly one of relative, absolute and factor"),
         ("round-trip = { relative = 0.1 }", "", "metric 'round-trip' has no tolerance"),
-        ('metrics = ["application-bit-rate"]', 'metrics = ["utilisation"]', "must be given 'channel_bps'|none of its"),
-        ("format = 1", "format = ", "study.toml: "),
+        (
+            'metrics = ["application-bit-rate"]',
+            'metrics = ["utilisation"]',
+            "needs 'channel_bps' in 'inputs'|in 'metrics'",
+        ),
+        ("format = 2", "format = ", "study.toml: "),
     ],
 )
 def test_a_study_that_cannot_be_used_says_where_and_why(
@@ -464,7 +467,7 @@ def test_reaching_a_printed_figure() -> None:
         selector = checks.Selector("e", "round-trip", {"kind": kind})
         finding = checks.FindingDefinition("f", "", "reaches", (selector,), None, (), published)
         assert checks.reaches(finding, rows) is expected, (kind, published)
-    with pytest.raises(LookupError, match="give it as 'published'"):
+    with pytest.raises(LookupError, match="add 'published' to the finding"):
         holds("reaches", rows, "sure")
 
 

@@ -64,7 +64,7 @@ def test_a_table_says_what_was_compared() -> None:
         "| Reno without SACK and timestamps | 3 | 11.00 | 10.00 | +10.0 % | 10.0 % | 9.00 to 12.00 | 9.00 to 10.50 |"
         in lines[2]
     )
-    assert "+30.0 %, late" in lines[3]
+    assert "+30.0 %, invalid" in lines[3]
     words = kernel.verdict(compared)
     assert "the median difference is 20.0 %, the largest 30.0 %" in words
     assert "Beyond 25 %: 384 kbit/s, 150 ms, queue of 50." in words
@@ -75,7 +75,7 @@ def test_a_table_of_the_page_is_replaced_between_its_marks(tmp_path: Path) -> No
     document.write_text("a\n<!-- t: begin -->\nold\n<!-- t: end -->\nb\n")
     page.replace_table(document, "t", ["new", "lines", ""])
     assert document.read_text() == "a\n<!-- t: begin -->\nnew\nlines\n<!-- t: end -->\nb\n"
-    with pytest.raises(ValueError, match="no place for the table 'u'"):
+    with pytest.raises(ValueError, match="the markers of the table 'u' are missing"):
         page.replace_table(document, "u", [])
 
 
@@ -105,7 +105,7 @@ def test_a_study_under_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
             data_packets=14,
             retransmitted_packets=0,
         )
-        return realtime.Measured((transfer,) * options["count"], late_s=0.001, valid=len(asked) != 1)
+        return realtime.Measured((transfer,) * options["count"], late_s=0.001, overruns=0, valid=len(asked) != 1)
 
     monkeypatch.setattr(realtime, "measure", measure)
     monkeypatch.setattr(realtime, "obstacle", lambda: None)
@@ -124,21 +124,22 @@ def test_a_study_under_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told[-1] == (9 * (200 + 200 + 3),) * 2
     row = result.to_dict()["rows"][0]
     # (20 kB and 14 headers) in a second on a channel of 384 kbit/s with 1 % of it sent again.
-    assert row["real"]["ours"] == pytest.approx(100 * 8 * (20_000 + 14 * 40) / 0.99 / 384_000)
-    assert (row["real"]["n"], row["real"]["valid"]) == (3, True)
-    assert row["ours"] < row["real"]["simulated_alike"], "the kernel begins with a larger window"
+    assert row["emulated"]["ours"] == pytest.approx(100 * 8 * (20_000 + 14 * 40) / 0.99 / 384_000)
+    assert (row["emulated"]["n"], row["emulated"]["valid"]) == (3, True)
+    assert row["ours"] < row["emulated"]["control"], "the kernel begins with a larger window"
     markdown = result.render_markdown()
     assert "--clock real" in markdown
     assert "| published | simulated | with linux-6 | real | 95 % interval | n | linux-6 to real |" in markdown
 
 
-def test_links_that_stay_too_late_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_that_stay_invalid_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     transfer = realtime.Transfer(20_000, 0.1, 0.2, 0.9, 1.0, 14, 0)
-    late = realtime.Measured((transfer, transfer), late_s=0.05, valid=False)
+    late = realtime.Measured((transfer, transfer), late_s=0.05, overruns=3, valid=False)
     monkeypatch.setattr(realtime, "measure", lambda *_, **__: late)
     monkeypatch.setattr(realtime, "obstacle", lambda: None)
-    result = study.run("hsdpa-sim", only="utilisation-20kB", clock="real", repeat=2)
-    assert "Invalid: in 9 rows 1 % of the packets left the link up to 50.0 ms late" in result.render_markdown()
+    text = study.run("hsdpa-sim", only="utilisation-20kB", clock="real", repeat=2).render_markdown()
+    assert "Invalid: in 9 rows the host was too busy for the link: 1 % of the packets left up to 50.0 ms late" in text
+    assert "the kernel dropped up to 3 packets before the link" in text
 
 
 def test_what_cannot_be_run_under_the_real_clock_is_said(
@@ -149,7 +150,7 @@ def test_what_cannot_be_run_under_the_real_clock_is_said(
     assert "experiment of hsdpa-sim for the real clock 'rtt'; there is utilisation-100kB" in done.err
     done = airpath_command("study", "run", "hsdpa-sim", "--clock", "real", "--report", "r.html")
     assert done.code == 2
-    assert "--report draws what is simulated" in done.err
+    assert "--report draws only simulated figures" in done.err
     monkeypatch.setattr(realtime, "obstacle", lambda: "no namespaces")
     with pytest.raises(study.StudyError, match="needs emulated links, and this host cannot make one: no namespaces"):
         study.run("hsdpa-sim", only="utilisation-20kB", clock="real", repeat=2)
@@ -160,11 +161,11 @@ def test_a_study_over_real_links(links: None, airpath_command: Command) -> None:
     arguments = ("study", "run", "hsdpa-sim", "--clock", "real", "--only", "utilisation-20kB", "--repeat", "3")
     done = airpath_command(*arguments, "--links", "9", "--format", "json", timeout=300)
     assert done.code == 0, done.err
-    rows = [row["real"] for row in done.json["rows"]]
+    rows = [row["emulated"] for row in done.json["rows"]]
     assert len(rows) == 9
     if not all(row["valid"] for row in rows):
         missing("idle-host", "packets were late in a link of the study")
-    assert all(abs(row["simulated_alike"] / row["ours"] - 1) < kernel.MOST for row in rows), rows
+    assert all(abs(row["control"] / row["ours"] - 1) < kernel.MOST for row in rows), rows
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------------

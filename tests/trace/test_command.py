@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import airpath
 from airpath.trace import stream
 from airpath.trace.causes import CAUSES, seconds_of, shares
+from airpath.trace.messages import sentence
 from airpath.trace.report import page
 from airpath.trace.tables import TABLES
-from airpath.trace.words import sentence
 from support import DOWNLOAD, ROOT, Command
 from support.needs import shared_capture
 
@@ -211,8 +211,8 @@ def test_both_ends_of_a_run_tell_what_was_lost(run: airpath.Result, traced: airp
     both = airpath.trace(run.path)
     lost = run.links.select(pl.col("^dropped_.*_packets$")).sum_horizontal().sum()
     assert lost > 0
-    assert both.passages.filter(fate="lost").height == lost
-    assert both.ways["lost"].sum() == both.passages.filter(pl.col("length") > 0, fate="lost").height
+    assert both.transits.filter(fate="lost").height == lost
+    assert both.one_way["lost"].sum() == both.transits.filter(pl.col("length") > 0, fate="lost").height
     assert both.reading["clock"] == {"offset_s": 0.0, "skew": 0.0, "uncertainty_s": None}
     assert both.connections.select("connection", "segments").equals(traced.connections.select("connection", "segments"))
     assert "<h3>One-way delay</h3>" in page(both, Path("report.html"))

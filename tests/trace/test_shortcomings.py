@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 import airpath
-from airpath.trace.words import remarks
+from airpath.trace.messages import warnings
 from support import Command
 from support.needs import shared_capture
 
@@ -15,10 +15,10 @@ def test_what_a_capture_lacks_is_said(airpath_command: Command) -> None:
     capture = shared_capture("own/variant_snap60.pcap")
     whole = airpath.trace(shared_capture("own/loss1_snd.pcap"))
     cut = airpath.trace(capture)
-    assert remarks(whole.reading) == []
+    assert warnings(whole.reading) == []
     # As many as have selective acknowledgements, says the index of the collection: with them a header passes 60 bytes.
     assert cut.reading["shortcomings"] == {"options_cut": 1385, "super_segments": 0, "unseen_bytes": 0}
-    [said] = remarks(cut.reading)
+    [said] = warnings(cut.reading)
     assert said.startswith("the options of 1,385 segments are cut off")
     assert said in airpath_command("trace", capture).err
     assert cut.observations().filter(pl.col("events").str.contains("options_cut")).height == 1385
@@ -33,7 +33,7 @@ def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
     capture.write_bytes(shared_capture("own/variant_pcapng.pcapng").read_bytes() + block)
     reading = airpath.trace(capture).reading
     assert reading["files"][0]["dropped"] == 12
-    [said] = remarks(reading)
+    [said] = warnings(reading)
     assert "the capturing host dropped 12 packets" in said
 
 
@@ -41,7 +41,7 @@ def test_what_is_said_of_drops_and_super_segments() -> None:
     reading = {"files": [{"name": "one.pcapng", "ending": None, "ahead": None, "back": None, "dropped": 12}]}
     reading |= {"skipped": {}, "interrupted": False}
     lacks = {"options_cut": 0, "super_segments": 3, "unseen_bytes": 2_896}
-    dropped, unseen, longer = remarks(reading | {"shortcomings": lacks})
+    dropped, unseen, longer = warnings(reading | {"shortcomings": lacks})
     assert dropped.startswith("one.pcapng: the capturing host dropped 12 packets")
-    assert unseen.startswith("2,896 bytes were acknowledged that are not in the capture")
-    assert longer.startswith("3 segments are longer than the other end takes")
+    assert unseen.startswith("2,896 acknowledged bytes are not in the capture")
+    assert longer.startswith("3 segments are longer than the peer's MSS")

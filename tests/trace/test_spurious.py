@@ -59,7 +59,7 @@ def test_none_is_called_spurious_that_was_needed_and_most_are_found(tmp_path: Pa
         folder = tmp_path / path / sender
         _run(path, sender, folder)
         capture, peer = (folder / "captures" / f"0000-{end}.pcapng" for end in ("server", "mobile"))
-        truth = airpath.trace(capture, peer=peer).passages.filter("spurious")["frame"].to_list()
+        truth = airpath.trace(capture, peer=peer).transits.filter("spurious")["frame"].to_list()
         alone = airpath.trace(capture)
         # An acknowledgement that shows several names the last.
         shown = alone.observations(1).filter(pl.col("spurious").is_not_null(), pl.col("spurious_by") != "acknowledged")

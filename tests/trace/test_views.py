@@ -13,14 +13,15 @@ from plotly.offline import get_plotlyjs
 import airpath
 from airpath import _native
 from airpath.quantities import size
-from airpath.trace import comparison, stream
+from airpath.trace import stream
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.compare import labels
+from airpath.trace.compare import report as comparison
 from airpath.trace.figures.time_sequence import AGAIN, time_sequence
 from airpath.trace.figures.view import FlowView
+from airpath.trace.messages import length, summary, warnings
 from airpath.trace.report import write
 from airpath.trace.tables import TABLES
-from airpath.trace.words import length, remarks, summary
 from support import DOWNLOAD, ROOT, Command
 from support.needs import shared_capture
 from support.report_page import Page
@@ -176,7 +177,7 @@ def test_a_run_without_captures_is_told_from_its_events(runs: list[airpath.Resul
     counted = ["from", "unique_bytes", "data_bytes", "retransmissions"]
     of_download = [trace.directions.filter(connection=1).select(counted) for trace in (logged, captured)]
     assert of_download[0].equals(of_download[1])
-    lost = [trace.ways.filter(connection=1)["lost"].sum() for trace in (logged, captured)]
+    lost = [trace.one_way.filter(connection=1)["lost"].sum() for trace in (logged, captured)]
     assert lost[0] == lost[1] > 0
     numbers = runs[0].packets.filter(pl.col("step") == "sent", pl.col("flow") == 0)["packet"]
     assert set(logged.observations(1)["frame"]) <= set(numbers), "a frame is the packet of that number"
@@ -216,7 +217,7 @@ def test_of_several_repetitions_one_is_told_of(command: Command) -> None:
     assert told.json["connections"][0]["duration_s"] == lasted[2]
     for arguments, said in (
         ((run.path, "--repetition", "3"), "has no repetition 3; there are 3"),
-        (("x.pcap", "--repetition", "1"), "--repetition is of a result folder"),
+        (("x.pcap", "--repetition", "1"), "--repetition needs a result folder"),
         ((run.path, "--in-full", "2"), "--in-full is for a report"),
     ):
         told = command("trace", *arguments)
@@ -228,7 +229,7 @@ def test_a_folder_with_neither_says_so(command: Command) -> None:
     airpath.run(scenario, out=command.folder / "run")
     told = command("trace", "run")
     assert told.code == 2
-    assert "neither captures of repetition 0 in it nor a log of its packets" in told.err
+    assert "has neither captures nor a packet log of repetition 0" in told.err
     assert "--capture" in told.err
 
 
@@ -236,7 +237,7 @@ def test_a_capture_cannot_be_joined_with_a_log(runs: list[airpath.Result], comma
     folder = uncaptured(runs[0], command.folder / "run")
     told = command("trace", folder, "--peer", runs[0].captures()[0])
     assert told.code == 2
-    assert "no captures that" in told.err
+    assert "has no captures for the peer" in told.err
 
 
 def test_a_stream_reads_a_log_too(runs: list[airpath.Result], tmp_path: Path) -> None:
@@ -272,9 +273,9 @@ def test_times_that_cannot_be_are_said(command: Command) -> None:
     capture = shared_capture("tcptrace__http.dmp")
     trace = airpath.trace(capture)
     assert " in 4.08 years, " in summary(trace.reading, trace.connections.height)
-    said = remarks(trace.reading)
-    assert "4.08 years lie between frames 417 and 418" in said[0]
-    assert "bytes were acknowledged that are not in the capture" in said[1]
+    said = warnings(trace.reading)
+    assert "frames 417 and 418 are 4.08 years apart" in said[0]
+    assert "acknowledged bytes are not in the capture" in said[1]
     words = command("trace", capture).err
     assert all(remark in words for remark in said)
 

@@ -14,7 +14,7 @@ use airpath_core::{Bytes, Count, Direction, DropCause, Instant, PacketCounters, 
 use serde::Serialize;
 
 /// Version of the summary's schema, and of the result folder's.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The summary of a run and all its repetitions.
 #[derive(Clone, Debug, Serialize)]

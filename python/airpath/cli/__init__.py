@@ -1,6 +1,6 @@
-"""The `airpath` command. Each command is parsing, one call, printing; what is heavy is imported where it is used.
+"""The `airpath` command. Each command parses, makes one call and prints; heavy imports are local.
 
-Data goes to standard output, words to standard error. `main` is the whole of the error handling.
+Data goes to standard output, messages to standard error. `main` handles all errors.
 """
 
 import errno
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem, show
+from airpath.cli.messages import ExitCode, Problem, show
 from airpath.suggest import did_you_mean
 
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Put the null device where the caller has closed a standard stream, so that nothing else takes its number."""
+    """Open the null device for closed standard streams, so that no other file gets their numbers."""
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)
@@ -51,7 +51,7 @@ def _open_standard_streams() -> None:
 
 
 def _usage_problem(error: typer.TyperException) -> Problem:
-    """Turn what the parser says about the arguments into a block of ours."""
+    """Convert an error of the argument parser to a `Problem`."""
     message = error.format_message().replace("Value error, ", "").rstrip(".")
     if possibilities := getattr(error, "possibilities", None):
         option = str(getattr(error, "option_name", ""))

@@ -1,11 +1,11 @@
-"""The command's tree: which commands there are, and what `airpath --help` says."""
+"""The tree of commands, and the help of `airpath`."""
 
 from typing import Annotated
 
 import typer
 
 from airpath.cli import ctl, doctor, export, link, measure, presets, replay, report, run, study, trace, trace_compare
-from airpath.cli.words import help_without_command
+from airpath.cli.messages import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
 
@@ -24,14 +24,14 @@ Examples:
 
 \b
 Exit codes:
-  0    done; flows that were aborted or did not finish are a result, not a failure
+  0    done; aborted or unfinished flows are a result, not a failure
   1    the run stopped on an error, or a finding of a study does not hold
   2    bad usage, or a scenario, preset, result folder or capture that cannot be used
-  3    the result could not be written in full; what was written is kept
-  130  interrupted by Ctrl-C; what had happened until then is kept
+  3    the result could not be written in full; the written part is kept
+  130  interrupted by Ctrl-C; the result until then is kept
 """
 
-# Plain help text: it is up at once, and reads the same on a terminal, in a pipe and in a log.
+# Plain help text: it needs no import of rich, and is the same on a terminal, in a pipe and in a log.
 app = typer.Typer(
     name="airpath",
     help=_HELP,
@@ -67,5 +67,5 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options that come before any command."""
+    """Handle the options before any command."""
     help_without_command(context)

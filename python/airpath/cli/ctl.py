@@ -1,25 +1,25 @@
-"""`airpath ctl`: ask a running link how it is, and change its conditions."""
+"""`airpath ctl`: print the state of a running link, or change its conditions."""
 
 import json
 from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem
+from airpath.cli.messages import ExitCode, Problem
 
 
 def ctl(
     change: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[K=V]...", help="The change, as in a scenario; none asks for the state."),
+        typer.Argument(metavar="[K=V]...", help="The change, as in a scenario; without one the state is printed."),
     ] = None,
     link: Annotated[
         str | None,
-        typer.Option(metavar="PROCESS|DIR", help="Which link: its process number or result folder."),
+        typer.Option(metavar="PROCESS|DIR", help="The link, by process number or result folder."),
     ] = None,
     format: Annotated[Literal["text", "json"], typer.Option(help="How to print the state.")] = "text",
 ) -> None:
-    """Ask a running link how it is, or change its conditions.
+    """Print the state of a running link, or change its conditions.
 
     \b
     Examples:
@@ -33,18 +33,18 @@ def ctl(
     \b
     Exit codes:
       0    done
-      1    no such link runs
-      2    the link cannot do that; nothing was changed
+      1    the link is not running
+      2    the link does not support the change; nothing was changed
     """
-    from airpath.cli.pairs import parse_pairs
-    from airpath.control import NoLinkError, ask, find
+    from airpath.cli.key_value import parse_pairs
+    from airpath.control import NoLinkError, find, send
 
     values = {key: _value(text) for key, text in parse_pairs("", change or [], example='outage="3 s"').items()}
     request: dict[str, Any] = {"change": values} if values else {"status": {}}
     try:
-        answer = ask(find(link), request)
+        answer = send(find(link), request)
     except NoLinkError as error:
-        next_step = "start one with `airpath link`, or name one with --link"
+        next_step = "start one with `airpath link`, or select one with --link"
         raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None
     except ValueError as error:
         raise Problem(str(error), next_step="`airpath ctl --help` shows examples") from None
@@ -57,7 +57,7 @@ def ctl(
 
 
 def _value(text: str) -> Any:
-    """Return a number or a truth value as such, and all else as the text that it is."""
+    """Return a number or boolean; any other value is text."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`airpath doctor`: what this host allows, and what to do about what it does not."""
+"""`airpath doctor`: checks what emulated links need on this host."""
 
 import json
 import platform
@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.words import ExitCode
+from airpath.cli.messages import ExitCode
 
 
 def doctor(
-    format: Annotated[Literal["text", "json"], typer.Option(help="How to print what was found.")] = "text",
+    format: Annotated[Literal["text", "json"], typer.Option(help="How to print the findings.")] = "text",
 ) -> None:
-    """Look at what this host allows links to do, and say what to do about what it does not.
+    """Check what emulated links need on this host, and print the next step for each missing feature.
 
-    Nothing is changed: what must be tried is tried in a process that ends right after it.
+    It changes nothing: features are tried in processes that end at once.
 
     \b
     Examples:
@@ -24,11 +24,11 @@ def doctor(
     \b
     Exit codes:
       0    links with both ends inside (--serve) work
-      1    they do not
+      1    they do not work
     """
     from airpath import __version__, _native
 
-    # First of all: a process with several threads could not try anything in others.
+    # Before any thread starts: namespaces can be tried only in a process with one thread.
     findings: dict[str, Any] = json.loads(_native.doctor())
     versions = {"airpath": __version__, "python": platform.python_version(), "kernel": platform.release()}
     if format == "json":
@@ -43,7 +43,7 @@ def doctor(
 
 
 def _text(check: dict[str, Any]) -> str:
-    """Return a check in a line; with what it means and what to do about it where not all is well."""
+    """Return a check as text; with its meaning and the next step if it is not `ok`."""
     lines = [f"{check['status']:<8} {check['name']}: {check['finding']}"]
     if check["next_step"] is not None:
         lines += [f"{'':<9}so: {check['meaning']}", f"{'':<9}next: {check['next_step']}"]

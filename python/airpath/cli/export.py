@@ -1,11 +1,11 @@
-"""`airpath export`: a result for other programs."""
+"""`airpath export`: writes a result in the formats of other programs."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem, explained
+from airpath.cli.messages import ExitCode, Problem, explained
 
 
 def export(
@@ -19,13 +19,13 @@ def export(
     ] = "csv",
     repetition: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="The repetition of the trace, from 0; the median one if not given."),
+        typer.Option(min=0, metavar="N", help="The repetition of the trace, from 0; by default the median one."),
     ] = None,
 ) -> None:
     """Write a result as CSV tables, or as a trace for ui.perfetto.dev and chrome://tracing.
 
     In the trace, each mobile has its radio log as tracks (mode, cell, scheme, links) and counters (C/I, slots), each
-    hop counters of the bytes inside and its losses, each flow its windows.
+    hop counters of the queued bytes and its losses, each flow its windows.
 
     The paths of the files go to standard output.
 
@@ -39,13 +39,14 @@ def export(
 
     if repetition is not None and format == "csv":
         raise Problem(
-            "--repetition is for a trace: CSV files have all", next_step="remove it, or add --format perfetto"
+            "--repetition needs --format perfetto: CSV files have all repetitions",
+            next_step="remove it, or add --format perfetto",
         )
     with explained():
         loaded = load(result)
         if repetition is not None and repetition >= loaded.repetitions.height:
             raise Problem(
-                f"there is no repetition {repetition}: {result} has {loaded.repetitions.height}",
+                f"{result} has no repetition {repetition}; it has {loaded.repetitions.height}",
                 next_step="repetitions count from 0",
             )
         try:
@@ -55,7 +56,7 @@ def export(
         except OSError as error:
             raise Problem(
                 f"{out} cannot be written: {error.strerror or error}",
-                next_step="free some space or name another place with -o",
+                next_step="free disk space, or select another path with -o",
                 exit_code=ExitCode.NOT_WRITTEN,
             ) from None
     for file in files:

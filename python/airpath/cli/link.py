@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.messages import Problem, explained, note
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
-from airpath.cli.words import Problem, explained, note
 
 FAILED = 125
-"""The exit code if the link itself fails, as of env(1), nice(1) and timeout(1)."""
+"""The exit code if the link itself fails, as in env(1), nice(1) and timeout(1)."""
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 
@@ -28,7 +28,7 @@ def link(
         str | None,
         typer.Option(
             metavar="CMD",
-            help="Run this server at the other end, under the name `server`; else the outside is there (needs root).",
+            help="Run this server at the other end, as host `server`; without it the outside is there (needs root).",
         ),
     ] = None,
     out: Out = None,
@@ -36,16 +36,17 @@ def link(
     no_log: NoLog = False,
     record: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Write what the link delivered as recorded links PATH.down and PATH.up."),
+        typer.Option(metavar="PATH", help="Write the delivered packets as recorded links PATH.down and PATH.up."),
     ] = None,
     precise: Annotated[
         bool | None,
         typer.Option(
-            help="Watch the clock while packets are on their way, at the cost of a core; by default with three or more."
+            help="Poll the clock while packets are in flight, at the cost of a core; default with three cores or more."
         ),
     ] = None,
     budget: Annotated[
-        str, typer.Option(metavar="TIME", help="The run is invalid if more than 1 % of packets are later than this.")
+        str,
+        typer.Option(metavar="TIME", help="The run is invalid if more than 1 % of the packets are later than this."),
     ] = "2 ms",
     mtu: Annotated[int, typer.Option(min=1280, max=65535, metavar="BYTES", help="The largest IP packet.")] = 1500,
     sysctl: Annotated[
@@ -55,19 +56,19 @@ def link(
         ),
     ] = None,
     offload: Annotated[
-        bool, typer.Option(help="Take TCP from the kernel in large segments and cut them here: faster.")
+        bool, typer.Option(help="Take TCP from the kernel in large segments and segment it here: faster.")
     ] = True,
     device: Annotated[
-        Literal["tun", "veth"] | None, typer.Option(help="How packets are carried; by default as the host can best.")
+        Literal["tun", "veth"] | None, typer.Option(help="The device; by default the best one of this host.")
     ] = None,
     status: Annotated[
-        bool | None, typer.Option(help="Keep a status line at the foot of the terminal; by default on a terminal.")
+        bool | None, typer.Option(help="Show a status line at the bottom; default on a terminal.")
     ] = None,
 ) -> None:
     """Run a real program on an emulated link.
 
-    The command's input, output, exit code and signals are its own. Without --serve the outside lies at the other end,
-    for which root is needed; with it the server does, under the name `server`, and both ends are closed off.
+    The command's input, output, exit code and signals pass through. With --serve the server runs at the other end, as
+    host `server`, and both ends are isolated. Without it the outside is at the other end, which needs root.
 
     \b
     Examples:
@@ -77,10 +78,10 @@ def link(
       airpath link wired -- airpath link umts-dch-64 -- ping -c 3 192.0.2.1
 
     \b
-    Exit codes: the command's own, but
-      125  the link could not be made or kept
+    Exit codes: those of the command, and
+      125  the link could not be set up, or failed
       126  the command cannot be executed
-      127  there is no such command
+      127  the command does not exist
     """
     try:
         outcome = _run(
@@ -104,7 +105,7 @@ def link(
     except Problem as problem:
         problem.exit_code = FAILED
         raise
-    _remark(outcome, out, outside=serve is None)
+    _warn(outcome, out, outside=serve is None)
     _end_like(outcome, command[0])
 
 
@@ -122,22 +123,26 @@ def _run(
     **options: Any,
 ) -> dict[str, Any]:
     from airpath import _native
-    from airpath.cli.pairs import parse_pairs
+    from airpath.cli.key_value import parse_pairs
     from airpath.run import clear_result_folder, override_texts
 
     if capture and out is None:
-        raise Problem("--capture needs a folder to write to", next_step="add --out DIR")
+        raise Problem("--capture needs a result folder", next_step="add --out DIR")
     overrides = override_texts(parse_pairs("--set", sets, example="bearer.downlink.bler=0.1"))
     parameters = parse_pairs("--sysctl", sysctls, example="net.ipv4.tcp_congestion_control=reno")
     for key in parameters:
         if not key.startswith("net."):
-            raise Problem(f"--sysctl {key}: not a parameter of a network namespace", next_step="they begin with `net.`")
+            raise Problem(
+                f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
+            )
     with explained():
         text, name = _scenario(scenario)
-        needed = _native.files(text, name, overrides)  # a link that cannot be made must not cost an earlier result
+        needed = _native.files(
+            text, name, overrides
+        )  # before an earlier result is removed: a wrong scenario must not cost it
         if out is not None:
             clear_result_folder(out, keep=needed)
-        # Until the command begins and takes it, Ctrl-C ends this process at once, and the kernel removes what was made.
+        # Until the command takes the signal, Ctrl-C ends this process at once, and the kernel removes the namespaces.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         result = _native.link(
@@ -158,7 +163,7 @@ def _run(
 
 
 def _scenario(scenario: str) -> tuple[str, str]:
-    """Return the text of a scenario file, or of a scenario that has nothing but a preset, and its name for messages."""
+    """Return the text of a scenario file, or of a scenario with only a preset, and its name for messages."""
     path = Path(scenario)
     if path.suffix == ".toml":
         text = path.read_text(encoding="utf-8")
@@ -169,8 +174,8 @@ def _scenario(scenario: str) -> tuple[str, str]:
     return text, "command line"
 
 
-def _remark(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
-    """Say on standard error what the user might not see otherwise."""
+def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
+    """Print notes on standard error: an invalid run, no answer from outside, the result folder."""
     lateness = outcome["lateness"]
     if not lateness["valid"]:
         note(
@@ -179,30 +184,30 @@ def _remark(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None
         )
     if outcome["overruns"]:
         note(
-            f"this run is invalid: {outcome['overruns']} packets were lost before they came to the link;"
+            f"this run is invalid: the kernel dropped {outcome['overruns']} packets before the link;"
             " the programs sent more than this host can carry"
         )
     offered = {"up": 0, "down": 0}
     for row in outcome["summary"]["links"]:
         offered[row["direction"]] += row["offered_packets"]
     if outside and offered["up"] and not offered["down"]:
-        note("nothing came back from the outside; `airpath doctor` says what this host may keep from it")
+        note("no packet came back from the outside; `airpath doctor` checks this host's forwarding")
     if out is not None:
         note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
 
 
 def _end_like(outcome: dict[str, Any], command: str) -> None:
-    """End as the command did."""
+    """Exit with the command's exit code or signal."""
     number = outcome["number"]
     match outcome["exit"]:
         case "code":
             raise typer.Exit(number)
         case "signal":
             sys.stdout.flush()
-            if number != signal.SIGKILL:  # for which nothing else could be set
+            if number != signal.SIGKILL:  # which has no handler
                 signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            raise typer.Exit(128 + number)  # a signal that does not end this process
+            raise typer.Exit(128 + number)  # reached if the signal does not end this process
         case _:
             reason = os.strerror(number)
             code = NOT_FOUND if isinstance(OSError(number, reason), FileNotFoundError) else NOT_EXECUTABLE

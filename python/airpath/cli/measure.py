@@ -1,4 +1,4 @@
-"""`airpath measure`: the workloads over a real network, against a responder."""
+"""`airpath measure`: runs the workloads over a real network, against a responder."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.messages import Problem, explained, help_without_command, note
 from airpath.cli.option_groups import with_groups
 from airpath.cli.options import Out
-from airpath.cli.words import Problem, explained, help_without_command, note
 
 Format = Literal["text", "json", "jsonl", "csv"]
 
 _HELP = """Measure a real network with the workloads of the simulator.
 
-At the other end `airpath measure serve` answers, or any host to `ping --icmp`. A figure has the same
-definition, and the same place in the result, as that of a simulated flow of the same kind.
+The other end runs `airpath measure serve`; `ping --icmp` works with any host. Figures have the same
+definition and the same place in the result as those of a simulated flow of the same kind.
 
 \b
 Examples:
@@ -28,10 +28,10 @@ Examples:
 
 \b
 Exit codes:
-  0    done; flows that were aborted or did not finish are a result, not a failure
-  1    no responder, it refuses, or it was lost on the way
+  0    done; aborted or unfinished flows are a result, not a failure
+  1    no responder, it refused, or the connection was lost
   2    bad usage
-  3    the result could not be written in full; what was written is kept
+  3    the result could not be written in full; the written part is kept
   130  interrupted by Ctrl-C; the result so far is printed and kept, marked as partial
 """
 
@@ -40,17 +40,19 @@ app = typer.Typer(help=_HELP, rich_markup_mode=None)
 Host = Annotated[
     str, typer.Argument(metavar="HOST[:PORT]", help="Where `airpath measure serve` runs; [ADDRESS]:PORT for IPv6.")
 ]
-Duration = Annotated[str, typer.Option(metavar="TIME", help="The longest that it may take; then it is unfinished.")]
+Duration = Annotated[str, typer.Option(metavar="TIME", help="Limit of the measurement; then it is unfinished.")]
 
 
 @dataclass(frozen=True)
-class Usual:
-    """What every measurement has."""
+class Common:
+    """Options of every measurement."""
 
     out: Out = None
     format: Annotated[
         Format,
-        typer.Option(help="On standard output: a table, the summary as JSON, a JSON line a flow, or the flows as CSV."),
+        typer.Option(
+            help="On standard output: a table, the summary as JSON, one JSON line per flow, or the flows as CSV."
+        ),
     ] = "text"
     ipv4: Annotated[bool, typer.Option("--ipv4", "-4", help="Over IPv4 only.")] = False
     ipv6: Annotated[bool, typer.Option("--ipv6", "-6", help="Over IPv6 only.")] = False
@@ -58,7 +60,7 @@ class Usual:
 
 @dataclass(frozen=True)
 class Tcp:
-    """TCP of both ends."""
+    """TCP options of both ends."""
 
     mss: Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="Largest segment of TCP, at both ends.")] = (
         None
@@ -68,7 +70,7 @@ class Tcp:
         None
     )
     congestion: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Congestion control, as the kernels call it: reno, cubic, bbr.")
+        str | None, typer.Option(metavar="NAME", help="Congestion control by its name in the kernel: reno, cubic, bbr.")
     ] = None
     no_delay: Annotated[
         bool, typer.Option("--no-delay", help="Send small segments at once, without Nagle's algorithm.")
@@ -86,13 +88,13 @@ def serve(
         str | None,
         typer.Option(
             metavar="ADDR[:PORT]",
-            help="Listen here; 0.0.0.0 and [::] serve other hosts. By default this host alone, on port 7474.",
+            help="Listen on this address; 0.0.0.0 and [::] serve other hosts. Default: this host only, port 7474.",
         ),
     ] = None,
 ) -> None:
-    """Answer the measurements of others, over TCP and UDP on one port, until Ctrl-C.
+    """Respond to measurements over TCP and UDP on one port, until Ctrl-C.
 
-    What one client may make it do is bounded; docs/measure.md has the bounds and the protocol.
+    The load of one client is limited; docs/measure.md has the limits and the protocol.
 
     \b
     Examples:
@@ -114,14 +116,14 @@ def serve(
 @with_groups
 def ping(
     host: Host,
-    usual: Usual,
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="Echo requests.")] = 10,
-    interval: Annotated[str, typer.Option(metavar="TIME", help="From one to the next.")] = "1 s",
-    size: Annotated[int, typer.Option(metavar="BYTES", help="Data in each, after the header of UDP or ICMP.")] = 56,
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the last replies.")] = "10 s",
+    common: Common,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of echo requests.")] = 10,
+    interval: Annotated[str, typer.Option(metavar="TIME", help="Interval between requests.")] = "1 s",
+    size: Annotated[int, typer.Option(metavar="BYTES", help="Payload of each, after the UDP or ICMP header.")] = 56,
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="Wait for the last replies at most this long.")] = "10 s",
     icmp: Annotated[
         bool,
-        typer.Option("--icmp", help="By ICMP, as ping(8) does: every host answers, without `airpath measure serve`."),
+        typer.Option("--icmp", help="With ICMP, as ping(8): every host replies, without `airpath measure serve`."),
     ] = False,
     duration: Duration = "1 h",
 ) -> None:
@@ -134,7 +136,7 @@ def ping(
       airpath measure ping server.example --count 500 --interval "20 ms" --size 1400 --format csv
     """
     work = {"kind": "ping", "size": size, "interval": interval, "count": count, "timeout": timeout}
-    _measure(host, work, duration, usual, icmp=icmp)
+    _measure(host, work, duration, common, icmp=icmp)
 
 
 @app.command()
@@ -142,13 +144,13 @@ def ping(
 def bulk(
     host: Host,
     tcp: Tcp,
-    usual: Usual,
+    common: Common,
     upload: Annotated[bool, typer.Option("--upload", help="Send to the responder instead.")] = False,
-    bytes: Annotated[str, typer.Option(metavar="SIZE", help="How much, in each flow.")] = "10 MB",
+    bytes: Annotated[str, typer.Option(metavar="SIZE", help="Size of each flow.")] = "10 MB",
     request: Annotated[
-        str, typer.Option(metavar="SIZE", help="What is sent first, to ask for a download; nothing by default.")
+        str, typer.Option(metavar="SIZE", help="Size of the request before a download; by default none.")
     ] = "0 B",
-    flows: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="How many at the same time.")] = 1,
+    flows: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Number of parallel flows.")] = 1,
     duration: Duration = "1 h",
 ) -> None:
     """Measure downloads or uploads over TCP.
@@ -162,22 +164,24 @@ def bulk(
     if upload and request != "0 B":
         raise Problem("--request: an upload has no request", next_step="leave out --request or --upload")
     transfer = {"direction": "up" if upload else "down", "bytes": bytes, "request": request}
-    _measure(host, {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": asdict(tcp)}, duration, usual)
+    _measure(host, {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": asdict(tcp)}, duration, common)
 
 
 @app.command()
 @with_groups
 def datagrams(
     host: Host,
-    usual: Usual,
+    common: Common,
     upload: Annotated[bool, typer.Option("--upload", help="Send to the responder instead of from it.")] = False,
     rate: Annotated[
-        str, typer.Option(metavar="RATE", help="Of the IP packets; above what the path carries, it is overload.")
+        str, typer.Option(metavar="RATE", help="Rate of the IP packets; above the path's rate it is overload.")
     ] = "1 Mbit/s",
-    size: Annotated[int, typer.Option(metavar="BYTES", help="Payload of each, 32 at least.")] = 1000,
-    duration: Annotated[str, typer.Option(metavar="TIME", help="For how long to send.")] = "10 s",
+    size: Annotated[int, typer.Option(metavar="BYTES", help="Payload of each, at least 32.")] = 1000,
+    duration: Annotated[str, typer.Option(metavar="TIME", help="Send for this time.")] = "10 s",
     late: Annotated[str, typer.Option(metavar="TIME", help="A datagram with a longer delay is late.")] = "150 ms",
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the last ones.")] = "2 s",
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="Wait for the last datagrams at most this long.")
+    ] = "2 s",
 ) -> None:
     """Measure a stream of datagrams: one-way delay, loss, gaps, delay periods.
 
@@ -189,7 +193,7 @@ def datagrams(
     direction = "up" if upload else "down"
     work = {"kind": "datagrams", "direction": direction, "rate": rate, "size": size}
     work |= {"duration": duration, "late": late, "timeout": timeout}
-    _measure(host, work, "3 h", usual)
+    _measure(host, work, "3 h", common)
 
 
 @app.command()
@@ -197,15 +201,17 @@ def datagrams(
 def transactions(
     host: Host,
     tcp: Tcp,
-    usual: Usual,
+    common: Common,
     connections: Annotated[
         Literal["one", "each"], typer.Option(help="One connection for all (RR), or one for each (CRR).")
     ] = "one",
-    request: Annotated[str, typer.Option(metavar="SIZE", help="Size of a request, 16 B at least.")] = "100 B",
+    request: Annotated[str, typer.Option(metavar="SIZE", help="Size of a request, at least 16 B.")] = "100 B",
     response: Annotated[str, typer.Option(metavar="SIZE", help="Size of a response.")] = "1 kB",
-    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many; without --duration 10.")] = None,
-    duration: Annotated[str | None, typer.Option(metavar="TIME", help="For how long new ones begin.")] = None,
-    think: Annotated[str, typer.Option(metavar="TIME", help="From a response to the next request.")] = "0 s",
+    count: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Number of transactions; 10 by default without --duration.")
+    ] = None,
+    duration: Annotated[str | None, typer.Option(metavar="TIME", help="Start new transactions for this time.")] = None,
+    think: Annotated[str, typer.Option(metavar="TIME", help="Time from a response to the next request.")] = "0 s",
 ) -> None:
     """Measure requests and responses over TCP.
 
@@ -222,30 +228,28 @@ def transactions(
         "connections": connections,
     } | ({} if duration is None else {"duration": duration})
     work = {"kind": "transactions", "transactions": exchange, "tcp": asdict(tcp)}
-    _measure(host, work, "3 h", usual)
+    _measure(host, work, "3 h", common)
 
 
-def _measure(host: str, work: dict[str, Any], limit: str, usual: Usual, *, icmp: bool = False) -> None:
+def _measure(host: str, work: dict[str, Any], limit: str, common: Common, *, icmp: bool = False) -> None:
     from airpath import _native
     from airpath.cli.output import print_line, print_summary
     from airpath.cli.progress import progress_bar
-    from airpath.cli.remarks import remark_on
+    from airpath.cli.warnings import warn_about
     from airpath.run import clear_result_folder
 
-    if usual.ipv4 and usual.ipv6:
-        raise Problem("--ipv4 and --ipv6 leave no address", next_step="give one of them, or none")
-    family = "v4" if usual.ipv4 else "v6" if usual.ipv6 else "any"
+    if common.ipv4 and common.ipv6:
+        raise Problem("--ipv4 and --ipv6 exclude each other", next_step="use one of them, or none")
+    family = "v4" if common.ipv4 else "v6" if common.ipv6 else "any"
     request = json.dumps({"host": host, "family": family, "work": work, "icmp": icmp, "limit": limit})
     with explained(), progress_bar(f"{work['kind']} {host}") as progress:
-        if usual.out is not None:
-            clear_result_folder(usual.out)
-        if usual.format == "jsonl":
+        if common.out is not None:
+            clear_result_folder(common.out)
+        if common.format == "jsonl":
             print_line("start", {"measurement": work["kind"], "host": host})
         try:
-            summary = json.loads(_native.measure(request, None if usual.out is None else str(usual.out), progress))
+            summary = json.loads(_native.measure(request, None if common.out is None else str(common.out), progress))
         except ValueError as error:
-            raise Problem(
-                str(error), next_step=f"`airpath measure {work['kind']} --help` shows what can be given"
-            ) from None
-    print_summary(summary, usual.format)
-    raise typer.Exit(remark_on(summary, usual.out))
+            raise Problem(str(error), next_step=f"`airpath measure {work['kind']} --help` shows the options") from None
+    print_summary(summary, common.format)
+    raise typer.Exit(warn_about(summary, common.out))

@@ -1,4 +1,4 @@
-"""Options that several commands have together, declared once as a dataclass."""
+"""Groups of options that several commands share, each declared once as a dataclass."""
 
 import inspect
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command of typer take dataclasses: each of their fields becomes an option, behind the command's own."""
+    """Let a typer command take dataclasses: each of their fields becomes an option, after the command's own."""
     signature = inspect.signature(command)
     keyword = inspect.Parameter.KEYWORD_ONLY
     groups: dict[str, Any] = {
@@ -22,10 +22,10 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     @wraps(command)
-    def ungrouped(**given: Any) -> None:
+    def ungrouped(**values: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
 
     ungrouped.__signature__ = signature.replace(parameters=[*own, *shared])  # pyright: ignore[reportAttributeAccessIssue]
     return ungrouped

@@ -1,4 +1,4 @@
-"""Options that more than one command has."""
+"""Options of several commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,18 +9,18 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option(metavar="K=V", help="Override a value by its dotted path; may be given many times."),
 ]
-"""`--set`: values laid over those of the scenario."""
+"""`--set`: overrides of the scenario's values."""
 
-Seed = Annotated[int | None, typer.Option(min=0, metavar="N", help="Seed of all chance, in place of the scenario's.")]
+Seed = Annotated[int | None, typer.Option(min=0, metavar="N", help="Random seed, in place of the scenario's.")]
 """`--seed`."""
 
 Capture = Annotated[bool, typer.Option("--capture", help="Write pcapng captures of both ends; needs --out.")]
 """`--capture`."""
 
 Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Keep the result in this folder, in place of an earlier one.")
+    Path | None, typer.Option(metavar="DIR", help="Write the result to this folder, replacing an earlier one.")
 ]
-"""`--out`: the result folder; without it nothing is kept."""
+"""`--out`: the result folder; without it no result is written."""
 
-NoLog = Annotated[bool, typer.Option("--no-log", help="Keep the summary but no event tables: smaller and faster.")]
+NoLog = Annotated[bool, typer.Option("--no-log", help="Write the summary but no event tables: smaller and faster.")]
 """`--no-log`."""

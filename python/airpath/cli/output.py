@@ -1,4 +1,4 @@
-"""What `airpath run` and `airpath measure` put on standard output, in each format, and the other commands' tables."""
+"""Standard output: summaries of `airpath run` and `airpath measure` in each format, and tables."""
 
 import csv
 import json
@@ -12,12 +12,12 @@ from airpath.tables import flat_rows
 if TYPE_CHECKING:
     from rich.console import Console
 
-# A table that goes into a file or a pipe is as wide as it needs to be.
+# The width of tables in a file or a pipe.
 _WIDTH_OFF_TERMINAL = 240
 
 
 def print_summary(summary: dict[str, Any], format: str) -> None:
-    """Print a summary in the format that was asked for."""
+    """Print a summary in a format."""
     match format:
         case "json":
             json.dump(summary, sys.stdout, indent=2, ensure_ascii=False)
@@ -33,7 +33,7 @@ def print_summary(summary: dict[str, Any], format: str) -> None:
 
 
 def print_start(resolved: str, seed: int | None, repeat: int) -> None:
-    """Print the line that comes before a run: what is about to be run."""
+    """Print the line before a run: scenario, seed and repetitions."""
     scenario = tomllib.loads(resolved)
     seed = scenario["seed"] if seed is None else seed
     print_line("start", {"scenario": scenario["name"], "seed": seed, "repeat": repeat})
@@ -51,7 +51,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def console() -> "Console":
-    """Return standard output as rich writes to it: coloured on a terminal only, NO_COLOR respected, nothing cut off."""
+    """Return a rich console for standard output: colours on a terminal only, NO_COLOR respected, no truncation."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _WIDTH_OFF_TERMINAL
@@ -67,7 +67,7 @@ def _print_lines(summary: dict[str, Any]) -> None:
 
 
 def print_line(kind: str, record: dict[str, Any]) -> None:
-    """Print a record as one line of JSON that says what it is."""
+    """Print a record as one line of JSON with its type."""
     json.dump({"type": kind} | record, sys.stdout, ensure_ascii=False)
     sys.stdout.write("\n")
     sys.stdout.flush()

@@ -1,11 +1,11 @@
-"""`airpath presets`: the bearers that come with airpath, and where their parameters are from."""
+"""`airpath presets`: the bearer presets, and the sources of their parameters."""
 
 import json
 from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.words import Problem, explained, help_without_command
+from airpath.cli.messages import Problem, explained, help_without_command
 from airpath.suggest import did_you_mean
 
 app = typer.Typer(help="List and show bearer presets.", rich_markup_mode=None, invoke_without_command=True)
@@ -47,7 +47,7 @@ def show_preset(
         typer.Option(help="On standard output: a table with sources, JSON, or the TOML to copy and change."),
     ] = "text",
 ) -> None:
-    """Show a preset's parameters, each with where it comes from.
+    """Show a preset's parameters, each with its source.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Progress on standard error, for a person who waits: on a terminal only."""
+"""Progress bar on standard error, on a terminal only."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar while the block runs; what it yields takes the steps done and the steps in all.
+    """Show a bar while the block runs.
 
-    Yields `None` where standard error is not a terminal.
+    Yields:
+        A callback for the steps done and the total; `None` if standard error is no terminal.
     """
     if not sys.stderr.isatty():
         yield None

@@ -1,13 +1,13 @@
-"""`airpath replay`: what entered a network once, put on it again."""
+"""`airpath replay`: sends the packets of a result through its network again."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.key_value import parse_pairs
+from airpath.cli.messages import ExitCode, Problem, explained, note
 from airpath.cli.options import NoLog, Out, Overrides
-from airpath.cli.pairs import parse_pairs
-from airpath.cli.words import ExitCode, Problem, explained, note
 from airpath.tables import flat_rows
 
 
@@ -21,10 +21,10 @@ def replay(
     ] = "text",
     no_log: NoLog = False,
 ) -> None:
-    """Put the packets of a result on its network again, in virtual time.
+    """Send the packets of a result through its network again, in virtual time.
 
-    Unchanged, each packet leaves at the same nanosecond or is lost in the same place, whether the result is of `run` or
-    of `link`. With --set it says what would have become of the same packets; whoever sent them does not react.
+    Without changes each packet leaves at the same nanosecond or is lost in the same place, for results of `run` and of
+    `link`. With --set it shows the fate of the same packets on a changed network; their senders do not react.
 
     \b
     Examples:
@@ -37,7 +37,7 @@ def replay(
       0    done
       1    the replay stopped on an error
       2    a result or setting that cannot be used; nothing was run
-      3    the result could not be written in full; what was written is kept
+      3    the result could not be written in full; the written part is kept
       130  interrupted by Ctrl-C; the result so far is kept, marked as partial
     """
     from airpath import NotLoggedError, load
@@ -63,15 +63,15 @@ def replay(
 
 
 def _print_links(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> None:
-    """Print what became of the packets at each hop, beside what had become of them."""
+    """Print the packets at each hop: offered, delivered, lost, and the same in the original."""
     from airpath.cli.output import print_table
 
     totals, earlier = _totals(now), _totals(before)
     rows = []
     for key, (offered, delivered, lost) in totals.items():
         was = earlier.get(key)
-        said = "" if was is None else " / ".join(f"{number:,}" for number in was)
-        rows.append((*key, f"{offered:,}", f"{delivered:,}", f"{lost:,}", said))
+        original = "" if was is None else " / ".join(f"{number:,}" for number in was)
+        rows.append((*key, f"{offered:,}", f"{delivered:,}", f"{lost:,}", original))
     print_table(("component", "direction", "offered", "delivered", "lost", "in the original"), rows)
 
 

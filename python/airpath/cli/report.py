@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem, explained
+from airpath.cli.messages import ExitCode, Problem, explained
 
 
 def report(

@@ -1,4 +1,4 @@
-"""`airpath run`: a scenario file in, its figures out."""
+"""`airpath run`: runs a scenario file and prints its figures."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from airpath.cli.key_value import parse_pairs
+from airpath.cli.messages import Problem, explained
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
-from airpath.cli.pairs import parse_pairs
-from airpath.cli.words import Problem, explained
 
 Format = Literal["text", "json", "jsonl", "csv"]
 
@@ -17,20 +17,20 @@ def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.")],
     set: Overrides = None,
     seed: Seed = None,
-    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, run side by side on the cores.")] = 1,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, in parallel on the cores.")] = 1,
     out: Out = None,
     capture: Capture = False,
     format: Annotated[
         Format,
         typer.Option(
-            help="On standard output: a table, the summary as JSON, a JSON line a flow and link, or the flows as CSV."
+            help="On standard output: a table, the summary as JSON, JSON lines of flows and links, or the flows as CSV."
         ),
     ] = "text",
     no_log: NoLog = False,
     threads: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Repetitions that run at once; as many as cores if not given. Changes no result."
+            min=1, metavar="N", help="Parallel repetitions; by default the number of cores. It does not change results."
         ),
     ] = None,
 ) -> None:
@@ -48,16 +48,16 @@ def run(
       0    done; aborted or unfinished flows are a result, not a failure
       1    the run stopped on an error
       2    bad usage or scenario; nothing was run
-      3    the result could not be written in full; what was written is kept
+      3    the result could not be written in full; the written part is kept
       130  interrupted by Ctrl-C; the result so far is printed and kept, marked as partial
     """
     from airpath.cli.output import print_start, print_summary
     from airpath.cli.progress import progress_bar
-    from airpath.cli.remarks import remark_on
+    from airpath.cli.warnings import warn_about
     from airpath.run import execute, resolve
 
     if capture and out is None:
-        raise Problem("--capture needs a folder to write to", next_step="add --out DIR")
+        raise Problem("--capture needs a result folder", next_step="add --out DIR")
     overrides = parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     _check_file(scenario)
     with explained():
@@ -77,14 +77,14 @@ def run(
             progress=progress,
         )
     print_summary(summary, format)
-    raise typer.Exit(remark_on(summary, out))
+    raise typer.Exit(warn_about(summary, out))
 
 
 def _check_file(scenario: Path) -> None:
     if scenario.is_file():
         return
     if scenario.is_dir():
-        raise Problem(f"{scenario} is a folder, not a scenario", next_step="name a TOML file in it")
+        raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
     beside = {each.stem: each for each in scenario.parent.glob("*.toml")}
     match = get_close_matches(scenario.stem, beside, n=1)
     raise Problem(

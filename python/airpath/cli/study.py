@@ -1,4 +1,4 @@
-"""`airpath study`: published figures beside ours."""
+"""`airpath study`: repeats published studies and prints their figures beside ours."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem, explained, help_without_command, note
+from airpath.cli.messages import ExitCode, Problem, explained, help_without_command, note
 
 app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -49,14 +49,16 @@ def run_study(
     id: Annotated[str, typer.Argument(metavar="ID", help="The study.", autocompletion=_complete)],
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="EXPERIMENT", help="Run this experiment alone; several with commas, or given many times."),
+        typer.Option(
+            metavar="EXPERIMENT", help="Run only this experiment; several with commas or by repeating the option."
+        ),
     ] = None,
     clock: Annotated[
         Literal["virtual", "real"],
-        typer.Option(help="With `real`, also over emulated links, with the kernel's TCP; that takes real time."),
+        typer.Option(help="With `real`, also over emulated links with the kernel's TCP, in real time."),
     ] = "virtual",
     links: Annotated[
-        int, typer.Option(min=1, max=64, metavar="N", help="With --clock real, so many links side by side.")
+        int, typer.Option(min=1, max=64, metavar="N", help="With --clock real, the number of parallel links.")
     ] = 6,
     format: Annotated[
         Literal["text", "json", "markdown"],
@@ -64,13 +66,11 @@ def run_study(
             help="On standard output: tables, rows and findings as JSON, or the tables of the study's README."
         ),
     ] = "text",
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Seed of all chance, in place of the study's.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Random seed, in place of the study's.")] = None,
     repeat: Annotated[
-        int | None, typer.Option(min=2, metavar="N", help="Repetitions a row, in place of the study's own numbers.")
+        int | None, typer.Option(min=2, metavar="N", help="Repetitions per row, in place of the study's numbers.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the rows as one HTML file as well.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report, too: one HTML file.")] = None,
 ) -> None:
     """Run a study and print the published figures beside ours, with the 95 % interval of the mean.
 
@@ -84,7 +84,7 @@ def run_study(
     \b
     Exit codes:
       0    done, and every finding holds
-      1    a finding does not hold, or a run of the study did not come to its end
+      1    a finding does not hold, or a run of the study failed
       2    bad usage
       3    the report could not be written
       130  interrupted by Ctrl-C; nothing is printed
@@ -95,7 +95,7 @@ def run_study(
 
     if clock == "real" and report is not None:
         raise Problem(
-            "--report draws what is simulated", next_step="leave --clock real away, or take --format markdown"
+            "--report draws only simulated figures", next_step="remove --clock real, or use --format markdown"
         )
     names = None if only is None else [name for each in only for name in each.split(",")]
     try:
@@ -106,7 +106,7 @@ def run_study(
     except study.StudyError as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
     except KeyboardInterrupt:
-        raise Problem("interrupted; a study prints nothing before its end", exit_code=ExitCode.INTERRUPTED) from None
+        raise Problem("interrupted; a study prints its rows only at the end", exit_code=ExitCode.INTERRUPTED) from None
     match format:
         case "json":
             typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))

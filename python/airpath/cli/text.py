@@ -1,4 +1,4 @@
-"""A run's figures as text: one row a flow, over all repetitions, and what the figures mean."""
+"""A run's figures as text: one row per flow over all repetitions, and the figures' definitions."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ Flow = dict[str, Any]
 
 
 def render(summary: dict[str, Any], console: "Console") -> None:
-    """Print a summary: a table of the transfers, one of the pings and datagrams, and what was measured how."""
+    """Print a summary: a table of transfers, one of pings and datagrams, and the definitions of the figures."""
     repetitions = summary["repetitions"]
     simulated = _mean((each["simulated_s"] for each in repetitions), seconds)
     many = f", {len(repetitions)} repetitions (mean ± standard deviation)" if len(repetitions) > 1 else ""
@@ -43,7 +43,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
 
 
 def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
-    """Return the mean in words, with the standard deviation where there is one; a dash where there is nothing."""
+    """Return the mean as text, with the standard deviation of several values; a dash without values."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"
@@ -94,7 +94,7 @@ def _delay_row(group: Sequence[Flow]) -> tuple[str, ...]:
 
 
 def _beyond_delay(group: Sequence[Flow]) -> str | None:
-    """Return what datagrams and transactions tell beyond their delay, in a line."""
+    """Return a line with the figures of datagrams and transactions other than delay; `None` for other flows."""
 
     def mean(field: str, words: Callable[[float], str]) -> str:
         return _mean((flow.get(field) for flow in group), words)
@@ -102,15 +102,15 @@ def _beyond_delay(group: Sequence[Flow]) -> str | None:
     name = f"{group[0]['name']} of {group[0]['mobile']}"
     if group[0].get("transactions_per_s") is not None:
         return (
-            f"{name}: {mean('transactions_per_s', count)} transactions a second over {mean('duration_s', seconds)}; "
+            f"{name}: {mean('transactions_per_s', count)} transactions per second over {mean('duration_s', seconds)}; "
             f"a connection opened in {mean('connect_mean_s', seconds)}."
         )
     if "gaps" in group[0]:
         return (
             f"{name}: {mean('gaps', count)} gaps (longest {mean('gap_max_s', seconds)}), "
             f"{mean('delay_periods', count)} delay periods over {mean('late_threshold_s', seconds)} "
-            f"(longest {mean('delay_period_max_s', seconds)}), one arrival to the next "
-            f"{mean('inter_arrival_p50_s', seconds)} in the median and {mean('inter_arrival_max_s', seconds)} at most."
+            f"(longest {mean('delay_period_max_s', seconds)}), inter-arrival time "
+            f"{mean('inter_arrival_p50_s', seconds)} median, {mean('inter_arrival_max_s', seconds)} maximum."
         )
     return None
 
@@ -128,7 +128,7 @@ def _print_table(console: "Console", head: Sequence[str], rows: Sequence[Sequenc
 
 
 def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
-    """Return a line for each set of TCP details, with the flows that used it where there are several sets."""
+    """Return a line for each set of TCP settings, with its flows if there are several sets."""
     users: dict[str, list[str]] = {}
     for group in groups:
         if group[0]["tcp"] is not None:
@@ -144,7 +144,7 @@ def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
 
 
 def _values(tcp: dict[str, Any]) -> Iterable[str]:
-    """Yield the few settings with a value that tell one TCP from another at a glance."""
+    """Yield the most important settings with a value."""
     congestion, timeout = tcp.get("congestion", {}), tcp.get("retransmission_timeout", {})
     for name, value in (
         ("{}", congestion.get("algorithm")),
@@ -157,6 +157,6 @@ def _values(tcp: dict[str, Any]) -> Iterable[str]:
 
 
 def _flags(tcp: dict[str, Any]) -> Iterable[str]:
-    """Yield the names of what was on, in general and in the parts that have mechanisms of their own."""
+    """Yield the names of the enabled settings, those of nested tables included."""
     for part in (tcp, *(tcp.get(name) or {} for name in ("congestion", "recovery", "negotiated"))):
         yield from (key.replace("_", " ") for key, value in part.items() if value is True)

@@ -1,4 +1,4 @@
-"""`airpath trace`: what the TCP connections of a capture did, and where their time went."""
+"""`airpath trace`: analyses the TCP connections of captures."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.words import ExitCode, Problem, explained, note
+from airpath.cli.messages import ExitCode, Problem, explained, note
 
 if TYPE_CHECKING:
     from airpath.trace import Trace
@@ -20,7 +20,7 @@ def trace(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Captures in the order of their times (pcap or pcapng), - for standard input, or a result folder.",
+            help="Captures in the order of time (pcap, pcapng or snoop), - for standard input, or a result folder.",
         ),
     ],
     peer: Annotated[
@@ -34,30 +34,28 @@ def trace(
         str | None,
         typer.Option(
             metavar="K=V,...",
-            help="Which columns of a CSV radio log hold what, as in 'begin=Time,name=State,silent=Idle|Reselection'.",
+            help="The columns of a CSV radio log, as in 'begin=Time,name=State,silent=Idle|Reselection'.",
         ),
     ] = None,
     flow: Annotated[
         str | None,
         typer.Option(
             metavar="SELECTOR",
-            help="Which connections: a number (3), an address, a port (:443), or both (192.0.2.1:443).",
+            help="Select connections: a number (3), an address, a port (:443), or both (192.0.2.1:443).",
         ),
     ] = None,
     repetition: Annotated[
         int | None,
-        typer.Option(
-            min=0, metavar="N", help="The repetition of a result folder, from 0; the median one if not given."
-        ),
+        typer.Option(min=0, metavar="N", help="The repetition of a result folder, from 0; by default the median one."),
     ] = None,
     why: Annotated[
         bool,
-        typer.Option("--why", help="List what each stretch of time is put down to; with jsonl, tell of the causes."),
+        typer.Option("--why", help="List the cause of each interval of time; with jsonl, add the causes."),
     ] = False,
     format: Annotated[
         Format,
         typer.Option(
-            help="On standard output: words, everything as JSON, a JSON line a connection as soon as it ends, or the "
+            help="On standard output: text, all tables as JSON, a JSON line for each connection when it ends, or the "
             "connections as CSV or Parquet."
         ),
     ] = "text",
@@ -67,23 +65,25 @@ def trace(
     in_full: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="How many connections the report draws in full, the longest first; 3 if not given."
+            metavar="N",
+            min=1,
+            help="The number of connections that the report draws in full, the longest first; default 3.",
         ),
     ] = None,
     xplot: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write time–sequence plots for xplot, as tcptrace -S does.")
+        Path | None, typer.Option(metavar="DIR", help="Write time–sequence plots for xplot, like tcptrace -S.")
     ] = None,
     perfetto: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev, JSON.")
     ] = None,
     har: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the exchanges of HTTP as an HTTP Archive (HAR).")
+        Path | None, typer.Option(metavar="FILE", help="Write the HTTP exchanges as an HTTP Archive (HAR).")
     ] = None,
 ) -> None:
-    """Say where the time of each TCP connection of a capture went.
+    """Show the causes of each TCP connection's elapsed time.
 
-    One connection is told of on a page, several in a table: those first that lost most time, which is the time for
-    which neither the path at its rate nor the applications account.
+    It prints one connection in detail, several as a table with the most lost time first. Lost time is attributed
+    neither to the path at its rate nor to the applications.
 
     \b
     Examples:
@@ -98,22 +98,22 @@ def trace(
     \b
     Exit codes:
       0    done
-      2    bad usage, or a file that is not there, no capture, or without TCP; or there is no such connection
+      2    bad usage; a file is missing, is no capture or has no TCP; the connection does not exist
       3    the output could not be written in full
-      130  interrupted by Ctrl-C; what was read until then is told of
+      130  interrupted by Ctrl-C; the frames read until then are analysed
     """
     with explained():
         if format == "jsonl":
             if any(each is not None for each in (peer, radio, out, xplot, perfetto, har)):
                 raise Problem(
-                    "--format jsonl tells of connections as they end, without --peer, --radio and files of its own",
-                    next_step="remove these, or take --format json",
+                    "--format jsonl prints connections as they end; it excludes --peer, --radio and output files",
+                    next_step="remove these, or use --format json",
                 )
             raise typer.Exit(_stream(files, flow, repetition, why))
         if in_full is not None and out is None:
-            raise Problem("--in-full is for a report", next_step="add -o report.html, or remove it")
+            raise Problem("--in-full needs a report", next_step="add -o report.html, or remove it")
         if repetition is not None and not any(each.is_dir() for each in (*files, radio or Path("-"))):
-            raise Problem("--repetition is of a result folder", next_step="name a folder, or remove it")
+            raise Problem("--repetition needs a result folder", next_step="name a folder, or remove it")
         from airpath.trace import trace as analyse
 
         columns = _columns(radio_columns)
@@ -128,11 +128,11 @@ def trace(
         for what, (path, write) in files_of.items():
             if path is not None:
                 written(what, path, partial(write, path))
-    raise typer.Exit(_remark(traced.reading))
+    raise typer.Exit(_warn(traced.reading))
 
 
 def _columns(text: str | None) -> dict[str, str]:
-    """Return the column map of a radio log."""
+    """Parse the column map of a radio log."""
     pairs = [part.partition("=") for part in (text or "").split(",") if part]
     wrong = next((key for key, equals, _ in pairs if not equals), None)
     if wrong is not None:
@@ -153,7 +153,7 @@ def _stream(files: list[Path], flow: str | None, repetition: int | None, why: bo
         if live:
             sys.stdout.flush()
 
-    return _remark(stream(files, line, flow=flow, causes=why, repetition=repetition))
+    return _warn(stream(files, line, flow=flow, causes=why, repetition=repetition))
 
 
 def _print(traced: "Trace", format: Format, why: bool) -> None:
@@ -170,11 +170,11 @@ def _print(traced: "Trace", format: Format, why: bool) -> None:
 
 
 def written(what: str, out: Path, write: Callable[[], object]) -> None:
-    """Write a file, and say where it is.
+    """Write a file, and print its path.
 
     Args:
-        what: What it is: a key of `_WRITTEN`.
-        out: Where it goes.
+        what: The type of file: a key of `_WRITTEN`.
+        out: The path.
         write: Writes it.
     """
     try:
@@ -182,7 +182,7 @@ def written(what: str, out: Path, write: Callable[[], object]) -> None:
     except OSError as error:
         raise Problem(
             f"{out} cannot be written: {error.strerror or error}",
-            next_step="free some space or name another place",
+            next_step="free disk space, or select another path",
             exit_code=ExitCode.NOT_WRITTEN,
         ) from None
     note(f"{_WRITTEN[what]} in {out}")
@@ -196,10 +196,10 @@ _WRITTEN = {
 }
 
 
-def _remark(reading: dict[str, Any]) -> ExitCode:
-    """Say what was passed over, and return the exit code."""
-    from airpath.trace.words import remarks
+def _warn(reading: dict[str, Any]) -> ExitCode:
+    """Print the warnings about the files, and return the exit code."""
+    from airpath.trace.messages import warnings
 
-    for remark in remarks(reading):
-        note(remark)
+    for warning in warnings(reading):
+        note(warning)
     return ExitCode.INTERRUPTED if reading["interrupted"] else ExitCode.OK

@@ -1,4 +1,4 @@
-"""`airpath trace compare`: captures beside each other."""
+"""`airpath trace compare`: compares captures."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from airpath.cli.words import Problem, explained
+from airpath.cli.messages import Problem, explained
 
 
 def compare(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="A B...", help="Captures or result folders, what others are measured by first."),
+        typer.Argument(metavar="A B...", help="Captures or result folders; the others are compared with the first."),
     ],
     flow: Annotated[
         str | None,
-        typer.Option(metavar="SELECTOR", help="Which connections of each: a number, an address, a port, or both."),
+        typer.Option(metavar="SELECTOR", help="Select connections of each: a number, an address, a port, or both."),
     ] = None,
     format: Annotated[
         Literal["text", "json", "csv"], typer.Option(help="On standard output: a table, JSON, or CSV.")
@@ -26,10 +26,10 @@ def compare(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a report: one HTML file.")
     ] = None,
 ) -> None:
-    """Put captures beside each other: where the time of their connections went.
+    """Compare captures: the causes of their connections' elapsed time.
 
-    On standard output are sums over all connections of each. The report draws the longest connection of each on one
-    axis of time since its start, and lists all.
+    It prints sums over all connections of each capture. The report draws the longest connection of each on one axis of
+    the time since its start, and lists all.
 
     \b
     Examples:
@@ -38,7 +38,7 @@ def compare(
       airpath trace compare runs/reno runs/cubic runs/bbr --flow 1
 
     \b
-    Exit codes: as of `airpath trace`.
+    Exit codes: those of `airpath trace`.
     """
     from airpath.trace import trace
     from airpath.trace.compare import compare as compared
@@ -46,7 +46,7 @@ def compare(
 
     with explained():
         if len(files) < 2:
-            raise Problem("one capture alone cannot be compared", next_step="name another, or use `airpath trace`")
+            raise Problem("a comparison needs two captures", next_step="name another, or use `airpath trace`")
         traces = [trace(path, flow=flow) for path in files]
         table = compared(traces)
         match format:
@@ -60,19 +60,19 @@ def compare(
                 _print(table.rows(), labels(traces))
         if out is not None:
             from airpath.cli.trace import written
-            from airpath.trace.comparison import write
+            from airpath.trace.compare.report import write
 
             written("report", out, lambda: write(traces, out))
 
 
 def _print(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> None:
-    """Print a row a figure, with the difference of two traces, or of more those to the first."""
+    """Print one row per figure, with the differences from the first trace."""
     from airpath.cli.output import print_table
     from airpath.quantities import count, seconds, size
     from airpath.trace.causes import CAUSES
 
     causes = {each.name: each.words for each in CAUSES}
-    said: list[tuple[str, ...]] = []
+    lines: list[tuple[str, ...]] = []
     for name, *values in rows:
         if not any(values):
             continue
@@ -87,8 +87,8 @@ def _print(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> None:
             cells += changes
         else:
             cells[1:] = [f"{cell} ({change})" for cell, change in zip(cells[1:], changes, strict=True)]
-        said.append((causes.get(name, name), *cells))
-    print_table(("", *names, "difference") if len(names) == 2 else ("", *names), said)
+        lines.append((causes.get(name, name), *cells))
+    print_table(("", *names, "difference") if len(names) == 2 else ("", *names), lines)
 
 
 def _signed(change: float, words: Callable[[float], str]) -> str:
@@ -97,10 +97,10 @@ def _signed(change: float, words: Callable[[float], str]) -> str:
 
 
 class WithCompare(TyperCommand):
-    """The command `trace`, which hands over to `trace compare` where the first argument says so."""
+    """The command `trace`; with the first argument `compare` it is the command `trace compare`."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Return the context of `compare` for its arguments, and of this command for all others."""
+        """Return the context of `compare` if that is the first argument, else of this command."""
         if args[:1] != ["compare"]:
             return super().make_context(info_name, args, parent=parent, **extra)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)

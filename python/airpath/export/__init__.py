@@ -5,7 +5,7 @@
     export.csv(load("runs/one"), Path("tables"))
     export.perfetto(load("runs/one"), Path("trace.json"))
 
-| module | what |
+| module | contents |
 | --- | --- |
 | `tables` | each table of a result as a CSV file |
 | `perfetto` | one repetition as a trace that ui.perfetto.dev and chrome://tracing open |

@@ -1,8 +1,8 @@
-"""A repetition as a trace in the JSON format that Perfetto and Chrome read.
+"""A repetition of a result as a trace for Perfetto and chrome://tracing.
 
-Each mobile is a process. Its named states are slices on tracks, one for each aspect and direction of the radio log;
-its numbers, such as C/I, are counters. Each hop is a process with counters of the bytes that are inside, and with its
-losses as instants; each flow one with counters of its windows. Times are microseconds from the run's origin.
+Each mobile is a process. Its named states are slices, on one track per aspect and direction of the radio log; its
+numbers, such as C/I, are counters. Each hop is a process with counters of the queued bytes, and with its losses as
+instants. Each flow is a process with counters of its windows. Times count from the run's origin.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from airpath.export.trace_events import Event, counter, micros, named, write
+from airpath.perfetto import Event, counter, instant, interval, process_name, track_name, write
 from airpath.plot.selection import Drawn, median_repetition
 from airpath.result import NotLoggedError, Result
 
 _HOPS = 10_000
-"""Numbers of processes: mobiles count from 1, hops from here."""
+"""Process numbers: mobiles count from 1, hops from this number."""
 _FLOWS = 20_000
-"""And flows from here."""
+"""Flows count from this number."""
 _WINDOWS = ("congestion_window", "in_flight", "peer_window")
 
 
@@ -53,44 +53,43 @@ def _states(run: Drawn) -> Iterator[Event]:
     rows = run.events("states").select("t", "user", "direction", "aspect", "name", "number").collect()
     for (user,), own in sorted(rows.group_by("user"), key=lambda group: group[0]):
         process = int(str(user)) + 1
-        yield named("process_name", process, 0, run.user(process - 1))
-        lanes = own.sort("t", maintain_order=True).partition_by("aspect", "direction", maintain_order=True)
-        for track, lane in enumerate(sorted(lanes, key=lambda lane: [lane[key][0] or "" for key in _LANE]), 1):
-            aspect, direction = (lane[key][0] for key in _LANE)
+        yield process_name(process, run.user(process - 1))
+        tracks = own.sort("t", maintain_order=True).partition_by("aspect", "direction", maintain_order=True)
+        tracks.sort(key=lambda states: [states[key][0] or "" for key in _TRACK_KEYS])
+        for track, states in enumerate(tracks, 1):
+            aspect, direction = (states[key][0] for key in _TRACK_KEYS)
             title = aspect if direction is None else f"{aspect} {direction}"
-            if lane["name"].null_count() == lane.height and aspect != "cell":
-                yield from counter(process, title, lane["t"], lane["number"], aspect)
+            if states["name"].null_count() == states.height and aspect != "cell":
+                yield from counter(process, title, states["t"], states["number"], aspect)
                 continue
-            yield named("thread_name", process, track, title)
-            bands = lane.with_columns(length=pl.col("t").shift(-1).fill_null(run.span) - pl.col("t"))
+            yield track_name(process, track, title)
+            bands = states.with_columns(length=pl.col("t").shift(-1).fill_null(run.span) - pl.col("t"))
             for begin, name, value, length in bands.select("t", "name", "number", "length").rows():
-                band = {"name": name or f"{value:g}", "cat": "radio", "ph": "X", "pid": process, "tid": track}
-                yield band | {"ts": micros(begin), "dur": micros(max(length, 0.0))}
+                yield interval(process, track, "radio", name or f"{value:g}", begin, length)
 
 
-_LANE = ("aspect", "direction")
+_TRACK_KEYS = ("aspect", "direction")
 
 
 def _hops(run: Drawn) -> Iterator[Event]:
-    """Yield what is inside each hop, and what is lost there."""
+    """Yield the queued bytes and the losses of each hop."""
     steps = run.events("packets").filter(pl.col("step").is_in(["queued", "delivered", "dropped"]))
     columns = ("t", "component", "direction", "step", "size", "cause", "packet")
     rows = steps.select(*columns).sort("t", maintain_order=True).collect()
     names = rows["component"].unique().sort().to_list()
     for process, hop in enumerate(names, _HOPS):
-        yield named("process_name", process, 0, hop)
+        yield process_name(process, hop)
         for direction in ("down", "up"):
             own = rows.filter(component=hop, direction=direction)
             if own.height == 0:
                 continue
-            # A packet that is dropped at the entry was never inside.
+            # A packet that is dropped at the entry was never queued.
             taken = own.filter(step="queued")["packet"].implode()
             sign = pl.when(pl.col("step") == "queued").then(1).when(pl.col("packet").is_in(taken)).then(-1).otherwise(0)
             inside = own.with_columns(bytes=(sign * pl.col("size")).cum_sum())
             yield from counter(process, f"inside {direction}", inside["t"], inside["bytes"], "bytes")
             for begin, cause, packet in own.filter(step="dropped").select("t", "cause", "packet").rows():
-                lost = {"name": f"lost {direction}: {cause}", "cat": "loss", "ph": "i", "s": "p", "pid": process}
-                yield lost | {"tid": 0, "ts": micros(begin), "args": {"packet": packet}}
+                yield instant(process, "loss", f"lost {direction}: {cause}", begin, {"packet": packet})
 
 
 def _flows(run: Drawn) -> Iterator[Event]:
@@ -99,7 +98,7 @@ def _flows(run: Drawn) -> Iterator[Event]:
     names = {flow["flow"]: flow["name"] for flow in run.flows}
     for (flow, direction), own in sorted(rows.group_by("flow", "direction"), key=lambda group: str(group[0])):
         process = _FLOWS + int(str(flow))
-        yield named("process_name", process, 0, f"flow {names.get(flow, flow)}")
+        yield process_name(process, f"flow {names.get(flow, flow)}")
         for window in _WINDOWS:
             title = f"{window.replace('_', ' ')} {direction}"
             yield from counter(process, title, own["t"], own[window], "bytes")

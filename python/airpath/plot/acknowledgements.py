@@ -1,7 +1,7 @@
-"""What a TCP sender heard and measured, concluded from packets.
+"""Acknowledged data and round trips of a TCP sender, derived from its packets.
 
-A simulated sender logs its state. That of a real program is not known, only the packets that its link saw: these tell
-what reached the sender, and from that what it could measure.
+A simulated sender logs its state. The state of a real program is unknown. The packets of its link show which
+acknowledgements reached the sender, and so which round trips it could measure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ from airpath.tables import TRANSFERS, direction_of
 _FLOW = ["repetition", "flow"]
 
 
-def heard(packets: pl.LazyFrame, flows: Iterable[Mapping[str, Any]]) -> pl.LazyFrame:
-    """Return what each sender knew of its receiver, each time that an acknowledgement reached it.
+def received_acknowledgements(packets: pl.LazyFrame, flows: Iterable[Mapping[str, Any]]) -> pl.LazyFrame:
+    """Return the acknowledged offset and the receive window at each acknowledgement that reached a sender.
 
     Args:
         packets: Events of packets, with `t` in seconds.
-        flows: The transfers of the summary whose senders are meant.
+        flows: The transfers of the summary.
 
     Returns:
         `repetition`, `flow`, `t`, `acknowledged` and `peer_window`, the last two in bytes; of each flow by time.
@@ -40,19 +40,23 @@ def heard(packets: pl.LazyFrame, flows: Iterable[Mapping[str, Any]]) -> pl.LazyF
 def round_trips(packets: pl.LazyFrame, flows: Iterable[Mapping[str, Any]]) -> pl.LazyFrame:
     """Return the round trips that each sender could measure, as tcptrace does.
 
-    There is one for each acknowledgement whose last segment was sent once, unless a segment before it that it
-    acknowledges was sent later: then the wait was for that (Karn's rule, RFC 6298 §3).
+    An acknowledgement measures a round trip if its last segment was sent once (Karn's rule, RFC 6298 §3). It measures
+    none if it also covers a retransmission that was sent later than this segment.
 
     Args:
         packets: Events of packets, with `t` in seconds.
-        flows: The transfers of the summary whose senders are meant.
+        flows: The transfers of the summary.
 
     Returns:
         `repetition`, `flow`, `t` and `round_trip`, in seconds; of each flow by time.
     """
     rows = list(flows)
     before = pl.col("acknowledged").shift(1, fill_value=0).over(_FLOW)
-    advances = heard(packets, rows).with_columns(before=before).filter(pl.col("acknowledged") > pl.col("before"))
+    advances = (
+        received_acknowledgements(packets, rows)
+        .with_columns(before=before)
+        .filter(pl.col("acknowledged") > pl.col("before"))
+    )
     data = packets.filter((pl.col("step") == "sent") & (pl.col("length") > 0))
     data = data.join(_directions(rows), on=[*_FLOW, "direction"], how="semi")
     data = data.with_columns(end=pl.col("offset") + pl.col("length"))
@@ -60,20 +64,20 @@ def round_trips(packets: pl.LazyFrame, flows: Iterable[Mapping[str, Any]]) -> pl
     again = data.filter("retransmission").select(*_FLOW, "end", again="t").sort("end")
     advances = advances.sort("acknowledged")
     near = {"by": _FLOW, "check_sortedness": False}
-    # What was sent again is acknowledged by the first acknowledgement that reaches its end.
+    # A retransmission is acknowledged by the first acknowledgement that reaches its end.
     covered = again.join_asof(advances, left_on="end", right_on="acknowledged", strategy="forward", **near)
     latest = covered.group_by(*_FLOW, "acknowledged").agg(pl.col("again").max())
     last = advances.join_asof(once, left_on="acknowledged", right_on="end", strategy="backward", **near)
-    told = last.filter(pl.col("end") > pl.col("before")).join(latest, on=[*_FLOW, "acknowledged"], how="left")
-    clear = told.filter(pl.col("again").is_null() | (pl.col("again") < pl.col("sent")))
+    covering = last.filter(pl.col("end") > pl.col("before")).join(latest, on=[*_FLOW, "acknowledged"], how="left")
+    clear = covering.filter(pl.col("again").is_null() | (pl.col("again") < pl.col("sent")))
     return clear.sort("t", "acknowledged").select(*_FLOW, "t", round_trip=pl.col("t") - pl.col("sent"))
 
 
 def tcp_round_trips(result: Result) -> pl.LazyFrame:
-    """Return `repetition` and `round_trip`, in seconds, of all transfers: as senders logged them, else concluded.
+    """Return `repetition` and `round_trip`, in seconds, of all transfers: as logged, else derived from packets.
 
     Raises:
-        NotLoggedError: The run kept no `tcp` table, or its senders did not log and it kept no `packets` table.
+        NotLoggedError: The run has no `tcp` table, or its senders did not log and it has no `packets` table.
     """
     logged = result.scan("tcp")
     if logged.head(1).collect().height:

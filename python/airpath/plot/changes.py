@@ -1,4 +1,4 @@
-"""Changes of conditions in a figure over time: grey bands while nothing is sent, dashed lines for all else."""
+"""Marks changes of conditions in a figure over time: grey bands for outages, dotted lines for other changes."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from airpath.quantities import seconds
 from airpath.result import NotLoggedError, Result
 
 _MOST_NAMED = 6
-"""More changes than this are marked but not named in the figure's notes one by one."""
+"""The figure's notes name at most this number of changes; all are marked."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class _Change:
 
 
 def mark_changes(figure: go.Figure, results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
-    """Mark outages, handovers and new conditions in a figure of which the horizontal axis is the run's time.
+    """Mark outages, handovers and new conditions in a figure whose horizontal axis is the run's time.
 
     Args:
         figure: The figure, which is changed.
@@ -36,7 +36,7 @@ def mark_changes(figure: go.Figure, results: Result | Sequence[Result], *, repet
 
 
 def mark(figure: go.Figure, runs: Sequence[Drawn]) -> go.Figure:
-    """Mark the changes of these runs in a figure; one without any stays as it is."""
+    """Mark the changes of these runs in a figure."""
     changes = sorted({change for run in runs for change in _changes(run)}, key=lambda each: (each.start, each.what))
     if not changes:
         return figure
@@ -71,7 +71,7 @@ def _changes(run: Drawn) -> list[_Change]:
 
 
 def _what(change: dict[str, object]) -> str:
-    """Return a change in a few words: its direction, kind and value."""
+    """Return a change as text: its direction, kind and value."""
     direction = change.pop("direction", None)
     buffer = change.pop("buffer", None)
     kind, value = next(iter(change.items()))

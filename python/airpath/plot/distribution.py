@@ -13,10 +13,10 @@ from airpath.plot.traces import scatter
 from airpath.plot.units import bytes_unit, rate_unit, seconds_unit
 from airpath.plot.values import average, largest, numbers
 from airpath.result import Result
-from airpath.study.interval import Interval, mean_interval
+from airpath.statistics import Interval, mean_interval
 
 ENOUGH = 5
-"""Fewer repetitions than this say too little about their mean; the figure then says so."""
+"""With fewer repetitions than this the interval is unreliable, and the figure notes it."""
 
 TITLES = {
     "duration_s": "Completion time",
@@ -27,7 +27,7 @@ TITLES = {
     "timeouts": "Time-outs",
     "first_byte_s": "Time to the first byte",
 }
-"""What figures of the most usual columns are called."""
+"""Titles of figures of common columns."""
 
 
 def compare(
@@ -36,7 +36,7 @@ def compare(
     *,
     of: Literal["repetitions", "flows"] = "repetitions",
 ) -> go.Figure:
-    """Draw a figure of the flows table over all repetitions or flows: a row a run, its mean with the 95 % interval.
+    """Draw a figure of the flows table over all repetitions or flows: one row per run, its mean with the 95 % interval.
 
     Args:
         results: One result, or several to be compared.

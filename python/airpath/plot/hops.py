@@ -1,4 +1,4 @@
-"""Where the time goes: what each hop of the path adds to a packet's way."""
+"""Where the time goes: the delay that each hop of the path adds to a packet."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ from airpath.plot.values import average, largest, numbers
 from airpath.result import Result
 
 _READ = (
-    "How long data packets are in each hop, on the mean of a step of time: waiting, being sent, being repaired, and on "
-    "their way. The height of the stack is the one-way delay."
+    "The mean delay of data packets in each hop, by time step: queueing, transmission, retransmissions, propagation. "
+    "The height of the stack is the one-way delay."
 )
-_READ_SEVERAL = "How long a data packet is in each hop on the mean; the length of a bar is the one-way delay."
+_READ_SEVERAL = "The mean delay of a data packet in each hop; the length of a bar is the one-way delay."
 _STEPS = 120
 
 
@@ -29,13 +29,13 @@ def hops(results: Result | Sequence[Result], flow: int | None = None, *, repetit
         repetition: The repetition; by default the median one.
 
     Raises:
-        NotLoggedError: A run kept no `packets` table.
+        NotLoggedError: A run did not log the `packets` table.
         NothingToDrawError: There is no transfer over TCP, or none of its packets went through.
     """
     runs = drawn(results, repetition)
     chosen = [each for run in runs if (each := run.transfer(flow)) is not None]
     if not chosen:
-        raise NothingToDrawError("there is no transfer over TCP")
+        raise NothingToDrawError("the run has no transfer over TCP")
     picked, notes = lines(runs, flow) if len(runs) > 1 else lines(runs, chosen[0]["flow"])
     stays = [_stays(line) for line in picked]
     if all(frame.height == 0 for frame in stays):
@@ -105,9 +105,9 @@ def _means(chosen: Sequence[Line], stays: Sequence[pl.DataFrame], notes: list[st
 
 
 def _stays(line: Line) -> pl.DataFrame:
-    """Return, of each data packet that went through and each hop, how long it stayed, in seconds.
+    """Return the seconds that each delivered data packet was in each hop.
 
-    `t` is when the packet came to its first hop.
+    `t` is the time at which the packet entered its first hop.
     """
     events = line.of_flow("packets").filter(pl.col("direction") == line.direction)
     data = events.filter((pl.col("step") == "sent") & (pl.col("length") > 0)).select("packet")
@@ -122,6 +122,6 @@ def _stays(line: Line) -> pl.DataFrame:
 
 
 def _order(stays: pl.DataFrame) -> list[str]:
-    """Return the hops in the order in which packets come through them."""
+    """Return the hops in the order of the path."""
     firsts = stays.group_by("hop").agg(pl.col("came").min()).sort("came", "hop")
     return firsts["hop"].to_list()

@@ -1,4 +1,4 @@
-"""Packets that were lost: when, where and why."""
+"""Lost packets by time, component and cause."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ from airpath.plot.values import numbers
 from airpath.result import Result
 
 _READ = (
-    "Each tick is a lost packet, a row a place and cause. Evenly strewn ticks are chance, "
-    "clusters are a full queue or a bad spell."
+    "Each tick is a lost packet, each row a component and cause. Evenly spread ticks are random losses, clusters a "
+    "full queue or a burst of errors."
 )
 _MOST_ROWS = 12
 
@@ -23,11 +23,11 @@ def losses(results: Result | Sequence[Result], *, repetition: int | None = None)
     """Draw every lost packet over time, in rows by component, direction and cause.
 
     Args:
-        results: One result, or several, whose rows then stand under each other.
+        results: One result, or several, whose rows are drawn below each other.
         repetition: The repetition; by default the median one.
 
     Raises:
-        NotLoggedError: A run kept no `packets` table.
+        NotLoggedError: A run did not log the `packets` table.
         NothingToDrawError: No packet was lost.
     """
     runs = drawn(results, repetition)
@@ -36,7 +36,7 @@ def losses(results: Result | Sequence[Result], *, repetition: int | None = None)
         raise NothingToDrawError("no packet was lost")
     notes = []
     if len(rows) > _MOST_ROWS:
-        notes.append(f"Of {len(rows)} places and causes, the {_MOST_ROWS} with most losses are drawn.")
+        notes.append(f"Of {len(rows)} components and causes, the {_MOST_ROWS} with most losses are drawn.")
         rows = sorted(rows, key=lambda row: -row[1].height)[:_MOST_ROWS]
     figure = blank(76 + 34 * len(rows), span=max(run.span for run in runs), top=12)
     words = []
@@ -52,7 +52,7 @@ def losses(results: Result | Sequence[Result], *, repetition: int | None = None)
                 hovertemplate="%{x} s", showlegend=False
             )
         )
-        # The row's name stands above it, as the margin is kept for numbers.
+        # The row's name is above it: the margin is only wide enough for numbers.
         figure.add_annotation(
             text=name,
             x=0,
@@ -71,7 +71,7 @@ def losses(results: Result | Sequence[Result], *, repetition: int | None = None)
 
 
 def _lost(run: Drawn) -> list[pl.DataFrame]:
-    """Return the losses of a run, a frame for each place and cause."""
+    """Return the losses of a run, one frame per component and cause."""
     dropped = run.events("packets").filter(pl.col("step") == "dropped")
     frame = dropped.select("t", "component", "direction", "cause").collect().sort("t")
     return frame.sort("component", "direction", "cause", maintain_order=True).partition_by(

@@ -1,4 +1,4 @@
-"""What waits in front of each link and bearer."""
+"""The queued bytes in front of each link and bearer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,13 +17,13 @@ from airpath.quantities import size
 from airpath.result import Result
 
 _READ = (
-    "Bytes that wait, the newcomer included, each time that a packet comes in, and zero when the last one has left. "
-    "A queue that never empties adds its length over the rate to every round trip."
+    "Queued bytes at each arrival, the new packet included, and zero when the last packet has left. "
+    "A queue that never empties adds its length divided by the rate to every round trip."
 )
 _QUEUE = ["component", "direction", "user"]
 _MOST_QUEUES = 6
 _WORTH_DRAWING = 0.1
-"""A queue that never held this share of the fullest one would be a line on the axis."""
+"""A queue whose maximum is below this share of the largest one is not drawn."""
 
 
 def queue(results: Result | Sequence[Result], *, repetition: int | None = None, bins: int = BINS) -> go.Figure:
@@ -35,7 +35,7 @@ def queue(results: Result | Sequence[Result], *, repetition: int | None = None, 
         bins: How finely the time is cut where there are too many points.
 
     Raises:
-        NotLoggedError: A run kept no `packets` table.
+        NotLoggedError: A run did not log the `packets` table.
         NothingToDrawError: No packet ever waited behind another.
     """
     runs = drawn(results, repetition)
@@ -67,7 +67,7 @@ def queue(results: Result | Sequence[Result], *, repetition: int | None = None, 
 
 
 def _fullest(run: Drawn, most: int) -> list[dict[str, Any]]:
-    """Return the queues that held most; those where nothing ever waited are none."""
+    """Return the queues with the highest backlog; queues that were always empty are left out."""
     return (
         _steps(run)
         .filter(pl.col("step") == "queued")
@@ -87,14 +87,14 @@ def _backlog(run: Drawn, queue: dict[str, Any]) -> pl.DataFrame:
     came = steps.filter(step="queued")
     left = steps.filter(pl.col("step") != "queued").join(came.select("packet"), on="packet", how="semi")
     change = pl.when(pl.col("step") == "queued").then(1).otherwise(-1)
-    # At the same time, those that leave come first.
+    # At the same time, departures come before arrivals.
     ordered = pl.concat([left, came]).sort("t", maintain_order=True).with_columns(inside=change.cum_sum())
     waits = pl.when(pl.col("step") == "queued").then("backlog_bytes").when(pl.col("inside") == 0).then(0)
     return ordered.select("t", backlog_bytes=waits).drop_nulls()
 
 
 def _steps(run: Drawn) -> pl.LazyFrame:
-    """Return the steps of packets at links and bearers, `user` being -1 where all users share a queue."""
+    """Return the steps of packets at links and bearers; `user` is -1 where all users share a queue."""
     own = run.result.radio_totals["component"].unique().to_list()
     user = pl.when(pl.col("component").is_in(own)).then("user").otherwise(-1)
     steps = run.events("packets").filter(pl.col("step").is_in(["queued", "delivered", "dropped"]))

@@ -1,4 +1,4 @@
-"""The radio's lanes: who uses the air, what is sent again, and which level was in force."""
+"""The radio by user: air time, share of repeated PDUs, and C/I level."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from airpath.quantities import seconds
 from airpath.result import Result
 
 _CELLS = 500
-"""Most cells of a lane."""
+"""Maximal number of cells of a track."""
 _MOST_LANES = 48
 _GAP = 46
 _MOST_LETTERS = 11
 _READ = (
-    "A lane a user, on the time axis of the run. Air time: the share of the time in which the user was sent to, or "
-    "sent. Repeated: the share of its PDUs that were sent before. Level: the mean C/I level in force."
+    "One track per user, on the time axis of the run. Air time: the share of TTIs used by the user. Repeated: the "
+    "share of its PDUs that are retransmissions. Level: the mean C/I level."
 )
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A group of lanes, one for each user."""
+    """A group of tracks, one for each user."""
 
     title: str
     value: pl.Expr
@@ -37,51 +37,51 @@ class _Kind:
 
 
 @dataclass(frozen=True)
-class _Lane:
+class _Track:
     direction: str
     name: str
 
 
 def radio(results: Result | Sequence[Result], *, repetition: int | None = None, cells: int = _CELLS) -> go.Figure:
-    """Draw the radio's lanes by user: air time used, share of PDUs repeated, and level, on the time axis of the run.
+    """Draw the radio's tracks by user: air time used, share of PDUs repeated, and level, on the time axis of the run.
 
     Args:
-        results: One result, or several, whose lanes then stand under each other.
+        results: One result, or several, whose tracks are drawn below each other.
         repetition: The repetition; by default the median one.
-        cells: Into how many cells of time a lane is cut at most; each is a whole number of TTIs long.
+        cells: Into how many cells of time a track is cut at most; each is a whole number of TTIs long.
 
     Raises:
-        NotLoggedError: A run kept no `radio` table.
+        NotLoggedError: A run did not log the `radio` table.
         NothingToDrawError: Nothing was sent over a radio.
     """
     runs = drawn(results, repetition)
     span = max(run.span for run in runs)
-    lanes, frame, notes = _lanes(runs)
-    # A whole number of TTIs, so that no cell holds a part of one.
+    tracks, frame, notes = _tracks(runs)
+    # A whole number of TTIs, so that no TTI is split between cells.
     tti = largest(frame["duration"]) / 1e9
     width = max(ceil(span / cells / tti), 1) * tti
     binned = _binned(frame, width)
-    kinds = _kinds(binned, lanes)
-    height = 18 if len(lanes) <= 12 else 11
-    group = height * len(lanes) + _GAP
+    kinds = _kinds(binned, tracks)
+    height = 18 if len(tracks) <= 12 else 11
+    group = height * len(tracks) + _GAP
     total = group * len(kinds) - _GAP
     figure = blank(total + 80, span=span, top=36)
     columns = int(span / width) + 1
     for number, kind in enumerate(kinds):
         top = 1 - number * group / total
-        _draw(figure, kind, number, lanes, binned, (columns, width), (top - height * len(lanes) / total, top))
+        _draw(figure, kind, number, tracks, binned, (columns, width), (top - height * len(tracks) / total, top))
     figure.update_layout(showlegend=False)
     last = "" if len(kinds) == 1 else str(len(kinds))
     figure.update_layout({"xaxis": {"anchor": f"y{last}", "range": [0, span]}})
-    words = "; ".join(_words(lane, frame.filter(lane=index)) for index, lane in enumerate(lanes))
+    words = "; ".join(_words(track, frame.filter(track=index)) for index, track in enumerate(tracks))
     notes.append(f"A cell is {seconds(width)} long.")
     return captioned(figure, Caption("Radio", _READ, f"Radio use by user: {words}.", notes))
 
 
-def _lanes(runs: Sequence[Drawn]) -> tuple[list[_Lane], pl.DataFrame, list[str]]:
-    """Return the lanes, the events of all with the number of their lane, and notes."""
+def _tracks(runs: Sequence[Drawn]) -> tuple[list[_Track], pl.DataFrame, list[str]]:
+    """Return the tracks, the events of all with the number of their track, and notes."""
     key = ["component", "direction", "user"]
-    lanes: list[_Lane] = []
+    tracks: list[_Track] = []
     frames: list[pl.DataFrame] = []
     found = 0
     for run in runs:
@@ -96,26 +96,26 @@ def _lanes(runs: Sequence[Drawn]) -> tuple[list[_Lane], pl.DataFrame, list[str]]
             name = run.user(user) + (f" {direction}" if directions > 1 else "")
             if len(runs) > 1:
                 name = f"{run.label} · {name}" if len(groups) > 1 else run.label
-            frames.append(rows.with_columns(lane=pl.lit(len(lanes), pl.Int64)))
-            lanes.append(_Lane(direction, name))
-    if not lanes:
+            frames.append(rows.with_columns(track=pl.lit(len(tracks), pl.Int64)))
+            tracks.append(_Track(direction, name))
+    if not tracks:
         raise NothingToDrawError("nothing was sent over a radio")
-    notes = [f"Of {found} users, the {len(lanes)} that used most air time are drawn."] if found > len(lanes) else []
-    return lanes, pl.concat(frames), notes
+    notes = [f"Of {found} users, the {len(tracks)} that used most air time are drawn."] if found > len(tracks) else []
+    return tracks, pl.concat(frames), notes
 
 
 def _binned(frame: pl.DataFrame, width: float) -> pl.DataFrame:
-    """Return what each lane did in each cell of time."""
-    return frame.group_by("lane", cell=(pl.col("t") / width + 1e-9).floor().cast(pl.Int64)).agg(
+    """Return the sums of each track in each cell of time."""
+    return frame.group_by("track", cell=(pl.col("t") / width + 1e-9).floor().cast(pl.Int64)).agg(
         airtime=pl.col("duration").sum() / 1e9 / width,
         repeated=pl.col("repeated").sum() / pl.col("pdus").sum(),
         level=pl.col("level").cast(pl.Float64).mean(),
     )
 
 
-def _kinds(binned: pl.DataFrame, lanes: Sequence[_Lane]) -> list[_Kind]:
-    """Return the groups of lanes that have anything to show."""
-    upward = all(lane.direction == "up" for lane in lanes)
+def _kinds(binned: pl.DataFrame, tracks: Sequence[_Track]) -> list[_Kind]:
+    """Return the groups of tracks that have values."""
+    upward = all(track.direction == "up" for track in tracks)
     airtime = theme.AIRTIME_UP_RAMP if upward else theme.AIRTIME_RAMP
     kinds = [_Kind("air time", pl.col("airtime") * 100, airtime, 100.0, "%")]
     if largest(binned["repeated"]) > 0:
@@ -131,15 +131,15 @@ def _draw(
     figure: go.Figure,
     kind: _Kind,
     number: int,
-    lanes: Sequence[_Lane],
+    tracks: Sequence[_Track],
     binned: pl.DataFrame,
     grid: tuple[int, float],
     domain: tuple[float, float],
 ) -> None:
     columns, width = grid
     rows = []
-    for index in range(len(lanes)):
-        values = binned.filter(lane=index).select("cell", value=kind.value.round(1))
+    for index in range(len(tracks)):
+        values = binned.filter(track=index).select("cell", value=kind.value.round(1))
         every = pl.DataFrame({"cell": pl.Series(range(columns), dtype=pl.Int64)})
         rows.append(every.join(values, on="cell", how="left").sort("cell")["value"].to_list())
     axis = "" if number == 0 else str(number + 1)
@@ -163,7 +163,7 @@ def _draw(
             z=rows,
             x0=width / 2,
             dx=width,
-            y=list(range(len(lanes))),
+            y=list(range(len(tracks))),
             yaxis=f"y{axis}",
             xaxis="x",
             zmin=0,
@@ -178,8 +178,8 @@ def _draw(
     )
     names = {
         "tickmode": "array",
-        "tickvals": list(range(len(lanes))),
-        "ticktext": [_short(lane.name) for lane in lanes],
+        "tickvals": list(range(len(tracks))),
+        "ticktext": [_short(track.name) for track in tracks],
     }
     figure.update_layout(
         {
@@ -206,10 +206,10 @@ def _draw(
     )
 
 
-def _words(lane: _Lane, rows: pl.DataFrame) -> str:
+def _words(track: _Track, rows: pl.DataFrame) -> str:
     pdus = int(rows["pdus"].sum())
     share = int(rows["repeated"].sum()) / max(pdus, 1)
-    return f"{lane.name}, {rows.height:,} TTIs, {pdus:,} PDUs, {share:.1%} of them repeated"
+    return f"{track.name}, {rows.height:,} TTIs, {pdus:,} PDUs, {share:.1%} of them repeated"
 
 
 def _short(name: str) -> str:

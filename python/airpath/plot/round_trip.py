@@ -16,25 +16,25 @@ from airpath.plot.values import largest, numbers, smallest
 from airpath.result import Result
 
 _READ = (
-    "Each dot is a round trip as the sender measured it, at the time of the answer; the line is its smoothed mean. "
-    "What lies above the lowest dots is waiting: in queues, or for the radio's repairs."
+    "Each dot is a round trip that the sender measured, at the time of the acknowledgement. The line is smoothed. "
+    "Values above the minimum are waiting time: queues, radio retransmissions."
 )
 _READ_PING = (
-    "Each dot is a ping at the time of its answer: how long any other packet would have taken. "
-    "What lies above the lowest dots is waiting: in queues, or for the radio's repairs."
+    "Each dot is the round trip of a ping, at the time of its reply. "
+    "Values above the minimum are waiting time: queues, radio retransmissions."
 )
 _READ_SHARE = (
-    "The share of round trips that were no longer than the value below: the further left and the steeper, the better. "
-    "Where it crosses 50 % is the median."
+    "The share of round trips up to the value on the axis. A line further left is better. "
+    "It crosses 50 % at the median."
 )
 _MOST_DOTS = 3
-"""Dots of more runs than this would hide each other; only the smoothed lines are drawn then."""
+"""With more runs than this only the smoothed lines are drawn, as dots would hide each other."""
 
 
 def round_trip(
     results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
 ) -> go.Figure:
-    """Draw round trips over time: those of a ping where a run has one and no flow is asked for, else TCP's own.
+    """Draw round trips over time: of a ping if a run has one and no flow is selected, else of TCP.
 
     Args:
         results: One result, or several to be overlaid.
@@ -43,7 +43,7 @@ def round_trip(
         bins: How finely the time is cut where there are too many points.
 
     Raises:
-        NotLoggedError: A run kept no `tcp` table, or no `app` table where it has pings.
+        NotLoggedError: A run did not log the `tcp` table, or no `app` table where it has pings.
         NothingToDrawError: There is neither a transfer over TCP nor a ping.
     """
     runs = drawn(results, repetition)
@@ -69,10 +69,10 @@ def round_trip(
 
 
 def round_trip_share(results: Result | Sequence[Result], *, bins: int = BINS) -> go.Figure:
-    """Draw the distribution of all round trips of all flows and repetitions, a line a run.
+    """Draw the distribution of all round trips of all flows and repetitions, one line per run.
 
     Raises:
-        NotLoggedError: A run kept no `tcp` table, or no `app` table where it has pings.
+        NotLoggedError: A run did not log the `tcp` table, or no `app` table where it has pings.
         NothingToDrawError: No round trip was measured.
     """
     runs = drawn(results)
@@ -108,7 +108,7 @@ def _draw(
     measured = sample.filter(pl.col("round_trip").is_not_null())
     smoothed = sample.filter(pl.col("smoothed").is_not_null())
     colour = theme.direction(line.direction).light if alone else line.colour
-    # The dots and the line of a run share one entry of the legend.
+    # The dots and the line of a run share one legend entry.
     group = {} if alone else {"legendgroup": line.label}
     if dots or smoothed.height == 0:
         name = "measured" if alone else line.label
@@ -128,16 +128,16 @@ def _draw(
 
 
 def _shade_load(figure: go.Figure, run: Drawn) -> list[str]:
-    """Mark when a transfer was under way, which is when pings wait."""
+    """Shade the time of transfers, in which pings wait in queues."""
     spans = sorted(
         (flow["start_s"], run.span if flow["duration_s"] is None else flow["start_s"] + flow["duration_s"])
         for flow in run.transfers
     )
     for index, (start, end) in enumerate(spans):
-        begin = max([start, *(earlier[1] for earlier in spans[:index])])  # what overlaps is shaded once
+        begin = max([start, *(earlier[1] for earlier in spans[:index])])  # overlapping transfers are shaded once
         if end > begin:
             figure.add_vrect(x0=begin, x1=end, fillcolor=theme.GRID.light, opacity=0.55, layer="below", line_width=0)
-    return ["Shaded: a transfer is under way."] if spans else []
+    return ["Shaded: a transfer is in progress."] if spans else []
 
 
 def _samples(line: Line) -> pl.DataFrame:
@@ -158,7 +158,7 @@ def _samples(line: Line) -> pl.DataFrame:
 
 
 def _sorted_round_trips(run: Drawn) -> pl.Series:
-    """Return the round trips of all flows and repetitions of a run, in seconds: its pings' if it has any."""
+    """Return the round trips of all flows and repetitions of a run, in seconds: of its pings if it has any."""
     if _pings(run):
         pings = {flow["flow"] for flow in _pings(run)}
         rows = run.result.scan("app").filter((pl.col("step") == "arrived") & pl.col("flow").is_in(pings))

@@ -1,4 +1,4 @@
-"""What is drawn of a result: which repetition, which flows, under which name."""
+"""Selects what is drawn of a result: the repetition, the flows, their labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from airpath.result import Result
 from airpath.tables import TRANSFERS, direction_of
 
 MOST_FLOWS = 6
-"""More flows than this are not drawn in one figure; the slowest, the median and the fastest stand for them."""
+"""A figure draws at most this number of flows; of more, the slowest, the median and the fastest."""
 
 
 class NothingToDrawError(LookupError):
-    """A figure for which the result has no events: no packet was lost, or there is no radio. The message says which."""
+    """The result has no events for a figure: no packet was lost, or there is no radio. The message has the reason."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """What one line of a figure stands for: a run, or a flow of the only run."""
+    """One line of a figure: a run, or a flow of the only run."""
 
     run: "Drawn"
     flow: dict[str, Any]
@@ -35,7 +35,7 @@ class Line:
 
     @property
     def dash(self) -> str:
-        """Its dash, which tells it apart without colour."""
+        """Its dash, which distinguishes it without colour."""
         return theme.dash(self.index)
 
     @property
@@ -50,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A run as the figures show it: one of its repetitions, under a name that no other has."""
+    """A run as the figures show it: one of its repetitions, with a unique label."""
 
     result: Result
     label: str
@@ -74,7 +74,7 @@ class Drawn:
 
     @cached_property
     def transfers(self) -> list[dict[str, Any]]:
-        """Those of them that move bytes over TCP; connections that carried nothing are none."""
+        """The flows that carry data over TCP, without connections that carried none."""
         return [flow for flow in self.flows if flow["kind"] in TRANSFERS and flow["bytes"] > 0]
 
     @cached_property
@@ -85,7 +85,7 @@ class Drawn:
 
     @cached_property
     def users(self) -> list[str]:
-        """Names of the mobiles, by the number of the user: they come last among the components, in that order."""
+        """Names of the mobiles by user number: the last components, in this order."""
         names = [component["name"] for component in self.result.summary["components"]]
         return names[names.index("server") + 1 :] if "server" in names else []
 
@@ -94,7 +94,7 @@ class Drawn:
         return self.users[number] if number < len(self.users) else f"user {number}"
 
     def transfer(self, flow: int | None = None) -> dict[str, Any] | None:
-        """Return the transfer of that number, or the one of median throughput; none if there is none."""
+        """Return the transfer of that number, or the one of median throughput; `None` if there is none."""
         transfers = sorted(self.transfers, key=_speed)
         if flow is not None:
             return next((each for each in transfers if each["flow"] == flow), None)
@@ -117,7 +117,7 @@ def drawn(results: Result | Sequence[Result], repetition: int | None = None) -> 
 
 
 def labels(results: Sequence[Result]) -> list[str]:
-    """Return a name for each result that no other has: its scenario's, with its folder where that is not enough."""
+    """Return a unique name for each result: its scenario's, with its folder where needed."""
     names = [str(each.summary["scenario"]) for each in results]
     if len(set(names)) < len(names):
         names = [f"{name} ({each.path.name})" for name, each in zip(names, results, strict=True)]
@@ -127,7 +127,7 @@ def labels(results: Sequence[Result]) -> list[str]:
 
 
 def median_repetition(result: Result) -> int:
-    """Return the repetition that stands for the others: the lower median by the mean speed of its flows."""
+    """Return the representative repetition: the lower median by the mean rate of its flows."""
     speeds: dict[int, list[float]] = {row["repetition"]: [] for row in result.summary["repetitions"]}
     for flow in result.summary["flows"]:
         speeds.setdefault(flow["repetition"], []).append(_speed(flow))
@@ -136,7 +136,7 @@ def median_repetition(result: Result) -> int:
 
 
 def lines(runs: Sequence[Drawn], flow: int | None) -> tuple[list[Line], list[str]]:
-    """Return a line for each transfer that a figure shows, and notes on those that it does not.
+    """Return a line for each transfer that a figure shows, and notes about omitted ones.
 
     One run shows all its transfers, or three of them if they are many; of several runs each shows one.
 
@@ -148,7 +148,7 @@ def lines(runs: Sequence[Drawn], flow: int | None) -> tuple[list[Line], list[str
     found = [(run, run.transfer(flow)) for run in runs]
     lines = [Line(run, each, run.label, run.index) for run, each in found if each is not None]
     if not lines:
-        raise NothingToDrawError("there is no transfer over TCP" if flow is None else f"flow {flow} is no transfer")
+        raise NothingToDrawError("the run has no transfer over TCP" if flow is None else f"flow {flow} is no transfer")
     notes = []
     crowded = [run.label for run in runs if len(run.transfers) > 1]
     if flow is None and crowded:
@@ -162,7 +162,7 @@ def lines(runs: Sequence[Drawn], flow: int | None) -> tuple[list[Line], list[str
 def _lines_of_one(run: Drawn) -> tuple[list[Line], list[str]]:
     transfers = run.transfers
     if not transfers:
-        raise NothingToDrawError("there is no transfer over TCP")
+        raise NothingToDrawError("the run has no transfer over TCP")
     notes = []
     if len(transfers) > MOST_FLOWS:
         notes.append(f"Of {len(transfers)} flows, the fastest, the median and the slowest are drawn.")
@@ -172,7 +172,7 @@ def _lines_of_one(run: Drawn) -> tuple[list[Line], list[str]]:
 
 
 def _speed(flow: dict[str, Any]) -> float:
-    """Return what flows are ordered by: throughput, or for probes how short the delay is."""
+    """Return the sort key of a flow: its throughput, for probes the negative delay."""
     speed = flow.get("throughput_bps")
     if speed is None:
         delay = flow.get("delay_mean_s")

@@ -1,4 +1,4 @@
-"""What all figures have in common: fonts, margins, axes, the way they carry their caption."""
+"""The common parts of all figures: fonts, margins, axes, captions."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -57,17 +57,17 @@ TEMPLATE = go.layout.Template(
 
 @dataclass
 class Caption:
-    """What a figure says about itself in words."""
+    """The texts of a figure."""
 
     title: str
     read: str
     """One line: how to read it."""
     alt: str
-    """What a reader who does not see it should know."""
+    """The alternative text for readers who cannot see the figure."""
     notes: list[str] = field(default_factory=list)
-    """What was left out or thinned."""
+    """Notes about omitted or thinned data."""
     log_axis: bool = False
-    """Whether its values span so much that a logarithmic axis is worth offering."""
+    """Whether the page offers a logarithmic axis, because of the range of values."""
 
 
 def blank(
@@ -82,7 +82,7 @@ def blank(
         span: Where the horizontal axis ends if it is one of time, which begins at zero.
         top: Pixels above the axes, for the legend.
     """
-    # The same left and right everywhere, so that time axes lie exactly under each other.
+    # The same left and right margins everywhere, so that time axes are aligned.
     margin = {"l": 78, "r": 22, "t": top + _TITLE_HEIGHT, "b": 44}
     figure = go.Figure(layout={"template": TEMPLATE, "height": height + _TITLE_HEIGHT, "margin": margin})
     figure.update_xaxes(title_text=x_title)
@@ -93,18 +93,18 @@ def blank(
 
 
 def captioned(figure: go.Figure, caption: Caption) -> go.Figure:
-    """Give a figure its title and its caption, which travels in `layout.meta`."""
+    """Set a figure's title, and its caption in `layout.meta`."""
     title = {"text": caption.title, "x": 0, "xref": "paper", "y": 0.98, "yanchor": "top", "font": {"size": 15}}
     return figure.update_layout(meta=asdict(caption), title=title)
 
 
 def caption_of(figure: go.Figure) -> Caption:
-    """Return the caption that a figure of this package carries."""
+    """Return the caption of a figure of this package."""
     return Caption(**figure.to_plotly_json()["layout"]["meta"])
 
 
 def untitled(figure: go.Figure) -> dict[str, Any]:
-    """Return a figure as plain data without title, caption and template, for a page that has those of its own."""
+    """Return a figure as plain data without title, caption and template, for a page with its own."""
     data = figure.to_plotly_json()
     layout = {key: each for key, each in data["layout"].items() if key not in ("title", "meta", "template")}
     layout["height"] -= _TITLE_HEIGHT

@@ -1,29 +1,29 @@
-"""Fewer points with the same look: of each bin of time the first, last, lowest and highest stay."""
+"""Thins the points of a line: of each bin of time the first, last, lowest and highest remain."""
 
 from dataclasses import dataclass, field
 
 import polars as pl
 
 BINS = 1000
-"""Bins of time across a figure, about a pixel each."""
+"""Bins of time across a figure, about one pixel each."""
 
 
 @dataclass
 class Thinner:
-    """Thins the lines of a figure and remembers which, so that the figure can say so."""
+    """Thins the lines of a figure, and records which for the figure's notes."""
 
     bins: int = BINS
     thinned: list[str] = field(default_factory=list)
 
     def __call__(self, frame: pl.DataFrame, y: str, name: str) -> pl.DataFrame:
-        """Return the rows of `frame`, ordered by `t`, that the line `name` of `y` is drawn from."""
+        """Return the rows of `frame`, ordered by `t`, from which the line `name` of `y` is drawn."""
         kept = thin(frame, y, self.bins)
         if kept.height < frame.height:
             self.thinned.append(f"{name} ({kept.height:,} of {frame.height:,} points)")
         return kept
 
     def notes(self) -> list[str]:
-        """Return what was thinned, in words."""
+        """Return a note about the thinned lines, if there are any."""
         if not self.thinned:
             return []
         which = "; ".join(self.thinned)
@@ -31,7 +31,7 @@ class Thinner:
 
 
 def thin(frame: pl.DataFrame, y: str, bins: int = BINS) -> pl.DataFrame:
-    """Return the rows that make the same picture: of each bin of `t` the first, the last, the lowest and highest `y`.
+    """Return the rows with the first, last, lowest and highest `y` of each bin of `t`, which look like all rows.
 
     Args:
         frame: Rows in the order of their `t`, in seconds.
@@ -61,6 +61,6 @@ def thin(frame: pl.DataFrame, y: str, bins: int = BINS) -> pl.DataFrame:
 
 
 def changes(frame: pl.DataFrame, y: str) -> pl.DataFrame:
-    """Return the rows where `y` changes, and the last: all that a stepped line needs."""
+    """Return the rows where `y` changes, and the last: the points of a stepped line."""
     changed = pl.col(y).ne_missing(pl.col(y).shift()) | (pl.int_range(pl.len()) == pl.len() - 1)
     return frame.filter(changed | (pl.int_range(pl.len()) == 0))

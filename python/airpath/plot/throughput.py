@@ -1,4 +1,4 @@
-"""What arrives per second, by direction, run or flow."""
+"""The received rate, by direction, run or flow."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from airpath.plot.values import largest, numbers
 from airpath.result import Result
 
 _STEPS = 120
-"""About how many steps the time is cut into."""
+"""Approximate number of time steps."""
 
 
 def throughput(
@@ -29,8 +29,8 @@ def throughput(
         repetition: The repetition; by default the median one.
 
     Raises:
-        NotLoggedError: A run kept no `packets` table.
-        NothingToDrawError: Nothing arrived, or there is no transfer to draw one by one.
+        NotLoggedError: A run did not log the `packets` table.
+        NothingToDrawError: Nothing arrived, or there is no transfer for a figure by flow.
     """
     runs = drawn(results, repetition)
     span = max(run.span for run in runs)
@@ -52,7 +52,7 @@ def throughput(
         title = "Throughput"
     else:
         main = _main_direction(received)
-        notes = [f"The direction that carries more is drawn: {main}."]
+        notes = [f"The direction with more data is drawn: {main}."]
         rows = [
             (run.label, theme.series(run.index).light, theme.dash(run.index), run.span, frame.filter(direction=main))
             for run, frame in zip(runs, received, strict=True)
@@ -73,7 +73,7 @@ def throughput(
     figure.update_layout(showlegend=True)
     read = (
         f"IP packets, headers included, that reached their end point: the mean of each {step:g} s. "
-        "A gap is a standstill; a plateau is a bottleneck in use."
+        "A gap is a stall; a plateau is the rate of the bottleneck."
     )
     alt = f"Rate of arriving packets over time: {'; '.join(words)}."
     return captioned(figure, Caption(title, read, alt, notes))

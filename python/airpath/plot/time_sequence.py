@@ -1,4 +1,4 @@
-"""The time–sequence plot: where in the stream the sender is, where the receiver, and what was sent again."""
+"""The time–sequence plot: sent and acknowledged stream offsets over time, retransmissions and losses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.acknowledgements import heard
+from airpath.plot.acknowledgements import received_acknowledgements
 from airpath.plot.selection import Line, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner
@@ -17,19 +17,19 @@ from airpath.plot.values import largest, numbers
 from airpath.result import NotLoggedError, Result
 
 _READ_ONE = (
-    "Each dot is a segment as it is sent, the line below what was acknowledged by then: their vertical distance is "
-    "the data on the way, their horizontal distance the round trip. A cross was sent before, a triangle was lost."
+    "Each dot is a sent segment, the line below the acknowledged data: their vertical distance is the data in flight, "
+    "their horizontal distance the round trip. A cross is a retransmission, a triangle a loss."
 )
 _READ_SEVERAL = (
-    "Each line is what was acknowledged by then: steeper is faster, level is standstill. A cross is a segment that "
-    "was sent again."
+    "Each line is the acknowledged data: a steeper line is faster, a level line is a stall. A cross is a "
+    "retransmission."
 )
 
 
 def time_sequence(
     results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
 ) -> go.Figure:
-    """Draw stream offset over time: of one transfer every segment, of several what was acknowledged.
+    """Draw stream offset over time: all segments of one transfer, or the acknowledged data of several.
 
     Args:
         results: One result, or several to be overlaid.
@@ -38,7 +38,7 @@ def time_sequence(
         bins: How finely the time is cut where there are too many points. Retransmissions and losses are all kept.
 
     Raises:
-        NotLoggedError: A run kept no `packets` table.
+        NotLoggedError: A run did not log the `packets` table.
         NothingToDrawError: There is no transfer over TCP.
     """
     runs = drawn(results, repetition)
@@ -101,7 +101,7 @@ def _overlaid(figure: go.Figure, line: Line, repeated: pl.DataFrame, scale: floa
 
 
 def _data(line: Line) -> pl.DataFrame:
-    """Return the segments with payload that the sender of the data sent, `end` being where their payload ends."""
+    """Return the data segments that the sender sent; `end` is the end of their payload."""
     sent = line.of_flow("packets").filter(
         (pl.col("step") == "sent") & (pl.col("direction") == line.direction) & (pl.col("length") > 0)
     )
@@ -116,12 +116,16 @@ def _lost(line: Line, data: pl.DataFrame) -> pl.DataFrame:
 
 
 def _heard(line: Line) -> pl.DataFrame:
-    """Return what the sender knew of the receiver."""
+    """Return the acknowledged offset and the receive window that the sender knew."""
     states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
     known = states.select("t", "acknowledged", "peer_window").collect().sort("t", maintain_order=True)
     if known.height:
         return known
-    return heard(line.of_flow("packets"), [line.flow]).select("t", "acknowledged", "peer_window").collect()
+    return (
+        received_acknowledgements(line.of_flow("packets"), [line.flow])
+        .select("t", "acknowledged", "peer_window")
+        .collect()
+    )
 
 
 def _marks(figure: go.Figure, frame: pl.DataFrame, scale: float, name: str, style: dict[str, Any], **more: Any) -> None:

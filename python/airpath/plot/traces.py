@@ -1,4 +1,4 @@
-"""Traces that several figures have."""
+"""Plotly traces of several figures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _WEBGL_FROM = 20_000
 
 
 def scatter(x: Sequence[Any], y: Sequence[Any], **style: Any) -> go.Scatter | go.Scattergl:
-    """Return a line or points, drawn by the graphics card where there are very many."""
+    """Return a line or points, drawn with WebGL if there are many."""
     if len(x) > _WEBGL_FROM:
         return go.Scattergl(x=x, y=y, **style)
     return go.Scatter(x=x, y=y, **style)

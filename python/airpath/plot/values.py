@@ -1,4 +1,4 @@
-"""Columns as the plain numbers that figures keep."""
+"""Columns as plain numbers for figures."""
 
 from math import ceil, log10
 from typing import Any
@@ -7,7 +7,7 @@ import polars as pl
 
 
 def numbers(values: pl.Series, scale: float = 1.0) -> list[Any]:
-    """Return values as a figure keeps them: scaled, with six significant digits of the largest."""
+    """Return values for a figure: scaled, rounded to six significant digits of the largest."""
     scaled = values.cast(pl.Float64) * scale
     most = largest(scaled.abs())
     if most <= 0:

@@ -1,4 +1,4 @@
-"""The sender's windows: what it may have outstanding, and what it has."""
+"""The sender's windows, and its outstanding data."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,11 +18,11 @@ from airpath.result import Result
 
 _READ_ONE = (
     "The filled area is the data sent and not yet acknowledged; it stays below the smaller of the congestion window "
-    "and the receiver's window. Marks show what cut the congestion window, or gave it back."
+    "and the receiver's window. Marks show what reduced the congestion window, or restored it."
 )
-_READ_SEVERAL = "Congestion window by run, with marks where it was cut; a window that saws often meets losses often."
+_READ_SEVERAL = "Congestion window by run, with marks at its reductions. Frequent reductions are frequent losses."
 
-# What changed the window other than an acknowledgement: its symbol and its words.
+# Triggers that change the window other than acknowledgements: symbol and text.
 _MARKS = {
     "timeout": ("triangle-down", "time-out"),
     "fast-retransmit": ("diamond", "fast retransmit"),
@@ -43,7 +43,7 @@ def window(
         bins: How finely the time is cut where there are too many points.
 
     Raises:
-        NotLoggedError: A run kept no `tcp` table.
+        NotLoggedError: A run did not log the `tcp` table.
         NothingToDrawError: There is no transfer over TCP, or the senders are real programs.
     """
     runs = drawn(results, repetition)
@@ -52,7 +52,7 @@ def window(
     states = [_states(line) for line in chosen]
     columns = ["congestion_window", "outstanding"] if len(chosen) == 1 else ["congestion_window"]
     if all(state.height == 0 for state in states):
-        raise NothingToDrawError("the senders' windows are not known: a real program does not tell them")
+        raise NothingToDrawError("the senders' windows are unknown: a real program does not report them")
     highest = max(largest(state[column]) for state in states for column in columns)
     scale, unit = bytes_unit(highest)
     figure = blank(320, y_title=f"window ({unit})", span=max(run.span for run in runs))

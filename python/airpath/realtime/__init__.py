@@ -1,4 +1,4 @@
-"""Transfers under the real clock: the kernel's TCP over an emulated link, measured as a simulated flow is.
+"""Transfers under the real clock: the kernel's TCP over an emulated link, measured like a simulated flow.
 
     from airpath import realtime
 
@@ -8,8 +8,8 @@
 
 | module | what |
 | --- | --- |
-| `ends` | the two programs on the link: a server that sends, a client that takes |
-| `measure` | one link with its two programs, and what they measured |
+| `ends` | the two programs on the link: a server that sends, a client that receives |
+| `measure` | one link with its two programs, and their measurements |
 """
 
 from airpath.realtime.measure import Measured, RealtimeError, Transfer, measure, obstacle

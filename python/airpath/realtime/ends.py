@@ -1,8 +1,8 @@
 """The two ends of a download over real sockets: `python -m airpath.realtime.ends serve|fetch`.
 
-Both do what the ends of a simulated download do: the server writes all at once and ends the stream, the client reads
-what comes as it comes. They run on one host, in namespaces with one clock, so that their times can be compared. Each
-writes a line of JSON for every transfer.
+They behave like the ends of a simulated download: the server writes all data at once and closes the stream, the client
+reads data as it arrives. They run on one host, in namespaces with the same clock, so that their times are comparable.
+Each writes one line of JSON per transfer.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 PORT = 5001
-"""Any that needs no privilege: both namespaces are closed off."""
+"""Any unprivileged port: both namespaces are isolated."""
 
 _CHUNK = 1 << 18
 _POLL_S = 0.001
@@ -32,11 +32,11 @@ _DATA_SEGS_OUT = 156
 
 
 def serve(size: int, request: int, congestion: str | None, log: Path) -> None:
-    """Send `size` bytes to each client that has sent `request` bytes, one after the other, until somebody ends this."""
+    """Send `size` bytes to each client after its request of `request` bytes, in sequence, until killed."""
     payload = memoryview(bytes(_CHUNK))
     with socket.create_server(("", PORT), backlog=16) as listener, log.open("a", buffering=1) as lines:
         if congestion is not None:
-            # Not by namespace: a kernel may allow an algorithm to who administers the network, but not as a default.
+            # Not by sysctl: a kernel may allow an algorithm to CAP_NET_ADMIN, but not as the default of a namespace.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         while True:
             connection, _ = listener.accept()
@@ -48,12 +48,12 @@ def serve(size: int, request: int, congestion: str | None, log: Path) -> None:
                 connection.shutdown(socket.SHUT_WR)
                 _await_acknowledgements(connection)
                 line = {"acknowledged": time.monotonic(), **_counters(connection)}
-                connection.recv(1)  # until the client has closed
+                connection.recv(1)  # returns when the client closes
             lines.write(json.dumps(line) + "\n")
 
 
 def fetch(host: str, size: int, request: int, count: int, log: Path, server_log: Path) -> None:
-    """Download `count` times, each over a connection of its own; end when the server has written its lines too."""
+    """Download `count` times, each over a new connection; return when the server has written its lines, too."""
     buffer = bytearray(_CHUNK)
     with log.open("a", buffering=1) as lines:
         for number in range(count):
@@ -65,7 +65,7 @@ def fetch(host: str, size: int, request: int, count: int, log: Path, server_log:
                 while received < size:
                     taken = connection.recv_into(buffer)
                     if taken == 0:
-                        raise ConnectionError(f"the server ended after {received} of {size} bytes")
+                        raise ConnectionError(f"the server closed the connection after {received} of {size} bytes")
                     first = first or time.monotonic()
                     received += taken
                 ended = time.monotonic()
@@ -81,12 +81,12 @@ def _read(connection: socket.socket, size: int) -> None:
     while size > 0:
         taken = len(connection.recv(size))
         if taken == 0:
-            raise ConnectionError("the client ended before it had asked")
+            raise ConnectionError("the client closed the connection before its request was complete")
         size -= taken
 
 
 def _await_acknowledgements(connection: socket.socket) -> None:
-    """Wait until all data is acknowledged; the FIN, which the kernel counts as a byte, may still be on its way."""
+    """Wait until all data is acknowledged. The kernel counts the FIN as one byte; it may still be in flight."""
     unacknowledged = array.array("i", [0])
     while True:
         fcntl.ioctl(connection, termios.TIOCOUTQ, unacknowledged)
@@ -102,7 +102,7 @@ def _counters(connection: socket.socket) -> dict[str, int]:
 
 
 def main() -> None:
-    """Be one of the two ends."""
+    """Run one of the two ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("end", choices=["serve", "fetch"])
     parser.add_argument("--host", default="server")

@@ -1,4 +1,4 @@
-"""One emulated link with its two programs, and what they measured."""
+"""One emulated link with its two programs, and their measurements."""
 
 import json
 import shlex
@@ -18,12 +18,12 @@ _ENDS = (sys.executable, "-m", "airpath.realtime.ends")
 
 
 class RealtimeError(Exception):
-    """A link could not be made or kept, or a transfer over it did not come to its end."""
+    """A link could not be set up or failed, or a transfer over it did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A download, with the names that a flow of a summary has; times count from the client's SYN."""
+    """A download, with the field names of a flow in a summary; times count from the client's SYN."""
 
     bytes: int
     connect_s: float
@@ -40,13 +40,15 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a link and its transfers were like."""
+    """The transfers over a link, and how well the host kept the link's time."""
 
     transfers: tuple[Transfer, ...]
     late_s: float
-    """99 % of the packets left the link less late than this."""
+    """99 % of the packets left the link at most this late."""
+    overruns: int
+    """Packets that the kernel dropped before they entered the link, because the host was too slow."""
     valid: bool
-    """Whether that was within the budget."""
+    """Whether the lateness was within the budget, without overruns."""
 
 
 def measure(
@@ -64,24 +66,24 @@ def measure(
     capture: bool = False,
     timeout: float = 600,
 ) -> Measured:
-    """Make a link, download over it with the kernel's TCP, and return what was measured at both ends.
+    """Set up a link, download over it with the kernel's TCP, and return the measurements of both ends.
 
     Args:
-        scenario: The link, as for `airpath.run`; its flows are left aside.
+        scenario: The link, as for `airpath.run`; its flows are ignored.
         bytes: Size of the download.
-        request: Bytes that the client sends first, to ask for it.
-        count: How many downloads, one after the other over the same link, each with a connection of its own.
+        request: Size of the client's request.
+        count: Number of downloads, in sequence over the same link, each with its own connection.
         set: Overrides of the scenario by dotted path.
-        seed: The seed of all chance on the link, in place of the scenario's.
-        congestion: Congestion control of the sender; by default what the namespace has.
-        sysctl: Parameters of the kernel in both namespaces.
+        seed: The seed of the link's random streams, in place of the scenario's.
+        congestion: Congestion control of the sender; by default that of the namespace.
+        sysctl: Kernel parameters in both namespaces.
         budget: The run is invalid if more than 1 % of packets leave the link later than this.
         out: Keep the result folder here.
         capture: Whether to capture packets at both ends, in `out`.
-        timeout: Give up after so many seconds.
+        timeout: Limit of the whole measurement, in seconds.
 
     Raises:
-        RealtimeError: It did not come to its end.
+        RealtimeError: The link failed, or a transfer did not finish.
     """
     with tempfile.TemporaryDirectory(prefix="airpath-") as temporary:
         folder = Path(temporary)
@@ -92,7 +94,7 @@ def measure(
         server_log, client_log = folder / "server.jsonl", folder / "client.jsonl"
         server = [*_ENDS, "serve", *size, "--log", str(server_log)]
         server += [] if congestion is None else ["--congestion", congestion]
-        # A kernel remembers the thresholds and round trips of a destination; each transfer is to be a first one.
+        # The kernel caches thresholds and round trips per destination; each transfer must start without them.
         parameters = {"net.ipv4.tcp_no_metrics_save": 1} | dict(sysctl or {})
         line = [
             *_PROGRAM,
@@ -108,34 +110,36 @@ def measure(
             *["--log", str(client_log), "--server-log", str(server_log)],
         ]
         _run(line, timeout)
-        lateness = json.loads((result / "summary.json").read_text())["emulation"]["lateness"]
+        emulation = json.loads((result / "summary.json").read_text())["emulation"]
         ends = zip(_lines(client_log, count), _lines(server_log, count), strict=True)
         transfers = tuple(_transfer(bytes, client, server) for client, server in ends)
-        return Measured(transfers, late_s=lateness["p99_s"], valid=lateness["valid"])
+        lateness, overruns = emulation["lateness"], emulation["overruns"]
+        valid = lateness["valid"] and overruns == 0
+        return Measured(transfers, late_s=lateness["p99_s"], overruns=overruns, valid=valid)
 
 
 @cache
 def obstacle() -> str | None:
-    """Return why no link can be made on this host, in one line; `None` where one can."""
+    """Return why this host cannot make a link, in one line; `None` if it can."""
     if not sys.platform.startswith("linux"):
         return "links need Linux"
     line = [*_PROGRAM, "link", "wired", "--serve", f"{shlex.quote(sys.executable)} -m http.server 8000", "--", "true"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
-    return None if done.returncode == 0 else _last_words(done.stderr)
+    return None if done.returncode == 0 else _last_line(done.stderr)
 
 
 def _run(line: Sequence[str], timeout: float) -> None:
     try:
         done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise RealtimeError(f"the transfer was not done after {timeout:g} s") from None
+        raise RealtimeError(f"the transfer did not finish within {timeout:g} s") from None
     if done.returncode != 0:
-        raise RealtimeError(_last_words(done.stderr))
+        raise RealtimeError(_last_line(done.stderr))
 
 
-def _last_words(text: str) -> str:
+def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].removeprefix("error: ") if lines else "the link ended without a word"
+    return lines[-1].removeprefix("error: ") if lines else "the link ended without a message"
 
 
 def _options(name: str, pairs: Any) -> list[str]:
@@ -145,7 +149,7 @@ def _options(name: str, pairs: Any) -> list[str]:
 def _lines(path: Path, count: int) -> list[dict[str, Any]]:
     lines = path.read_text().splitlines() if path.exists() else []
     if len(lines) != count:
-        raise RealtimeError(f"{len(lines)} of {count} transfers came to their end at the {path.stem}")
+        raise RealtimeError(f"{len(lines)} of {count} transfers finished at the {path.stem}")
     return [json.loads(line) for line in lines]
 
 

@@ -1,4 +1,4 @@
-"""How to make a report again: the commands, as they are typed."""
+"""The shell commands that reproduce a report."""
 
 import shlex
 from collections.abc import Sequence

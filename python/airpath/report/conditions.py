@@ -1,4 +1,4 @@
-"""Under which conditions runs were made: scenario, seed, versions, details of TCP; and in what they differ."""
+"""The conditions of runs: scenario, seed, versions, TCP settings; and their differences."""
 
 import json
 import tomllib
@@ -14,7 +14,7 @@ _MOST_DIFFERENCES = 40
 
 @dataclass(frozen=True)
 class Details:
-    """The settings of TCP that some flows had in common."""
+    """TCP settings, and the flows that have them."""
 
     flows: str
     settings: list[tuple[str, str]]
@@ -30,9 +30,9 @@ def headline(runs: Sequence[Drawn]) -> str:
 
 
 def conditions(runs: Sequence[Drawn]) -> Table:
-    """Return what the runs were made with, a column a run."""
+    """Return the conditions with one column per run."""
     rows = [[Cell(name, number=False), *(Cell(each, number=False) for each in v)] for name, v in _rows(runs).items()]
-    caption = "What the runs were made with. The same scenario and seed give the same result on any machine."
+    caption = "Conditions of the runs. The same scenario and seed give the same result on any machine."
     return Table("Conditions", caption, ["", *(run.label for run in runs)], rows)
 
 
@@ -52,7 +52,7 @@ def _rows(runs: Sequence[Drawn]) -> dict[str, list[str]]:
 
 
 def scenario_differences(runs: Sequence[Drawn]) -> Table | None:
-    """Return the keys in which the runs' scenarios differ; none if there is one run, or nothing differs."""
+    """Return the keys in which the scenarios differ; `None` if there is one run, or nothing differs."""
     scenarios = [dict(_flat("", tomllib.loads(run.result.scenario))) for run in runs]
     keys = list(dict.fromkeys(key for scenario in scenarios for key in scenario))
     different = [key for key in keys if len({scenario.get(key, "–") for scenario in scenarios}) > 1 and key != "name"]
@@ -64,12 +64,12 @@ def scenario_differences(runs: Sequence[Drawn]) -> Table | None:
     ]
     hidden = len(different) - len(rows)
     notes = [f"And {hidden} keys more; the scenarios below have them all."] if hidden else []
-    caption = "The keys of the scenarios that are not the same in all runs."
-    return Table("In what the runs differ", caption, ["key", *(run.label for run in runs)], rows, notes)
+    caption = "The keys of the scenarios whose values differ between the runs."
+    return Table("Differences of the scenarios", caption, ["key", *(run.label for run in runs)], rows, notes)
 
 
 def tcp_details(runs: Sequence[Drawn]) -> list[Details]:
-    """Return each set of TCP's settings that was on, with the flows that had it."""
+    """Return each distinct set of TCP settings, with the flows that have it."""
     users: dict[str, list[str]] = {}
     for run in runs:
         for flow in run.flows:
@@ -86,7 +86,7 @@ def tcp_details(runs: Sequence[Drawn]) -> list[Details]:
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Return nested tables and lists as dotted keys with their values in words."""
+    """Yield nested tables and lists as dotted keys with their values as text."""
     match value:
         case Mapping():
             for key, each in value.items():

@@ -1,4 +1,4 @@
-"""Which figures a report has, and what it says where one cannot be drawn."""
+"""The plots of a report, and the reason where one cannot be drawn."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class Figure:
     """Whether its horizontal axis is one of time, which all such figures of its group share."""
     height: int
     group: str = ""
-    """What its axis is the time of, on a page that has several: part of the names of its elements."""
+    """The name of its time axis, on a page that has several; part of its elements' names."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Missing:
     title: str
     reason: str
     fault: bool
-    """Whether something is missing that could be there, as against something that did not happen."""
+    """Whether data is missing; `False` if the events did not happen."""
 
 
 def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
-    """Return the figures over time, in the order in which they stand under each other."""
+    """Return the figures over time, from top to bottom."""
     results = _one_or_several(runs)
     makers: list[tuple[str, Callable[[], go.Figure]]] = [
         ("Time–sequence", lambda: plot.time_sequence(results)),
@@ -50,7 +50,7 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         ("Round trip", lambda: plot.round_trip(results)),
         ("Queue", lambda: plot.queue(results)),
         ("Throughput", lambda: plot.throughput(results)),
-        ("Radio log", lambda: plot.lanes(results)),
+        ("Radio log", lambda: plot.tracks(results)),
         ("Radio", lambda: plot.radio(results)),
         ("Lost packets", lambda: plot.losses(results)),
     ]
@@ -80,7 +80,7 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
 
 
 def figure(make: Callable[[], go.Figure], name: str, *, time: bool = False) -> Figure | Missing:
-    """Return a figure; `time` says whether it shares the axis of time with others of its page."""
+    """Return a figure; with `time` it shares the time axis of its page."""
     return _draw(name, make, time=time)
 
 
@@ -97,7 +97,7 @@ def _draw(title: str, make: Callable[[], go.Figure], *, time: bool) -> Figure | 
         return Missing(title, str(error), fault=False)
     except PolarsError as error:
         first = str(error).splitlines()[0]
-        reason = f"a table of the log cannot be read ({first}); run the scenario again to have it"
+        reason = f"a table of the log is damaged ({first}); run the scenario again"
         return Missing(title, reason, fault=True)
     caption = plot.caption_of(drawn)
     data = untitled(drawn)
@@ -106,5 +106,5 @@ def _draw(title: str, make: Callable[[], go.Figure], *, time: bool) -> Figure | 
 
 
 def dumped(data: object) -> str:
-    """Return data as JSON that may stand in a script element."""
+    """Return data as JSON that is safe in a script element."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""The figures that a report speaks of, each a value a repetition."""
+"""The figures of a report: each has one value per repetition."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ import polars as pl
 from airpath.plot.acknowledgements import tcp_round_trips
 from airpath.quantities import rate, seconds
 from airpath.result import NotLoggedError, Result
-from airpath.study.interval import Interval, mean_interval, student_t
+from airpath.statistics import Interval, mean_interval, student_t
 from airpath.tables import DROP_CAUSES, TRANSFERS
 
 
 def few(value: float) -> str:
-    """Return a mean of small counts in words."""
+    """Return a mean of small counts as text."""
     return f"{value:.3g}"
 
 
 def share(value: float) -> str:
-    """Return a share in words."""
+    """Return a share as text, in per cent."""
     return f"{value * 100:.3g} %"
 
 
@@ -31,25 +31,25 @@ class Metric:
     title: str
     words: Callable[[float], str]
     values: Callable[[Result], list[float]]
-    """Its value in each repetition that has one; empty where the run has none, or no log of it."""
+    """Returns its value in each repetition that has one; empty if the run has none, or did not log it."""
 
     def apart(self, value: float) -> str:
-        """Return a difference in words, with its sign; one of shares in points, which are not a share of either."""
+        """Return a difference as text, with its sign; a difference of shares in percentage points."""
         sign = "+" if value > 0 else "−" if value < 0 else "±"
         words = f"{abs(value) * 100:.3g} points" if self.words is share else self.words(abs(value))
         return f"{sign}{words}"
 
 
 def interval_of(values: Sequence[float]) -> Interval | None:
-    """Return the mean with its 95 % interval; none of fewer than two values, or of values that are all the same."""
+    """Return the mean with its 95 % interval; `None` for fewer than two values, or if all values are equal."""
     return mean_interval(values) if len(values) > 1 and min(values) < max(values) else None
 
 
 def difference(values: Sequence[float], base: Sequence[float]) -> Interval | None:
-    """Return by how much the mean of `values` is above that of `base`, with its 95 % interval (Welch's t).
+    """Return the mean of `values` minus that of `base`, with its 95 % interval (Welch's t).
 
-    Degrees of freedom by Welch and Satterthwaite, rounded down. None where either has fewer than two values, or
-    nothing scatters.
+    Degrees of freedom by Welch and Satterthwaite, rounded down. `None` if either has fewer than two values, or both
+    have no variance.
     """
     if min(len(values), len(base)) < 2:
         return None
@@ -73,12 +73,12 @@ def probes(result: Result) -> pl.DataFrame:
 
 
 def round_trips(result: Result) -> pl.DataFrame:
-    """Return `repetition` and `round_trip` in seconds: of the pings under load where there are any, else TCP's own.
+    """Return `repetition` and `round_trip` in seconds: of the pings under load if there are any, else of TCP.
 
     Under load is from the start of a repetition's first transfer to the end of its last.
 
     Raises:
-        NotLoggedError: The run did not keep the table that has them.
+        NotLoggedError: The run did not log the table that has them.
     """
     moving = transfers(result)
     pings = result.flows.filter(kind="ping")["flow"].unique().to_list()
@@ -99,7 +99,7 @@ def round_trips(result: Result) -> pl.DataFrame:
 
 
 def _of_flows(column: str, aggregate: Callable[[pl.Expr], pl.Expr]) -> Callable[[Result], list[float]]:
-    """Return the function that gives a column of the transfers, put together by repetition."""
+    """Return a function that aggregates a column of the transfers by repetition."""
 
     def values(result: Result) -> list[float]:
         known = transfers(result).filter(pl.col(column).is_not_null())
@@ -110,7 +110,7 @@ def _of_flows(column: str, aggregate: Callable[[pl.Expr], pl.Expr]) -> Callable[
 
 
 def _in_all(result: Result) -> list[float]:
-    """Return what all transfers of a repetition delivered, over the time from the first start to the last end."""
+    """Return the bits that all transfers of a repetition delivered, per second from the first start to the last end."""
     end = pl.col("start_s") + pl.col("delivered_bytes") * 8 / pl.col("throughput_bps")
     spans = transfers(result).filter(pl.col("throughput_bps") > 0).group_by("repetition")
     totals = spans.agg(bits=pl.col("delivered_bytes").sum() * 8, span=end.max() - pl.col("start_s").min())

@@ -1,4 +1,4 @@
-"""Templates, style, script and Plotly's library into one HTML file."""
+"""Renders templates, style, script and Plotly's library into one HTML file."""
 
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ from airpath.report.figures import dumped
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page as one HTML text that refers to nothing outside itself."""
+    """Return a page as one HTML text without external references."""
     return (
         _environment()
         .get_template(template)

@@ -1,4 +1,4 @@
-"""The tables of a report: flows, links, radio, and the runs beside each other."""
+"""The tables of a report: flows, links, radio, and the differences between runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, what stands smaller below it, and how it is set."""
+    """A cell of a table: its text, a smaller text below it, and its style."""
 
     text: str
     more: str = ""
@@ -40,14 +40,14 @@ class Cell:
     """The parts of a whole, drawn as a bar."""
 
     @property
-    def spoken(self) -> str:
-        """The bar in words."""
+    def bar_text(self) -> str:
+        """The bar as text."""
         return ", ".join(part.words for part in self.parts)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a caption that says how to read it."""
+    """A table with a caption that explains it."""
 
     title: str
     caption: str
@@ -59,7 +59,7 @@ class Table:
 
 
 def differences(runs: Sequence[Drawn]) -> Table:
-    """Return the figures of the runs as columns, each but the first with its difference to the first."""
+    """Return the figures with one column per run; all but the first have their difference from the first."""
     rows = []
     for metric in METRICS:
         values = [metric.values(run.result) for run in runs]
@@ -98,7 +98,7 @@ def _compared(metric: Metric, values: Sequence[float], base: Sequence[float]) ->
     return Cell(text, "the same" if change == 0 else said)
 
 
-# Title, column of the flows table, and words.
+# Title, column of the flows table, and format.
 _TRANSFER_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("delivered", "delivered_bytes", size),
     ("time", "duration_s", seconds),
@@ -135,7 +135,7 @@ def _flows(
     columns: Sequence[tuple[str, str, Callable[[float], str]]],
     wanted: Callable[[str], bool],
 ) -> Table:
-    """Return a table with a row a run and flow, of several repetitions the means."""
+    """Return a table with one row per run and flow; of several repetitions the means."""
     rows = []
     for run in runs:
         groups: dict[int, list[dict[str, Any]]] = {}
@@ -178,7 +178,7 @@ def _links(runs: Sequence[Drawn]) -> Table:
                     ],
                 )
             )
-    caption = "Packets, over all repetitions. What came in is what went out, was lost, or is still inside."
+    caption = "Packets, over all repetitions: offered = delivered + lost + still inside."
     head = [*_run_head(runs), "link", "direction", "offered", "delivered", "lost", "inside", "adds up", "bytes"]
     return _capped(Table("Links", caption, head, rows), ".links")
 
@@ -198,8 +198,8 @@ def _radio(runs: Sequence[Drawn]) -> Table:
                 Cell(size(user["bytes"])),
             ]
             rows.append(_row(runs, run, [run.user(user["user"]), user["direction"]], figures))
-    caption = "What each user sent or was sent on the air, over all repetitions; bytes include padding."
-    head = [*_run_head(runs), "mobile", "direction", "TTIs", "PDUs", "of them repeated", "errored", "bytes"]
+    caption = "TTIs, PDUs and bytes on the air by user, over all repetitions; bytes include padding."
+    head = [*_run_head(runs), "mobile", "direction", "TTIs", "PDUs", "repeated", "errored", "bytes"]
     return _capped(Table("Radio", caption, head, rows), ".radio_totals")
 
 
@@ -232,7 +232,7 @@ def _row(runs: Sequence[Drawn], run: Drawn, names: Sequence[str], figures: Seque
 
 
 def _capped(table: Table, frame: str) -> Table:
-    """Return the table with its first rows alone if there are too many for a page."""
+    """Return the table with at most `MOST_ROWS` rows, and a note if it has more."""
     if len(table.rows) <= MOST_ROWS:
         return table
     notes = [f"{MOST_ROWS} of {len(table.rows):,} rows; all of them are in `Result{frame}`."]

@@ -1,4 +1,4 @@
-"""The tiles at the top of a report: the few figures that most readers came for."""
+"""The tiles at the top of a report: the most important figures."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from airpath.tables import DROP_CAUSES
 
 @dataclass(frozen=True)
 class Reading:
-    """What a tile says of one run."""
+    """The value of a tile for one run, and its details."""
 
     value: str
     more: str = ""
@@ -24,14 +24,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure with what is needed to understand it, for each run."""
+    """A figure with its values for each run."""
 
     title: str
     readings: list[tuple[Drawn, Reading]] = field(default_factory=list)
 
 
 def tiles(runs: Sequence[Drawn]) -> list[Tile]:
-    """Return the tiles; those of which no run has anything to say are left out."""
+    """Return the tiles that have a value for at least one run."""
     made: list[Tile] = []
     makers: list[tuple[str, Callable[[Result], Reading | None]]] = [
         ("Completion time", _completion),
@@ -83,7 +83,9 @@ def _round_trip(result: Result) -> Reading | None:
         means = result.flows["rtt_mean_s"].drop_nulls()
         if means.len() == 0:
             return None
-        return Reading(f"mean {seconds(fmean(means.to_list()))}", "quantiles need the log, which this run did not keep")
+        return Reading(
+            f"mean {seconds(fmean(means.to_list()))}", "quantiles need the event log, which this run did not write"
+        )
     if samples.height == 0:
         return None
     values = [fmean(each.values(result)) for each in (metrics.ROUND_TRIP_MEDIAN, metrics.ROUND_TRIP_95)]
@@ -109,7 +111,7 @@ def _loss(result: Result) -> Reading | None:
 
 
 def _timeouts(flows: pl.DataFrame) -> str:
-    """Return how often senders waited for their timers, where they tell."""
+    """Return the number of retransmission time-outs as text; empty if it is unknown."""
     known = flows["timeouts"].drop_nulls()
     if known.len() == 0:
         return ""

@@ -1,4 +1,4 @@
-"""The first lines of a report: what came out, in words."""
+"""The first sentences of a report: the main result."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -63,7 +63,7 @@ def _of_probes(result: Result) -> list[str]:
 
 
 def _ranking(runs: Sequence[Drawn]) -> str:
-    """Say which run is best, by completion time if all transfers finished, else by goodput, and how sure that is."""
+    """Return the best run, by completion time if all transfers finished, else by goodput, and its significance."""
     finished = all(metrics.transfers(run.result)["duration_s"].null_count() == 0 for run in runs)
     metric: Metric = COMPLETION if finished else GOODPUT
     values = {run.index: metric.values(run.result) for run in runs}
@@ -88,10 +88,10 @@ def _ranking(runs: Sequence[Drawn]) -> str:
 
 
 def _stated_repetitions(runs: Sequence[Drawn]) -> list[str]:
-    """Say so where there are too few repetitions to conclude anything."""
+    """Return a sentence if there are too few repetitions for a conclusion."""
     fewest = min(run.result.repetitions.height for run in runs)
     if len(runs) > 1 and fewest < 2:
-        return ["With one repetition a run, a difference may be chance: run them with --repeat 30 to tell."]
+        return ["With one repetition a run, a difference may be chance: use --repeat 30 for intervals."]
     if 1 < fewest < ENOUGH:
         return [f"n = {fewest} is too small for firm intervals: run with --repeat 30."]
     return []

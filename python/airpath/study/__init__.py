@@ -1,25 +1,26 @@
-"""Published studies: their experiments run again, the printed figures beside ours.
+"""Published studies: their experiments repeated, the published figures beside ours.
 
     from airpath import study
 
     result = study.run("hsdpa-sim", only="rtt")
     result.to_dict()
 
-A study is data: a folder in `studies/` with a `study.toml`, its scenarios and a README.
+A study is data: a folder in `studies/` with a `study.toml`, its scenarios and a README. The report of a result in its
+JSON form is `airpath.study.report.write`, a figure of it `airpath.study.figures.draw`.
 
 | module | what |
 | --- | --- |
-| `definition` | reads `study.toml` and multiplies its axes out |
+| `definition` | reads `study.toml`, one case for each combination of its axes' values |
+| `table`, `toml_lines` | closed TOML tables, whose errors name the line |
+| `grid`, `tolerance` | published values, and when ours agrees with one |
 | `metrics` | the formulas |
-| `air_interface`, `arrivals`, `delays`, `sender` | those that need the event log |
-| `observations` | what is read from the log for them |
-| `aggregate` | rows over many repetitions, or over an axis |
-| `grid` | published values, nested as the axes are |
-| `interval` | means and their 95 % intervals |
-| `checks` | what it takes for a finding to hold |
-| `real` | runs cases over emulated links, with the kernel's TCP |
-| `runner` | runs the cases and fills in the rows |
-| `result` | rows and findings as data, text, Markdown and report |
+| `air_interface`, `arrivals`, `delays`, `sender` | formulas that need the event log |
+| `observations` | the list of these observers |
+| `rows`, `aggregate` | rows of cases, and rows over many repetitions or an axis |
+| `checks` | the checks of findings |
+| `runner`, `emulation` | runs the cases: in virtual time, and over emulated links with the kernel's TCP |
+| `result` | rows and findings as data, text and Markdown |
+| `report`, `figures`, `choices` | the HTML report |
 """
 
 from airpath.study.definition import Study, studies

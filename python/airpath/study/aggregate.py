@@ -1,7 +1,7 @@
-"""Rows over many repetitions: a study's averages, maxima and minima over a batch of transfers, or over an axis.
+"""Rows over many repetitions: averages, maxima and minima over a batch of transfers, or over an axis.
 
-A study that repeats a measurement 32 times prints its largest figure, too. One such figure says nothing about how far
-it scatters, so the repetitions are taken in batches of that size: each gives a maximum, and these have an interval.
+A study that repeats a measurement 32 times may publish the maximum. A single maximum has no interval. So the
+repetitions are split into batches of that size; the maxima of the batches have an interval.
 """
 
 import statistics
@@ -21,26 +21,31 @@ Take = Literal["mean", "highest", "lowest"]
 _TAKE: dict[Take, Callable[[Sequence[float]], float]] = {"mean": statistics.fmean, "highest": max, "lowest": min}
 
 ALL = "all"
-"""The value of an axis in a row that is taken over it."""
+"""The value of the axis `over` in an aggregate's row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A figure made of the repetitions of rows of an experiment."""
+    """A mean, maximum or minimum over the repetitions of rows of an experiment."""
 
     experiment: str
     name: str
     metric: Metric
     take: Take
-    of: int
-    """Repetitions of each case in a batch."""
+    batch: int
+    """Repetitions of each case in a batch (`of` in the file)."""
     over: str | None
-    """The axis whose rows are taken together; none: each row by itself."""
+    """The axis over which rows are combined; `None`: each row by itself."""
     published: dict[tuple[str, ...], Published | None]
-    """By the values of the other axes, in their order."""
+    """The published figure for each combination of the other axes' values, in the axes' order."""
 
     def rows(self, rows: Rows, values: Mapping[str, Sequence[str]]) -> list[Row]:
-        """Return its rows, made of those of an experiment with these axes."""
+        """Return its rows.
+
+        Args:
+            rows: The measured rows of the experiment.
+            values: The values of each axis of the experiment.
+        """
         made = []
         for others, published in self.published.items():
             fixed = dict(zip((axis for axis in values if axis != self.over), others, strict=True))
@@ -52,35 +57,44 @@ class Aggregate:
         return made
 
     def _samples(self, members: Sequence[Sequence[float]]) -> tuple[float, ...]:
-        """Return a figure a batch. With too few repetitions for two batches, these are smaller."""
+        """Return one figure per batch. Batches are smaller where the repetitions do not suffice for two."""
         repetitions = min(map(len, members))
-        of = min(self.of, repetitions // 2)
+        batch = min(self.batch, repetitions // 2)
         return tuple(
-            _TAKE[self.take]([each for member in members for each in member[first : first + of]])
-            for first in range(0, repetitions - of + 1, of)
+            _TAKE[self.take]([each for member in members for each in member[first : first + batch]])
+            for first in range(0, repetitions - batch + 1, batch)
         )
 
 
 def read_aggregate(table: Table, experiment: str, values: Mapping[str, Sequence[str]], metric: Metric) -> Aggregate:
-    """Return what an `[[experiment.aggregate]]` says.
+    """Read an `[[experiment.aggregate]]`.
+
+    Args:
+        table: The table.
+        experiment: The experiment's name.
+        values: The values of each axis of the experiment.
+        metric: The metric that it aggregates.
 
     Raises:
-        StudyError: It cannot be used.
+        StudyError: It is invalid.
     """
     name = table.take("name", str)
-    table.where += f": experiment '{experiment}': aggregate '{name}'"
+    table.label = f"experiment '{experiment}': aggregate '{name}'"
     take = table.take("take", str)
     if take not in get_args(Take):
-        raise table.error(f"'take' is not '{take}'{did_you_mean(take, get_args(Take))}")
-    of = table.take("of", int, 1)
-    if of < 1:
-        raise table.error("'of' is less than one repetition")
+        raise table.error(
+            f"'take' must be one of {', '.join(get_args(Take))}, not '{take}'{did_you_mean(take, get_args(Take))}",
+            "take",
+        )
+    batch = table.take("of", int, 1)
+    if batch < 1:
+        raise table.error(f"'of' must be at least 1 repetition, not {batch}", "of")
     over = table.take("over", str, None)
     if over is not None and over not in values:
-        raise table.error(f"there is no axis '{over}' to take rows over{did_you_mean(over, values)}")
+        raise table.error(f"there is no axis '{over}' in this experiment{did_you_mean(over, values)}", "over")
     others = [each for axis, each in values.items() if axis != over]
     grid = table.take("published", object, PREDICT)
     flat = flattened(table, "published", grid, tuple(map(len, others)))
     published = dict(zip(product(*others), flat, strict=True))
     table.finish()
-    return Aggregate(experiment, name, metric, take, of, over, published)
+    return Aggregate(experiment, name, metric, take, batch, over, published)

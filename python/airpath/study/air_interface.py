@@ -1,7 +1,7 @@
-"""Figures that need the air interface beside TCP: shares of schemes and slots, gaps, and what a gap costs a transfer.
+"""Figures of the air interface and TCP together: shares of schemes and slots, gaps, and the cost of a gap.
 
-They are read from the event log of a run (`docs/result-folder.md`): what the radio connection was like, from `states`,
-on one time axis with what TCP did, from `tcp` and `packets`.
+They are computed from a run's event log (`docs/result-folder.md`): radio states from `states`, on one time axis with
+TCP's events from `tcp` and `packets`.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,68 +12,68 @@ from statistics import fmean
 from typing import Any
 
 from airpath.result import Result
-from airpath.study.metrics import Flow, Given, Metric
+from airpath.study.metrics import Flow, Inputs, Metric
 
 KEY = "air"
-"""Where in a flow the observations stand."""
+"""The key of the observation in a flow."""
 
 _SECOND = 1e9
 _SUSPENDED = {"reselection", "no-coverage"}
-"""Modes in which the mobile gets nothing."""
+"""Modes in which the mobile receives nothing."""
 _LOST_WITH_THE_FLOW = {"handover", "attempts-exhausted"}
-"""Causes of a loss by which a flow of blocks ends."""
+"""Causes of a loss that ends a TBF."""
 _AVERAGED = 10
-"""Segments over which tcptrace averages throughput if it is told nothing else."""
+"""Segments over which tcptrace averages throughput by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time in which the network sends a mobile nothing although there is something; seconds."""
+    """An interval in which the network has data for a mobile and sends none; times in seconds."""
 
     start: float
     end: float
-    """When data flows again."""
+    """When data is sent again."""
     lost: int
-    """Packets that the network dropped with it."""
+    """Packets that the network dropped in it."""
     back: float
-    """When ten segments come again as fast as outside of gaps on average: the first of them."""
+    """Arrival of the first of ten segments whose rate is at least the mean rate outside of gaps."""
     slow_start: float
-    """For how long TCP is in slow start after the time-outs of the gap, until its window is that of the threshold."""
+    """Duration of TCP's slow start after the gap's time-outs, until the congestion window reaches the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the log tells of one download."""
+    """Figures of one download."""
 
     schemes: Mapping[str, float]
-    """Share of the time with a downlink flow, by coding scheme."""
+    """Share of the time with a downlink TBF, by coding scheme."""
     changes: int
-    """Changes of the scheme."""
+    """Number of changes of the scheme."""
     slots: Mapping[int, float]
-    """The same share by timeslots."""
+    """Share of the time with a downlink TBF, by number of timeslots."""
     rate_a_slot: float
-    """New RLC data over timeslots and time, bits per second."""
+    """New RLC data per timeslot and second, in bits."""
     gaps: Sequence[Gap]
     timeouts: int
     timeouts_elsewhere: int
-    """Of these, those that no gap explains."""
+    """Time-outs outside of gaps."""
 
 
 def observe(result: Result) -> list[Observation]:
-    """Return what the log of a run tells of each flow, in the order of its summary; each must be a download."""
+    """Return an observation for each flow of a run, in the order of its summary; each must be a download."""
     log = _read(result)
     return [_observe(log[flow["repetition"]], flow) for flow in result.summary["flows"]]
 
 
 @dataclass(slots=True)
-class _Lane:
+class _Track:
     """A value over time."""
 
     times: list[float] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
 
     def spans(self, start: float, end: float) -> Iterator[tuple[float, float, Any]]:
-        """Yield from when until when there is which value, between two times."""
+        """Yield (start, end, value) of each interval with one value, between two times."""
         at = max(bisect_right(self.times, start) - 1, 0)
         for place in range(at, len(self.times)):
             until = self.times[place + 1] if place + 1 < len(self.times) else end
@@ -82,23 +82,23 @@ class _Lane:
                 yield low, high, self.values[place]
 
     def first(self, value: Any, since: float, end: float) -> float:
-        """Return when it has a value first, or `end`."""
+        """Return the first time since `since` at which it has a value; `end` if there is none."""
         return next((low for low, _, each in self.spans(since, end) if each == value), end)
 
 
 @dataclass(slots=True)
 class _Repetition:
-    """The log of a repetition, by time; seconds."""
+    """The log of a repetition in the order of time; seconds."""
 
-    lanes: defaultdict[str, _Lane] = field(default_factory=lambda: defaultdict(_Lane))
+    tracks: defaultdict[str, _Track] = field(default_factory=lambda: defaultdict(_Track))
     drops: list[float] = field(default_factory=list)
     arrivals: list[tuple[float, int]] = field(default_factory=list)
-    """Of segments at the mobile, with their size."""
+    """Time and size of segments that arrive at the mobile."""
     timeouts: list[float] = field(default_factory=list)
     past_threshold: list[float] = field(default_factory=list)
-    """When the congestion window was at the slow-start threshold or above."""
+    """Times at which the congestion window was at least the slow-start threshold."""
     blocks: tuple[float, ...] = (0.0, 0.0, 0.0)
-    """Blocks, those of them that were repeated, and bytes of all."""
+    """Number of blocks, number of repeated blocks, bytes of all blocks."""
 
 
 def _read(result: Result) -> Mapping[int, _Repetition]:
@@ -111,11 +111,11 @@ def _read(result: Result) -> Mapping[int, _Repetition]:
         return found.select("repetition", pl.col("time") / _SECOND, *columns).collect().rows()
 
     down = pl.col("direction") == "down"
-    lanes = down & pl.col("aspect").is_in(["tbf", "scheme", "slots"]) | (pl.col("aspect") == "mode")
-    for repetition, time, aspect, name, number in rows("states", lanes, "aspect", "name", "number"):
-        lane = log[repetition].lanes[aspect]
-        lane.times.append(time)
-        lane.values.append(number if name is None else name)
+    tracks = down & pl.col("aspect").is_in(["tbf", "scheme", "slots"]) | (pl.col("aspect") == "mode")
+    for repetition, time, aspect, name, number in rows("states", tracks, "aspect", "name", "number"):
+        track = log[repetition].tracks[aspect]
+        track.times.append(time)
+        track.values.append(number if name is None else name)
     lost = down & (pl.col("step") == "dropped") & pl.col("cause").is_in(sorted(_LOST_WITH_THE_FLOW))
     for repetition, time in rows("packets", lost):
         log[repetition].drops.append(time)
@@ -137,16 +137,16 @@ def _observe(log: _Repetition, flow: Flow) -> Observation:
     start = flow["start_s"]
     last = log.arrivals[-1][0] if log.arrivals else start
     end = last if flow["duration_s"] is None else start + flow["duration_s"]
-    tbf = log.lanes["tbf"]
+    tbf = log.tracks["tbf"]
     sending = [(low, high) for low, high, phase in tbf.spans(start, end) if phase == "transfer"]
-    slots = _times(log.lanes["slots"], sending)
+    slots = _times(log.tracks["slots"], sending)
     slot_time = sum(number * time for number, time in slots.items())
     blocks, repeated, size = log.blocks
     gaps = _gaps(log, start, end)
     explained = sum(any(gap.start <= time <= gap.back for gap in gaps) for time in log.timeouts)
     return Observation(
-        schemes=_shares(_times(log.lanes["scheme"], sending)),
-        changes=sum(1 for _ in log.lanes["scheme"].spans(start, end)) - 1,
+        schemes=_shares(_times(log.tracks["scheme"], sending)),
+        changes=sum(1 for _ in log.tracks["scheme"].spans(start, end)) - 1,
         slots=_shares(slots),
         rate_a_slot=8 * size * (1 - repeated / blocks) / slot_time if slot_time else 0.0,
         gaps=gaps,
@@ -155,11 +155,11 @@ def _observe(log: _Repetition, flow: Flow) -> Observation:
     )
 
 
-def _times(lane: _Lane, within: Sequence[tuple[float, float]]) -> dict[Any, float]:
-    """Return for how long there was which value."""
+def _times(track: _Track, within: Sequence[tuple[float, float]]) -> dict[Any, float]:
+    """Return the duration of each value within the intervals."""
     times: defaultdict[Any, float] = defaultdict(float)
     for start, end in within:
-        for low, high, value in lane.spans(start, end):
+        for low, high, value in track.spans(start, end):
             times[value] += high - low
     return dict(times)
 
@@ -170,15 +170,15 @@ def _shares(times: Mapping[Any, float]) -> dict[Any, float]:
 
 
 def _gaps(log: _Repetition, start: float, end: float) -> list[Gap]:
-    """Return the gaps: from when the mobile cannot be reached, or its flow is given up, until data flows again."""
-    modes = log.lanes["mode"].spans(start, end)
+    """Return the gaps: from when the mobile is unreachable, or its TBF is abandoned, until data is sent again."""
+    modes = log.tracks["mode"].spans(start, end)
     begun = [(low, high) for low, high, mode in modes if mode in _SUSPENDED]
     begun += [(time, time) for time in log.drops if start <= time < end]
     spans: list[tuple[float, float]] = []
     for low, high in sorted(begun):
-        until = log.lanes["tbf"].first("transfer", high, end)
+        until = log.tracks["tbf"].first("transfer", high, end)
         if spans and low <= spans[-1][1]:
-            # What happens before data flows again belongs to the same gap.
+            # An event before data is sent again belongs to the same gap.
             begin, so_far = spans.pop()
             spans.append((begin, max(so_far, until)))
         else:
@@ -201,7 +201,7 @@ def _gap(log: _Repetition, start: float, until: float, end: float, rate: float) 
 
 
 def _back_at_rate(arrivals: Sequence[tuple[float, int]], since: float, end: float, rate: float) -> float:
-    """Return when segments come at a rate again, on average over ten: the first of them. `end` if they never do."""
+    """Return the arrival of the first of ten segments that have at least this rate; `end` if there are none."""
     for place in range(bisect_right(arrivals, (since, 0)), len(arrivals) - _AVERAGED):
         span = arrivals[place + _AVERAGED][0] - arrivals[place][0]
         if sum(size for _, size in arrivals[place + 1 : place + 1 + _AVERAGED]) >= rate * span:
@@ -209,17 +209,17 @@ def _back_at_rate(arrivals: Sequence[tuple[float, int]], since: float, end: floa
     return end
 
 
-def _mean(figure: Callable[[Observation], float]) -> Callable[[Sequence[Flow], Given], float]:
+def _mean(figure: Callable[[Observation], float]) -> Callable[[Sequence[Flow], Inputs], float]:
     """Return the formula of a figure's mean over the flows."""
     return lambda flows, _: fmean(figure(flow[KEY]) for flow in flows)
 
 
-def _by_gap(figure: Callable[[Gap], float]) -> Callable[[Sequence[Flow], Given], float]:
-    """Return the formula of a figure's mean over the gaps, 0 where there is none."""
+def _by_gap(figure: Callable[[Gap], float]) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of a figure's mean over the gaps; 0 if there are none."""
     return _mean(lambda air: fmean(map(figure, air.gaps)) if air.gaps else 0.0)
 
 
-def _scheme_share(scheme: str) -> Callable[[Sequence[Flow], Given], float]:
+def _scheme_share(scheme: str) -> Callable[[Sequence[Flow], Inputs], float]:
     return _mean(lambda air: 100 * air.schemes.get(scheme, 0.0))
 
 
@@ -240,4 +240,4 @@ AIR_METRICS = {
         ("timeouts-elsewhere", "1", 2, _mean(lambda air: air.timeouts_elsewhere)),
     )
 }
-"""By name. Counts are those of one transfer; what a gap costs is a mean over the gaps of a transfer."""
+"""The metrics by name. Counts are per transfer; the cost of a gap is a mean over the gaps of a transfer."""

@@ -1,4 +1,4 @@
-"""When datagrams arrive, and what a handover has to do with it: the times from one to the next, and the bursts."""
+"""Inter-arrival times of datagrams, bursts, and the inter-arrival times near handovers."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -8,25 +8,25 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 
 from airpath.result import Result
-from airpath.study.metrics import Flow, Given, Metric
+from airpath.study.metrics import Flow, Inputs, Metric
 
 KEY = "arrivals"
-"""Where in a flow the observations stand."""
+"""The key of the observation in a flow."""
 
 _BEFORE_S = 5.0
-"""So long before a handover a mobile is near the border."""
+"""A mobile is near the cell border for this time before a handover."""
 
 
 @dataclass(slots=True)
 class Observation:
-    """What a receiver of datagrams saw, and when its mobile was handed over; seconds from the beginning of the run."""
+    """Arrivals of datagrams at a receiver and handovers of its mobile; seconds since the start of the run."""
 
     arrivals: list[float] = field(default_factory=list)
     handovers: list[float] = field(default_factory=list)
 
 
 def observe(result: Result) -> list[Observation]:
-    """Return what the log of a run tells of each flow of its summary; each repetition must have one mobile."""
+    """Return an observation for each flow of a run's summary; each repetition must have one mobile."""
     import polars as pl
 
     seen: defaultdict[tuple[int, int], Observation] = defaultdict(Observation)
@@ -44,46 +44,50 @@ def observe(result: Result) -> list[Observation]:
 
 
 def _times(seen: Observation) -> list[float]:
-    """Return the times from one arrival to the next."""
+    """Return the inter-arrival times."""
     return [later - earlier for earlier, later in pairwise(seen.arrivals)]
 
 
-def _deviation(flows: Sequence[Flow], _: Given) -> float:
+def _deviation(flows: Sequence[Flow], _: Inputs) -> float:
     return 1e3 * fmean(pstdev(_times(flow[KEY])) for flow in flows)
 
 
-def _bunched(flows: Sequence[Flow], given: Given) -> float:
-    """Return the share of times from one arrival to the next that are below half of that between departures."""
+def _bunched(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the percentage of inter-arrival times below half of the sending interval."""
     times = [each for flow in flows for each in _times(flow[KEY])]
-    return 100 * sum(each < given["interval"] / 2 for each in times) / len(times)
+    return 100 * sum(each < inputs["interval"] / 2 for each in times) / len(times)
 
 
-def _peak_rate(flows: Sequence[Flow], given: Given) -> float:
-    """Return the rate of what arrives in the busiest of all times as long as one between departures, in kbit/s."""
+def _peak_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the highest received rate over a window of one sending interval, in kbit/s."""
     most = 0
     for flow in flows:
         arrivals = flow[KEY].arrivals
-        most = max(most, *(bisect_left(arrivals, at + given["interval"]) - first for first, at in enumerate(arrivals)))
-    return 8e-3 * given["payload"] * most / given["interval"]
+        most = max(most, *(bisect_left(arrivals, at + inputs["interval"]) - first for first, at in enumerate(arrivals)))
+    return 8e-3 * inputs["payload"] * most / inputs["interval"]
 
 
-def _longest_near(before: bool) -> Callable[[Sequence[Flow], Given], float]:
-    """Return the formula of the longest time between arrivals in the seconds before a handover, as a mean over all.
+def _longest_near(before: bool) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of the longest inter-arrival time near a handover, as a mean over all handovers.
 
-    Or in as many seconds half-way from one to the next. Without handovers it has no value.
+    Args:
+        before: Whether to look at the seconds before a handover, or at the same length half-way between two.
+
+    Returns:
+        The formula; without handovers its value is `nan`.
     """
 
-    def formula(flows: Sequence[Flow], _: Given) -> float:
+    def formula(flows: Sequence[Flow], _: Inputs) -> float:
         longest: list[float] = []
         for flow in flows:
             arrivals, handovers = flow[KEY].arrivals, flow[KEY].handovers
             for earlier, handover in pairwise([0.0, *handovers]):
                 end = handover if before else (earlier + handover + _BEFORE_S) / 2
                 if handover - earlier < 3 * _BEFORE_S:
-                    # Both times would be those of one border.
+                    # Both intervals would belong to the same cell border.
                     continue
                 first, last = bisect_left(arrivals, end - _BEFORE_S), bisect_right(arrivals, end)
-                # What has not come by the end has been waited for until then.
+                # The last inter-arrival time is counted up to the end of the interval.
                 near = [end - _BEFORE_S, *arrivals[first:last], end]
                 longest.append(max(later - sooner for sooner, later in pairwise(near)))
         return 1e3 * fmean(longest) if longest else float("nan")
@@ -101,4 +105,4 @@ ARRIVAL_METRICS = {
         Metric("inter-arrival-between-handovers", "ms", 1, _longest_near(before=False), observed=KEY),
     )
 }
-"""By name."""
+"""The metrics by name."""

@@ -1,21 +1,20 @@
 """Checks of a study's findings, computed from its rows.
 
-No check has a threshold of its own: each asks whether a 95 % interval leaves any doubt, whether figures lie within the
-tolerance of their metric, or whether they come up to a printed one. A change is the paired difference between the last
-row along an axis and the first, with its interval.
+No check has a threshold of its own. It uses the 95 % interval of a difference, the tolerance of a metric, or a
+published figure. A change is the paired difference between the last row along an axis and the first, with its interval.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from airpath.study.interval import Interval, paired_difference
+from airpath.statistics import Interval, paired_difference
 from airpath.study.rows import Row, Rows
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Rows of an experiment: those of a metric whose case has these values."""
+    """Selects the rows of an experiment by metric and by values of the case."""
 
     experiment: str
     metric: str
@@ -24,43 +23,43 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class FindingDefinition:
-    """A sentence of the study, and the check that the rows must pass for it to hold."""
+    """A conclusion of the study, and the check that decides whether it holds."""
 
     id: str
     text: str
     check: str
     rows: tuple[Selector, ...]
     along: str | None
-    """The axis along which the check looks."""
+    """The axis along which rows form a series."""
     than: tuple[dict[str, str], ...]
-    """What to replace in a row's case, or its `experiment` or `metric`, to find the row that it is compared with."""
+    """Replacements in a row's case, `experiment` or `metric` that yield the row it is compared with."""
     published: float | None = None
-    """The printed figure that `reaches` needs, in the unit of the rows."""
+    """The published figure for `reaches`, in the unit of the rows."""
 
     @property
     def experiments(self) -> set[str]:
-        """The experiments that it needs."""
+        """The experiments whose rows it uses."""
         compared = {each["experiment"] for each in self.than if "experiment" in each}
         return compared | {row.experiment for row in self.rows}
 
 
 def falls(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether each series ends below its beginning, and no step on the way goes up for certain."""
+    """Return whether each series ends below its start, and no step rises by its interval."""
     return all(_goes(_samples(series), -1) for series in _series(finding, rows))
 
 
 def rises(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether each series ends above its beginning, and no step on the way goes down for certain."""
+    """Return whether each series ends above its start, and no step falls by its interval."""
     return all(_goes(_samples(series), +1) for series in _series(finding, rows))
 
 
 def changes_less(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether each series changes less, either way, than each series that it is compared with.
+    """Return whether each series changes less, in either direction, than each series that it is compared with.
 
-    The largest change that the one interval allows must be smaller than the smallest that the other does.
+    The largest change within its interval must be smaller than the smallest change within the other's interval.
     """
     return all(
-        _largest(_change(series)) < _smallest(_change([rows.like(row, replaced) for row in series]))
+        _largest(_change(series)) < _smallest(_change([rows.counterpart(row, replaced) for row in series]))
         for series in _series(finding, rows)
         for replaced in finding.than
     )
@@ -72,14 +71,14 @@ def exceeds(finding: FindingDefinition, rows: Rows) -> bool:
 
 
 def not_below(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether no row lies for certain below one that it is compared with."""
+    """Return whether no row lies below one that it is compared with, by the interval of the difference."""
     return all(difference.high >= 0 for difference in _differences(finding, rows))
 
 
-def alike(finding: FindingDefinition, rows: Rows) -> bool:
+def within_tolerance(finding: FindingDefinition, rows: Rows) -> bool:
     """Return whether each row lies within its metric's tolerance of those that it is compared with."""
     return all(
-        row.tolerance.admits(row.interval.mean, rows.like(row, replaced).interval.mean)
+        row.tolerance.admits(row.interval.mean, rows.counterpart(row, replaced).interval.mean)
         for each in finding.rows
         for row in rows.select(each.experiment, each.metric, each.case)
         for replaced in finding.than
@@ -87,16 +86,16 @@ def alike(finding: FindingDefinition, rows: Rows) -> bool:
 
 
 def agrees(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether each row for which something was published agrees with that."""
+    """Return whether each row with a published figure agrees with it."""
     return all(
         row.agrees is not False for each in finding.rows for row in rows.select(each.experiment, each.metric, each.case)
     )
 
 
 def reaches(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether each row comes up to a printed figure: nothing below it lies in its interval."""
+    """Return whether the interval of each row lies at or above the published figure."""
     if finding.published is None:
-        raise LookupError("this check needs the printed figure: give it as 'published'")
+        raise LookupError("the check 'reaches' needs the published figure: add 'published' to the finding")
     return all(
         row.interval.low >= finding.published
         for each in finding.rows
@@ -105,9 +104,9 @@ def reaches(finding: FindingDefinition, rows: Rows) -> bool:
 
 
 def gap_closes(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether the gap to the rows compared with, as a share of these, falls along the axis as in `falls`."""
+    """Return whether the relative difference to the compared rows falls along the axis, as in `falls`."""
     return all(
-        _goes([_gaps(row, rows.like(row, replaced)) for row in series], -1)
+        _goes([_gaps(row, rows.counterpart(row, replaced)) for row in series], -1)
         for series in _series(finding, rows)
         for replaced in finding.than
     )
@@ -121,15 +120,15 @@ CHECKS: dict[str, Callable[[FindingDefinition, Rows], bool]] = {
     "not-below": not_below,
     "gap-closes": gap_closes,
     "reaches": reaches,
-    "alike": alike,
+    "within-tolerance": within_tolerance,
     "agrees": agrees,
 }
-"""By the name that `study.toml` uses."""
+"""The checks by their names in `study.toml`."""
 
 
 def _series(finding: FindingDefinition, rows: Rows) -> list[list[Row]]:
     if finding.along is None:
-        raise LookupError("this check looks along an axis: name it with 'along'")
+        raise LookupError("this check needs an axis: add 'along' to the finding")
     return [
         series
         for each in finding.rows
@@ -139,7 +138,7 @@ def _series(finding: FindingDefinition, rows: Rows) -> list[list[Row]]:
 
 def _differences(finding: FindingDefinition, rows: Rows) -> list[Interval]:
     return [
-        paired_difference(row.samples, rows.like(row, replaced).samples)
+        paired_difference(row.samples, rows.counterpart(row, replaced).samples)
         for each in finding.rows
         for row in rows.select(each.experiment, each.metric, each.case)
         for replaced in finding.than
@@ -147,7 +146,7 @@ def _differences(finding: FindingDefinition, rows: Rows) -> list[Interval]:
 
 
 def _goes(series: Sequence[Sequence[float]], sign: int) -> bool:
-    """Return whether a series goes up (`sign` 1) or down (-1): the whole of it does, and no step denies it."""
+    """Return whether a series rises (`sign` 1) or falls (-1) as a whole, and no step does the opposite."""
     steps = [_signed(later, earlier, sign) for earlier, later in pairwise(series)]
     return _signed(series[-1], series[0], sign).low > 0 and all(step.high >= 0 for step in steps)
 

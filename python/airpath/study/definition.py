@@ -1,11 +1,9 @@
-"""A study as data: what `study.toml` says, checked and with its axes multiplied out.
+"""A study as data: `study.toml`, checked, with one case for each combination of its axes' values.
 
-The file is described in `studies/README.md`. Types here are closed: an unknown key is an error that names the nearest
-right one.
+`studies/README.md` describes the file. An unknown key is an error that names the line and the nearest known key.
 """
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 from airpath.study.aggregate import Aggregate, read_aggregate
 from airpath.study.checks import CHECKS, FindingDefinition, Selector
-from airpath.study.errors import StudyError, UnknownNameError
+from airpath.study.errors import UnknownNameError
 from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import METRICS, Metric
 from airpath.study.observations import OBSERVED_METRICS
@@ -21,7 +19,8 @@ from airpath.study.table import Table
 from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
 
-FORMAT = 1
+FORMAT = 2
+"""Version of the format of `study.toml`."""
 
 _STUDIES = Path(__file__).parent / "data"
 
@@ -32,23 +31,23 @@ class Case:
 
     experiment: str
     values: dict[str, str]
-    """Of each axis, as rows and tables show it."""
+    """The value of each axis, as rows and tables show it."""
     scenario: Path
     set: dict[str, Any]
     """Overrides of the scenario."""
-    given: dict[str, float]
-    """What formulas need beyond the run."""
+    inputs: dict[str, float]
+    """Constants for the metrics' formulas, by name."""
     repeat: int
     metrics: tuple[Metric, ...]
     published: dict[str, Published | None]
-    """By metric."""
-    may_fail: bool = False
-    """Whether flows that do not come to their end are a result, not an error."""
+    """The published figure of each metric; `None` where the study published none."""
+    allow_incomplete: bool = False
+    """Whether a flow that does not finish is a result instead of an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A figure made of two rows of an experiment: how a metric differs between two values of an axis."""
+    """The difference of a metric between two values of an axis."""
 
     experiment: str
     name: str
@@ -57,12 +56,12 @@ class Difference:
     minuend: str
     subtrahend: str
     published: dict[tuple[str, ...], Published | None]
-    """By the values of the other axes, in their order."""
+    """The published figure for each combination of the other axes' values, in the axes' order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A table of the study: cases that differ along its axes."""
+    """A table of the study: one case for each combination of its axes' values."""
 
     name: str
     text: str
@@ -71,23 +70,23 @@ class Experiment:
     differences: tuple[Difference, ...]
     aggregates: tuple[Aggregate, ...]
 
-    def under(self, overrides: Mapping[str, Any]) -> "Experiment":
-        """Return the same with further overrides of its scenario."""
+    def with_overrides(self, overrides: Mapping[str, Any]) -> "Experiment":
+        """Return a copy with further overrides of its scenario."""
         return replace(self, cases=tuple(replace(case, set=case.set | dict(overrides)) for case in self.cases))
 
 
 @dataclass(frozen=True, slots=True)
-class RealClock:
-    """How the study is run over emulated links, with the kernel's TCP."""
+class Emulation:
+    """Settings of the study's runs over emulated links, with the kernel's TCP."""
 
     experiments: tuple[str, ...]
-    """Those that can be: one download by one terminal, with nothing of TCP that a kernel cannot do."""
+    """The experiments that can run so: one download by one terminal, with TCP features that the kernel has."""
     repeat: int
-    """Downloads of a case, one after the other."""
+    """Number of downloads per case, in sequence."""
     sysctl: dict[str, str]
-    """Parameters of the kernel in the namespaces of a link."""
+    """Kernel parameters in the namespaces of a link."""
     set: dict[str, Any]
-    """Overrides of the scenario by which the simulator's TCP is as the kernel's then."""
+    """Overrides of the scenario that configure the simulator's TCP like the kernel's: the control."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class Study:
     tables: tuple[Experiment, ...]
     tolerances: dict[str, Tolerance]
     findings: tuple[FindingDefinition, ...]
-    real: RealClock
+    emulation: Emulation
 
     @property
     def experiments(self) -> tuple[str, ...]:
@@ -109,7 +108,7 @@ class Study:
 
 
 def studies() -> list[Study]:
-    """Return the studies that come with airpath, by name.
+    """Return the studies of airpath, by name.
 
     Raises:
         StudyError: One of them cannot be read.
@@ -131,21 +130,17 @@ def load_study(name: str) -> Study:
 
 
 def read_study(folder: Path) -> Study:
-    """Return the study that lies in a folder.
+    """Read the study in a folder.
 
     Raises:
-        StudyError: Its `study.toml` cannot be used.
+        StudyError: Its `study.toml` is invalid.
     """
-    path = folder / "study.toml"
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StudyError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: {error}") from error
-    table = Table(document, str(path))
-    if table.take("format", int) != FORMAT:
-        raise table.error(f"the format is not {FORMAT}, the one that this version reads")
+    table = Table.read(folder / "study.toml")
+    found = table.take("format", int)
+    if found != FORMAT:
+        raise table.error(
+            f"the format is {found}; this version of airpath reads format {FORMAT} (studies/README.md)", "format"
+        )
     axes = table.table("axis")
     repeat = table.take("repeat", int)
     experiments = tuple(_experiment(each, folder, axes, repeat) for each in table.tables("experiment"))
@@ -155,18 +150,13 @@ def read_study(folder: Path) -> Study:
         seed=table.take("seed", int),
         tables=experiments,
         tolerances={name: _tolerance(each) for name, each in table.table("tolerance").named_tables()},
-        findings=tuple(_finding(each) for each in table.tables("finding")),
-        real=_real_clock(table.table("real"), [each.name for each in experiments]),
+        findings=tuple(_finding(each, experiments) for each in table.tables("finding")),
+        emulation=_emulation(table.table("emulation"), [each.name for each in experiments]),
     )
     table.finish()
-    for experiment in experiments:
-        for name in {metric.name for case in experiment.cases for metric in case.metrics} - set(study.tolerances):
-            raise StudyError(f"{path}: the metric '{name}' has no tolerance")
-    for finding in study.findings:
-        for name in sorted(finding.experiments - set(study.experiments)):
-            raise StudyError(
-                f"{path}: finding '{finding.id}': no experiment '{name}'{did_you_mean(name, study.experiments)}"
-            )
+    used = {metric.name for each in experiments for case in each.cases for metric in case.metrics}
+    for name in sorted(used - set(study.tolerances)):
+        raise table.error(f"the metric '{name}' has no tolerance", "tolerance")
     return study
 
 
@@ -176,71 +166,75 @@ def _folders() -> dict[str, Path]:
 
 def _experiment(table: Table, folder: Path, axes: Table, repeat: int) -> Experiment:
     name = table.take("name", str)
-    table.where += f": experiment '{name}'"
+    table.label = f"experiment '{name}'"
     text = table.take("text", str)
     scenario = folder / table.take("scenario", str)
     if not scenario.is_file():
-        raise table.error(f"there is no scenario {scenario.name}")
+        raise table.error(f"there is no scenario {scenario.name} in {folder}", "scenario")
     repeat = table.take("repeat", int, repeat)
     overrides = table.take("set", dict, {})
-    given = table.take("given", dict, {})
-    metrics = tuple(_metric(table, each) for each in table.take("metrics", list))
-    may_fail = table.take("may_fail", bool, False)
+    inputs = table.take("inputs", dict, {})
+    metrics = tuple(_metric(table, "metrics", each) for each in table.take("metrics", list))
+    allow_incomplete = table.take("allow_incomplete", bool, False)
     values: dict[str, list[str]] = table.take("axes", dict)
     published = table.take("published", dict, {})
     shape = tuple(len(each) for each in values.values())
     for key in published:
         if key not in {metric.name for metric in metrics}:
-            raise table.error(f"a value is published for '{key}', which is none of its metrics")
+            names = [metric.name for metric in metrics]
+            raise table.error(f"no metric '{key}' in 'metrics'{did_you_mean(key, names)}", "published")
     grids = {key: list(flattened(table, key, value, shape)) for key, value in published.items()}
     differences = tuple(_difference(each, name, values) for each in table.tables("difference"))
     aggregates = tuple(
-        read_aggregate(each, name, values, _metric(each, each.take("metric", str)))
+        read_aggregate(each, name, values, _metric(each, "metric", each.take("metric", str)))
         for each in table.tables("aggregate")
     )
     table.finish()
     cases = []
     for index, combination in enumerate(product(*values.values())):
-        case_set, case_given = dict(overrides), dict(given)
+        case_set, case_inputs = dict(overrides), dict(inputs)
         for axis, value in zip(values, combination, strict=True):
             entry = axes.sub(axis).sub(value)
             case_set |= entry.take("set", dict, {})
-            case_given |= entry.take("given", dict, {})
+            case_inputs |= entry.take("inputs", dict, {})
             entry.finish()
         for metric in metrics:
-            for need in metric.needs:
-                if need not in case_given:
-                    raise table.error(f"the metric '{metric.name}' must be given '{need}'")
+            for name_of_input in metric.inputs:
+                if name_of_input not in case_inputs:
+                    message = (
+                        f"the metric '{metric.name}' needs '{name_of_input}' in 'inputs' of the experiment or an axis"
+                    )
+                    raise table.error(message, "metrics")
         cases.append(
             Case(
                 experiment=name,
                 values=dict(zip(values, combination, strict=True)),
                 scenario=scenario,
                 set=case_set,
-                given=case_given,
+                inputs=case_inputs,
                 repeat=repeat,
                 metrics=metrics,
                 published={
                     metric.name: grids[metric.name][index] if metric.name in grids else None for metric in metrics
                 },
-                may_fail=may_fail,
+                allow_incomplete=allow_incomplete,
             )
         )
     return Experiment(name, text, values, tuple(cases), differences, aggregates)
 
 
 def _difference(table: Table, experiment: str, values: Mapping[str, list[str]]) -> Difference:
-    table.where += f": experiment '{experiment}': difference"
+    table.label = f"experiment '{experiment}': difference"
     axis = table.take("axis", str)
     if axis not in values:
-        raise table.error(f"there is no axis '{axis}' to take a difference along{did_you_mean(axis, values)}")
+        raise table.error(f"there is no axis '{axis}' in this experiment{did_you_mean(axis, values)}", "axis")
     others = {name: each for name, each in values.items() if name != axis}
     grid = table.take("published", object, PREDICT)
     flat = flattened(table, "published", grid, tuple(len(each) for each in others.values()))
     difference = Difference(
         experiment=experiment,
         name=table.take("name", str),
-        metric=_metric(table, table.take("metric", str)),
+        metric=_metric(table, "metric", table.take("metric", str)),
         axis=axis,
         minuend=table.take("minuend", str),
         subtrahend=table.take("subtrahend", str),
@@ -250,12 +244,12 @@ def _difference(table: Table, experiment: str, values: Mapping[str, list[str]]) 
     return difference
 
 
-def _finding(table: Table) -> FindingDefinition:
+def _finding(table: Table, experiments: Sequence[Experiment]) -> FindingDefinition:
     name = table.take("id", str)
-    table.where += f": finding '{name}'"
+    table.label = f"finding '{name}'"
     check = table.take("check", str)
     if check not in CHECKS:
-        raise table.error(f"no check '{check}'{did_you_mean(check, CHECKS)}")
+        raise table.error(f"no check '{check}'{did_you_mean(check, CHECKS)}", "check")
     rows = tuple(
         Selector(each.take("experiment", str), each.take("metric", str), each.take("case", dict, {}))
         for each in table.tables("rows")
@@ -270,35 +264,38 @@ def _finding(table: Table) -> FindingDefinition:
         published=table.take("published", (int, float), None),
     )
     table.finish()
+    known = [each.name for each in experiments]
+    for unknown in sorted(finding.experiments - set(known)):
+        raise table.error(f"no experiment '{unknown}'{did_you_mean(unknown, known)}", "rows")
     return finding
 
 
-def _real_clock(table: Table, experiments: list[str]) -> RealClock:
-    real = RealClock(
+def _emulation(table: Table, experiments: list[str]) -> Emulation:
+    emulation = Emulation(
         experiments=tuple(table.take("experiments", list, [])),
         repeat=table.take("repeat", int, 10),
         sysctl={key: str(value) for key, value in table.take("sysctl", dict, {}).items()},
         set=table.take("set", dict, {}),
     )
     table.finish()
-    for name in real.experiments:
+    for name in emulation.experiments:
         if name not in experiments:
-            raise table.error(f"no experiment '{name}'{did_you_mean(name, experiments)}")
-    if real.repeat < 2:
-        raise table.error("'repeat' is less than two, which an interval needs at least")
-    return real
+            raise table.error(f"no experiment '{name}'{did_you_mean(name, experiments)}", "experiments")
+    if emulation.repeat < 2:
+        raise table.error(f"'repeat' is {emulation.repeat}; an interval needs at least 2", "repeat")
+    return emulation
 
 
 def _tolerance(table: Table) -> Tolerance:
     kinds = {name: table.take(name, (int, float), None) for name in ("relative", "absolute", "factor")}
     table.finish()
     if sum(value is not None for value in kinds.values()) != 1:
-        raise table.error("give one of relative, absolute and factor")
+        raise table.error("give exactly one of relative, absolute and factor")
     return Tolerance(**kinds)
 
 
-def _metric(table: Table, name: str) -> Metric:
+def _metric(table: Table, key: str, name: str) -> Metric:
     known = METRICS | OBSERVED_METRICS
     if name not in known:
-        raise table.error(f"no metric '{name}'{did_you_mean(name, known)}")
+        raise table.error(f"no metric '{name}'{did_you_mean(name, known)}", key)
     return known[name]

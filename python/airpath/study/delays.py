@@ -1,21 +1,21 @@
-"""How the delays of datagrams and pings are distributed: the bars of a histogram, and their deviation."""
+"""Distribution of the delays of datagrams and pings: the bins of a histogram, and the deviation."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from statistics import pstdev
 
 from airpath.result import Result
-from airpath.study.metrics import Flow, Given, Metric
+from airpath.study.metrics import Flow, Inputs, Metric
 
 KEY = "delays"
-"""Where in a flow its delays stand."""
+"""The key of the delays in a flow."""
 
-_BAR_S = 0.1
-_BARS = 10
+_BIN_S = 0.1
+_BINS = 10
 
 
 def observe(result: Result) -> list[Sequence[float]]:
-    """Return the delays of each flow of the summary, in seconds, rising; without those of what was lost."""
+    """Return the delays of each flow of the summary, in seconds, sorted; lost packets have none."""
     import polars as pl
 
     arrived = result.scan("app").filter(pl.col("step") == "arrived").sort("delay")
@@ -25,25 +25,25 @@ def observe(result: Result) -> list[Sequence[float]]:
     return [delays.get((flow["repetition"], flow["flow"]), []) for flow in result.summary["flows"]]
 
 
-def _share(low: float, high: float) -> Callable[[Sequence[Flow], Given], float]:
-    """Return the formula of the share of datagrams that were delayed by so much: above one, up to the other."""
+def _share(low: float, high: float) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of the percentage of datagrams with a delay of at least `low` and below `high`."""
 
-    def formula(flows: Sequence[Flow], _: Given) -> float:
+    def formula(flows: Sequence[Flow], _: Inputs) -> float:
         delays = sorted(each for flow in flows for each in flow[KEY])
         return 100 * (bisect_left(delays, high) - bisect_left(delays, low)) / len(delays)
 
     return formula
 
 
-def _deviation(flows: Sequence[Flow], _: Given) -> float:
+def _deviation(flows: Sequence[Flow], _: Inputs) -> float:
     return 1e3 * pstdev(each for flow in flows for each in flow[KEY])
 
 
 DELAY_METRICS = {
     name: Metric(name, "%", 1, _share(low, high), observed=KEY)
     for name, low, high in (
-        *((f"delays-of-{100 * bar}-to-{100 * (bar + 1)}-ms", bar * _BAR_S, (bar + 1) * _BAR_S) for bar in range(_BARS)),
-        ("delays-of-a-second-or-more", _BARS * _BAR_S, float("inf")),
+        *((f"delays-of-{100 * at}-to-{100 * (at + 1)}-ms", at * _BIN_S, (at + 1) * _BIN_S) for at in range(_BINS)),
+        ("delays-of-a-second-or-more", _BINS * _BIN_S, float("inf")),
     )
 } | {"ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observed=KEY)}
-"""By name."""
+"""The metrics by name."""

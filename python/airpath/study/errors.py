@@ -1,4 +1,4 @@
-"""What can be wrong with a study, or with the words that name one."""
+"""The errors of studies."""
 
 from collections.abc import Iterable
 
@@ -6,11 +6,11 @@ from airpath.suggest import did_you_mean
 
 
 class StudyError(Exception):
-    """A study whose files cannot be used, or whose runs do not give its figures. The message says where and what."""
+    """A study's file is invalid, or a run does not yield its figures. The message has the place and the cause."""
 
 
 class UnknownNameError(LookupError):
-    """A study or experiment that does not exist. The message names the nearest one that does, or all."""
+    """A study or experiment does not exist. The message has the most similar name, or all names."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         known = list(known)

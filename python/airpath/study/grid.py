@@ -1,4 +1,4 @@
-"""Published values as a study prints them: lists nested as the axes of a table are."""
+"""Published values of a table: lists, nested in the order of its axes."""
 
 from collections.abc import Iterator
 from math import prod
@@ -8,21 +8,24 @@ from airpath.study.table import Table
 from airpath.study.tolerance import Published, Range, Spread, Within
 
 PREDICT = "predict"
-"""In the place of a published value: the study printed none, ours is a prediction."""
+"""Stands for a value that the study did not publish: ours is a prediction."""
 
 
 def flattened(table: Table, key: str, value: Any, shape: tuple[int, ...]) -> Iterator[Published | None]:
-    """Yield published values in the order of the cases: nested as the axes are, `predict` for all below it.
+    """Yield the published values in the order of the cases; `predict` stands for all values of its level.
 
     Raises:
-        StudyError: They are not nested so, or one of them is neither a number nor a range.
+        StudyError: The nesting does not match the axes, or a value is invalid.
     """
     if value == PREDICT:
         yield from [None] * prod(shape)
     elif not shape:
         yield _published(table, key, value)
     elif not isinstance(value, list) or len(value) != shape[0]:
-        raise table.error(f"the published values of '{key}' must be lists nested as the axes are: {shape[0]} here")
+        raise table.error(
+            f"the published values of '{key}' must be lists nested like the axes; here a list of {shape[0]} values",
+            "published",
+        )
     else:
         for each in value:
             yield from flattened(table, key, each, shape[1:])
@@ -36,13 +39,14 @@ def _published(table: Table, key: str, value: Any) -> Published:
         if found is not None:
             return found
     raise table.error(
-        f"a published value of '{key}' is neither a number, a range as '26 to 33' or 'within 26 to 33', "
-        f"a mean with its spread as '205 ± 103', nor '{PREDICT}': {value!r}"
+        f"a published value of '{key}' must be a number, a range ('26 to 33', 'within 26 to 33'), a mean with its "
+        f"spread ('205 ± 103') or '{PREDICT}', not {value!r}",
+        "published",
     )
 
 
 def _of_words(words: str) -> Published | None:
-    """Return the range, or the mean with its spread, that words say; `None` if they say neither."""
+    """Parse a range, or a mean with its spread; `None` if the text is neither."""
     bounds = words.removeprefix("within ")
     try:
         if "±" in words:

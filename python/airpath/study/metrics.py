@@ -1,6 +1,6 @@
 """The figures that a study compares, each computed from one repetition of one case.
 
-A study names them in its `study.toml`, and gives there what a formula needs beyond the run itself (`given`).
+A study names them in its `study.toml`, with the constants that a formula needs besides the run (`inputs`).
 """
 
 import statistics
@@ -13,8 +13,8 @@ HEADERS = 40
 
 Flow = Mapping[str, Any]
 """A row of `flows` in a run's `summary.json`."""
-Given = Mapping[str, float]
-"""What `study.toml` gives to formulas for a case, by name."""
+Inputs = Mapping[str, float]
+"""The constants of a case from `study.toml`, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +24,26 @@ class Metric:
     name: str
     unit: str
     decimals: int
-    """Digits after the point in tables: a digit more than the study printed, at least."""
-    compute: Callable[[Sequence[Flow], Given], float]
-    """From the flows of one repetition, and what the study gives; `nan` if it has no such thing and does not count."""
-    needs: tuple[str, ...] = ()
-    """What it must be given."""
+    """Digits after the point in tables: at least one more than the study published."""
+    compute: Callable[[Sequence[Flow], Inputs], float]
+    """Computes it from the flows of one repetition and the inputs; `nan` excludes the repetition from the figure."""
+    inputs: tuple[str, ...] = ()
+    """The names of the inputs that the formula reads."""
     observed: str | None = None
-    """What must be read from the event log for it: a name of `observations.OBSERVERS`, under which a flow has it."""
+    """The observer that it needs, a name of `observations.OBSERVERS`; a flow has the observation under this name."""
 
 
 def transfer_time(flow: Flow) -> float:
     """Return the seconds from the terminal's request to the last acknowledgement at the sender.
 
-    That is the clock of a one-way agent of ns-2, which learns at the sender that its data arrived, with the request
-    before it, because the study counts it among what the uplink carries.
+    A one-way agent of ns-2 measures at the sender, until the acknowledgement arrives. The request is included, because
+    the study counts it as uplink traffic.
     """
     return flow["acknowledged_s"]
 
 
 def application_bit_rate(flow: Flow) -> float:
-    """Return data over time, in bits per second."""
+    """Return the file's size over the transfer time, in bits per second."""
     return flow["bytes"] * 8 / transfer_time(flow)
 
 
@@ -54,116 +54,116 @@ def bytes_with_headers(flow: Flow) -> int:
 
 
 def retransmit_bit_rate(flows: Sequence[Flow], bler: float) -> float:
-    """Return the bit rate of a channel that carries these files, with what the radio had to send again.
+    """Return the bit rate of a channel that carries these files, radio retransmissions included.
 
     It is (file size with TCP/IP headers / time) / (1 − BLER): each block is sent 1 / (1 − BLER) times on average. A
-    channel that several share is in use until the last of them is served.
+    shared channel is in use until the last user's transfer ends.
     """
     bits = 8 * sum(bytes_with_headers(flow) for flow in flows)
     return bits / max(transfer_time(flow) for flow in flows) / (1 - bler)
 
 
-def _utilisation(flows: Sequence[Flow], given: Given) -> float:
-    users = len(flows) // int(given["channels"])
+def _utilisation(flows: Sequence[Flow], inputs: Inputs) -> float:
+    users = len(flows) // int(inputs["channels"])
     channels = [flows[first : first + users] for first in range(0, len(flows), users)]
-    rates = [retransmit_bit_rate(channel, given["bler"]) for channel in channels]
-    return 100 * statistics.fmean(rates) / given["channel_bps"]
+    rates = [retransmit_bit_rate(channel, inputs["bler"]) for channel in channels]
+    return 100 * statistics.fmean(rates) / inputs["channel_bps"]
 
 
-def _mean_application_bit_rate(flows: Sequence[Flow], _: Given) -> float:
+def _mean_application_bit_rate(flows: Sequence[Flow], _: Inputs) -> float:
     return statistics.fmean(application_bit_rate(flow) for flow in flows) / 1e3
 
 
-def _deviation_of_application_bit_rate(flows: Sequence[Flow], _: Given) -> float:
+def _deviation_of_application_bit_rate(flows: Sequence[Flow], _: Inputs) -> float:
     return statistics.stdev(application_bit_rate(flow) for flow in flows) / 1e3
 
 
-def _round_trip(flows: Sequence[Flow], _: Given) -> float:
+def _round_trip(flows: Sequence[Flow], _: Inputs) -> float:
     return 1e3 * statistics.fmean(flow["rtt_mean_s"] for flow in flows)
 
 
-def _jitter(flows: Sequence[Flow], _: Given) -> float:
+def _jitter(flows: Sequence[Flow], _: Inputs) -> float:
     return 1e3 * statistics.fmean(flow["inter_arrival_p95_s"] - flow["inter_arrival_mean_s"] for flow in flows)
 
 
-def _received_rate(flows: Sequence[Flow], given: Given) -> float:
-    """Return what arrives, in kbit/s: what counts of a datagram over the mean time from one to the next."""
-    return 8e-3 * given["payload"] / statistics.fmean(flow["inter_arrival_mean_s"] for flow in flows)
+def _received_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the received rate in kbit/s: the counted payload of a datagram over the mean inter-arrival time."""
+    return 8e-3 * inputs["payload"] / statistics.fmean(flow["inter_arrival_mean_s"] for flow in flows)
 
 
-def _bandwidth_delay_product(flows: Sequence[Flow], given: Given) -> float:
-    """Return what arrives of datagrams in a round trip of pings of their size, less one of them, in bytes."""
+def _bandwidth_delay_product(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the datagram bytes that arrive in one round trip of pings of the same size, less one datagram."""
     datagrams = [flow for flow in flows if flow["kind"] == "datagrams"]
     pings = [flow for flow in flows if flow["kind"] == "ping"]
-    rate = 1e3 * _received_rate(datagrams, given) / 8
-    return rate * _delay(pings, given) / 1e3 - given["payload"]
+    rate = 1e3 * _received_rate(datagrams, inputs) / 8
+    return rate * _delay(pings, inputs) / 1e3 - inputs["payload"]
 
 
-def _delay(flows: Sequence[Flow], _: Given) -> float:
-    """Return the mean delay, in milliseconds: of pings the round trip, of datagrams one way."""
+def _delay(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the mean delay in milliseconds: the round trip of pings, the one-way delay of datagrams."""
     return 1e3 * statistics.fmean(flow["delay_mean_s"] for flow in flows)
 
 
-def _probe_loss(flows: Sequence[Flow], _: Given) -> float:
+def _probe_loss(flows: Sequence[Flow], _: Inputs) -> float:
     return 100 * sum(flow["lost"] for flow in flows) / sum(flow["sent"] for flow in flows)
 
 
-def _longest(key: str) -> Callable[[Sequence[Flow], Given], float]:
-    """Return the formula of the longest time of a kind that any of the flows had, 0 where there was none."""
+def _longest(key: str) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of the maximum of a figure over the flows; flows without a value count as 0."""
     return lambda flows, _: max(flow[key] or 0.0 for flow in flows)
 
 
-def _throughput(flows: Sequence[Flow], _: Given) -> float:
+def _throughput(flows: Sequence[Flow], _: Inputs) -> float:
     return statistics.fmean(flow["throughput_bps"] for flow in flows) / 1e3
 
 
-def _transfer_time(flows: Sequence[Flow], _: Given) -> float:
+def _transfer_time(flows: Sequence[Flow], _: Inputs) -> float:
     return statistics.fmean(flow["duration_s"] for flow in flows)
 
 
-def _longest_round_trip(flows: Sequence[Flow], _: Given) -> float:
+def _longest_round_trip(flows: Sequence[Flow], _: Inputs) -> float:
     return max(flow["rtt_max_s"] for flow in flows)
 
 
-def _half_throughput(flows: Sequence[Flow], given: Given) -> float:
-    """Return half of the throughput, for findings that say that something is less than that."""
-    return _throughput(flows, given) / 2
+def _half_throughput(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return half of the throughput, for findings that compare another figure with it."""
+    return _throughput(flows, inputs) / 2
 
 
-def _multiplied_throughput(flows: Sequence[Flow], given: Given) -> float:
-    """Return the throughput times a factor, for findings that say that something is less than so many times that."""
-    return _throughput(flows, given) * given["factor"]
+def _multiplied_throughput(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the throughput times a factor, for findings that compare another figure with it."""
+    return _throughput(flows, inputs) * inputs["factor"]
 
 
-def _retransmitted(flows: Sequence[Flow], _: Given) -> float:
-    """Return the share of data packets that were sent again, none of none where no connection was opened."""
+def _retransmitted(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the percentage of retransmitted data packets; 0 if no data packet was sent."""
     packets = sum(flow["data_packets"] for flow in flows)
     return 100 * sum(flow["retransmitted_packets"] for flow in flows) / max(packets, 1)
 
 
-def _ftp_throughput(flows: Sequence[Flow], _: Given) -> float:
-    """Return the mean over the transfers that completed, in 1,024 bytes a second, as the ftp of BSD prints it."""
+def _ftp_throughput(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the mean over the completed transfers in 1,024 bytes per second, the unit of BSD's ftp."""
     return statistics.fmean(flow["throughput_bps"] for flow in _completed(flows)) / 8 / 1024
 
 
-def _share_of_header_arithmetic(flows: Sequence[Flow], given: Given) -> float:
-    return 100 * statistics.fmean(flow["throughput_bps"] for flow in _completed(flows)) / given["header_limit_bps"]
+def _share_of_header_arithmetic(flows: Sequence[Flow], inputs: Inputs) -> float:
+    return 100 * statistics.fmean(flow["throughput_bps"] for flow in _completed(flows)) / inputs["header_limit_bps"]
 
 
 def _completed(flows: Sequence[Flow]) -> list[Flow]:
     return [flow for flow in flows if flow["outcome"] == "finished"]
 
 
-def _completed_share(flows: Sequence[Flow], _: Given) -> float:
+def _completed_share(flows: Sequence[Flow], _: Inputs) -> float:
     return 100 * len(_completed(flows)) / len(flows)
 
 
-def _transaction_rate(flows: Sequence[Flow], given: Given) -> float:
-    """Return the transactions that were completed within the time given, over that time, as netperf counts them.
+def _transaction_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the completed transactions per second within a time limit, as netperf counts them.
 
-    A signal ends its run; the transaction that it interrupts is the only one that is still under way.
+    A signal ends netperf's run; the transaction that it interrupts does not count.
     """
-    return statistics.fmean(_completed_within(flow, given["seconds"]) for flow in flows) / given["seconds"]
+    return statistics.fmean(_completed_within(flow, inputs["seconds"]) for flow in flows) / inputs["seconds"]
 
 
 def _completed_within(flow: Flow, seconds: float) -> int:
@@ -210,5 +210,7 @@ METRICS = {
         Metric("transaction-rate", "1/s", 3, _transaction_rate, ("seconds",)),
     )
 }
-"""By name. Rates are means over the users of a case, deviations those of a sample of users; jitter is by how much
-the 95th percentile of the times between arrivals exceeds their mean; what is late is the flow that is listed last."""
+"""The metrics by name.
+
+Rates are means over the users of a case, deviations are sample deviations over the users. Jitter is the difference
+between the 95th percentile and the mean of the inter-arrival times. `late-…` is a figure of the last flow."""

@@ -1,4 +1,4 @@
-"""What is read from the event log of a run, by name; it stands in each flow under that name."""
+"""Observers of a run's event log. Each adds its observation to the flows, under the observer's name."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ OBSERVERS: dict[str, Callable[[Result], Sequence[Any]]] = {
     delays.KEY: delays.observe,
     sender.KEY: sender.observe,
 }
-"""Each returns what it reads for every flow of the summary, in its order."""
+"""By name; each returns one observation per flow of the summary, in its order."""
 
 OBSERVED_METRICS = AIR_METRICS | ARRIVAL_METRICS | DELAY_METRICS | SENDER_METRICS
-"""The figures that need them."""
+"""The metrics that need an observer, by name."""

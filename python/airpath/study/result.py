@@ -1,11 +1,11 @@
-"""What a study's run gave: as data, as a table for people, as the table of its README, as a report."""
+"""The result of a study's run: as data, as text, as the Markdown table of its README, as a report."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airpath.statistics import mean_interval
 from airpath.study.definition import Study
-from airpath.study.interval import mean_interval
 from airpath.study.rows import Row
 from airpath.study.tolerance import Range, Spread, middle_of
 from airpath.theme import ALERT, GOOD
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence of the study, and whether our rows bear it out."""
+    """A conclusion of the study, and whether our rows confirm it."""
 
     id: str
     text: str
@@ -38,36 +38,38 @@ class StudyResult:
         return 0 if all(finding.holds for finding in self.findings) else 1
 
     @property
-    def is_real(self) -> bool:
-        """Whether it was run under the real clock as well."""
-        return any(row.real is not None for row in self.rows)
+    def is_emulated(self) -> bool:
+        """Whether the cases were run under the real clock as well."""
+        return any(row.emulated is not None for row in self.rows)
 
     @property
-    def late(self) -> str:
-        """What is to be said of links that were too late, if any was."""
-        late = [row.real.late_s for row in self.rows if row.real is not None and not row.real.valid]
-        if not late:
+    def invalid(self) -> str:
+        """A sentence about rows whose emulated link was late or overrun; empty if there are none."""
+        runs = [row.emulated for row in self.rows if row.emulated is not None and not row.emulated.valid]
+        if not runs:
             return ""
+        late_ms, overruns = 1e3 * max(run.late_s for run in runs), max(run.overruns for run in runs)
         return (
-            f"Invalid: in {len(late)} rows 1 % of the packets left the link up to {1e3 * max(late):.1f} ms late; "
-            "the host was too busy."
+            f"Invalid: in {len(runs)} rows the host was too busy for the link: 1 % of the packets left up to "
+            f"{late_ms:.1f} ms late, and the kernel dropped up to {overruns} packets before the link. Repeat it with "
+            "fewer --links, or on an idle host."
         )
 
     @property
     def _heads(self) -> tuple[str, ...]:
-        if self.is_real:
+        if self.is_emulated:
             return ("published", "simulated", "with linux-6", "real", "95 % interval", "n", "linux-6 to real")
         return ("published", "ours", "95 % interval", "n")
 
     @property
     def agreement(self) -> tuple[int, int]:
-        """How many rows agree with print, and how many were printed."""
+        """The number of rows that agree with their published figure, and of rows that have one."""
         published = [row for row in self.rows if row.agrees is not None]
         return sum(row.agrees is True for row in published), len(published)
 
     @property
     def summary(self) -> str:
-        """The sentence that says how many rows agree with print; empty if none was printed."""
+        """A sentence with the number of rows that agree; empty if the study published none of them."""
         agree, published = self.agreement
         if not published:
             return ""
@@ -79,20 +81,20 @@ class StudyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, the same every time for the same seed and version."""
-        from airpath import __version__
+        from airpath._native import __version__
 
         rows = [
             {
                 "experiment": row.experiment,
                 "case": dict(row.case),
                 "metric": row.metric,
-                "unit": row.kind.unit,
+                "unit": row.definition.unit,
                 **_published(row),
                 "ours": row.interval.mean,
                 "low": row.interval.low,
                 "high": row.interval.high,
                 "n": row.interval.n,
-                **_real(row),
+                **_emulated(row),
             }
             for row in self.rows
         ]
@@ -100,7 +102,7 @@ class StudyResult:
         return {"study": self.study.id, "seed": self.seed, "version": __version__, "rows": rows, "findings": findings}
 
     def render_text(self, console: "Console") -> None:
-        """Print a table an experiment, then the findings."""
+        """Print one table per experiment, then the findings."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -119,10 +121,10 @@ class StudyResult:
             table.add_column("")
             for row in rows:
                 mark = {None: Text(""), True: Text("✓ agrees", good), False: Text("✗ differs", bad)}[row.agrees]
-                table.add_row(*row.case.values(), f"{row.metric} ({row.kind.unit})", *_figures(row), mark)
+                table.add_row(*row.case.values(), f"{row.metric} ({row.definition.unit})", *_figures(row), mark)
             console.print(table)
-        if self.late:
-            console.print(f"\n{self.late}")
+        if self.invalid:
+            console.print(f"\n{self.invalid}")
         if self.summary:
             console.print(f"\n{self.summary}")
         for finding in self.findings:
@@ -130,15 +132,15 @@ class StudyResult:
             console.print(Text.assemble(mark, f"  {finding.text}"))
 
     def render_markdown(self) -> str:
-        """Return the tables and findings as Markdown, for the study's README."""
-        real = " --clock real" if self.is_real else ""
+        """Return the tables and findings as Markdown: the text of the study's `agreement.md`."""
+        clock = " --clock real" if self.is_emulated else ""
         lines = [
             f"# {self.study.id}: published beside ours",
             "",
-            f"Made by `airpath study run {self.study.id} --seed {self.seed}{real} --format markdown`; "
+            f"Made by `airpath study run {self.study.id} --seed {self.seed}{clock} --format markdown`; "
             "intervals are the 95 % interval of the mean.",
             "",
-            *([self.late, ""] if self.late else []),
+            *([self.invalid, ""] if self.invalid else []),
         ]
         for experiment in self.study.tables:
             rows = self._rows_of(experiment.name)
@@ -152,34 +154,35 @@ class StudyResult:
         return "\n".join(lines) + "\n"
 
     def markdown_table(self, experiment: str) -> list[str]:
-        """Return the lines of the table of an experiment that was run, in Markdown."""
+        """Return the lines of the Markdown table of an experiment that was run."""
         rows = self._rows_of(experiment)
-        head = [*rows[0].case, "figure", *self._heads, "simulated to print" if self.is_real else ""]
+        head = [*rows[0].case, "figure", *self._heads, "simulated to published" if self.is_emulated else ""]
         lines = [_line(head), _line(["---"] * len(head))]
         for row in rows:
             mark = {None: "", True: "agrees", False: "**differs**"}[row.agrees]
-            lines.append(_line([*row.case.values(), f"{row.metric} ({row.kind.unit})", *_figures(row), mark]))
+            lines.append(_line([*row.case.values(), f"{row.metric} ({row.definition.unit})", *_figures(row), mark]))
         return lines
 
     def report(self, path: Path) -> None:
-        """Draw the rows and findings as one HTML file.
+        """Write the report: one HTML file with the rows and findings.
 
         Raises:
             OSError: The file cannot be written.
         """
-        from airpath.report import write_study
+        from airpath.study.report import Details, write
 
-        write_study(self, path)
+        texts = {experiment.name: experiment.text for experiment in self.study.tables}
+        write(self.to_dict(), path, details=Details(self.study.title, texts, [row.agrees for row in self.rows]))
 
     def _rows_of(self, experiment: str) -> list[Row]:
         return [row for row in self.rows if row.experiment == experiment]
 
 
 def _figures(row: Row) -> list[str]:
-    """Return what stands in the columns of figures."""
+    """Return the cells of the figures' columns."""
 
     def number(value: float) -> str:
-        return f"{value:.{row.kind.decimals}f}"
+        return f"{value:.{row.definition.decimals}f}"
 
     match row.published:
         case None:
@@ -188,17 +191,17 @@ def _figures(row: Row) -> list[str]:
             published = str(row.published)
         case _:
             published = f"{row.published:g}"
-    shown = row.interval if row.real is None else row.real.interval
+    shown = row.interval if row.emulated is None else row.emulated.interval
     interval = f"{number(shown.low)} to {number(shown.high)}"
     if row.difference is None:
         return [published, number(shown.mean), interval, str(shown.n)]
-    simulated = [number(row.interval.mean), number(mean_interval(row.alike).mean)]
+    simulated = [number(row.interval.mean), number(mean_interval(row.control).mean)]
     difference = f"{100 * row.difference:+.1f} %".replace("-", "−")
     return [published, *simulated, number(shown.mean), interval, str(shown.n), difference]
 
 
 def _published(row: Row) -> dict[str, Any]:
-    """Return what was printed; of a range its middle, and the range beside it; of a mean with its spread both."""
+    """Return the published figure as data: of a range also its bounds, of a mean with a spread also its deviation."""
     match row.published:
         case None:
             return {"published": None}
@@ -210,14 +213,14 @@ def _published(row: Row) -> dict[str, Any]:
             return {"published": number}
 
 
-def _real(row: Row) -> dict[str, Any]:
-    """Return what is added to a row's data under the real clock."""
-    if row.real is None:
+def _emulated(row: Row) -> dict[str, Any]:
+    """Return what the real clock adds to a row's data."""
+    if row.emulated is None:
         return {}
-    interval = row.real.interval
+    run, interval = row.emulated, row.emulated.interval
     figures = {"ours": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
-    figures["simulated_alike"] = mean_interval(row.alike).mean
-    return {"real": figures | {"late_s": row.real.late_s, "valid": row.real.valid}}
+    figures["control"] = mean_interval(row.control).mean
+    return {"emulated": figures | {"late_s": run.late_s, "overruns": run.overruns, "valid": run.valid}}
 
 
 def _line(cells: list[str]) -> str:

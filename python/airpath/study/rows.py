@@ -3,21 +3,23 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from airpath.study.interval import Interval, mean_interval
+from airpath.statistics import Interval, mean_interval
 from airpath.study.metrics import Metric
 from airpath.study.tolerance import UNIFORM, Published, Tolerance
 
 
 @dataclass(frozen=True, slots=True)
-class Real:
+class Emulated:
     """A figure of one case under the real clock: the kernel's TCP over an emulated link."""
 
     samples: tuple[float, ...] = field(repr=False)
-    """Download by download."""
+    """One value per download."""
     late_s: float
-    """99 % of the packets left the link less late than this."""
+    """99 % of the packets left the link at most this late."""
+    overruns: int
+    """Packets that the kernel dropped before they entered the link."""
     valid: bool
-    """Whether that is little enough for the figure to mean something."""
+    """Whether the lateness was within the budget, without overruns."""
 
     @property
     def interval(self) -> Interval:
@@ -33,19 +35,19 @@ class Row:
     case: dict[str, str]
     """The value of each axis."""
     metric: str
-    """What the figure is called."""
-    kind: Metric
-    """What it is: its unit and formula."""
+    """The name of the figure: that of its metric, aggregate or difference."""
+    definition: Metric
+    """The metric's unit and formula."""
     published: Published | None
-    """What the study printed; `None` where it printed nothing."""
+    """The published figure; `None` where the study published none."""
     tolerance: Tolerance
-    """How far from print it may lie."""
+    """How far from the published figure ours may lie."""
     samples: tuple[float, ...] = field(repr=False)
-    """Ours, repetition by repetition."""
-    alike: tuple[float, ...] = field(default=(), repr=False)
-    """Simulated with TCP as the kernel's, if the real clock was asked for."""
-    real: Real | None = None
-    """The same under the real clock, if that was asked for."""
+    """Ours, one value per repetition."""
+    control: tuple[float, ...] = field(default=(), repr=False)
+    """With the real clock: simulated with a TCP configured like the kernel's."""
+    emulated: Emulated | None = None
+    """With the real clock: the figure over an emulated link."""
 
     @property
     def interval(self) -> Interval:
@@ -54,22 +56,22 @@ class Row:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether ours is near enough to what was published; `None` where nothing was."""
+        """Whether ours is within the tolerance of the published figure; `None` where none was published."""
         return None if self.published is None else self.tolerance.admits(self.interval.mean, self.published)
 
     @property
     def agrees_uniformly(self) -> bool | None:
-        """The same by the measure that all studies share: within 15 %, or in what was printed as range or spread."""
+        """The same with the tolerance that all studies share: 15 %, or inside a published range or spread."""
         return None if self.published is None else UNIFORM.admits(self.interval.mean, self.published)
 
     @property
     def difference(self) -> float | None:
-        """By how much the mean, simulated with the kernel's TCP, differs from the real one, as a share of this."""
-        return None if self.real is None else mean_interval(self.alike).mean / self.real.interval.mean - 1
+        """The relative difference of the control's mean from the emulated mean; `None` without the real clock."""
+        return None if self.emulated is None else mean_interval(self.control).mean / self.emulated.interval.mean - 1
 
 
 class Rows:
-    """The rows of a run, to be looked up."""
+    """The rows of a run, for lookups."""
 
     def __init__(self, rows: list[Row]) -> None:
         self._rows = rows
@@ -92,8 +94,12 @@ class Rows:
             raise LookupError(f"no row of '{metric}' in '{experiment}' has {dict(case)}")
         return found
 
-    def like(self, row: Row, replaced: Mapping[str, str]) -> Row:
-        """Return the row that differs from this one in the given values: of its case, its experiment or its metric.
+    def counterpart(self, row: Row, replaced: Mapping[str, str]) -> Row:
+        """Return the row that equals this one except for the replaced values.
+
+        Args:
+            row: A row of these.
+            replaced: New values of axes of its case; the keys `experiment` and `metric` replace these.
 
         Raises:
             LookupError: There is none, or more than one.
@@ -105,7 +111,7 @@ class Rows:
         return found[0]
 
     def series(self, experiment: str, metric: str, case: Mapping[str, str], along: str) -> list[list[Row]]:
-        """Return the rows that `select` finds, those that differ along one axis alone together.
+        """Return the rows that `select` finds in groups; the rows of a group differ only in the axis `along`.
 
         Raises:
             LookupError: There is none, or they have no such axis.

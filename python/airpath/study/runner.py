@@ -1,6 +1,6 @@
-"""Running a study: every case once, with all its repetitions in one call of the Rust core.
+"""Runs a study: each case once, with all its repetitions in one call of the Rust core.
 
-Under the real clock each case is run in virtual time as well: what counts is the two side by side.
+With the real clock each case is simulated as well, so that emulated and simulated figures stand side by side.
 """
 
 import tempfile
@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from airpath.result import Result
+from airpath.run import execute
 from airpath.study.checks import CHECKS
 from airpath.study.definition import Case, Difference, Experiment, Study, load_study
+from airpath.study.emulation import run_cases
 from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.observations import OBSERVERS
 from airpath.study.result import Finding, StudyResult
@@ -36,57 +38,74 @@ def run(
 
     Args:
         name: The study, as `studies` lists them.
-        only: Run these experiments alone. Findings that need others are left out.
-        seed: The seed of all chance, in place of the study's own.
-        repeat: The repetitions of each case, in place of the study's own numbers; two at least. Under the real clock
-            the downloads of each case over its link; what is simulated beside them keeps the study's numbers.
-        clock: `real` runs the cases over emulated links with the kernel's TCP as well.
-        links: How many links run side by side under the real clock.
-        progress: Called with the repetitions done and the repetitions in all.
+        only: Run these experiments alone. Findings that need other experiments are left out.
+        seed: The seed, in place of the study's.
+        repeat: The repetitions of each case, in place of the study's; at least two. With `clock="real"` it is the
+            number of downloads of each case over its link; the simulations keep the study's numbers.
+        clock: With `"real"`, each case also runs over an emulated link with the kernel's TCP, and is simulated with a
+            TCP configured like the kernel's.
+        links: With `clock="real"`, the number of emulated links that run at the same time.
+        progress: Called with the repetitions that are done and the total.
 
     Raises:
-        UnknownNameError: There is no such study or experiment, or the experiment cannot be run under the real clock.
-        ValueError: `repeat` is less than two.
-        StudyError: The study's files cannot be used, a run did not come to its end, or this host cannot make a link.
-        ScenarioError: One of its scenarios cannot be used.
-        KeyboardInterrupt: Ctrl-C came.
+        UnknownNameError: The study or experiment does not exist, or the experiment cannot run under the real clock.
+        StudyError: A file of the study is invalid, a run failed, a flow did not finish, or this host cannot make a
+            link.
+        ScenarioError: A scenario of the study is invalid.
+        ValueError: `repeat` is below two, which an interval needs at least.
+        KeyboardInterrupt: Ctrl-C.
     """
     study = load_study(name)
     experiments = _chosen(study, [only] if isinstance(only, str) else only, clock)
     if repeat is not None and repeat < 2:
-        raise ValueError(f"repeat is {repeat}; an interval needs two repetitions at least")
+        raise ValueError(f"repeat is {repeat}; an interval needs at least two repetitions")
     seed = study.seed if seed is None else seed
-    cases = [case for each in experiments for case in each.cases]
-    downloads = (repeat or study.real.repeat) if clock == "real" else 0
-    simulated = repeat if clock == "virtual" else None
-    rounds = 2 if clock == "real" else 1
-    counter = _Counter(sum(rounds * (simulated or case.repeat) + downloads for case in cases), progress)
-    rows: list[Row] = []
-    for experiment in experiments:
-        rows += _rows_of(experiment, study, seed, simulated, counter)
-    if clock == "real":
-        from airpath.study.real import run_cases
-
-        # What the simulator says of the kernel's TCP stands between the study's TCP and the kernel itself.
-        alike = [
-            row for each in experiments for row in _rows_of(each.under(study.real.set), study, seed, None, counter)
-        ]
-        real = run_cases(
-            cases, study.real, seed=seed, repeat=downloads, links=links, done=lambda: counter.tell(downloads)
-        )
-        rows = [
-            replace(row, alike=other.samples, real=real[row.experiment, tuple(row.case.values()), row.metric])
-            for row, other in zip(rows, alike, strict=True)
-        ]
+    if clock == "virtual":
+        total = sum(repeat or case.repeat for each in experiments for case in each.cases)
+        counter = _Counter(total, progress)
+        rows = [row for each in experiments for row in _rows_of(each, study, seed, repeat, counter)]
+    else:
+        rows = _emulated_rows(study, experiments, seed, repeat or study.emulation.repeat, links, progress)
     return StudyResult(study, seed, rows, _findings(study, {each.name for each in experiments}, Rows(rows)))
 
 
+def _emulated_rows(
+    study: Study, experiments: Sequence[Experiment], seed: int, downloads: int, links: int, progress: Progress | None
+) -> list[Row]:
+    """Return the simulated rows, each with its control and its emulated figure.
+
+    The control is simulated with a TCP configured like the kernel's. It separates the effect of the TCP implementation
+    from the effect of the clock.
+    """
+    cases = [case for each in experiments for case in each.cases]
+    # Each case is simulated twice (study's TCP, kernel's TCP) and downloaded over an emulated link.
+    counter = _Counter(sum(2 * case.repeat + downloads for case in cases), progress)
+    rows = [row for each in experiments for row in _rows_of(each, study, seed, None, counter)]
+    controls = [each.with_overrides(study.emulation.set) for each in experiments]
+    control_rows = [row for each in controls for row in _rows_of(each, study, seed, None, counter)]
+    emulated = run_cases(
+        cases,
+        study.emulation,
+        seed=seed,
+        repeat=downloads,
+        links=links,
+        on_case_done=lambda: counter.add(downloads),
+    )
+    return [
+        replace(row, control=control.samples, emulated=emulated[row.experiment, tuple(row.case.values()), row.metric])
+        for row, control in zip(rows, control_rows, strict=True)
+    ]
+
+
 def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Experiment]:
+    """Return the experiments to run."""
     if clock == "real":
         for name in only or ():
-            if name in study.experiments and name not in study.real.experiments:
-                raise UnknownNameError(f"experiment of {study.id} for the real clock", name, study.real.experiments)
-        only = only or study.real.experiments
+            if name in study.experiments and name not in study.emulation.experiments:
+                raise UnknownNameError(
+                    f"experiment of {study.id} for the real clock", name, study.emulation.experiments
+                )
+        only = only or study.emulation.experiments
     if only is None:
         return list(study.tables)
     for name in only:
@@ -96,73 +115,89 @@ def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Expe
 
 
 def _rows_of(experiment: Experiment, study: Study, seed: int, repeat: int | None, counter: "_Counter") -> list[Row]:
-    rows: list[Row] = []
+    """Run the cases of an experiment and return its rows: first one per case and metric, then those made of them."""
+    measured: list[Row] = []
     for case in experiment.cases:
-        runs = _run_case(case, seed, repeat or case.repeat, counter)
-        for kind in case.metrics:
-            computed = (kind.compute(flows, case.given) for flows in runs)
-            samples = tuple(sample for sample in computed if not isnan(sample))
+        repetitions = _run_case(case, seed, repeat or case.repeat, counter)
+        for metric in case.metrics:
+            values = (metric.compute(flows, case.inputs) for flows in repetitions)
+            samples = tuple(value for value in values if not isnan(value))
             if len(samples) < 2:
-                where = f"{case.experiment}, {', '.join(case.values.values())}"
-                raise StudyError(f"{where}: fewer than two repetitions have a {kind.name}; give it more of them")
-            tolerance = study.tolerances[kind.name]
-            published = case.published[kind.name]
-            rows.append(Row(experiment.name, case.values, kind.name, kind, published, tolerance, samples))
-    table = Rows(rows)
-    rows = rows + [row for each in experiment.aggregates for row in each.rows(table, experiment.axes)]
-    return rows + [row for difference in experiment.differences for row in _difference_rows(difference, table)]
+                raise StudyError(
+                    f"{_place(case)}: only {len(samples)} of {len(repetitions)} repetitions have a value of "
+                    f"'{metric.name}'; an interval needs two: raise the number of repetitions with --repeat"
+                )
+            tolerance, published = study.tolerances[metric.name], case.published[metric.name]
+            measured.append(Row(experiment.name, case.values, metric.name, metric, published, tolerance, samples))
+    table = Rows(measured)
+    aggregates = [row for each in experiment.aggregates for row in each.rows(table, experiment.axes)]
+    # Differences are defined between measured rows only, not between aggregates.
+    differences = [row for each in experiment.differences for row in _difference_rows(each, table)]
+    return [*measured, *aggregates, *differences]
 
 
 def _difference_rows(difference: Difference, rows: Rows) -> list[Row]:
-    """Make the rows that are differences between two others."""
+    """Return the rows that are differences between two measured rows, repetition by repetition."""
     made = []
-    axis, kind = difference.axis, difference.metric
-    for row in rows.select(difference.experiment, kind.name, {axis: difference.minuend}):
-        other = rows.like(row, {axis: difference.subtrahend})
-        samples = tuple(a - b for a, b in zip(row.samples, other.samples, strict=True))
-        others = {name: value for name, value in row.case.items() if name != axis}
-        case = others | {axis: f"{difference.minuend} − {difference.subtrahend}"}
-        published = difference.published[tuple(others.values())]
-        made.append(Row(row.experiment, case, difference.name, kind, published, row.tolerance, samples))
+    axis, metric = difference.axis, difference.metric
+    for minuend in rows.select(difference.experiment, metric.name, {axis: difference.minuend}):
+        subtrahend = rows.counterpart(minuend, {axis: difference.subtrahend})
+        samples = tuple(a - b for a, b in zip(minuend.samples, subtrahend.samples, strict=True))
+        other_axes = {name: value for name, value in minuend.case.items() if name != axis}
+        case = other_axes | {axis: f"{difference.minuend} − {difference.subtrahend}"}
+        published = difference.published[tuple(other_axes.values())]
+        made.append(Row(minuend.experiment, case, difference.name, metric, published, minuend.tolerance, samples))
     return made
 
 
 def _run_case(case: Case, seed: int, repeat: int, counter: "_Counter") -> list[list[dict[str, Any]]]:
-    """Run a case and return the flows of each repetition."""
-    from airpath.run import execute
+    """Run a case and return the flows of each repetition.
 
-    observed = sorted({metric.observed for metric in case.metrics if metric.observed is not None})
+    Raises:
+        StudyError: The run failed, or a flow did not finish.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    observers = sorted({metric.observed for metric in case.metrics if metric.observed is not None})
     with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
         summary = execute(
             case.scenario,
             set=case.set,
             seed=seed,
             repeat=repeat,
-            out=Path(folder) if observed else None,
+            out=Path(folder) if observers else None,
             capture=False,
-            log=bool(observed),
+            log=bool(observers),
             threads=None,
-            progress=counter.of_a_case,
+            progress=counter.on_progress,
         )
         flows = summary["flows"]
-        if observed and summary["stopped"] is None:
-            seen = [OBSERVERS[name](Result(folder)) for name in observed]
-            flows = [flow | dict(zip(observed, each, strict=True)) for flow, *each in zip(flows, *seen, strict=True)]
+        if observers and summary["stopped"] is None:
+            flows = _with_observations(flows, Result(folder), observers)
     if summary["stopped"] == "interrupted":
         raise KeyboardInterrupt
-    where = f"{case.experiment}, {', '.join(case.values.values())}"
     if summary["stopped"] is not None:
-        raise StudyError(f"{where}: {summary['stopped']}")
-    runs: list[list[dict[str, Any]]] = [[] for _ in range(repeat)]
+        raise StudyError(f"{_place(case)}: {summary['stopped']}")
+    repetitions: list[list[dict[str, Any]]] = [[] for _ in range(repeat)]
     for flow in flows:
-        if flow["outcome"] != "finished" and not case.may_fail:
+        if flow["outcome"] != "finished" and not case.allow_incomplete:
             raise StudyError(
-                f"{where}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}; "
-                f"give {case.scenario.name} a longer duration"
+                f"{_place(case)}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}; "
+                f"give {case.scenario.name} a longer duration, or set allow_incomplete in study.toml"
             )
-        runs[flow["repetition"]].append(flow)
+        repetitions[flow["repetition"]].append(flow)
     counter.next_case(repeat)
-    return runs
+    return repetitions
+
+
+def _with_observations(flows: list[dict[str, Any]], result: Result, observers: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the flows, each with its observations under the names of the observers."""
+    columns = {name: OBSERVERS[name](result) for name in observers}
+    return [flow | {name: column[index] for name, column in columns.items()} for index, flow in enumerate(flows)]
+
+
+def _place(case: Case) -> str:
+    """Return the name of a case in messages."""
+    return f"{case.experiment}, {', '.join(case.values.values())}"
 
 
 def _findings(study: Study, experiments: set[str], rows: Rows) -> list[Finding]:
@@ -180,28 +215,29 @@ def _findings(study: Study, experiments: set[str], rows: Rows) -> list[Finding]:
 
 
 class _Counter:
-    """Repetitions done over all cases."""
+    """Counts finished repetitions over all cases."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._total = total
-        self._before = 0
+        self._finished_cases = 0
+        """Repetitions of the cases that are done."""
         self._progress = progress
 
     @property
-    def of_a_case(self) -> Progress | None:
-        """What takes the progress of the case that runs."""
+    def on_progress(self) -> Progress | None:
+        """The callback for the progress of the current case; `None` without one."""
         return None if self._progress is None else self._report
 
     def next_case(self, repetitions: int) -> None:
-        """Count a case that is done."""
-        self._before += repetitions
+        """Add the repetitions of a case whose progress was reported by `on_progress`."""
+        self._finished_cases += repetitions
 
-    def tell(self, repetitions: int) -> None:
-        """Count repetitions that nobody else has told of."""
+    def add(self, repetitions: int) -> None:
+        """Add repetitions that were not reported by `on_progress`, and report them."""
         if self._progress is not None:
             self._report(repetitions, repetitions)
-        self._before += repetitions
+        self._finished_cases += repetitions
 
-    def _report(self, done: int, _: int) -> None:
+    def _report(self, done: int, _total_of_case: int) -> None:
         assert self._progress is not None
-        self._progress(self._before + done, self._total)
+        self._progress(self._finished_cases + done, self._total)

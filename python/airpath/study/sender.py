@@ -1,4 +1,4 @@
-"""What a capture at the sender shows beyond a summary: its start-up, groups of acknowledgements, and repairs."""
+"""Figures of a capture at the sender: start-up, groups of acknowledgements, and loss recovery."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,36 +8,36 @@ from math import nan
 from statistics import fmean
 
 from airpath.result import Result
-from airpath.study.metrics import Flow, Given, Metric
+from airpath.study.metrics import Flow, Inputs, Metric
 
 KEY = "sender"
-"""Where in a flow the observations stand."""
+"""The key of the observation in a flow."""
 
 _SYN = 0x02
 _GROUPED_S = 0.1
-"""Acknowledgements within this time of each other are of one group: a segment alone takes three times as long."""
+"""Acknowledgements at most this far apart form a group: the transmission of one segment takes three times as long."""
 
 
 @dataclass(slots=True)
 class Observation:
-    """What a download's sender saw; times in seconds from the beginning of the run."""
+    """Events at a download's sender; times in seconds since the start of the run."""
 
     windows: list[tuple[float, int]] = field(default_factory=list)
-    """Its congestion window, in bytes, whenever it changed."""
+    """Time and congestion window in bytes, at each change."""
     round_trips: list[tuple[int, float]] = field(default_factory=list)
-    """What was outstanding when one was measured, in bytes, and how long it was."""
+    """Outstanding data in bytes at the measurement, and the round trip."""
     acknowledgements: list[float] = field(default_factory=list)
-    """When they came."""
+    """Times at which acknowledgements arrived."""
     openings: int = 0
-    """SYN segments that the other end sent."""
+    """Number of SYN segments that the client sent."""
     losses: list[float] = field(default_factory=list)
-    """When its segments were lost on a link."""
+    """Times at which a link lost its segments."""
     repaired: list[float] = field(default_factory=list)
-    """When a recovery was over."""
+    """Times at which loss recovery ended."""
 
 
 def observe(result: Result) -> list[Observation]:
-    """Return what the log of a run tells of each flow of its summary; each must be a download."""
+    """Return an observation for each flow of a run's summary; each must be a download."""
     import polars as pl
 
     seen: defaultdict[tuple[int, int], Observation] = defaultdict(Observation)
@@ -67,31 +67,31 @@ def observe(result: Result) -> list[Observation]:
     return [seen[flow["repetition"], flow["flow"]] for flow in result.summary["flows"]]
 
 
-def _time_to_product(flows: Sequence[Flow], given: Given) -> float:
-    """Return the seconds from the SYN until the congestion window has a size, or to the transfer's end."""
+def _time_to_product(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the seconds from the SYN until the congestion window reaches a size, or the transfer ends."""
 
     def of(flow: Flow) -> float:
-        large = (time for time, window in flow[KEY].windows if window >= given["product"])
+        large = (time for time, window in flow[KEY].windows if window >= inputs["product"])
         return next(large, flow["start_s"] + flow["duration_s"]) - flow["start_s"]
 
     return fmean(map(of, flows))
 
 
-def _group(flows: Sequence[Flow], _: Given) -> float:
-    """Return how many acknowledgements come together, on average."""
+def _group(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the mean number of acknowledgements per group."""
     times: Sequence[float] = [time for flow in flows for time in flow[KEY].acknowledgements]
     groups = 1 + sum(later - earlier > _GROUPED_S for earlier, later in pairwise(times))
     return len(times) / groups
 
 
-def _full_round_trip(flows: Sequence[Flow], given: Given) -> float:
-    """Return the longest round trip that was measured while at least so much was outstanding; `nan` if it never was."""
+def _full_round_trip(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the longest round trip measured with at least `outstanding` bytes in flight; `nan` if there is none."""
     measured = (each for flow in flows for each in flow[KEY].round_trips)
-    return max((seconds for outstanding, seconds in measured if outstanding >= given["outstanding"]), default=nan)
+    return max((seconds for outstanding, seconds in measured if outstanding >= inputs["outstanding"]), default=nan)
 
 
-def _repair(flows: Sequence[Flow], _: Given) -> float:
-    """Return the seconds from the first loss until recovery is over, or the transfer; `nan` if nothing was lost."""
+def _repair(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the seconds from the first loss until recovery or the transfer ends; `nan` if nothing was lost."""
 
     def of(flow: Flow) -> float:
         if not flow[KEY].losses:
@@ -104,8 +104,8 @@ def _repair(flows: Sequence[Flow], _: Given) -> float:
 
 
 SENDER_METRICS = {
-    name: Metric(name, unit, decimals, formula, needs, observed=KEY)
-    for name, unit, decimals, formula, needs in (
+    name: Metric(name, unit, decimals, formula, inputs, observed=KEY)
+    for name, unit, decimals, formula, inputs in (
         ("time-to-product", "s", 2, _time_to_product, ("product",)),
         ("acknowledgements-in-a-group", "1", 2, _group, ()),
         ("full-round-trip", "s", 2, _full_round_trip, ("outstanding",)),
@@ -113,4 +113,4 @@ SENDER_METRICS = {
         ("late-openings", "1", 2, lambda flows, _: flows[-1][KEY].openings - 1, ()),
     )
 }
-"""By name. Openings are SYN segments that were sent again."""
+"""The metrics by name. `late-openings` counts retransmitted SYN segments."""

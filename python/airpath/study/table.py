@@ -1,55 +1,128 @@
-"""Reading a TOML file with closed tables: an unknown key is an error."""
+"""Reads a TOML file with closed tables: an unknown key is an error. Errors name the file, the line and the key."""
 
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from airpath.study.errors import StudyError
+from airpath.study.toml_lines import KeyPath, lines_of
 from airpath.suggest import did_you_mean
 
 
 class Table:
-    """A TOML table that is read key by key; what is left over in the end is an error."""
+    """A TOML table that is read key by key. `finish` reports the keys that nothing has read."""
 
-    def __init__(self, data: Mapping[str, Any], where: str) -> None:
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        file: str,
+        *,
+        path: KeyPath = (),
+        lines: Mapping[KeyPath, int] | None = None,
+        label: str = "",
+    ) -> None:
+        """Wrap a table.
+
+        Args:
+            data: The table.
+            file: The file's name, for messages.
+            path: The table's own path in the file.
+            lines: The lines of keys, by their paths.
+            label: What messages call the table, such as `experiment 'rtt'`; by default its dotted path.
+        """
         self.data = dict(data)
-        self.where = where
+        self.file = file
+        self.path = path
+        self.lines = lines or {}
+        self.label = label
         self.known: list[str] = []
 
-    def error(self, message: str) -> StudyError:
-        """Return an error that says where in the file it is."""
-        return StudyError(f"{self.where}: {message}")
+    @classmethod
+    def read(cls, path: Path) -> "Table":
+        """Return the top-level table of a file.
+
+        Raises:
+            StudyError: The file cannot be read, or is not TOML.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+            return cls(tomllib.loads(text), str(path), lines=lines_of(text))
+        except OSError as error:
+            raise StudyError(f"{path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise StudyError(f"{path}: {error}") from error
+
+    def error(self, message: str, key: str | None = None) -> StudyError:
+        """Return an error with the file, the line and the table, at one of its keys or at the table itself."""
+        path = self.path if key is None else (*self.path, key)
+        line = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
+        place = self.file if line is None else f"{self.file}:{line}"
+        label = self.label or ".".join(map(str, self.path))
+        return StudyError(f"{place}: {label}: {message}" if label else f"{place}: {message}")
 
     def take(self, key: str, kind: Any, *default: Any) -> Any:
-        """Return the value of a key and strike the key off; without a default it must be there."""
+        """Remove a key and return its value; without a default the key is mandatory.
+
+        Raises:
+            StudyError: It is missing, or its value has another type.
+        """
         self.known.append(key)
         if key not in self.data:
             if default:
                 return default[0]
-            raise self.error(f"the key '{key}' is missing")
+            near = did_you_mean(key, self.data)
+            raise self.error(f"the key '{key}' is missing{near}")
         value = self.data.pop(key)
-        if not isinstance(value, kind):
-            raise self.error(f"'{key}' has a value of the wrong type: {value!r}")
+        # TOML's booleans are no numbers.
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool and kind is not object):
+            raise self.error(f"'{key}' has a value of the wrong type: {value!r}", key)
         return value
 
     def table(self, key: str) -> "Table":
-        """Return a table that may be missing, and strike it off."""
-        return Table(self.take(key, dict, {}), f"{self.where}: [{key}]")
+        """Remove a table, which may be missing, and return it."""
+        return self._child(self.take(key, dict, {}), key)
 
     def tables(self, key: str) -> list["Table"]:
-        """Return a list of tables that may be missing, and strike it off."""
-        return [Table(each, self.where) for each in self.take(key, list, [])]
+        """Remove a list of tables, which may be missing, and return it.
+
+        Raises:
+            StudyError: One of its values is no table.
+        """
+        values = self.take(key, list, [])
+        if not all(isinstance(each, dict) for each in values):
+            raise self.error(f"'{key}' must be a list of tables", key)
+        return [self._child(each, key, index) for index, each in enumerate(values)]
 
     def named_tables(self) -> list[tuple[str, "Table"]]:
-        """Return every table in here with its name."""
-        return [(key, Table(value, f"{self.where}: {key}")) for key, value in self.data.items()]
+        """Return every table in this one with its name.
+
+        Raises:
+            StudyError: One of its values is no table.
+        """
+        for key, value in self.data.items():
+            if not isinstance(value, dict):
+                raise self.error(f"'{key}' must be a table", key)
+        return [(key, self._child(value, key)) for key, value in self.data.items()]
 
     def sub(self, key: str) -> "Table":
-        """Return a table that must be there; it stays."""
+        """Return a table that is mandatory, without removing it.
+
+        Raises:
+            StudyError: It is missing.
+        """
         if not isinstance(self.data.get(key), dict):
             raise self.error(f"there is no '{key}'{did_you_mean(key, self.data)}")
-        return Table(self.data[key], f"{self.where}: '{key}'")
+        return self._child(self.data[key], key)
 
     def finish(self) -> None:
-        """Refuse what nobody asked for."""
+        """Check that every key was read.
+
+        Raises:
+            StudyError: A key is unknown.
+        """
         for key in self.data:
-            raise self.error(f"unknown key '{key}'{did_you_mean(key, self.known)}")
+            raise self.error(f"unknown key '{key}'{did_you_mean(key, self.known)}", key)
+
+    def _child(self, data: Mapping[str, Any], *step: str | int) -> "Table":
+        return Table(data, self.file, path=(*self.path, *step), lines=self.lines)

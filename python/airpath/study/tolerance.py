@@ -1,18 +1,18 @@
-"""When a figure agrees with print."""
+"""Published figures, and when ours agrees with one."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range that is itself what was printed, from the lowest to the highest: `1 to 5`."""
+    """A published range, from the lowest to the highest value: `1 to 5`."""
 
     low: float
     high: float
 
     @property
     def middle(self) -> float:
-        """The number that stands for it where there is room for one."""
+        """The middle of the range."""
         return (self.low + self.high) / 2
 
     def __str__(self) -> str:
@@ -21,7 +21,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Within(Range):
-    """One figure of which print tells no more than that it lies in a range: `within 26 to 33`."""
+    """One figure, published only as lying in a range: `within 26 to 33`."""
 
     def __str__(self) -> str:
         return f"within {self.low:g} to {self.high:g}"
@@ -29,7 +29,7 @@ class Within(Range):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A mean that was printed with how far what it was taken over scatters: `205 ± 103`."""
+    """A mean, published with the standard deviation of its samples: `205 ± 103`."""
 
     mean: float
     deviation: float
@@ -39,11 +39,11 @@ class Spread:
 
 
 Published = float | Range | Spread
-"""A printed figure."""
+"""A published figure."""
 
 
 def middle_of(published: Published) -> float:
-    """Return one number for a printed figure."""
+    """Return one number for a published figure."""
     match published:
         case Range():
             return published.middle
@@ -55,21 +55,21 @@ def middle_of(published: Published) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far from print a figure may lie; one of the three is given."""
+    """How far from the published figure ours may lie; exactly one of the three is set."""
 
     relative: float | None = None
     """As a share of the published value."""
     absolute: float | None = None
     """In the metric's unit."""
     factor: float | None = None
-    """As a ratio either way."""
+    """As a ratio, in either direction."""
 
     def admits(self, ours: float, published: Published) -> bool:
-        """Return whether our figure is near enough.
+        """Return whether our figure agrees.
 
-        Near a number, or within the spread that was printed with it. In a range, if that is itself what was printed. If
-        print tells only that one figure lies in a range, near any number in it: which one it was nobody knows, so that
-        ours differs for certain only if it is far from all of them.
+        It agrees with a number within the tolerance, with a mean also within its spread, and with a range inside of it.
+        A figure that was published as lying within a range may be any number in it. So ours agrees within the tolerance
+        of any of them.
         """
         match published:
             case Within(low=low, high=high):
@@ -85,4 +85,4 @@ class Tolerance:
 
 
 UNIFORM = Tolerance(relative=0.15)
-"""One measure for all figures of all studies, beside what each study admits."""
+"""The tolerance that all studies share, besides their own."""

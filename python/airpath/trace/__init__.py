@@ -1,24 +1,26 @@
-"""Captures: what each TCP connection did, and why it took as long as it did.
+"""Analysis of captures: the TCP connections, and the causes of their elapsed time.
 
     import airpath
 
     trace = airpath.trace("capture.pcap")
-    trace.connections                       # a Polars frame, one row a connection
-    trace.observations(3)                   # every segment of connection 3, and what it meant
+    trace.connections                       # a Polars frame, one row per connection
+    trace.observations(3)                   # every segment of connection 3, with its events
     trace.report("report.html")
 
-| module | what |
+| module | contents |
 | --- | --- |
 | `analysis` | `trace`, `stream` and `Trace` |
-| `tables`, `columns` | the tables' columns, and the core's columns as frames |
-| `sources` | what a trace is made from |
-| `folder`, `event_log` | the captures of a result folder, or else the packets of its log |
-| `words`, `text`, `output` | what is said of connections, and how it is printed |
-| `figures` | what is drawn of a connection |
+| `data` | the tables of a trace as frames |
+| `tables`, `columns` | the tables' columns, and their conversion from the core |
+| `sources` | the files that a trace is made from |
+| `folder`, `event_log`, `radio_log` | captures, packets and radio states of a result folder |
+| `client_end` | HTTP and TLS from the capture at the clients' end |
+| `causes` | the causes of elapsed time |
+| `messages`, `format`, `text`, `output` | sentences, figures as text, output on the terminal and for programs |
+| `figures` | plots of a connection |
 | `report`, `connections` | the HTML file, and its table of connections |
-| `client_end` | what was said on connections, as their clients had it |
-| `compare` | the figures of several traces in sum |
-| `comparison`, `differences` | the HTML file of several traces, and how they differ |
+| `compare` | several traces compared |
+| `perfetto`, `xplot` | exports |
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,7 +34,7 @@ __all__ = ["Trace", "TraceError", "stream", "trace"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the error's class, which lives in the Rust core, when it is first asked for."""
+    """Load the error's class from the Rust core when it is first used."""
     if name != "TraceError":
         raise AttributeError(f"module 'airpath.trace' has no attribute '{name}'")
     from airpath import _native

@@ -1,4 +1,4 @@
-"""What a flow's time is put down to: the causes in their order, in words, and how they are drawn."""
+"""The causes of a connection's elapsed time: their order, texts and colours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ class Cause:
     """A cause of elapsed time."""
 
     name: str
-    """As the tables have it."""
+    """Its name in the tables."""
     words: str
-    """As a sentence has it."""
+    """Its text in sentences."""
     meaning: str
-    """When time is put down to it."""
+    """Which time is attributed to it."""
     colour: theme.Colour
     pattern: str
-    """Plotly's name of the hatching that tells it from another of the same colour."""
+    """Plotly's name of the hatching; it distinguishes causes of the same colour."""
 
     @property
     def column(self) -> str:
@@ -33,23 +33,35 @@ def _cause(name: str, words: str, meaning: str, family: int, pattern: str = "") 
 
 CAUSES: tuple[Cause, ...] = (
     _cause("set-up", "connection set-up", "the handshake", 0, "x"),
-    _cause("application", "waiting for the applications", "they had nothing to send: request to reply, think time", 0),
-    _cause("slow-start", "slow start", "the sender had not found the path's rate yet", 1),
-    _cause("receive-window", "receiver's window", "the receiver had no more room", 2),
-    _cause("congestion-window", "congestion window", "the sender's window was smaller than the path", 2, "/"),
-    _cause("path-rate", "path at its rate", "the link was full: as fast as it gets", 3),
-    _cause("queueing", "queueing", "the link was full, with more than a round trip of data in front of it", 3, "/"),
-    _cause("radio", "radio silent", "nothing came through: an outage, a handover, a reselection", 4),
-    _cause("timer", "waiting for the timer", "the path was back, the retransmission timer had not gone off", 4, "/"),
-    _cause("recovery", "loss recovery", "what was lost was sent again", 5),
-    _cause("spurious", "spurious retransmission", "what had arrived was sent again", 5, "/"),
-    _cause("closing", "closing", "all data had arrived; the connection was taken down", 0, "/"),
+    _cause("application", "waiting for the applications", "no data to send: time from request to reply, think time", 0),
+    _cause("slow-start", "slow start", "the sender had not reached the path's rate yet", 1),
+    _cause("receive-window", "receiver's window", "the receive window was full", 2),
+    _cause(
+        "congestion-window",
+        "congestion window",
+        "the congestion window was smaller than the bandwidth-delay product",
+        2,
+        "/",
+    ),
+    _cause("path-rate", "path at its rate", "the link was fully used", 3),
+    _cause("queueing", "queueing", "the link was fully used, with more than a round trip of data queued", 3, "/"),
+    _cause("radio", "radio silent", "the radio carried nothing: an outage, a handover, a reselection", 4),
+    _cause(
+        "timer",
+        "waiting for the timer",
+        "the path carried data again, the retransmission timer had not expired",
+        4,
+        "/",
+    ),
+    _cause("recovery", "loss recovery", "lost data was retransmitted", 5),
+    _cause("spurious", "spurious retransmission", "data was retransmitted although it had arrived", 5, "/"),
+    _cause("closing", "closing", "all data had arrived; the connection was being closed", 0, "/"),
 )
-"""In the order in which they are listed and drawn."""
+"""In the order of lists and figures."""
 
 
 def seconds_of(flow: Mapping[str, Any]) -> dict[str, float]:
-    """Return the seconds of each cause that took any, by its name, in their order."""
+    """Return the seconds of each cause with any, by its name, in the order of `CAUSES`."""
     return {each.name: flow[each.column] for each in CAUSES if flow.get(each.column)}
 
 
@@ -59,12 +71,12 @@ def of_name(name: str) -> Cause:
 
 
 def shares(parts: Mapping[str, float], digits: int = 0) -> dict[str, float]:
-    """Return the parts of a whole in per cent, rounded so that they still add up to 100.
+    """Return the parts of a whole in per cent, rounded so that their sum is 100.
 
-    The largest remainders are rounded up, as seats are given out by the method of Hare and Niemeyer.
+    The largest remainders are rounded up (method of Hare and Niemeyer).
 
     Args:
-        parts: What each has of the whole, none below zero.
+        parts: The parts, none below zero.
         digits: Digits after the point.
     """
     whole = sum(parts.values())

@@ -1,4 +1,4 @@
-"""The table of connections in a report: each with a bar of where its time went."""
+"""The table of connections in a report: each has a bar with the causes of its time."""
 
 from collections.abc import Sequence
 
@@ -6,28 +6,28 @@ from airpath import theme
 from airpath.quantities import count, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
 from airpath.trace.causes import CAUSES, Cause, of_name, seconds_of, shares
-from airpath.trace.words import Row, ended, lost, main_cause, percent
+from airpath.trace.messages import Row, ended, lost, main_cause, percent
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
-"""The classes of the style sheet that stand for Plotly's hatchings."""
+"""Classes of the style sheet for Plotly's hatchings."""
 
 
 HEAD = ("connection", "ends", "time", "where it went", "lost", "segments", "ended")
-"""What the columns of a connection's `cells` are called."""
+"""Titles of the columns of `cells`."""
 
 CAPTION = (
-    "Each bar is the whole time of its connection, whatever its length. Lost is the time for which neither the "
-    "path at its rate nor the applications account."
+    "Each bar is the time of its connection, scaled to the same length. Lost is the time attributed neither to the "
+    "path at its rate nor to the applications."
 )
-"""What the bars are, and what is lost."""
+"""Explains the bars and the column `lost`."""
 
 
 def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
-    """Return a row a connection.
+    """Return a table with one row per connection.
 
     Args:
         flows: Rows of `Trace.connections`, in their order in the table.
-        drawn: How many of the first are drawn in full on the same page.
+        drawn: The number of connections, from the first, that the page draws in full.
     """
     rows = [cells(flow) for flow in flows[:MOST_ROWS]]
     caption = CAPTION
@@ -36,7 +36,7 @@ def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
     notes = []
     if 0 < drawn < len(flows):
         which = "The first is" if drawn == 1 else f"The first {drawn} are"
-        notes.append(f"{which} drawn in full below; --flow chooses others, --in-full more.")
+        notes.append(f"{which} drawn in full below; --flow selects others, --in-full draws more.")
     if len(flows) > MOST_ROWS:
         notes.append(f"{MOST_ROWS} of {len(flows):,} connections; all of them are in `Trace.connections`.")
     return Table("Connections", caption, list(HEAD), rows, notes, keys(flows[:MOST_ROWS]))
@@ -72,7 +72,7 @@ def _where_it_went(flow: Row) -> Cell:
 
 
 def keys(flows: Sequence[Row]) -> list[Part]:
-    """Return what the colours of the bars of connections mean, as far as they are there."""
+    """Return the legend of the bars: the causes that occur."""
     present = {name for flow in flows for name in seconds_of(flow)}
     return [Part(_kind(cause), 0, cause.words) for cause in CAUSES if cause.name in present]
 

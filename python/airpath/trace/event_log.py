@@ -1,4 +1,4 @@
-"""The event log of a result folder, in the form in which the core reads it as captures at both ends."""
+"""The event log of a result folder, in the form that the core reads like captures at both ends."""
 
 from array import array
 from pathlib import Path
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 Flow = tuple[str, str, tuple[bool, int, int] | None]
-"""Mobile and server; and what they agreed on, if it is known: whether acknowledgements are selective, and by how much
-the windows of segments that go down and up are shifted."""
+"""Mobile and server; and the negotiated options, if known: SACK, and the window scales of segments that go down and
+up."""
 Log = tuple[str, list[Flow], dict[str, bytes]]
-"""Its name, its flows, and its columns by name, of whole numbers."""
+"""Its name, its flows, and its columns of integers by name."""
 
 _MISSING = -(2**63)
-"""Stands for what is not there."""
+"""Stands for a missing value."""
 _SERVER = "192.0.2.1"
-"""The address of all servers of simulated runs, as in their captures."""
+"""The address of all servers in captures of simulated runs."""
 _PORTS = (49_152, 16_384)
-"""The first port of simulated mobiles, and how many there are."""
+"""The first port of simulated mobiles, and the number of ports."""
 _PORTS_OF_TRANSACTIONS = 1009
-"""Ports from one flow of transactions to the next."""
+"""Distance between the first ports of two flows of transactions."""
 _HEADER = ("offset", "length", "ack", "window", "flags", "retransmission")
 
 
@@ -73,7 +73,7 @@ def of_result(folder: Path, repetition: int) -> Log:
 
 
 _NAMES = {"place": "flow", "sent_time": "sent", "received_time": "received"}
-"""The core's names of columns that are called otherwise here."""
+"""The core's names of columns whose names differ here."""
 
 
 def _column(values: "pl.Series") -> bytes:
@@ -83,16 +83,16 @@ def _column(values: "pl.Series") -> bytes:
 
 
 def _flows(result: Result, repetition: int) -> tuple[list[int], list[Flow]]:
-    """Return the numbers of the flows over TCP, and what is known of each."""
+    """Return the numbers of the TCP flows, and a description of each."""
     flows = [
         flow for flow in result.summary["flows"] if flow["repetition"] == repetition and flow.get("tcp") is not None
     ]
     mobiles = mobiles_of(result)
-    return [flow["flow"] for flow in flows], [(*_ends(flow, mobiles), _agreed(flow)) for flow in flows]
+    return [flow["flow"] for flow in flows], [(*_ends(flow, mobiles), _negotiated(flow)) for flow in flows]
 
 
 def _ends(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
-    """Return the ends of a flow; those of a simulated one as its captures have them."""
+    """Return the ends of a flow; a simulated flow has the addresses of its captures."""
     if flow.get("local") and flow.get("remote"):
         return flow["local"], flow["remote"]
     number = flow["flow"] * _PORTS_OF_TRANSACTIONS if flow["kind"] == "transactions" else flow["flow"]
@@ -101,11 +101,11 @@ def _ends(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
     return f"{mobile}:{first + number % count}", f"{_SERVER}:80"
 
 
-def _agreed(flow: dict[str, Any]) -> tuple[bool, int, int] | None:
-    """Return what the ends of a flow agreed on; its summary has it from where most data is sent."""
-    agreed = flow["tcp"].get("negotiated")
-    if agreed is None:
+def _negotiated(flow: dict[str, Any]) -> tuple[bool, int, int] | None:
+    """Return the negotiated options of a flow; the summary has them from the view of the main sender."""
+    negotiated = flow["tcp"].get("negotiated")
+    if negotiated is None:
         return None
-    near, far = agreed["window_scale"], agreed["peer_window_scale"]
+    near, far = negotiated["window_scale"], negotiated["peer_window_scale"]
     down, up = (near, far) if direction_of(flow) == "down" else (far, near)
-    return agreed["selective_acknowledgement"], down, up
+    return negotiated["selective_acknowledgement"], down, up

@@ -1,4 +1,4 @@
-"""A result folder as something to trace: its captures, or else its event log."""
+"""The input of a trace in a result folder: its captures, or else its event log."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,25 +14,25 @@ class Captured:
     """The captures of one repetition of a run."""
 
     near: Path
-    """Where most data is sent: there the sender is seen."""
+    """The capture at the end that sends most data."""
     far: Path
-    """At the other end."""
+    """The capture at the other end."""
 
 
 def chosen(folder: Path, repetition: int | None) -> int:
-    """Return which repetition of a result is told of: the one asked for, or the median one, as reports draw it.
+    """Return the repetition to analyse: `repetition`, or the median one by default, as in reports.
 
     Raises:
-        UnreadableResultError: The folder is no result, or has no such repetition.
+        UnreadableResultError: The folder is no result, or lacks the repetition.
     """
     from airpath.plot.selection import median_repetition
 
     result = load(folder)
     if repetition is None:
         return median_repetition(result)
-    there = len(result.summary["repetitions"])
+    number = len(result.summary["repetitions"])
     if all(row["repetition"] != repetition for row in result.summary["repetitions"]):
-        raise UnreadableResultError(f"{folder}: has no repetition {repetition}; there are {there}, numbered from 0")
+        raise UnreadableResultError(f"{folder}: has no repetition {repetition}; it has {number}, numbered from 0")
     return repetition
 
 
@@ -44,7 +44,7 @@ def recorded(folder: Path, repetition: int) -> Captured | Log:
         repetition: The repetition.
 
     Raises:
-        UnreadableResultError: The folder is no result, or has neither of that repetition.
+        UnreadableResultError: The folder is no result, or has neither for that repetition.
     """
     server, mobile = (folder / "captures" / f"{repetition:04}-{end}.pcapng" for end in ("server", "mobile"))
     if server.is_file() and mobile.is_file():
@@ -53,13 +53,13 @@ def recorded(folder: Path, repetition: int) -> Captured | Log:
         return logged(folder, repetition)
     except NotLoggedError:
         raise UnreadableResultError(
-            f"{folder}: neither captures of repetition {repetition} in it nor a log of its packets; run it again with "
-            "`--capture` or with the log of packets on, or name a capture file"
+            f"{folder}: has neither captures nor a packet log of repetition {repetition}; run it again with "
+            "`--capture` or with the packet log on, or name a capture file"
         ) from None
 
 
 def _goes_down(folder: Path, repetition: int) -> bool:
-    """Return whether at least as many bytes went over TCP to the mobiles as from them."""
+    """Return whether TCP carried at least as many bytes to the mobiles as from them."""
     sums = {"down": 0, "up": 0}
     for flow in load(folder).summary["flows"]:
         if flow["repetition"] == repetition and flow["kind"] in TRANSFERS:

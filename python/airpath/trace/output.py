@@ -1,4 +1,4 @@
-"""A trace on standard output, for programs."""
+"""A trace on standard output, in formats for programs."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from airpath.trace.analysis import Trace
+    from airpath.trace.data import TraceData
 
 _TABLES = (
     "connections",
@@ -18,12 +18,12 @@ _TABLES = (
     "timelines",
     "pages",
     "quic",
-    "ways",
-    "silences",
+    "one_way",
+    "arrival_gaps",
 )
 
 
-def write(trace: "Trace", form: str) -> None:
+def write(trace: "TraceData", form: str) -> None:
     """Write the connections with all their figures as `csv` or `parquet`, or all tables as `json`."""
     match form:
         case "csv":
@@ -36,8 +36,8 @@ def write(trace: "Trace", form: str) -> None:
             sys.stdout.write("\n")
 
 
-def wide(trace: "Trace") -> pl.DataFrame:
-    """Return one row a connection with the figures of both directions: `client_…` for what it sent, and `server_…`."""
+def wide(trace: "TraceData") -> pl.DataFrame:
+    """Return one row per connection with the figures of both directions, prefixed `client_` and `server_`."""
     table = trace.connections
     for sender in ("client", "server"):
         own = trace.directions.filter(pl.col("from") == sender).drop("from")

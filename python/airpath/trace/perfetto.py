@@ -1,27 +1,27 @@
-"""A trace for Perfetto (ui.perfetto.dev) and chrome://tracing: the radio log's format for connections.
+"""The connections of captures as a trace for Perfetto and chrome://tracing.
 
-Each connection is a process. What its time is put down to are slices on one track, its exchanges of HTTP on another;
-outstanding data, windows and round trips are counters, retransmissions instants. Times are microseconds from the first
-connection's start.
+Each connection is a process. The causes of its elapsed time are slices on one track, its HTTP exchanges on another.
+Outstanding data, windows and round trips are counters; retransmissions are instants. Times count from the start of the
+first connection.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from airpath.export.trace_events import Event, counter, micros, named, write
+from airpath.perfetto import Event, counter, instant, interval, process_name, track_name, write
 from airpath.trace.causes import of_name
 
 if TYPE_CHECKING:
-    from airpath.trace.analysis import Trace
+    from airpath.trace.data import TraceData
 
 _CAUSES, _EXCHANGES = 1, 2
-"""Numbers of tracks."""
+"""Track numbers."""
 
 
-def perfetto(trace: "Trace", out: Path) -> Path:
+def perfetto(trace: "TraceData", out: Path) -> Path:
     """Write the connections of a trace.
 
     Args:
@@ -34,12 +34,12 @@ def perfetto(trace: "Trace", out: Path) -> Path:
     return write(_events(trace), out)
 
 
-def _events(trace: "Trace") -> Iterator[Event]:
+def _events(trace: "TraceData") -> Iterator[Event]:
     origin = int(trace.connections["start"].to_list()[0])
     segments, exchanges = trace.observations(), trace.exchanges
     for flow in trace.connections.iter_rows(named=True):
         number = flow["connection"]
-        yield named("process_name", number, 0, f"{number}: {flow['client']} to {flow['server']}")
+        yield process_name(number, f"{number}: {flow['client']} to {flow['server']}")
         yield from _causes(trace.causes.filter(connection=number), number, origin)
         yield from _exchanges(exchanges.filter(connection=number), number, origin)
         yield from _segments(segments.filter(connection=number), number, origin)
@@ -47,38 +47,39 @@ def _events(trace: "Trace") -> Iterator[Event]:
 
 def _causes(rows: pl.DataFrame, number: int, origin: int) -> Iterator[Event]:
     if rows.height:
-        yield named("thread_name", number, _CAUSES, "where the time went")
+        yield track_name(number, _CAUSES, "where the time went")
     for piece in rows.iter_rows(named=True):
-        frames = {"first frame": piece["first_frame"], "last frame": piece["last_frame"], "sure": piece["confidence"]}
-        name = of_name(piece["cause"]).words
-        yield _slice(number, _CAUSES, name, piece["start"] - origin, piece["end"] - origin) | {"args": frames}
+        details = {
+            "first frame": piece["first_frame"],
+            "last frame": piece["last_frame"],
+            "confidence": piece["confidence"],
+        }
+        begin, duration = (piece["start"] - origin) / 1e9, (piece["end"] - piece["start"]) / 1e9
+        yield interval(number, _CAUSES, "tcp", of_name(piece["cause"]).words, begin, duration, details)
 
 
 def _exchanges(rows: pl.DataFrame, number: int, origin: int) -> Iterator[Event]:
     known = rows.drop_nulls(["request_first", "response_last"])
     if known.height:
-        yield named("thread_name", number, _EXCHANGES, "HTTP")
+        yield track_name(number, _EXCHANGES, "HTTP")
     for each in known.iter_rows(named=True):
-        told = {"status": each["status"], "bytes": each["response_bytes"]}
-        begin, end = each["request_first"] - origin, each["response_last"] - origin
-        yield _slice(number, _EXCHANGES, f"{each['method']} {each['url']}", begin, end) | {"args": told}
+        details = {"status": each["status"], "bytes": each["response_bytes"]}
+        begin = (each["request_first"] - origin) / 1e9
+        duration = (each["response_last"] - each["request_first"]) / 1e9
+        yield interval(number, _EXCHANGES, "tcp", f"{each['method']} {each['url']}", begin, duration, details)
 
 
 def _segments(rows: pl.DataFrame, number: int, origin: int) -> Iterator[Event]:
     rows = rows.with_columns(t=(pl.col("time") - origin) / 1e9)
     for sender in ("client", "server"):
         own = rows.filter(pl.col("from") == sender)
-        for column, name in (("outstanding", "outstanding data"), ("window", "window offered")):
+        for column, name in (("outstanding", "outstanding data"), ("window", "receive window")):
             yield from counter(number, f"{name}, {sender}", own["t"], own[column], "bytes")
         samples = own.drop_nulls("round_trip")
         trips = samples["round_trip"] / 1e6
-        yield from counter(number, f"round trip, seen by the {sender}'s answer", samples["t"], trips, "ms")
+        yield from counter(
+            number, f"round trip, measured by the {sender}'s acknowledgements", samples["t"], trips, "ms"
+        )
         for again in own.drop_nulls("retransmission").iter_rows(named=True):
-            mark = {"name": f"sent again: {again['retransmission']}", "cat": "loss", "ph": "i", "s": "p", "pid": number}
-            yield mark | {"tid": 0, "ts": micros(again["t"]), "args": {"frame": again["frame"]}}
-
-
-def _slice(process: int, track: int, name: str, begin: int, end: int) -> dict[str, Any]:
-    """Return a slice from nanoseconds."""
-    place = {"name": name, "cat": "tcp", "ph": "X", "pid": process, "tid": track}
-    return place | {"ts": micros(begin / 1e9), "dur": micros((end - begin) / 1e9)}
+            name = f"retransmission: {again['retransmission']}"
+            yield instant(number, "loss", name, again["t"], {"frame": again["frame"]})

@@ -1,7 +1,7 @@
-"""Radio logs for a trace: of a result folder, in the form in which the core reads them.
+"""Radio logs of result folders and CSV files, in the form that the core reads.
 
-What a run told of its radio (states and changes of conditions) becomes the times in which it carried nothing, on the
-clock of its captures. Nothing of the packets is looked at: it is what an operator's log would have.
+The states and changes of conditions that a run logged become the intervals in which the radio carried nothing, in the
+time of its captures. Packets are not used: the log has what an operator's log has.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 Log = tuple[str | None, str, dict[str, str]]
-"""The mobile's address, `None` for that of every client; the log as CSV; and which columns hold what."""
+"""The mobile's address, `None` for that of every client; the log as CSV; and its column map."""
 
-_SILENT = {
+_STATES_WITHOUT_TRANSFER = {
     "tbf": {"establishment", "paging"},
     "mode": {"reselection", "handover", "no-coverage"},
     "link": {"reset", "disconnected", "set-up"},
 }
-"""The states of each aspect in which nothing is carried."""
+"""The states of each aspect in which the radio carries nothing."""
 _SIMULATED_ORIGIN = 1_000_000_000 * 10**9
-"""Where the captures of simulated runs put the beginning of the run (`docs/result-folder.md`)."""
+"""The time of the run's start in captures of simulated runs (`docs/result-folder.md`)."""
 _FIRST_MOBILE = IPv4Address("10.0.0.2")
 """The address of a simulated run's first mobile."""
 
@@ -35,7 +35,7 @@ def of_file(path: Path, columns: Mapping[str, str]) -> list[Log]:
 
 
 def of_result(folder: Path, repetition: int) -> list[Log]:
-    """Return the log of each mobile of a result folder; none if the run did not log its radio.
+    """Return the log of each mobile of a result folder; an empty list if the run did not log its radio.
 
     Raises:
         UnreadableResultError: The folder is no result.
@@ -45,16 +45,16 @@ def of_result(folder: Path, repetition: int) -> list[Log]:
     mobiles = mobiles_of(result)
     logs: list[Log] = []
     for user in range(len(mobiles)):
-        rows = sorted(_silences(result, repetition, user), key=lambda row: row[:2])
+        rows = sorted(_idle_intervals(result, repetition, user), key=lambda row: row[:2])
         address = None if emulated or len(mobiles) == 1 else address_of(user)
-        lines = [f"{origin + begin},{origin + end},{way or ''},{name}" for begin, end, way, name in rows]
+        lines = [f"{origin + begin},{origin + end},{direction or ''},{name}" for begin, end, direction, name in rows]
         if lines:
             logs.append((address, "\n".join(["begin,end,direction,name", *lines]), {}))
     return logs
 
 
 def addresses(folder: Path) -> dict[str, str]:
-    """Return the addresses of a simulated run's mobiles by their names; of a link, whose hosts have their own, none.
+    """Return the addresses of a simulated run's mobiles by their names; of an emulated link none.
 
     Raises:
         UnreadableResultError: The folder is no result.
@@ -71,7 +71,7 @@ def address_of(user: int) -> str:
 
 
 def origin_of(result: Result) -> int:
-    """Return when a run began by the clock of its captures, in nanoseconds since 1970."""
+    """Return the time of a run's start in its captures, in nanoseconds since 1970."""
     emulated = result.summary.get("emulation")
     return round(emulated["started_s"] * 1e9) if emulated else _SIMULATED_ORIGIN
 
@@ -82,15 +82,15 @@ def mobiles_of(result: Result) -> list[str]:
     return names[names.index("server") + 1 :] if "server" in names else names[-1:]
 
 
-def _silences(result: Result, repetition: int, user: int) -> Iterator[tuple[int, int, str | None, str]]:
-    """Yield when a mobile's radio carried nothing: from, to, which way, and what it was."""
+def _idle_intervals(result: Result, repetition: int, user: int) -> Iterator[tuple[int, int, str | None, str]]:
+    """Yield the intervals in which a mobile's radio carried nothing: start, end, direction, name."""
     import polars as pl
 
     try:
         changes = result.changes.filter(pl.col("repetition") == repetition, pl.col("duration").is_not_null())
         own = changes.filter(pl.col("user").is_null() | (pl.col("user") == user))
-        for time, duration, way, kind in own.select("time", "duration", "direction", "kind").rows():
-            yield time, time + duration, way, kind
+        for time, duration, direction, kind in own.select("time", "duration", "direction", "kind").rows():
+            yield time, time + duration, direction, kind
         states = result.states.filter(pl.col("repetition") == repetition, pl.col("user") == user)
     except NotLoggedError:
         return
@@ -99,9 +99,11 @@ def _silences(result: Result, repetition: int, user: int) -> Iterator[tuple[int,
 
 
 def _states(states: "pl.DataFrame", last: int) -> Iterator[tuple[int, int, str | None, str]]:
-    for lane in states.partition_by("component", "aspect", "direction", maintain_order=True):
-        silent = _SILENT.get(str(lane["aspect"][0]), set())
-        times = lane["time"].to_list()
-        for begin, end, way, name in zip(times, [*times[1:], last], lane["direction"], lane["name"], strict=True):
-            if name in silent and end > begin:
-                yield begin, end, way, name
+    for track in states.partition_by("component", "aspect", "direction", maintain_order=True):
+        idle = _STATES_WITHOUT_TRANSFER.get(str(track["aspect"][0]), set())
+        times = track["time"].to_list()
+        for begin, end, direction, name in zip(
+            times, [*times[1:], last], track["direction"], track["name"], strict=True
+        ):
+            if name in idle and end > begin:
+                yield begin, end, direction, name

@@ -13,22 +13,22 @@ from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.trace import figures
-from airpath.trace.analysis import Trace
 from airpath.trace.connections import connections_table
+from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
-from airpath.trace.numbers import figures as numbers
+from airpath.trace.format import figures as numbers
+from airpath.trace.messages import Row, longest_first, sentence, summary, warnings
 from airpath.trace.text import MOST_STALLS
-from airpath.trace.words import Row, longest_first, remarks, sentence, summary
 
 IN_FULL = 3
-"""As many connections are drawn in full, if nothing else is asked for."""
+"""The default number of connections that are drawn in full."""
 MOST_PAGES = 4
-"""More pages than this, one of each client, are not drawn."""
+"""At most this number of pages is drawn, one per client."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """A connection as the page shows it in full."""
+    """A connection that the page shows in full."""
 
     id: str
     name: str
@@ -39,7 +39,7 @@ class Connection:
     table: Table
 
 
-def write(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> Path:
+def write(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> Path:
     """Write the report of a trace.
 
     Args:
@@ -55,17 +55,17 @@ def write(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | Non
     return out
 
 
-def page(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
+def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
     """Return the report as HTML."""
     flows = longest_first(trace.connections.iter_rows(named=True))
-    said: set[str] = set()
-    drawn = [_connection(trace, flow, said) for flow in flows[:in_full]]
+    explained: set[str] = set()
+    drawn = [_connection(trace, flow, explained) for flow in flows[:in_full]]
     alone = len(flows) == len(drawn) == 1
     return render(
         "trace.html.j2",
         title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
         summary=summary(trace.reading, len(flows)),
-        remarks=remarks(trace.reading),
+        warnings=warnings(trace.reading),
         alone=alone,
         drawn=drawn,
         connections=connections_table(flows, len(drawn)),
@@ -74,15 +74,18 @@ def page(trace: Trace, out: Path, *, in_full: int = IN_FULL, command: str | None
     )
 
 
-def _connection(trace: Trace, flow: Row, said: set[str]) -> Connection:
-    """Return what is shown of a connection. How a figure is read is said once: `said` has what was, and gets more."""
+def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
+    """Return a connection for the page.
+
+    The explanation of a figure is shown once per page: `explained` has those shown before, and is extended.
+    """
     view = FlowView.of(trace, flow)
     group = f"connection-{flow['connection']}"
     made: list[Figure | Missing] = []
     for each in _over_time(view, trace):
         if isinstance(each, Figure):
-            caption = replace(each.caption, read="") if each.caption.read in said else each.caption
-            said.add(each.caption.read)
+            caption = replace(each.caption, read="") if each.caption.read in explained else each.caption
+            explained.add(each.caption.read)
             made.append(replace(each, id=f"{group}-{each.id}", group=group, caption=caption))
         else:
             made.append(each)
@@ -97,7 +100,7 @@ def _connection(trace: Trace, flow: Row, said: set[str]) -> Connection:
     )
 
 
-def _over_time(view: FlowView, trace: Trace) -> list[Figure | Missing]:
+def _over_time(view: FlowView, trace: TraceData) -> list[Figure | Missing]:
     makers: list[tuple[str, Callable[[], go.Figure]]] = [("Where the time went", lambda: figures.cause_bar(view))]
     makers += [
         (f"Time–sequence, {direction(sender)}", partial(figures.time_sequence, view, sender))
@@ -110,11 +113,11 @@ def _over_time(view: FlowView, trace: Trace) -> list[Figure | Missing]:
         ("Throughput", lambda: figures.throughput(view)),
     ]
     if trace.sources.run is not None:
-        makers.append(("Radio log", partial(figures.radio_lanes, view, trace.sources.run, trace.sources.repetition)))
+        makers.append(("Radio log", partial(figures.radio_tracks, view, trace.sources.run, trace.sources.repetition)))
     return [figure(make, title, time=True) for title, make in makers]
 
 
-def _pages(trace: Trace) -> list[Figure | Missing]:
+def _pages(trace: TraceData) -> list[Figure | Missing]:
     """Draw the pages with most requests."""
     drawn = []
     for page in trace.pages.sort("requests", descending=True).head(MOST_PAGES).iter_rows(named=True):
@@ -123,21 +126,21 @@ def _pages(trace: Trace) -> list[Figure | Missing]:
     return drawn
 
 
-def _stalls(trace: Trace, flow: Row) -> list[str]:
+def _stalls(trace: TraceData, flow: Row) -> list[str]:
     stalls = trace.stalls.filter(connection=flow["connection"]).head(MOST_STALLS).iter_rows(named=True)
     return [f"From {seconds((each['start'] - flow['start']) / 1e9)}: {each['story']}." for each in stalls]
 
 
-def _directions(trace: Trace, flow: Row) -> Table:
+def _directions(trace: TraceData, flow: Row) -> Table:
     rows = trace.directions.filter(connection=flow["connection"]).rows(named=True)
     head = ["figure", *(f"from the {row['from']}" for row in rows)]
-    cells = [[Cell(text, number=False) for text in (name, *said)] for name, said in numbers(rows)]
-    caption = "What each end sent, as the capture saw it; all figures are in `Trace.directions`."
+    cells = [[Cell(text, number=False) for text in (name, *texts)] for name, texts in numbers(rows)]
+    caption = "Data that each end sent, as captured; all figures are in `Trace.directions`."
     return Table(f"Figures of connection {flow['connection']}", caption, head, cells)
 
 
-def _command(trace: Trace, out: Path, in_full: int) -> str:
-    words = ["airpath", "trace", *trace.sources.given]
+def _command(trace: TraceData, out: Path, in_full: int) -> str:
+    words = ["airpath", "trace", *trace.sources.arguments]
     if trace.flow is not None:
         words += ["--flow", trace.flow]
     if in_full != IN_FULL:

@@ -1,4 +1,4 @@
-"""What a trace is made from: captures, or what a result folder has, and the radio's log."""
+"""The input of a trace: captures or a result folder, and the radio log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,23 +14,23 @@ Source = str | Path
 
 @dataclass(frozen=True)
 class Sources:
-    """What a trace is made from."""
+    """The input of a trace."""
 
     files: tuple[Path, ...]
     log: EventLog | None = None
-    """The event log that is read instead of files, from both ends."""
+    """The event log that replaces files, with both ends."""
     peer: Path | None = None
     one_clock: bool = False
     """Whether one clock made the captures of both ends."""
     clients: Path | None = None
-    """The capture at the clients' end, by that clock, if the files are those of the other."""
+    """The capture at the clients' end by the same clock, if `files` are from the servers' end."""
     radio: tuple["Log", ...] = ()
     run: Path | None = None
-    """The result folder that has the radio's log."""
+    """The result folder with the radio log."""
     repetition: int = 0
     """Its repetition."""
-    given: tuple[str, ...] = ()
-    """The arguments of `airpath trace` that make it."""
+    arguments: tuple[str, ...] = ()
+    """The arguments of `airpath trace` that select this input."""
 
 
 def sources_of(
@@ -40,37 +40,37 @@ def sources_of(
     columns: Mapping[str, str],
     repetition: int | None,
 ) -> Sources:
-    """Return what is to be read; of a result folder the captures at both ends or its event log, and the radio's log."""
+    """Return the input; of a result folder its captures at both ends or its event log, and its radio log."""
     files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
     peer = None if peer is None else Path(peer)
-    given = tuple(map(str, files))
+    arguments = tuple(map(str, files))
     sources = Sources(tuple(files), peer=peer)
     if len(files) == 1 and files[0].is_dir():
         sources = _of_run(files[0], peer, chosen(files[0], repetition))
     elif peer is not None:
-        given += ("--peer", str(peer))
+        arguments += ("--peer", str(peer))
     if radio is not None:
         run = Path(radio) if Path(radio).is_dir() else None
         number = 0 if run is None else chosen(run, repetition)
         logs = of_file(Path(radio), columns) if run is None else of_result(run, number)
         sources = replace(sources, radio=tuple(logs), run=run, repetition=number)
-        given += ("--radio", str(radio))
+        arguments += ("--radio", str(radio))
         if columns:
-            given += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
+            arguments += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
     if repetition is not None:
-        given += ("--repetition", str(repetition))
-    return replace(sources, given=given)
+        arguments += ("--repetition", str(repetition))
+    return replace(sources, arguments=arguments)
 
 
 def _of_run(run: Path, peer: Path | None, repetition: int) -> Sources:
-    """Return what is to be read of a result folder."""
+    """Return the input in a result folder."""
     inside = recorded(run, repetition)
     logs = tuple(of_result(run, repetition))
     if not isinstance(inside, Captured):
         if peer is not None:
             raise UnreadableResultError(
-                f"{run}: has no captures that {peer} could be joined with; run it again with `--capture`, or leave "
-                "the other end to the event log"
+                f"{run}: has no captures for the peer {peer}; run it again with `--capture`, or omit the peer: the "
+                "event log has both ends"
             )
         return Sources((), inside, radio=logs, run=run, repetition=repetition)
     if peer is not None:

@@ -1,4 +1,4 @@
-"""The tables of a trace and their columns. Plain Python without Polars, as `airpath.tables` is."""
+"""The tables of a trace and their columns. Like `airpath.tables`, this module does not need Polars."""
 
 from airpath import _native
 from airpath.trace.causes import CAUSES
@@ -11,7 +11,7 @@ _KINDS = {"whole": "Int64", "real": "Float64", "flag": "Boolean", "text": "Strin
 
 
 def _figures() -> dict[str, str]:
-    """Return the figures of a direction, which the core names."""
+    """Return the columns of a direction's figures, as the core defines them."""
     return {name: _KINDS[kind] for name, kind in _native.trace_figures()}
 
 
@@ -121,7 +121,7 @@ TABLES: dict[str, dict[str, str]] = {
         "client_bytes": "Int64",
         "server_bytes": "Int64",
     },
-    "ways": {
+    "one_way": {
         "connection": "Int64",
         "peer_connection": "Int64",
         "from": "String",
@@ -145,7 +145,7 @@ TABLES: dict[str, dict[str, str]] = {
         "compressed_pairs": "Int64",
         "largest_bunch": "Int64",
     },
-    "silences": {
+    "arrival_gaps": {
         "connection": "Int64",
         "from": "String",
         "start": TIME,
@@ -159,7 +159,7 @@ TABLES: dict[str, dict[str, str]] = {
         "burst_bytes": "Int64",
         "burst_time": "Int64",
     },
-    "passages": {
+    "transits": {
         "connection": "Int64",
         "from": "String",
         "frame": "Int64",

@@ -1,9 +1,8 @@
 """Time–sequence plots for xplot, as `tcptrace -S` makes them.
 
-A file a direction: upright lines with arrows are segments, the lower staircase is what is acknowledged, the upper one
-where the receiver's window ends. `R` stands at what was sent again, `O` at what came out of order, `S` at selectively
-acknowledged blocks and `D` at those that report a duplicate, `3` at third duplicate acknowledgements, `Z` at closed
-windows. The SYN is at 0, so that the first byte of data is at 1.
+One file per direction. Vertical lines with arrows are segments, the lower staircase is the acknowledged data, the upper
+one the end of the receiver's window. `R` marks retransmissions, `O` segments out of order, `S` SACK blocks, `D` DSACK
+blocks, `3` third duplicate acknowledgements, `Z` closed windows. The SYN is at 0, the first byte of data at 1.
 
 Format: the manual page xplot(1) of xplot.org (T. Shepard, 1990).
 """
@@ -17,18 +16,18 @@ import polars as pl
 from airpath.trace.figures.view import SENDERS, other
 
 if TYPE_CHECKING:
-    from airpath.trace.analysis import Trace
+    from airpath.trace.data import TraceData
 
 _NEW, _AGAIN, _ACKNOWLEDGED, _WINDOW, _SELECTIVE = "white", "red", "green", "yellow", "purple"
-"""The colours that tcptrace takes."""
+"""The colours of tcptrace."""
 
 
-def xplot(trace: "Trace", folder: Path) -> list[Path]:
+def xplot(trace: "TraceData", folder: Path) -> list[Path]:
     """Write a time–sequence plot of each direction that carried data: `NUMBER-SENDER.xpl`.
 
     Args:
         trace: The trace.
-        folder: Where the files go; it is made if it is not there.
+        folder: The folder for the files; created if it does not exist.
 
     Returns:
         The files.
@@ -83,7 +82,7 @@ def _segment(segment: dict[str, Any]) -> Iterator[str]:
 
 
 def _answers(answers: pl.DataFrame) -> Iterator[str]:
-    """Yield the staircases of what is acknowledged and where the window ends."""
+    """Yield the staircases of the acknowledged data and of the window's end."""
     before: tuple[str, int, int] | None = None
     duplicates = 0
     for answer in answers.drop_nulls("acknowledged").iter_rows(named=True):

@@ -88,7 +88,7 @@ pub fn tables(ends: &TwoEnds) -> impl Iterator<Item = (&'static str, Table)> {
         direction.silences.iter().map(move |silence| SilenceRow { joined, from, silence })
     });
     let ways = directions().map(|(joined, from, direction)| WayRow { joined, from, direction });
-    let tables = [("ways", table(ways)), ("silences", table(silences)), ("passages", table(passages))];
+    let tables = [("one_way", table(ways)), ("arrival_gaps", table(silences)), ("transits", table(passages))];
     tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)))
 }
 

@@ -11,19 +11,19 @@ from airpath.plot.template import Caption, blank, captioned
 from airpath.quantities import seconds
 from airpath.trace.causes import Cause, of_name, seconds_of, shares
 from airpath.trace.figures.view import FlowView
-from airpath.trace.words import percent
+from airpath.trace.messages import percent
 
 _READ = (
-    "The flow's time from left to right: each band is put down to the cause of its colour and hatching. The legend has "
-    "each cause with its time and its share of the whole; the shares add up to 100 %."
+    "The connection's time from left to right. Colour and hatching of a band show the cause of its time. "
+    "The legend has each cause with its time and its share; the sum is 100 %."
 )
 
 
 def cause_bar(view: FlowView) -> go.Figure:
-    """Draw what each part of a flow's time is put down to.
+    """Draw the causes of a connection's elapsed time.
 
     Raises:
-        NothingToDrawError: The flow has no time to put down.
+        NothingToDrawError: The connection has no duration.
     """
     totals = seconds_of(view.flow)
     present = [(of_name(name), total) for name, total in totals.items()]
@@ -45,7 +45,7 @@ def cause_bar(view: FlowView) -> go.Figure:
 
 
 def band(pieces: pl.DataFrame, cause: Cause, name: str) -> dict[str, Any]:
-    """Return the pieces of a flow's time with one cause as a trace of Plotly's, a bar that lies."""
+    """Return the intervals of one cause as a Plotly trace: a horizontal bar."""
     frames = pieces.select(pl.format("frames {} to {}", "first_frame", "last_frame")).to_series().to_list()
     lengths = [seconds(length) for length in pieces["length"]]
     pattern = {"shape": cause.pattern, "fgcolor": theme.PAGE.light, "size": 6, "solidity": 0.35, "fillmode": "overlay"}

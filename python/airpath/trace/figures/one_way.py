@@ -1,4 +1,4 @@
-"""The one-way delays of packets that captures of both ends have, and those that were lost."""
+"""The one-way delays of packets between two captures, and the lost packets."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from airpath.quantities import seconds
 from airpath.trace.figures.view import SENDERS, FlowView, direction
 
 _READ = (
-    "Each dot is a packet, at the time at which it was sent: how long it took to the other capture. A triangle is a "
-    "packet that was lost in between. What lies above the lowest is waiting."
+    "Each dot is a packet, at its sending time: its delay to the other capture. A triangle is a lost packet. Values "
+    "above the minimum are waiting time."
 )
 
 
@@ -27,10 +27,10 @@ def one_way(view: FlowView, *, bins: int = BINS) -> go.Figure:
     Raises:
         NothingToDrawError: There is no capture of the other end.
     """
-    passages = view.since_start(view.passages)
-    arrived = passages.filter(pl.col("delay").is_not_null()).with_columns(took=pl.col("delay") / 1e9)
+    transits = view.since_start(view.transits)
+    arrived = transits.filter(pl.col("delay").is_not_null()).with_columns(took=pl.col("delay") / 1e9)
     if arrived.height == 0:
-        raise NothingToDrawError("there is no capture of the other end")
+        raise NothingToDrawError("this needs a capture of the other end")
     thinner = Thinner(bins)
     scale, unit = seconds_unit(largest(arrived["took"]))
     figure = blank(260, y_title=f"one-way delay ({unit})", span=view.span)
@@ -38,7 +38,7 @@ def one_way(view: FlowView, *, bins: int = BINS) -> go.Figure:
     words = []
     for sender in SENDERS:
         own = arrived.filter(pl.col("from") == sender)
-        lost = passages.filter((pl.col("from") == sender) & (pl.col("fate") == "lost"))
+        lost = transits.filter((pl.col("from") == sender) & (pl.col("fate") == "lost"))
         way = direction(sender)
         colour = theme.direction(way).light
         dot = "circle" if way == "down" else "diamond-open"

@@ -1,4 +1,4 @@
-"""The data on the way, and the receiver's window that bounds it."""
+"""The outstanding data, and the receiver's window that limits it."""
 
 import plotly.graph_objects as go
 import polars as pl
@@ -13,8 +13,8 @@ from airpath.plot.values import largest
 from airpath.trace.figures.view import FlowView, direction, other
 
 _READ = (
-    "What the sender had sent and not yet seen acknowledged, as the capture saw it: it grows as the congestion window "
-    "opens, and stops at the receiver's window (dotted) where that is the limit."
+    "Data sent and not yet acknowledged, as captured. It grows with the congestion window, up to the receiver's window "
+    "(dotted)."
 )
 
 

@@ -1,4 +1,4 @@
-"""What a client fetched: its connections as lines, the objects on them as bars, as page time-lines are drawn."""
+"""The time-line of a page: the client's connections as lines, the objects as bars on them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from airpath.plot.template import Caption, blank, captioned
 from airpath.quantities import count, seconds, size
 
 if TYPE_CHECKING:
-    from airpath.trace.analysis import Trace
+    from airpath.trace.data import TraceData
 
 _READ = (
-    "Each row is a connection: a thin line from its SYN to its end, or to the page's, with a dot when it was open. On "
-    "it each object is a bar: pale from its request to the first byte of its response, full from there to the last."
+    "Each row is a connection: a thin line from its SYN to its end or the page's end, with a dot when it was "
+    "established. Each object is a bar: pale from its request to the first byte of its response, full to the last byte."
 )
 _ROW = 17
-"""Pixels of a connection, of which there may be several rows where exchanges overlap."""
+"""Height of a row in pixels. A connection has several rows if its exchanges overlap."""
 _MOST_ROWS = 60
 
 
 @dataclass(frozen=True)
 class PageView:
-    """What one client fetched, on a time axis that begins where the page does."""
+    """The requests of one client, on a time axis from the page's start."""
 
     page: Mapping[str, Any]
     """Its row of `Trace.pages`."""
@@ -37,10 +37,10 @@ class PageView:
     label: str = ""
     """The name of its trace, among several."""
     until: float = 0.0
-    """Where the axis of time ends, in seconds, if the page does not last longer."""
+    """The minimal end of the time axis, in seconds."""
 
     @classmethod
-    def of(cls, trace: "Trace", page: Mapping[str, Any]) -> Self:
+    def of(cls, trace: "TraceData", page: Mapping[str, Any]) -> Self:
         """Return the page of a trace whose row of `Trace.pages` is `page`."""
         own = trace.connections.filter(client_address=page["client_address"])["connection"].implode()
         is_own = pl.col("connection").is_in(own)
@@ -48,13 +48,13 @@ class PageView:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its title."""
         name = f"Page of {self.page['client_address']}"
         return f"{self.label}: {name.lower()}" if self.label else name
 
     @property
     def span(self) -> float:
-        """The page's seconds. Connections that merely stay open do not stretch it."""
+        """The page's duration in seconds, without the time of idle connections after it."""
         return max((self.page["end"] - self.page["start"]) / 1e9, 1e-6)
 
 
@@ -62,11 +62,11 @@ def page_timeline(view: PageView) -> go.Figure:
     """Draw a page: connections and objects over time.
 
     Raises:
-        NothingToDrawError: Nothing was fetched.
+        NothingToDrawError: There is no request.
     """
     rows = view.exchanges.filter(pl.col("request_first").is_not_null()).sort("request_first")
     if rows.height == 0:
-        raise NothingToDrawError("no request of HTTP was seen")
+        raise NothingToDrawError("the capture has no HTTP request")
     placed, connections = _placed(rows, view)
     height = _ROW * max((row for _, row in placed), default=0) + _ROW
     figure = blank(height + 70, span=max(view.span, view.until), top=30)
@@ -99,13 +99,13 @@ def page_timeline(view: PageView) -> go.Figure:
 
 
 def _sum(view: PageView) -> str:
-    """Return what the page took, and how well its connections and the path were used."""
+    """Return a sentence with the page's requests, bytes, duration and pipelining."""
     page = view.page
     requests, connections = (_several(page[what], what) for what in ("requests", "connections"))
-    said = f"{requests} and {size(page['bytes'])} of responses on {connections} in {seconds(view.span)}"
+    sentence = f"{requests} and {size(page['bytes'])} of responses on {connections} in {seconds(view.span)}"
     if page["efficiency"] is not None:
-        said += f"; pipelining efficiency η {page['efficiency']:.3g}"
-    return f"{said}; for {seconds(page['without_response_s'])} of it no response was under way."
+        sentence += f"; pipelining efficiency η {page['efficiency']:.3g}"
+    return f"{sentence}; for {seconds(page['without_response_s'])} of it no response was in progress."
 
 
 def _several(number: int, what: str) -> str:
@@ -116,10 +116,10 @@ Placed = list[tuple[dict[str, Any], int]]
 
 
 def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, int]]:
-    """Give each exchange a row: its connection's, or one below where it overlaps with another there.
+    """Assign a row to each exchange: the connection's first row, or one below if it overlaps with another exchange.
 
     Returns:
-        The exchanges with their rows; and of each connection its first row.
+        The exchanges with their rows, and the first row of each connection.
     """
     placed: Placed = []
     connections: dict[int, int] = {}
@@ -130,9 +130,9 @@ def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, int]]
         ends: list[int] = []
         for exchange in own.iter_rows(named=True):
             end = exchange["response_last"] or view.page["end"]
-            lane = next((lane for lane, until in enumerate(ends) if until <= exchange["request_first"]), len(ends))
-            ends[lane : lane + 1] = [end]
-            placed.append((exchange, used + lane))
+            track = next((track for track, until in enumerate(ends) if until <= exchange["request_first"]), len(ends))
+            ends[track : track + 1] = [end]
+            placed.append((exchange, used + track))
         connections[int(str(number))] = used
         used += len(ends)
     return placed, connections

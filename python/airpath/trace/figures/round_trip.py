@@ -1,4 +1,4 @@
-"""The round trips that the acknowledgements of a captured flow measure."""
+"""The round trips that the acknowledgements of a captured connection measure."""
 
 from typing import Any
 
@@ -17,16 +17,14 @@ from airpath.trace.figures.view import SENDERS, FlowView, direction, other
 
 _READ = (
     "Each dot is the time from a segment that was sent once to the acknowledgement that measures it (Karn's rule), "
-    "between the capture and the end that answers. What lies above the lowest is waiting: queues, repetitions on the "
-    "radio, delayed acknowledgements."
+    "between the capture and the end that acknowledges. Values above the minimum are waiting time: queues, radio "
+    "retransmissions, delayed acknowledgements."
 )
-_READ_ECHO = (
-    " A ring is measured by the echo of a timestamp alone: an outage that held back what was sent again is among these."
-)
+_READ_ECHO = " A ring is measured only by the echo of a timestamp; retransmissions during an outage are among these."
 
 
 def round_trip(view: FlowView, *, bins: int = BINS) -> go.Figure:
-    """Draw the round trips in each direction: those by Karn's rule, and those that only timestamps measure.
+    """Draw the round trips in each direction: by Karn's rule, and those that only timestamps measure.
 
     Raises:
         NothingToDrawError: No acknowledgement measures one.

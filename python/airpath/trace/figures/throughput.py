@@ -1,4 +1,4 @@
-"""What passes the capture per second."""
+"""The rate of captured payload."""
 
 import plotly.graph_objects as go
 import polars as pl
@@ -13,11 +13,11 @@ from airpath.plot.values import largest, numbers
 from airpath.trace.figures.view import FlowView, direction
 
 _STEPS = 120
-"""About how many steps the time is cut into."""
+"""Approximate number of time steps."""
 
 
 def throughput(view: FlowView) -> go.Figure:
-    """Draw the rate of payload in each direction, what was sent again included.
+    """Draw the rate of payload in each direction, retransmissions included.
 
     Raises:
         NothingToDrawError: No data was sent.
@@ -41,7 +41,7 @@ def throughput(view: FlowView) -> go.Figure:
     figure.update_layout(showlegend=True)
     read = (
         f"Payload that passed the capture, retransmissions included: the mean of each {step:g} s. "
-        "A gap is a standstill; a plateau is a bottleneck in use."
+        "A gap is a stall; a plateau is the rate of the bottleneck."
     )
     alt = f"Rate of payload over time of flow {view.name}: {'; '.join(words)}."
     return captioned(figure, Caption("Throughput", read, alt))

@@ -1,4 +1,4 @@
-"""The time–sequence plot of a captured flow, with everything that tcptrace's has."""
+"""The time–sequence plot of a captured connection, with the elements of tcptrace's plot."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from airpath.plot.values import largest, numbers
 from airpath.trace.figures.view import FlowView, direction, other
 
 _READ = (
-    "Each dot is a segment as it passed the capture, the line below what was acknowledged by then, the dotted line "
-    "above where the receiver's window ended. The vertical distance of dots and line is the data on the way, the "
-    "horizontal one the round trip. Short bars are selectively acknowledged, crosses were sent again, by cause."
+    "Each dot is a captured segment, the line below the acknowledged data, the dotted line above the end of the "
+    "receiver's window. The vertical distance of dots and line is the data in flight, the horizontal distance the "
+    "round trip. Short bars are SACK blocks, crosses are retransmissions, by trigger."
 )
 AGAIN = {
     "timeout": ("sent again by the timer", "x-thin"),
@@ -25,18 +25,18 @@ AGAIN = {
     "tail_probe": ("tail probe", "y-up-open"),
     "unknown": ("sent again", "asterisk-open"),
 }
-"""How a retransmission is told of and drawn, by what triggered it."""
+"""Text and symbol of a retransmission, by its trigger."""
 _WINDOW_SHOWN = 1.6
-"""How far above the data the edge of the window is drawn, in parts of the data's height."""
+"""The window's edge is drawn up to this multiple of the data's height."""
 
 
 def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure:
-    """Draw stream offset over time, of what one end sent.
+    """Draw stream offset over time, for the data of one end.
 
     Args:
         view: The flow.
         sender: `server` or `client`.
-        bins: How finely the time is cut where there are too many points; what was sent again is all kept.
+        bins: How finely the time is cut where there are too many points; all retransmissions are kept.
 
     Raises:
         NothingToDrawError: That end sent no data.
@@ -78,7 +78,7 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
 
 
 def _blocks(figure: go.Figure, view: FlowView, sender: str, scale: float) -> None:
-    """Draw the selectively acknowledged blocks as upright bars, duplicates (RFC 2883) apart."""
+    """Draw the SACK blocks as vertical bars, those of DSACK (RFC 2883) separately."""
     blocks = view.blocks.filter(pl.col("from") == other(sender))
     for duplicate, name, colour in ((False, "SACK", theme.GOOD), (True, "DSACK", theme.SERIES[1])):
         rows = blocks.filter(duplicate=duplicate)

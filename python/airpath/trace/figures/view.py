@@ -1,4 +1,4 @@
-"""A flow as the figures show it."""
+"""A connection as the figures use it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ import polars as pl
 from airpath.trace.columns import table
 
 if TYPE_CHECKING:
-    from airpath.trace.analysis import Trace
+    from airpath.trace.data import TraceData
 
 SENDERS = ("server", "client")
-"""Who sends, the direction towards the client first."""
+"""The senders, the direction towards the client first."""
 _LITTLE = 20
-"""Data is not worth drawing if there is so many times more in the other direction."""
+"""A direction is not drawn if the other one has more than this multiple of its data."""
 
 
 @dataclass(frozen=True)
 class FlowView:
-    """One connection with all its segments, on a time axis that begins where its flow does.
+    """One connection with all its segments, on a time axis from its start.
 
-    What the client gets is drawn as down and what it sends as up, whichever of the two is the mobile.
+    Data to the client is drawn as down, data from it as up, whichever end is the mobile.
     """
 
     flow: Mapping[str, Any]
@@ -32,28 +32,28 @@ class FlowView:
     reports: pl.DataFrame
     """Its rows of `Trace.selective`: the blocks of selective acknowledgements."""
     causes: pl.DataFrame
-    """Its rows of `Trace.causes`: what its time is put down to."""
-    passages: pl.DataFrame
-    """Its rows of `Trace.passages`: what became of each packet, by a capture of the other end."""
+    """Its rows of `Trace.causes`: the causes of its elapsed time."""
+    transits: pl.DataFrame
+    """Its rows of `Trace.transits`: the fate of each packet, with a capture of the other end."""
 
     @classmethod
-    def of(cls, trace: "Trace", flow: Mapping[str, Any]) -> Self:
+    def of(cls, trace: "TraceData", flow: Mapping[str, Any]) -> Self:
         """Return the connection of a trace whose row of `Trace.connections` is `flow`; the files are read again."""
         number = flow["connection"]
         own = pl.col("connection") == number
         segments, reports = trace.observations(number), trace.selective(number)
-        return cls(flow, segments, reports, trace.causes.filter(own), trace.passages.filter(own))
+        return cls(flow, segments, reports, trace.causes.filter(own), trace.transits.filter(own))
 
     @classmethod
-    def outline(cls, trace: "Trace", flow: Mapping[str, Any]) -> Self:
-        """Return the same without its segments: nothing is read again."""
-        none = (table(name, {}) for name in ("observations", "selective", "passages"))
-        segments, reports, passages = none
-        return cls(flow, segments, reports, trace.causes.filter(connection=flow["connection"]), passages)
+    def outline(cls, trace: "TraceData", flow: Mapping[str, Any]) -> Self:
+        """Return the same without its segments; no file is read again."""
+        none = (table(name, {}) for name in ("observations", "selective", "transits"))
+        segments, reports, transits = none
+        return cls(flow, segments, reports, trace.causes.filter(connection=flow["connection"]), transits)
 
     @property
     def name(self) -> str:
-        """What it is called: its number and its ends."""
+        """Its title: its number and its ends."""
         return f"{self.flow['connection']}: {self.flow['client']} to {self.flow['server']}"
 
     @cached_property
@@ -88,13 +88,13 @@ class FlowView:
 
     @cached_property
     def senders(self) -> list[str]:
-        """The ends that sent data, who sent more first."""
+        """The ends that sent data, the main sender first."""
         bytes_of = {sender: int(self.data(sender)["length"].sum()) for sender in SENDERS}
         return sorted((sender for sender in SENDERS if bytes_of[sender]), key=lambda sender: -bytes_of[sender])
 
     @cached_property
     def main_senders(self) -> list[str]:
-        """Those of them whose data is worth drawing: not one that merely asked for what the other sent."""
+        """The senders whose data is drawn: not an end that sent only requests."""
         sizes = {sender: int(self.data(sender)["length"].sum()) for sender in self.senders}
         return [sender for sender in self.senders if _LITTLE * sizes[sender] >= max(sizes.values())]
 

@@ -1,0 +1,85 @@
+"""A study's cases under the real clock: the kernel's TCP over emulated links, several at the same time."""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+
+from airpath import realtime
+from airpath.quantities import parse_size
+from airpath.run import resolve
+from airpath.study.definition import Case, Emulation
+from airpath.study.errors import StudyError
+from airpath.study.rows import Emulated
+
+Key = tuple[str, tuple[str, ...], str]
+"""Identifies a row: its experiment, the values of its case, its metric."""
+
+_BUDGET = "5 ms"
+"""Limit of the lateness of 99 % of the packets: a fiftieth of the round trips of the studies."""
+_ATTEMPTS = 3
+"""An invalid run is repeated up to this number of attempts. The best attempt counts; if invalid, it is marked."""
+
+
+def run_cases(
+    cases: Sequence[Case],
+    emulation: Emulation,
+    *,
+    seed: int,
+    repeat: int,
+    links: int,
+    on_case_done: Callable[[], None],
+) -> dict[Key, Emulated]:
+    """Run each case over its own link, `repeat` downloads in sequence, and return its figures.
+
+    Raises:
+        StudyError: This host cannot make a link, or a download did not finish.
+    """
+    obstacle = realtime.obstacle()
+    if obstacle is not None:
+        raise StudyError(f"the real clock needs emulated links, and this host cannot make one: {obstacle}")
+
+    def run(case: Case) -> dict[Key, Emulated]:
+        measured = _measure(case, emulation, seed, repeat)
+        on_case_done()
+        flows = [asdict(transfer) for transfer in measured.transfers]
+        return {
+            (case.experiment, tuple(case.values.values()), metric.name): Emulated(
+                samples=tuple(metric.compute([flow], case.inputs) for flow in flows),
+                late_s=measured.late_s,
+                overruns=measured.overruns,
+                valid=measured.valid,
+            )
+            for metric in case.metrics
+        }
+
+    figures: dict[Key, Emulated] = {}
+    with ThreadPoolExecutor(links) as pool:
+        try:
+            for each in pool.map(run, cases):
+                figures |= each
+        except realtime.RealtimeError as error:
+            pool.shutdown(cancel_futures=True)
+            raise StudyError(f"under the real clock: {error}") from error
+    return figures
+
+
+def _measure(case: Case, emulation: Emulation, seed: int, repeat: int) -> realtime.Measured:
+    """Return the downloads of a case: of the first valid attempt, or else of the best one."""
+    (flow,) = tomllib.loads(resolve(case.scenario, set=case.set))["flow"]
+    attempts: list[realtime.Measured] = []
+    while len(attempts) < _ATTEMPTS and not any(each.valid for each in attempts):
+        attempts.append(
+            realtime.measure(
+                case.scenario,
+                bytes=parse_size(flow["bytes"]),
+                request=parse_size(flow["request"]),
+                count=repeat,
+                set=case.set,
+                seed=seed,
+                sysctl=emulation.sysctl,
+                budget=_BUDGET,
+                timeout=3600,
+            )
+        )
+    return min(attempts, key=lambda each: (not each.valid, each.overruns, each.late_s))

@@ -1,0 +1,106 @@
+"""The figure of an experiment: published values beside ours."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from airpath import theme
+from airpath.plot.selection import NothingToDrawError
+from airpath.plot.template import Caption, blank, captioned
+
+_READ = (
+    "One row per case: the filled dot is our value with the 95 % interval of its mean, the open circle the published "
+    "value. Rows without a circle are predictions."
+)
+_ROW = 24
+_ABBREVIATIONS = {"bler": "BLER"}
+
+
+def draw(data: Mapping[str, Any], experiment: str, metric: str | None = None) -> go.Figure:
+    """Draw the rows of an experiment: ours with the interval, and the published value.
+
+    Args:
+        data: The study's result in its JSON form, as `airpath study run ID --format json` prints it.
+        experiment: Name of the experiment.
+        metric: The metric to draw; by default the first.
+
+    Raises:
+        NothingToDrawError: The result has no such rows.
+    """
+    rows = [row for row in data["rows"] if row["experiment"] == experiment]
+    metric = rows[0]["metric"] if metric is None and rows else metric
+    rows = [row for row in rows if row["metric"] == metric]
+    if not rows:
+        raise NothingToDrawError(f"the result has no rows of '{metric or 'any figure'}' in '{experiment}'")
+    unit = rows[0]["unit"]
+    figure = blank(96 + _ROW * len(rows), x_title=f"{metric} ({unit})")
+    places = [-index for index in range(len(rows))]
+    published = [(place, row) for place, row in zip(places, rows, strict=True) if row["published"] is not None]
+    for place, row in published:
+        style = {"color": theme.LINE.light, "width": 1}
+        figure.add_shape(type="line", x0=row["published"], x1=row["ours"], y0=place, y1=place, line=style)
+    _ours(figure, rows, places)
+    if published:
+        marker = {"symbol": "circle-open", "size": 13, "color": theme.INK.light, "line": {"width": 2}}
+        figure.add_trace(
+            go.Scatter(
+                x=[row["published"] for _, row in published],
+                y=[place for place, _ in published],
+                mode="markers",
+                name="published",
+                marker=marker,
+                hovertemplate="published %{x}<extra></extra>",
+            )
+        )
+    names = [case_words(row) for row in rows]
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=places,
+        ticktext=names,
+        range=[0.5 - len(rows), 0.5],
+        automargin=True,
+        ticks="",
+        zeroline=False,
+    )
+    figure.update_layout(showlegend=True)
+    alt = f"{experiment}, {metric} in {unit}: {'; '.join(map(_row_words, rows))}."
+    return captioned(figure, Caption(f"{experiment}: {metric}", _READ, alt))
+
+
+def case_words(row: Mapping[str, Any]) -> str:
+    """Return the case of a row as text: the values of its axes, each number with the name of its axis."""
+    words = []
+    for axis, value in row["case"].items():
+        text = str(value)
+        name = _ABBREVIATIONS.get(axis, axis.replace("_", " "))
+        words.append(text if text[:1].isalpha() else f"{name} {text}")
+    return ", ".join(words)
+
+
+def _ours(figure: go.Figure, rows: Sequence[Mapping[str, Any]], places: Sequence[int]) -> None:
+    spread = {
+        "type": "data",
+        "symmetric": False,
+        "thickness": 2.5,
+        "width": 5,
+        "color": theme.SERIES[0].light,
+        "array": [row["high"] - row["ours"] for row in rows],
+        "arrayminus": [row["ours"] - row["low"] for row in rows],
+    }
+    figure.add_trace(
+        go.Scatter(
+            x=[row["ours"] for row in rows],
+            y=places,
+            mode="markers",
+            name="ours, with 95 % interval",
+            error_x=spread,
+            marker={"size": 8, "color": theme.SERIES[0].light},
+            hovertemplate="ours %{x:.5g}<extra></extra>",
+        )
+    )
+
+
+def _row_words(row: Mapping[str, Any]) -> str:
+    published = "not published" if row["published"] is None else f"published {row['published']:g}"
+    return f"{case_words(row)}, ours {row['ours']:.4g}, {published}"

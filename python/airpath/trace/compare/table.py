@@ -1,0 +1,49 @@
+"""Sums over the connections of several traces: time by cause, bytes, retransmissions."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from airpath.trace.causes import CAUSES
+
+if TYPE_CHECKING:
+    from airpath.trace.data import TraceData
+
+
+def compare(traces: Sequence["TraceData"]) -> pl.DataFrame:
+    """Return the figures of traces side by side: one row per figure, one column per trace.
+
+    The figures are sums over all connections of a trace: number, seconds in total and by cause, bytes in each
+    direction, and retransmitted segments.
+
+    Args:
+        traces: The traces; a trace with a `flow` has only these connections.
+    """
+    names = ["connections", "seconds", *(each.name for each in CAUSES), "bytes down", "bytes up", "sent again"]
+    columns = {f"trace {number}": _sums(trace) for number, trace in enumerate(traces, 1)}
+    return pl.DataFrame({"figure": names} | columns, strict=False)
+
+
+def labels(traces: Sequence["TraceData"]) -> list[str]:
+    """Return a unique name for each trace: the name of its file or folder, with more of its path where needed."""
+    paths = [trace.sources.arguments[0] for trace in traces]
+    for parts in range(1, max(len(each.split("/")) for each in paths) + 1):
+        names = ["/".join(each.rstrip("/").split("/")[-parts:]) for each in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{name}, {number}" for number, name in enumerate(paths, 1)]
+
+
+def _sums(trace: "TraceData") -> list[float]:
+    flows = trace.connections
+    by_sender = trace.directions.group_by("from").agg(pl.col("unique_bytes").sum())
+    sent = {str(sender): float(total) for sender, total in by_sender.rows()}
+    return [
+        float(flows.height),
+        float(flows["duration_s"].sum()),
+        *(float(flows[each.column].sum()) for each in CAUSES),
+        sent.get("server", 0.0),
+        sent.get("client", 0.0),
+        float(trace.directions["retransmissions"].sum()),
+    ]

@@ -1,0 +1,101 @@
+"""The figures of a connection's directions, as text."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from airpath.quantities import count, rate, seconds, size
+
+Row = Mapping[str, Any]
+
+
+def figures(directions: Sequence[Row]) -> list[tuple[str, list[str]]]:
+    """Return the figures of a connection's directions as text; figures without a value are left out.
+
+    Args:
+        directions: Rows of `Trace.directions` of one connection, in the order of the columns.
+
+    Returns:
+        The name of each figure, with one text per direction.
+    """
+    rows = []
+    for name, words in _FIGURES:
+        # The receiver offers the window, so that it is in the other direction's row.
+        texts = [words(row) for row in (reversed(directions) if name == _WINDOW else directions)]
+        if any(texts):
+            rows.append((name, [each or "–" for each in texts]))
+    return rows
+
+
+def _if(value: float | None, words: Callable[[float], str]) -> str:
+    return words(value) if value else ""
+
+
+def _segments(number: float) -> str:
+    return "1 segment" if number == 1 else f"{count(number)} segments"
+
+
+def _again(row: Row) -> str:
+    if not row["retransmissions"]:
+        return ""
+    triggers = {
+        "by the timer": row["timeouts"],
+        "fast": row["fast_retransmissions"],
+        "tail probes": row["tail_probes"],
+        "unexplained": row["unexplained_retransmissions"],
+    }
+    parts = ", ".join(f"{count(number)} {name}" for name, number in triggers.items() if number)
+    return f"{count(row['retransmissions'])} ({parts})"
+
+
+def _spurious(row: Row) -> str:
+    if not row["spurious"]:
+        return ""
+    detectors = {
+        "acknowledged before": row["spurious_acknowledged"],
+        "by DSACK": row["spurious_duplicate_report"],
+        "by timestamp": row["spurious_timestamp"],
+        "by F-RTO": row["spurious_forward_acknowledgement"],
+        "acknowledged too soon": row["spurious_too_soon"],
+        "by extra ACKs": row["spurious_extra_acknowledgement"],
+        "seen at the receiver": row["spurious_other_end"],
+    }
+    parts = ", ".join(f"{count(number)} {name}" for name, number in detectors.items() if number)
+    return f"{count(row['spurious'])} ({parts})"
+
+
+def _spread(row: Row, of: str) -> str:
+    if not row[f"{of}s"]:
+        return ""
+    low, mean, high = (seconds(row[f"{which}_{of}"]) for which in ("shortest", "mean", "longest"))
+    return low if low == high else f"{low} to {high}, mean {mean}"
+
+
+def _window(row: Row) -> str:
+    if not row["largest_window"]:
+        return ""
+    closed = f", closed {count(row['closed_windows'])} times" if row["closed_windows"] else ""
+    low, high = size(row["smallest_window"]), size(row["largest_window"])
+    return f"{low if low == high else f'{low} to {high}'}{closed}"
+
+
+_WINDOW = "window of the other end"
+_FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
+    ("sent", lambda row: f"{size(row['unique_bytes'])} in {_segments(row['data_segments'])}"),
+    ("throughput", lambda row: _if(row["throughput"], lambda value: rate(value * 8))),
+    ("sent again", _again),
+    ("spurious of these", _spurious),
+    ("out of order", lambda row: _if(row["out_of_order"], count)),
+    ("round trip", lambda row: _spread(row, "round_trip")),
+    ("the same, outages included", lambda row: _spread(row, "echo_round_trip")),
+    ("most outstanding", lambda row: _if(row["largest_outstanding"], size)),
+    (_WINDOW, _window),
+    (
+        "first flight",
+        lambda row: _if(
+            row["initial_window_segments"], lambda value: "1 segment" if value == 1 else f"{count(value)} segments"
+        ),
+    ),
+    ("largest segment", lambda row: _if(row["largest_segment"], size)),
+    ("longest pause", lambda row: seconds(row["longest_idle"])),
+)
+"""Name and text of each figure of a direction."""

@@ -1,0 +1,171 @@
+"""Sentences about connections, and warnings about the files of a trace."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airpath.quantities import count, seconds
+from airpath.trace.causes import of_name, seconds_of, shares
+
+Row = Mapping[str, Any]
+
+_SKIPPED = {
+    "corrupt_record": "corrupt records",
+    "cut_record": "records that were cut off at the file's end",
+    "unknown_link_type": "frames of an unknown link layer",
+    "cut_short": "frames that were captured too short",
+    "malformed": "frames with malformed headers",
+    "too_deep": "frames with too many nested tunnels",
+}
+"""The causes of skipped records that are reported. Traffic other than IP is not reported."""
+
+
+_NOT_LOST = {"path-rate", "application", "closing"}
+"""Causes that do not count as lost time: a fully used link, idle applications, closing."""
+
+
+_ODD_AHEAD_S = 86_400.0
+"""A gap of more seconds than this between two frames is reported."""
+_ODD_BACK_S = 1.0
+"""A step back in time of more seconds than this is reported; interfaces of one capture differ by less."""
+_SMALL = 0.01
+"""A sentence combines the causes whose share is below this, if there are several."""
+
+
+def ends(flow: Row) -> str:
+    """Return the two ends of a connection, the client first."""
+    return f"{flow['client']} → {flow['server']}"
+
+
+def ended(flow: Row) -> str:
+    """Return how a connection ended."""
+    return "reset" if flow["reset"] else str(flow["ending"])
+
+
+def sentence(flow: Row) -> str:
+    """Return where the time of a connection went, the longest part first, with shares that add up to 100 %."""
+    totals = seconds_of(flow)
+    whole = sum(totals.values())
+    small = {name: total for name, total in totals.items() if total < _SMALL * whole}
+    parts = {of_name(name).words: total for name, total in totals.items() if len(small) < 2 or name not in small}
+    if len(small) > 1:
+        parts["of other causes"] = sum(small.values())
+    share = shares(parts)
+    ordered = sorted(parts.items(), key=lambda part: (part[0] == "of other causes", -part[1]))
+    texts = [f"{seconds(total)} {words} ({percent(share[words])})" for words, total in ordered]
+    return f"{seconds(flow['duration_s'])}: {', '.join(texts)}." if texts else f"{seconds(flow['duration_s'])}."
+
+
+def main_cause(flow: Row) -> str:
+    """Return the cause with the most time, and its share."""
+    totals = seconds_of(flow)
+    if not totals:
+        return "–"
+    longest = max(totals, key=lambda name: totals[name])
+    return f"{of_name(longest).words}, {percent(shares(totals)[longest])}"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent; one that rounds to zero as `< 1 %`."""
+    return f"{share:.0f}\u00a0%" if share else "<\u00a01\u00a0%"
+
+
+def lost(flow: Row) -> float:
+    """Return the seconds that are attributed neither to the path at its rate nor to the applications."""
+    return sum(total for name, total in seconds_of(flow).items() if name not in _NOT_LOST)
+
+
+def worst_first(connections: Iterable[Row]) -> list[Row]:
+    """Return connections by lost time, the most first."""
+    return sorted(connections, key=lambda flow: (-lost(flow), -flow["duration_s"], flow["connection"]))
+
+
+def longest_first(connections: Iterable[Row]) -> list[Row]:
+    """Return connections by duration, the longest first."""
+    return sorted(connections, key=lambda flow: (-flow["duration_s"], flow["connection"]))
+
+
+def summary(reading: Row, connections: int) -> str:
+    """Return a sentence about the files: frames, time, connections."""
+    frames = sum(file["frames"] for file in reading["files"])
+    names = ", ".join(file["name"] for file in reading["files"])
+    times = [(file["first"], file["last"]) for file in reading["files"] if file["first"] is not None]
+    span = (max(last for _, last in times) - min(first for first, _ in times)) / 1e9 if times else 0.0
+    flows = "1 connection" if connections == 1 else f"{connections:,} connections"
+    return f"{names}: {count(frames)} {_unit(reading)} in {length(span)}, {flows}"
+
+
+def _unit(reading: Row) -> str:
+    """Return the counted unit; an event log has no frames."""
+    return "frames" if any(file["link_type"] is not None for file in reading["files"]) else "segments"
+
+
+def length(span: float) -> str:
+    """Return the length of a capture as text, in hours, days or years if it is long."""
+    for unit, of in (("years", 365.25 * 86_400), ("days", 86_400.0), ("h", 3_600.0)):
+        if span >= 2 * of:
+            return f"{span / of:.3g} {unit}"
+    return seconds(span)
+
+
+def _time_warnings(file: Row) -> list[str]:
+    """Return warnings about the time stamps of a capture."""
+    texts = []
+    ahead, back = file["ahead"], file["back"]
+    if ahead and ahead["s"] > _ODD_AHEAD_S:
+        texts.append(
+            f"{file['name']}: frames {ahead['frame'] - 1} and {ahead['frame']} are {length(ahead['s'])} apart: a time "
+            "stamp is damaged, or captures of different times were merged"
+        )
+    if back and back["s"] > _ODD_BACK_S:
+        texts.append(
+            f"{file['name']}: frame {back['frame']} is {length(back['s'])} earlier than the frame before it: a time "
+            "stamp is damaged, the clock was set, or captures were merged out of order"
+        )
+    return texts
+
+
+def _shortcomings(reading: Row) -> list[str]:
+    """Return warnings about the capture's shortcomings: the effect, and how to avoid them."""
+    texts = [
+        f"{file['name']}: the capturing host dropped {file['dropped']:,} packets; the analysis may count them as lost"
+        for file in reading["files"]
+        if file["dropped"]
+    ]
+    lacks = reading["shortcomings"]
+    if lacks["unseen_bytes"]:
+        texts.append(
+            f"{lacks['unseen_bytes']:,} acknowledged bytes are not in the capture: the capturing host dropped packets, "
+            "or they took another route; the analysis may count them as lost"
+        )
+    if lacks["options_cut"]:
+        texts.append(
+            f"the options of {lacks['options_cut']:,} segments are cut off or malformed: their SACK blocks and "
+            "timestamps are unknown; capture with a longer snap length (tcpdump -s 128)"
+        )
+    if lacks["super_segments"]:
+        texts.append(
+            f"{lacks['super_segments']:,} segments are longer than the peer's MSS: segmentation or receive offload of "
+            "the capturing host's interface; the packets on the network were smaller (before capturing: "
+            "ethtool -K DEVICE tso off gso off gro off)"
+        )
+    return texts
+
+
+def warnings(reading: Row) -> list[str]:
+    """Return warnings about the files: damage, time stamps, skipped records, shortcomings."""
+    warnings = [
+        f"{file['name']}: {file['ending']}; the records before are analysed"
+        for file in reading["files"]
+        if file["ending"]
+    ]
+    for file in reading["files"]:
+        warnings += _time_warnings(file)
+    skipped = [
+        f"{reading['skipped'][cause]:,} {words}" for cause, words in _SKIPPED.items() if reading["skipped"].get(cause)
+    ]
+    if skipped:
+        warnings.append(f"skipped: {', '.join(skipped)}")
+    warnings += _shortcomings(reading)
+    if reading["interrupted"]:
+        warnings.append("interrupted: the frames read until then are analysed")
+    return warnings

@@ -1,0 +1,76 @@
+"""The radio log: what its figure shows is what the frame `states` holds."""
+
+from typing import Any
+
+import pytest
+
+import airpath
+from airpath import plot
+from airpath.tables import EVENT_TABLES
+from support import DOWNLOAD
+
+DRIVE = """
+format = 1
+name = "drive"
+duration = "90 s"
+bearer.preset = "gprs-3+1"
+bearer.conditions.scene = "driving"
+bearer.conditions.movement.start = "300 m"
+bearer.conditions.shadowing.deviation = "0 dB"
+[[mobile]]
+name = "car"
+[[mobile]]
+name = "home"
+scene = "indoor"
+[[flow]]
+kind = "download"
+bytes = "100 MB"
+"""
+
+
+@pytest.fixture(scope="module")
+def drive() -> airpath.Result:
+    """A car that passes from a cell to the next, and a mobile that stays."""
+    return airpath.run(DRIVE)
+
+
+def test_states_tell_of_a_change_of_cell(drive: airpath.Result) -> None:
+    states = drive.states
+    assert states.columns == list(EVENT_TABLES["states"])
+    assert states.filter((states["name"].is_null()) == (states["number"].is_null())).height == 0
+    cells = states.filter(aspect="cell")
+    assert cells.filter(user=0)["number"].to_list() == [0.0, 1.0]
+    assert cells.filter(user=1)["number"].to_list() == [0.0]
+    assert "reselection" in states.filter(aspect="mode", user=0)["name"].to_list()
+    assert "reselection" not in states.filter(aspect="mode", user=1)["name"].to_list()
+
+
+def test_tracks_show_the_states(drive: airpath.Result) -> None:
+    figure = plot.tracks(drive)
+    shown: list[Any] = list(figure.data)
+    traces: list[Any] = [each for each in shown if each.type == "bar"]
+    cell = next(each for each in traces if each.name == "cell")
+    assert [name for name, _ in cell.customdata] == ["0", "1"]
+    changed = drive.states.filter(aspect="cell", user=0)["time"] / 1e9
+    assert list(cell.base) == pytest.approx(changed.to_list(), abs=1e-3)
+    for trace in traces:
+        ends = [base + length for base, length in zip(trace.base, trace.x, strict=True)]
+        assert ends[-1] == pytest.approx(90, abs=1e-3)
+        assert ends[:-1] == pytest.approx(trace.base[1:], abs=1e-3), "one band follows the other"
+    ratios = drive.states.filter(aspect="carrier-to-interference", user=0)["number"].to_list()
+    line = next(each for each in shown if each.name == "C/I (dB)")
+    assert (min(line.y), max(line.y)) == pytest.approx((min(ratios), max(ratios)), abs=0.01)
+    caption = plot.caption_of(figure)
+    assert "car: mode transfer" in caption.alt
+    assert list(figure.to_plotly_json()["layout"]["xaxis"]["range"]) == [0, 90]
+
+
+def test_several_runs_have_tracks_under_each_other(drive: airpath.Result) -> None:
+    layout: Any = plot.tracks([drive, drive]).layout
+    titles = [each.text for each in layout.annotations]
+    assert sum(title.endswith("car</b>") for title in titles) == 2
+
+
+def test_without_states_there_is_nothing_to_draw() -> None:
+    with pytest.raises(plot.NothingToDrawError, match="no bearer reported a state"):
+        plot.tracks(airpath.run(DOWNLOAD))
