@@ -51,7 +51,7 @@ _LATE_MODULES = frozenset({"plot", "report", "study"})
 
 
 def __getattr__(name: str) -> Any:
-    """Load names of the Rust core, and modules with heavy dependencies, when they are first used."""
+    """Load names of the Rust core and modules with heavy dependencies at their first use."""
     if name in _LATE_MODULES:
         return import_module(f"airpath.{name}")
     if name not in _FROM_NATIVE:

@@ -11,7 +11,10 @@ __version__: str
 """The version of the Cargo workspace, which is the version of the package."""
 
 class ScenarioError(Exception):
-    """A scenario, preset or override is invalid. `str()` has the fault, the place and the next step."""
+    """A scenario, preset or override is invalid.
+
+    `str()` has the fault, the place and the next step.
+    """
 
     message: str
     """The fault, without the place."""
@@ -34,7 +37,10 @@ class TraceError(Exception):
     """A capture could not be analysed. The message has the file, the cause and the next step."""
 
 class ResultError(OSError):
-    """A result could not be written: disk full, folder not writable. The message names the remaining files."""
+    """A result could not be written: disk full, folder not writable.
+
+    The message names the remaining files.
+    """
 
 def run(
     text: str,
@@ -52,7 +58,8 @@ def run(
 
     Args:
         text: The scenario, as TOML.
-        name: Its file name, for messages; relative paths in the scenario are relative to its folder.
+        name: Its file name, for messages; relative paths in the scenario are relative to its
+            folder.
         sets: Overrides, each a dotted path and a value, applied in order.
         seed: The seed, in place of the scenario's.
         repeat: The number of repetitions; each has its own random streams.
@@ -64,7 +71,8 @@ def run(
 
     Raises:
         ScenarioError: The scenario is invalid; nothing was written.
-        ResultError: The result could not be written in full; the written part is kept, marked as partial.
+        ResultError: The result could not be written in full; the written part is kept, marked as
+            partial.
 
     Ctrl-C ends the run early: the summary then has `complete: false` and `stopped: "interrupted"`.
     """
@@ -91,9 +99,9 @@ def link(
 ) -> str:
     """Run a command on an emulated link until it ends, and return its outcome as JSON.
 
-    It has `exit` (`code`, `signal` or `not-executed`), `number` (exit code, signal, or error of the system),
-    `lateness`, `overruns` and `summary`, as in `summary.json`. This process must have one thread only; without
-    privileges it is in a new user namespace afterwards.
+    It has `exit` (`code`, `signal` or `not-executed`), `number` (exit code, signal, or error of the
+    system), `lateness`, `overruns` and `summary`, as in `summary.json`. This process must have one
+    thread only; without privileges it is in a new user namespace afterwards.
 
     Args:
         text: The scenario, as TOML.
@@ -106,7 +114,8 @@ def link(
         log: Whether to write the event tables that the scenario enables.
         capture: Whether to write pcapng captures of both ends.
         record: Path for the delivered packets, with `.down` and `.up` added.
-        precise: Whether to poll the clock while packets are in flight; `None` for the default of the host's cores.
+        precise: Whether to poll the clock while packets are in flight; `None` for the default of
+            the host's cores.
         budget: The lateness that 99 % of the packets must not exceed, as in `"2 ms"`.
         device: `tun` or `veth`; `None` for the better one on this host.
         offload: Whether the kernel may hand over TCP in large segments.
@@ -152,8 +161,9 @@ def doctor() -> str:
 
     This process must have one thread only.
 
-    It has `laboratory` and `outside`, whether links of either kind work, and `checks`, each with `name`, `status`
-    (`ok`, `limited` or `missing`), `finding`, `meaning` (for links) and `next_step` (`None` where all is well).
+    It has `laboratory` and `outside`, whether links of either kind work, and `checks`, each with
+    `name`, `status` (`ok`, `limited` or `missing`), `finding`, `meaning` (for links) and
+    `next_step` (`None` where all is well).
     """
 
 def replay(
@@ -170,10 +180,11 @@ def replay(
         text: The scenario of the recordings, as TOML.
         name: Its file name, for messages.
         sets: Overrides, each a dotted path and a value, applied in order.
-        recordings: For each repetition: its number; its end; the packets that entered, each with time, whether it goes
-            up, number, size, ECN field, flow, user, and the number of packets received before it at the same time; for
-            each packet the TCP header (offset, length, ack, window, flags, retransmission) or `None`; and the changes:
-            time, component, user or `None`, and the change as JSON. The scenario's own changes are ignored.
+        recordings: For each repetition: its number; its end; the packets that entered, each with
+            time, whether it goes up, number, size, ECN field, flow, user, and the number of packets
+            received before it at the same time; for each packet the TCP header (offset, length,
+            ack, window, flags, retransmission) or `None`; and the changes: time, component, user or
+            `None`, and the change as JSON. The scenario's own changes are ignored.
         out: The result folder, or `None` to write nothing.
         log: Whether to write the event tables that the scenario enables.
 
@@ -184,7 +195,10 @@ def replay(
     """
 
 def trace_figures() -> list[tuple[str, str]]:
-    """Return the figures of a connection's direction: their names, and their kinds as of columns."""
+    """Return the figures of a connection's direction.
+
+    Their names, and their kinds as of columns.
+    """
 
 def trace(
     files: list[Path],
@@ -202,8 +216,8 @@ def trace(
 ) -> tuple[str, dict[str, list[tuple[str, str, Any, bytes | None]]], str | None]:
     """Analyse captures.
 
-    Returns how they were read, as JSON; the tables by name, for `airpath.trace.columns`; and an HTTP Archive with
-    `exchanges`.
+    Returns how they were read, as JSON; the tables by name, for `airpath.trace.columns`; and an
+    HTTP Archive with `exchanges`.
 
     Args:
         files: Captures, in the order of their times; `-` is standard input.
@@ -219,7 +233,8 @@ def trace(
         line: Called with a line of JSON for each connection when it ends; there are no tables then.
 
     Raises:
-        TraceError: A file is unreadable, is no capture or has no TCP, or the connection does not exist.
+        TraceError: A file is unreadable, is no capture or has no TCP, or the connection does not
+            exist.
 
     Ctrl-C ends it early; it returns the analysis until then.
     """
@@ -241,7 +256,8 @@ def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
 def presets() -> str:
     """Return the presets as a JSON list.
 
-    Each has `name`, `title`, `kind`, `text` and `parameters`; of these each has `key`, `value` (as TOML) and `source`.
+    Each has `name`, `title`, `kind`, `text` and `parameters`; of these each has `key`, `value` (as
+    TOML) and `source`.
     """
 
 def preset(name: str) -> str:

@@ -1,6 +1,7 @@
 """Control sockets of running links: query their state, change their conditions.
 
-The control socket is in the abstract namespace of Linux, without a file. It accepts only the link's user and root.
+The control socket is in the abstract namespace of Linux, without a file. It accepts only the link's
+user and root.
 """
 
 import json

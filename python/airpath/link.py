@@ -17,7 +17,8 @@ class Linked:
     """A command that ran on a link."""
 
     returncode: int
-    """As in `subprocess`: its exit code, or its negative signal; 125 if the link could not be set up."""
+    """As in `subprocess`: its exit code, or its negative signal; 125 if the link could not be set
+    up."""
     result: Result
     """The link's result: packets, radio, flows, lateness."""
     stdout: bytes | None
@@ -45,14 +46,17 @@ def link(
     """Run a command on an emulated link until it ends: `airpath link` in a new process.
 
     Args:
-        scenario: The name of a preset, the path of a preset or scenario, its TOML text, or the same as a dictionary.
+        scenario: The name of a preset, the path of a preset or scenario, its TOML text, or the same
+            as a dictionary.
         command: The program and its arguments, run at the mobile.
         serve: A shell command at the other end, host `server`; without it the outside is there.
         set: Overrides by dotted path.
         seed: The seed, in place of the scenario's.
-        out: The result folder; without it a temporary one, which lasts as long as the returned result.
+        out: The result folder; without it a temporary one, which lasts as long as the returned
+            result.
         capture: Whether to write pcapng captures of both ends.
-        precise: Whether to poll the clock while packets are in flight; by default with three or more cores.
+        precise: Whether to poll the clock while packets are in flight; by default with three or
+            more cores.
         mtu: The largest IP packet, in bytes.
         sysctl: Kernel parameters of both ends.
         stdin: The command's standard input, as in `subprocess`.
@@ -60,8 +64,8 @@ def link(
         timeout: Limit in seconds; then all processes are killed.
 
     Raises:
-        subprocess.TimeoutExpired: It took longer.
-        subprocess.CalledProcessError: The link could not be set up; `stderr` has the reason if it was captured.
+        subprocess.TimeoutExpired: It took longer. subprocess.CalledProcessError: The link could not
+        be set up; `stderr` has the reason if it was captured.
     """
     temporary = None
     if out is None:
@@ -90,7 +94,10 @@ _FAILED = 125
 
 
 def _name(scenario: str | Path | Mapping[str, Any], folder: Path) -> str:
-    """Return the scenario's argument on the command line; a text or dictionary is written to a file first."""
+    """Return the scenario's argument on the command line.
+
+    A text or dictionary is written to a file first.
+    """
     if isinstance(scenario, Path) or (isinstance(scenario, str) and "\n" not in scenario):
         return str(scenario)
     text, _ = read_scenario(scenario)

@@ -1,7 +1,8 @@
 """Writes traces for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
-Format: "Trace Event Format" (Google, 2016), the phases `X` (slice), `C` (counter), `i` (instant) and `M` (names). The
-functions take seconds; the file has microseconds. A process and its tracks are identified by numbers.
+Format: "Trace Event Format" (Google, 2016), the phases `X` (slice), `C` (counter), `i` (instant)
+and `M` (names). The functions take seconds; the file has microseconds. A process and its tracks are
+identified by numbers.
 """
 
 import json

@@ -15,7 +15,8 @@ class Parameter:
     value: str
     """Its value as TOML, with its unit."""
     source: str | None
-    """Its source: a study and table, a specification and clause, or the reason of a choice. `None` for `model`."""
+    """Its source: a study and table, a specification and clause, or the reason of a choice. `None`
+    for `model`."""
 
 
 @dataclass(frozen=True, slots=True)

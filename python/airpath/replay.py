@@ -20,22 +20,23 @@ def replay(
     out: str | Path | None = None,
     log: bool = True,
 ) -> Result:
-    """Send the packets of a result through its network again, in virtual time, and return the new result.
+    """Send the packets of a result through its network again; return the new result.
 
-    With the same scenario each packet leaves at the same nanosecond or is lost in the same place, for results of
-    simulations and of emulated links. With `set` it shows the fate of the same packets on a changed network. The
-    senders do not react, so that the new result has no flows.
+    With the same scenario each packet leaves at the same nanosecond or is lost in the same place,
+    for results of simulations and of emulated links. With `set` it shows the fate of the same
+    packets on a changed network. The senders do not react, so that the new result has no flows.
 
     Args:
         result: A result, or its folder; it must have its `packets` table.
         set: Overrides by dotted path, as for `run`.
-        out: The result folder. An earlier result there is replaced. Without it the result is in a temporary
-            folder, which exists as long as the returned object.
+        out: The result folder. An earlier result there is replaced. Without it the result is in a
+            temporary folder, which exists as long as the returned object.
         log: Whether to write the event tables.
 
     Raises:
         NotLoggedError: The result has no `packets` table.
-        UnreadableResultError: The result is unreadable, or does not match the scenario with the overrides.
+        UnreadableResultError: The result is unreadable, or does not match the scenario with the
+            overrides.
         ScenarioError: The scenario with the overrides is invalid.
         ResultError: The new result could not be written in full.
         FileExistsError: `out` has a file that is not of a result, or is the result itself.
@@ -51,7 +52,10 @@ def replay(
 def execute(
     result: Result, *, set: Mapping[str, Any] | None = None, out: Path | None = None, log: bool = True
 ) -> dict[str, Any]:
-    """Replay a result and return the summary alone; without `out` nothing is written to disk. See `replay`."""
+    """Replay a result and return the summary alone; without `out` nothing is written to disk.
+
+    See `replay`.
+    """
     from airpath import _native
 
     text, name, sets = result.scenario, str(result.path / "scenario.toml"), override_texts(set)

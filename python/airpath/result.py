@@ -41,7 +41,8 @@ class Result:
         path: The result folder.
 
     Raises:
-        UnreadableResultError: The folder is no result, is damaged, or was written by another version.
+        UnreadableResultError: The folder is no result, is damaged, or was written by another
+            version.
     """
 
     path: Path
@@ -66,7 +67,10 @@ class Result:
 
     @cached_property
     def scenario(self) -> str:
-        """The resolved scenario as TOML, with its seed. Paths in it are relative to the result folder."""
+        """The resolved scenario as TOML, with its seed.
+
+        Paths in it are relative to the result folder.
+        """
         return _read_text(self.path / "scenario.toml")
 
     @cached_property
@@ -76,12 +80,18 @@ class Result:
 
     @cached_property
     def links(self) -> "pl.DataFrame":
-        """One row per link or bearer, direction and repetition: offered = delivered + dropped + still queued."""
+        """One row per link or bearer, direction and repetition.
+
+        Offered = delivered + dropped + still queued.
+        """
         return self._summary_frame("links")
 
     @cached_property
     def radio_totals(self) -> "pl.DataFrame":
-        """One row per radio user, direction and repetition: TTIs and PDUs used, PDUs repeated and errored."""
+        """One row per radio user, direction and repetition.
+
+        TTIs and PDUs used, PDUs repeated and errored.
+        """
         return self._summary_frame("radio")
 
     @cached_property
@@ -91,12 +101,18 @@ class Result:
 
     @cached_property
     def packets(self) -> "pl.DataFrame":
-        """One row per step of a packet: sent, queued, delivered, dropped, received. Times in nanoseconds."""
+        """One row per step of a packet: sent, queued, delivered, dropped, received.
+
+        Times in nanoseconds.
+        """
         return self._event_frame("packets")
 
     @cached_property
     def tcp(self) -> "pl.DataFrame":
-        """One row per change of a TCP sender: its windows in bytes, its round trips in nanoseconds."""
+        """One row per change of a TCP sender.
+
+        Its windows in bytes, its round trips in nanoseconds.
+        """
         return self._event_frame("tcp")
 
     @cached_property
@@ -106,24 +122,33 @@ class Result:
 
     @cached_property
     def states(self) -> "pl.DataFrame":
-        """One row per change in the state of a radio connection: its new `name` or `number`. Times in nanoseconds."""
+        """One row per change in the state of a radio connection: its new `name` or `number`.
+
+        Times in nanoseconds.
+        """
         return self._event_frame("states")
 
     @cached_property
     def app(self) -> "pl.DataFrame":
-        """One row per step of an application: started, connected, first byte, finished, arrived. Nanoseconds."""
+        """One row per step of an application: started, connected, first byte, finished, arrived.
+
+        Nanoseconds.
+        """
         return self._event_frame("app")
 
     @cached_property
     def changes(self) -> "pl.DataFrame":
-        """One row per change of conditions: an outage, a handover, a new rate. Times in nanoseconds."""
+        """One row per change of conditions: an outage, a handover, a new rate.
+
+        Times in nanoseconds.
+        """
         return self._event_frame("changes")
 
     def scan(self, table: str) -> "pl.LazyFrame":
         """Return an event table as a lazy frame, for logs that do not fit into memory.
 
-        Its rows are in the order of writing: by repetition, and for each component by time. The properties of the same
-        names are sorted by time.
+        Its rows are in the order of writing: by repetition, and for each component by time. The
+        properties of the same names are sorted by time.
 
         Args:
             table: `packets`, `tcp`, `radio`, `states`, `app` or `changes`.
@@ -184,7 +209,8 @@ def load(path: str | Path) -> Result:
     """Open a result folder.
 
     Raises:
-        UnreadableResultError: The folder is no result, is damaged, or was written by another version.
+        UnreadableResultError: The folder is no result, is damaged, or was written by another
+            version.
     """
     return Result(path)
 

@@ -32,14 +32,19 @@ def run(
     """Run a scenario in virtual time and return its result.
 
     Args:
-        scenario: A file's path, the TOML text itself (recognised by its line breaks), or the same as a dictionary.
-        set: Overrides by dotted path, as in `{"bearer.downlink.bler": 0.1, "fixed.delay": "80 ms"}`.
-        seed: The seed, in place of the scenario's. The same scenario and seed give the same result on any machine.
+        scenario: A file's path, the TOML text itself (recognised by its line breaks), or the same
+            as a dictionary.
+        set: Overrides by dotted path, as in `{"bearer.downlink.bler": 0.1, "fixed.delay": "80
+            ms"}`.
+        seed: The seed, in place of the scenario's. The same scenario and seed give the same result
+            on any machine.
         repeat: The number of repetitions, each with its own random streams.
-        out: The result folder. An earlier result there is replaced; a folder with other files is an error.
-            Without it the result lies in a temporary folder that lasts as long as the returned object.
+        out: The result folder. An earlier result there is replaced; a folder with other files is an
+            error. Without it the result lies in a temporary folder that lasts as long as the
+            returned object.
         capture: Whether to write pcapng captures of both ends.
-        log: Whether to write the event tables (`packets`, `tcp`, `radio`, `app`) that the scenario enables.
+        log: Whether to write the event tables (`packets`, `tcp`, `radio`, `app`) that the scenario
+            enables.
         threads: The number of parallel repetitions; by default the number of cores.
         progress: Called with the repetitions that are done and the total.
 
@@ -82,7 +87,10 @@ def execute(
     threads: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> dict[str, Any]:
-    """Run a scenario and return its summary alone; without `out` nothing is written to disk. See `run`."""
+    """Run a scenario and return its summary alone; without `out` nothing is written to disk.
+
+    See `run`.
+    """
     from airpath import _native
 
     text, name = read_scenario(scenario)
@@ -97,7 +105,7 @@ def execute(
 
 
 def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> str:
-    """Return a scenario as TOML text with the overrides applied and its preset filled in, without running it.
+    """Return a scenario as TOML with overrides and presets applied, without running it.
 
     Raises:
         ScenarioError: The scenario is invalid.
@@ -136,7 +144,8 @@ def _inline(value: Any) -> str:
         case int() | float():
             return repr(value)
         case str() | Path():
-            # A JSON string is a TOML basic string except for DEL, which TOML requires escaped (TOML 1.0, String).
+            # A JSON string is a TOML basic string except for DEL, which TOML requires escaped (TOML
+            # 1.0, String).
             return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
         case Mapping():
             return "{" + ", ".join(f"{_inline(key)} = {_inline(each)}" for key, each in value.items()) + "}"

@@ -37,15 +37,16 @@ def mean_interval(samples: Sequence[float]) -> Interval:
 def paired_difference(samples: Sequence[float], others: Sequence[float]) -> Interval:
     """Return the mean of `samples - others` with its interval, repetition by repetition.
 
-    Two cases use the same random streams in the same repetition, so the deviation of their differences is smaller than
-    that of either case. The interval needs only that the repetitions are independent.
+    Two cases use the same random streams in the same repetition, so the deviation of their
+    differences is smaller than that of either case. The interval needs only that the repetitions
+    are independent.
     """
     return mean_interval([a - b for a, b in zip(samples, others, strict=False)])
 
 
 @cache
 def student_t(degrees: int) -> float:
-    """Return t so that P(|T| > t) = 5 % for a Student variable T with `degrees` degrees of freedom."""
+    """Return t so that P(|T| > t) = 5 % for Student's T with `degrees` degrees of freedom."""
     low, high = 0.0, 13.0  # t is 12.706 at one degree of freedom, and falls with more
     while high - low > 1e-9:
         middle = (low + high) / 2
@@ -57,7 +58,7 @@ def student_t(degrees: int) -> float:
 
 
 def _within(t: float, degrees: int) -> float:
-    """Return P(|T| < t) by the finite sums for integer degrees (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    """Return P(|T| < t) by the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4."""
     theta = math.atan(t / math.sqrt(degrees))
     cosine = math.cos(theta)
     odd = degrees % 2

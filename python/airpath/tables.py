@@ -1,7 +1,7 @@
 """The tables of a result and their columns, and the summary's records as flat rows.
 
-This module does not import Polars, so that the command line prints a summary without it. Types are the names of Polars'
-classes.
+This module does not import Polars, so that the command line prints a summary without it. Types are
+the names of Polars' classes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -94,7 +94,8 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
 """The event tables and their columns. Times and spans are nanoseconds, sizes and windows bytes."""
 
 TRANSFERS = ("download", "upload", "tcp")
-"""The kinds of flows that move bytes over TCP: those of a simulation, and the connections of real programs."""
+"""The kinds of flows that move bytes over TCP: those of a simulation, and the connections of real
+programs."""
 
 DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big", "handover", "decompression")
 """The causes of a loss on a link or bearer, as logged."""
@@ -192,8 +193,9 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "events": "Int64",
     },
 }
-"""The tables of `summary.json` and their fixed columns, in order. `flows` has more: one per TCP setting (`tcp_…`).
-Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes` bytes."""
+"""The tables of `summary.json` and their fixed columns, in order. `flows` has more: one per TCP
+setting (`tcp_…`). Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes`
+bytes."""
 
 
 def direction_of(flow: Mapping[str, Any]) -> str:
@@ -202,10 +204,10 @@ def direction_of(flow: Mapping[str, Any]) -> str:
 
 
 def flat_rows(table: str, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records of a summary's table as rows without nesting, all with the same columns in the same order.
+    """Return the records of a summary's table as flat rows with the same columns in order.
 
-    A nested value becomes one column per part (`tcp.profile` is `tcp_profile`), a list one text. A missing value is
-    `None`; a loss cause without packets is 0.
+    A nested value becomes one column per part (`tcp.profile` is `tcp_profile`), a list one text. A
+    missing value is `None`; a loss cause without packets is 0.
     """
     flat = [dict(_flatten("", record)) for record in records]
     names = list(SUMMARY_TABLES[table])

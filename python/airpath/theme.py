@@ -1,8 +1,9 @@
 """The colours of figures, reports and the terminal.
 
-Each colour is a pair, for light and for dark backgrounds. Colours that distinguish data (`DOWN` and `UP`, `ALERT`, the
-series) do so under every common colour-vision deficiency and have contrast to both backgrounds; a test measures it.
-Down is always blue and up always orange, so no series has either hue. Each series also has its own dash.
+Each colour is a pair, for light and for dark backgrounds. Colours that distinguish data (`DOWN` and
+`UP`, `ALERT`, the series) do so under every common colour-vision deficiency and have contrast to
+both backgrounds; a test measures it. Down is always blue and up always orange, so no series has
+either hue. Each series also has its own dash.
 """
 
 from dataclasses import dataclass
@@ -74,8 +75,8 @@ CAUSES = (
     Colour("#6f112a", "#911634"),
     Colour("#eb78ac", "#ad6173"),
 )
-"""Colours of the causes of elapsed time, by family: waiting for the ends, start-up, windows, path in use, radio idle,
-loss recovery. Hatchings distinguish the causes of a family."""
+"""Colours of the causes of elapsed time, by family: waiting for the ends, start-up, windows, path
+in use, radio idle, loss recovery. Hatchings distinguish the causes of a family."""
 
 NAMED = {
     "page": PAGE,
@@ -90,7 +91,7 @@ NAMED = {
     "alert": ALERT,
     "good": GOOD,
 }
-"""The colours that have a name in style sheets."""
+"""The colours with a name in CSS."""
 
 
 def direction(name: str) -> Colour:
@@ -114,7 +115,10 @@ def state(index: int) -> Colour:
 
 
 def dash(index: int) -> str:
-    """Return the dash of a run or flow by its number; each repetition of the colours shifts the dashes by one."""
+    """Return the dash of a run or flow by its number.
+
+    Each repetition of the colours shifts the dashes by one.
+    """
     return DASHES[(index + index // len(SERIES)) % len(DASHES)]
 
 

@@ -15,7 +15,7 @@ from airpath.suggest import did_you_mean
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, by default those of the process, and return its exit code."""
+    """Run the command with arguments, by default those of the process; return its exit code."""
     _open_standard_streams()
     from airpath.cli.application import app
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Open the null device for closed standard streams, so that no other file gets their numbers."""
+    """Open the null device for closed standard streams, so that no file gets their numbers."""
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)

@@ -31,7 +31,8 @@ Exit codes:
   130  interrupted by Ctrl-C; the result until then is kept
 """
 
-# Plain help text: it needs no import of rich, and is the same on a terminal, in a pipe and in a log.
+# Plain help text: it needs no import of rich, and is the same on a terminal, in a pipe and in a
+# log.
 app = typer.Typer(
     name="airpath",
     help=_HELP,

@@ -12,7 +12,7 @@ from airpath.cli.messages import ExitCode
 def doctor(
     format: Annotated[Literal["text", "json"], typer.Option(help="How to print the findings.")] = "text",
 ) -> None:
-    """Check what emulated links need on this host, and print the next step for each missing feature.
+    """Check what emulated links need on this host, and print the next steps.
 
     It changes nothing: features are tried in processes that end at once.
 

@@ -24,8 +24,8 @@ def export(
 ) -> None:
     """Write a result as CSV tables, or as a trace for ui.perfetto.dev and chrome://tracing.
 
-    In the trace, each mobile has its radio log as tracks (mode, cell, scheme, links) and counters (C/I, slots), each
-    hop counters of the queued bytes and its losses, each flow its windows.
+    In the trace, each mobile has its radio log as tracks (mode, cell, scheme, links) and counters
+    (C/I, slots), each hop counters of the queued bytes and its losses, each flow its windows.
 
     The paths of the files go to standard output.
 

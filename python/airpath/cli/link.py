@@ -67,8 +67,9 @@ def link(
 ) -> None:
     """Run a real program on an emulated link.
 
-    The command's input, output, exit code and signals pass through. With --serve the server runs at the other end, as
-    host `server`, and both ends are isolated. Without it the outside is at the other end, which needs root.
+    The command's input, output, exit code and signals pass through. With --serve the server runs at
+    the other end, as host `server`, and both ends are isolated. Without it the outside is at the
+    other end, which needs root.
 
     \b
     Examples:
@@ -142,7 +143,8 @@ def _run(
         )  # before an earlier result is removed: a wrong scenario must not cost it
         if out is not None:
             clear_result_folder(out, keep=needed)
-        # Until the command takes the signal, Ctrl-C ends this process at once, and the kernel removes the namespaces.
+        # Until the command takes the signal, Ctrl-C ends this process at once, and the kernel
+        # removes the namespaces.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         result = _native.link(
@@ -163,7 +165,7 @@ def _run(
 
 
 def _scenario(scenario: str) -> tuple[str, str]:
-    """Return the text of a scenario file, or of a scenario with only a preset, and its name for messages."""
+    """Return the text and name of a scenario: of its file, or of one with only a preset."""
     path = Path(scenario)
     if path.suffix == ".toml":
         text = path.read_text(encoding="utf-8")

@@ -31,7 +31,10 @@ class ExitCode(IntEnum):
 
 
 class Problem(Exception):  # noqa: N818 - its text is a message to the user
-    """An error of the user's input or host: what is wrong, where, and the next step. It has no traceback."""
+    """An error of the user's input or host: what is wrong, where, and the next step.
+
+    It has no traceback.
+    """
 
     def __init__(
         self,
@@ -101,7 +104,10 @@ def explained() -> Iterator[None]:
 
 
 def _place(error: "ScenarioError") -> str:
-    """Return file, line and field, and the text of the line if it is readable; for an override the argument."""
+    """Return file, line and field, and the text of the line if it is readable.
+
+    For an override the argument.
+    """
     if error.file is None:
         return str(error).partition(f": {error.message}")[0]
     place = error.file if error.line is None else f"{error.file}:{error.line}"

@@ -8,7 +8,10 @@ from typing import Any
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a typer command take dataclasses: each of their fields becomes an option, after the command's own."""
+    """Let a typer command take dataclasses.
+
+    Each of their fields becomes an option, after the command's own.
+    """
     signature = inspect.signature(command)
     keyword = inspect.Parameter.KEYWORD_ONLY
     groups: dict[str, Any] = {

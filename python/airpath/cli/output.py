@@ -51,7 +51,10 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def console() -> "Console":
-    """Return a rich console for standard output: colours on a terminal only, NO_COLOR respected, no truncation."""
+    """Return a rich console for standard output.
+
+    Colours on a terminal only, NO_COLOR respected, no truncation.
+    """
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _WIDTH_OFF_TERMINAL

@@ -23,8 +23,9 @@ def replay(
 ) -> None:
     """Send the packets of a result through its network again, in virtual time.
 
-    Without changes each packet leaves at the same nanosecond or is lost in the same place, for results of `run` and of
-    `link`. With --set it shows the fate of the same packets on a changed network; their senders do not react.
+    Without changes each packet leaves at the same nanosecond or is lost in the same place, for
+    results of `run` and of `link`. With --set it shows the fate of the same packets on a changed
+    network; their senders do not react.
 
     \b
     Examples:
@@ -76,7 +77,7 @@ def _print_links(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> Non
 
 
 def _totals(links: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Return packets offered, delivered and lost by component and direction, over all repetitions."""
+    """Return the packets offered, delivered and lost by hop and direction in all repetitions."""
     totals: dict[tuple[str, str], tuple[int, int, int]] = {}
     for link in flat_rows("links", links):
         key = (link["component"], link["direction"])

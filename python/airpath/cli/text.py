@@ -15,7 +15,7 @@ Flow = dict[str, Any]
 
 
 def render(summary: dict[str, Any], console: "Console") -> None:
-    """Print a summary: a table of transfers, one of pings and datagrams, and the definitions of the figures."""
+    """Print a summary: the tables of transfers and probes, and the figures' definitions."""
     repetitions = summary["repetitions"]
     simulated = _mean((each["simulated_s"] for each in repetitions), seconds)
     many = f", {len(repetitions)} repetitions (mean ± standard deviation)" if len(repetitions) > 1 else ""
@@ -43,7 +43,10 @@ def render(summary: dict[str, Any], console: "Console") -> None:
 
 
 def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
-    """Return the mean as text, with the standard deviation of several values; a dash without values."""
+    """Return the mean as text, with the standard deviation of several values.
+
+    A dash without values.
+    """
     known = [value for value in values if value is not None]
     if not known:
         return "–"
@@ -94,7 +97,10 @@ def _delay_row(group: Sequence[Flow]) -> tuple[str, ...]:
 
 
 def _beyond_delay(group: Sequence[Flow]) -> str | None:
-    """Return a line with the figures of datagrams and transactions other than delay; `None` for other flows."""
+    """Return a line with the figures of datagrams and transactions other than delay.
+
+    `None` for other flows.
+    """
 
     def mean(field: str, words: Callable[[float], str]) -> str:
         return _mean((flow.get(field) for flow in group), words)

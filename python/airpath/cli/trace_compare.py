@@ -28,8 +28,8 @@ def compare(
 ) -> None:
     """Compare captures: the causes of their connections' elapsed time.
 
-    It prints sums over all connections of each capture. The report draws the longest connection of each on one axis of
-    the time since its start, and lists all.
+    It prints sums over all connections of each capture. The report draws the longest connection of
+    each on one axis of the time since its start, and lists all.
 
     \b
     Examples:

@@ -7,7 +7,10 @@ from airpath.cli.messages import ExitCode, Problem, note
 
 
 def warn_about(summary: dict[str, Any], out: Path | None) -> ExitCode:
-    """Print notes on standard error: failed flows, the result folder, an early end. Return the exit code."""
+    """Print notes on standard error: failed flows, the result folder, an early end.
+
+    Return the exit code.
+    """
     for outcome in ("aborted", "unfinished"):
         flows = [flow for flow in summary["flows"] if flow["outcome"] == outcome]
         if flows:

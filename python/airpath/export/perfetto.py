@@ -1,8 +1,9 @@
 """A repetition of a result as a trace for Perfetto and chrome://tracing.
 
-Each mobile is a process. Its named states are slices, on one track per aspect and direction of the radio log; its
-numbers, such as C/I, are counters. Each hop is a process with counters of the queued bytes, and with its losses as
-instants. Each flow is a process with counters of its windows. Times count from the run's origin.
+Each mobile is a process. Its named states are slices, on one track per aspect and direction of the
+radio log; its numbers, such as C/I, are counters. Each hop is a process with counters of the queued
+bytes, and with its losses as instants. Each flow is a process with counters of its windows. Times
+count from the run's origin.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ _WINDOWS = ("congestion_window", "in_flight", "peer_window")
 
 
 def perfetto(result: Result, out: Path, *, repetition: int | None = None) -> Path:
-    """Write one repetition of a result as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing.
+    """Write one repetition of a result as a trace for Perfetto and chrome://tracing.
 
     Args:
         result: The result.

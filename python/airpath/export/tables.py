@@ -10,10 +10,12 @@ SUMMARIES = {"flows": "flows", "links": "links", "radio-totals": "radio_totals",
 
 
 def csv(result: Result, folder: Path) -> list[Path]:
-    """Write each table of a result as a CSV file: events as `TABLE.csv`, the summary's tables beside them.
+    """Write each table of a result as a CSV file.
 
-    Columns and units are those of the frames (`docs/result-folder.md`): times of events are nanoseconds. What is
-    null is an empty field.
+    Events as `TABLE.csv`, the summary's tables beside them.
+
+    Columns and units are those of the frames (`docs/result-folder.md`): times of events are
+    nanoseconds. What is null is an empty field.
 
     Args:
         result: The result.

@@ -1,4 +1,6 @@
-"""Figures of results, for notebooks and for the report. Each takes one result or several, and overlays several.
+"""Figures of results, for notebooks and for the report.
+
+Each takes one result or several, and overlays several.
 
     from airpath import plot
 

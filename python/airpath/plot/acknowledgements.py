@@ -1,7 +1,7 @@
 """Acknowledged data and round trips of a TCP sender, derived from its packets.
 
-A simulated sender logs its state. The state of a real program is unknown. The packets of its link show which
-acknowledgements reached the sender, and so which round trips it could measure.
+A simulated sender logs its state. The state of a real program is unknown. The packets of its link
+show which acknowledgements reached the sender, and so which round trips it could measure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,14 +16,15 @@ _FLOW = ["repetition", "flow"]
 
 
 def received_acknowledgements(packets: pl.LazyFrame, flows: Iterable[Mapping[str, Any]]) -> pl.LazyFrame:
-    """Return the acknowledged offset and the receive window at each acknowledgement that reached a sender.
+    """Return the acknowledged offset and receive window at each ACK that reached a sender.
 
     Args:
         packets: Events of packets, with `t` in seconds.
         flows: The transfers of the summary.
 
     Returns:
-        `repetition`, `flow`, `t`, `acknowledged` and `peer_window`, the last two in bytes; of each flow by time.
+        `repetition`, `flow`, `t`, `acknowledged` and `peer_window`, the last two in bytes; of each
+        flow by time.
     """
     back = _directions(flows).with_columns(
         direction=pl.when(pl.col("direction") == "down").then(pl.lit("up")).otherwise(pl.lit("down"))
@@ -40,8 +41,9 @@ def received_acknowledgements(packets: pl.LazyFrame, flows: Iterable[Mapping[str
 def round_trips(packets: pl.LazyFrame, flows: Iterable[Mapping[str, Any]]) -> pl.LazyFrame:
     """Return the round trips that each sender could measure, as tcptrace does.
 
-    An acknowledgement measures a round trip if its last segment was sent once (Karn's rule, RFC 6298 §3). It measures
-    none if it also covers a retransmission that was sent later than this segment.
+    An acknowledgement measures a round trip if its last segment was sent once (Karn's rule, RFC
+    6298 §3). It measures none if it also covers a retransmission that was sent later than this
+    segment.
 
     Args:
         packets: Events of packets, with `t` in seconds.
@@ -74,10 +76,13 @@ def round_trips(packets: pl.LazyFrame, flows: Iterable[Mapping[str, Any]]) -> pl
 
 
 def tcp_round_trips(result: Result) -> pl.LazyFrame:
-    """Return `repetition` and `round_trip`, in seconds, of all transfers: as logged, else derived from packets.
+    """Return `repetition` and `round_trip`, in seconds, of all transfers.
+
+    As logged, else derived from packets.
 
     Raises:
-        NotLoggedError: The run has no `tcp` table, or its senders did not log and it has no `packets` table.
+        NotLoggedError: The run has no `tcp` table, or its senders did not log and it has no
+            `packets` table.
     """
     logged = result.scan("tcp")
     if logged.head(1).collect().height:

@@ -1,4 +1,7 @@
-"""Marks changes of conditions in a figure over time: grey bands for outages, dotted lines for other changes."""
+"""Marks changes of conditions in a figure over time.
+
+Grey bands for outages, dotted lines for other changes.
+"""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +28,7 @@ class _Change:
 
 
 def mark_changes(figure: go.Figure, results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
-    """Mark outages, handovers and new conditions in a figure whose horizontal axis is the run's time.
+    """Mark outages, handovers and new conditions in a figure over the run's time.
 
     Args:
         figure: The figure, which is changed.

@@ -36,7 +36,9 @@ def compare(
     *,
     of: Literal["repetitions", "flows"] = "repetitions",
 ) -> go.Figure:
-    """Draw a figure of the flows table over all repetitions or flows: one row per run, its mean with the 95 % interval.
+    """Draw a figure of the flows table over all repetitions or flows.
+
+    One row per run, its mean with the 95 % interval.
 
     Args:
         results: One result, or several to be compared.
@@ -118,7 +120,7 @@ def _unit(metric: str, largest: float) -> tuple[float, str]:
 
 
 def _dots(figure: go.Figure, sample: pl.Series, scale: float, row: float, colour: theme.Colour) -> None:
-    """Draw the values of a row, neighbours at different heights so that they do not hide each other."""
+    """Draw the values of a row, neighbours at different heights so that all are visible."""
     ordered = numbers(sample.sort(), scale)
     heights = [row + 0.09 * (index * 3 % 5 - 2) for index in range(len(ordered))]
     marker = {"size": 7, "color": f"{colour.light}55", "line": {"width": 1, "color": colour.light}}

@@ -27,7 +27,9 @@ _WORTH_DRAWING = 0.1
 
 
 def queue(results: Result | Sequence[Result], *, repetition: int | None = None, bins: int = BINS) -> go.Figure:
-    """Draw the backlog of the queues over time: of one result its fullest six, of several the fullest one of each.
+    """Draw the backlog of the queues over time.
+
+    Of one result its fullest six, of several the fullest one of each.
 
     Args:
         results: One result, or several to be overlaid.
@@ -94,7 +96,10 @@ def _backlog(run: Drawn, queue: dict[str, Any]) -> pl.DataFrame:
 
 
 def _steps(run: Drawn) -> pl.LazyFrame:
-    """Return the steps of packets at links and bearers; `user` is -1 where all users share a queue."""
+    """Return the steps of packets at links and bearers.
+
+    `user` is -1 where all users share a queue.
+    """
     own = run.result.radio_totals["component"].unique().to_list()
     user = pl.when(pl.col("component").is_in(own)).then("user").otherwise(-1)
     steps = run.events("packets").filter(pl.col("step").is_in(["queued", "delivered", "dropped"]))

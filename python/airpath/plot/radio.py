@@ -16,7 +16,7 @@ from airpath.result import Result
 
 _CELLS = 500
 """Maximal number of cells of a track."""
-_MOST_LANES = 48
+_MOST_TRACKS = 48
 _GAP = 46
 _MOST_LETTERS = 11
 _READ = (
@@ -43,12 +43,15 @@ class _Track:
 
 
 def radio(results: Result | Sequence[Result], *, repetition: int | None = None, cells: int = _CELLS) -> go.Figure:
-    """Draw the radio's tracks by user: air time used, share of PDUs repeated, and level, on the time axis of the run.
+    """Draw the radio's tracks by user.
+
+    Air time used, share of PDUs repeated, and level, on the time axis of the run.
 
     Args:
         results: One result, or several, whose tracks are drawn below each other.
         repetition: The repetition; by default the median one.
-        cells: Into how many cells of time a track is cut at most; each is a whole number of TTIs long.
+        cells: Into how many cells of time a track is cut at most; each is a whole number of TTIs
+            long.
 
     Raises:
         NotLoggedError: A run did not log the `radio` table.
@@ -89,8 +92,8 @@ def _tracks(runs: Sequence[Drawn]) -> tuple[list[_Track], pl.DataFrame, list[str
         directions = events["direction"].n_unique()
         groups = sorted(events.group_by(key), key=lambda group: (*tuple(map(str, group[0][:2])), group[0][2]))
         found += len(groups)
-        if len(groups) > _MOST_LANES // len(runs):
-            groups = sorted(groups, key=lambda group: -group[1]["duration"].sum())[: _MOST_LANES // len(runs)]
+        if len(groups) > _MOST_TRACKS // len(runs):
+            groups = sorted(groups, key=lambda group: -group[1]["duration"].sum())[: _MOST_TRACKS // len(runs)]
             groups.sort(key=lambda group: group[0][2])
         for (_, direction, user), rows in groups:
             name = run.user(user) + (f" {direction}" if directions > 1 else "")

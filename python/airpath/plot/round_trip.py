@@ -38,7 +38,8 @@ def round_trip(
 
     Args:
         results: One result, or several to be overlaid.
-        flow: Number of the transfer; by default all transfers of one result, the median one of each of several.
+        flow: Number of the transfer; by default all transfers of one result, the median one of each
+            of several.
         repetition: The repetition; by default the median one.
         bins: How finely the time is cut where there are too many points.
 
@@ -158,7 +159,10 @@ def _samples(line: Line) -> pl.DataFrame:
 
 
 def _sorted_round_trips(run: Drawn) -> pl.Series:
-    """Return the round trips of all flows and repetitions of a run, in seconds: of its pings if it has any."""
+    """Return the round trips of all flows and repetitions of a run, in seconds.
+
+    Of its pings if it has any.
+    """
     if _pings(run):
         pings = {flow["flow"] for flow in _pings(run)}
         rows = run.result.scan("app").filter((pl.col("step") == "arrived") & pl.col("flow").is_in(pings))

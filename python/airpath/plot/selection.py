@@ -16,7 +16,10 @@ MOST_FLOWS = 6
 
 
 class NothingToDrawError(LookupError):
-    """The result has no events for a figure: no packet was lost, or there is no radio. The message has the reason."""
+    """The result has no events for a figure: no packet was lost, or there is no radio.
+
+    The message has the reason.
+    """
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,10 @@ class Drawn:
         return self.users[number] if number < len(self.users) else f"user {number}"
 
     def transfer(self, flow: int | None = None) -> dict[str, Any] | None:
-        """Return the transfer of that number, or the one of median throughput; `None` if there is none."""
+        """Return the transfer of that number, or the one of median throughput.
+
+        `None` if there is none.
+        """
         transfers = sorted(self.transfers, key=_speed)
         if flow is not None:
             return next((each for each in transfers if each["flow"] == flow), None)
@@ -106,7 +112,8 @@ def drawn(results: Result | Sequence[Result], repetition: int | None = None) -> 
 
     Args:
         results: One result, or several that are to be compared.
-        repetition: The repetition to draw; by default each run's median one, by the throughput of its flows.
+        repetition: The repetition to draw; by default each run's median one, by the throughput of
+            its flows.
     """
     several = [results] if isinstance(results, Result) else list(results)
     names = labels(several)
@@ -138,7 +145,8 @@ def median_repetition(result: Result) -> int:
 def lines(runs: Sequence[Drawn], flow: int | None) -> tuple[list[Line], list[str]]:
     """Return a line for each transfer that a figure shows, and notes about omitted ones.
 
-    One run shows all its transfers, or three of them if they are many; of several runs each shows one.
+    One run shows all its transfers, or three of them if they are many; of several runs each shows
+    one.
 
     Raises:
         NothingToDrawError: There is no such transfer.

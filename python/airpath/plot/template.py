@@ -104,7 +104,7 @@ def caption_of(figure: go.Figure) -> Caption:
 
 
 def untitled(figure: go.Figure) -> dict[str, Any]:
-    """Return a figure as plain data without title, caption and template, for a page with its own."""
+    """Return a figure as plain data without title, caption and template."""
     data = figure.to_plotly_json()
     layout = {key: each for key, each in data["layout"].items() if key not in ("title", "meta", "template")}
     layout["height"] -= _TITLE_HEIGHT

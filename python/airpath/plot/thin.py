@@ -16,7 +16,7 @@ class Thinner:
     thinned: list[str] = field(default_factory=list)
 
     def __call__(self, frame: pl.DataFrame, y: str, name: str) -> pl.DataFrame:
-        """Return the rows of `frame`, ordered by `t`, from which the line `name` of `y` is drawn."""
+        """Return the rows of `frame`, ordered by `t`, that the line `name` of `y` shows."""
         kept = thin(frame, y, self.bins)
         if kept.height < frame.height:
             self.thinned.append(f"{name} ({kept.height:,} of {frame.height:,} points)")
@@ -31,12 +31,13 @@ class Thinner:
 
 
 def thin(frame: pl.DataFrame, y: str, bins: int = BINS) -> pl.DataFrame:
-    """Return the rows with the first, last, lowest and highest `y` of each bin of `t`, which look like all rows.
+    """Return the rows with the first, last, lowest and highest `y` of each bin of `t`.
 
     Args:
         frame: Rows in the order of their `t`, in seconds.
         y: The column that is drawn.
-        bins: Into how many bins of equal length the time is cut; a frame of up to four rows a bin stays as it is.
+        bins: Into how many bins of equal length the time is cut; a frame of up to four rows a bin
+            stays as it is.
     """
     if frame.height <= 4 * bins:
         return frame

@@ -21,10 +21,13 @@ _STEPS = 120
 def throughput(
     results: Result | Sequence[Result], *, by_flow: bool = False, repetition: int | None = None
 ) -> go.Figure:
-    """Draw the rate of IP packets at the end points over time: of one result by direction, of several by run.
+    """Draw the rate of IP packets at the end points over time.
+
+    Of one result by direction, of several by run.
 
     Args:
-        results: One result, or several to be overlaid; of these the direction that carried more is drawn.
+        results: One result, or several to be overlaid; of these the direction that carried more is
+            drawn.
         by_flow: Draw one result's flows one by one.
         repetition: The repetition; by default the median one.
 

@@ -1,4 +1,7 @@
-"""The time–sequence plot: sent and acknowledged stream offsets over time, retransmissions and losses."""
+"""The time–sequence plot.
+
+Sent and acknowledged stream offsets over time, retransmissions and losses.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,13 +32,17 @@ _READ_SEVERAL = (
 def time_sequence(
     results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
 ) -> go.Figure:
-    """Draw stream offset over time: all segments of one transfer, or the acknowledged data of several.
+    """Draw stream offset over time.
+
+    All segments of one transfer, or the acknowledged data of several.
 
     Args:
         results: One result, or several to be overlaid.
-        flow: Number of the flow; by default all transfers of one result, the median one of each of several.
+        flow: Number of the flow; by default all transfers of one result, the median one of each of
+            several.
         repetition: The repetition; by default the median one.
-        bins: How finely the time is cut where there are too many points. Retransmissions and losses are all kept.
+        bins: How finely the time is cut where there are too many points. Retransmissions and losses
+            are all kept.
 
     Raises:
         NotLoggedError: A run did not log the `packets` table.
@@ -116,7 +123,7 @@ def _lost(line: Line, data: pl.DataFrame) -> pl.DataFrame:
 
 
 def _heard(line: Line) -> pl.DataFrame:
-    """Return the acknowledged offset and the receive window that the sender knew."""
+    """Return the acknowledged offset and the receive window at the sender."""
     states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
     known = states.select("t", "acknowledged", "peer_window").collect().sort("t", maintain_order=True)
     if known.height:

@@ -74,7 +74,9 @@ class _Group:
 
 
 def tracks(results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
-    """Draw the radio log by mobile: mode, cell, C/I, coding scheme, slots and link states on the time axis of the run.
+    """Draw the radio log by mobile.
+
+    Mode, cell, C/I, coding scheme, slots and link states on the time axis of the run.
 
     Args:
         results: One result, or several, whose tracks are drawn below each other.
@@ -233,7 +235,10 @@ def _draw_steps(figure: go.Figure, track: _Track, number: int, domain: tuple[flo
 
 
 def _bands(rows: pl.DataFrame, span: float) -> pl.DataFrame:
-    """Return the start and length of each state; of many states, those too short to be visible join the one before."""
+    """Return the start and length of each state.
+
+    Of many states, those too short to be visible join the one before.
+    """
     if rows.height > _MOST_BANDS:
         length = pl.col("t").shift(-1).fill_null(span) - pl.col("t")
         rows = rows.filter((length >= span / _LETTERS / 8) | (pl.int_range(pl.len()) == 0))
@@ -253,13 +258,13 @@ def _place(figure: go.Figure, number: int, domain: tuple[float, float], axis: di
 
 def _words(group: _Group) -> str:
     """Return the tracks of a mobile as text: for each the states that lasted longest."""
-    said = []
+    parts = []
     for track in group.tracks:
         if track.steps:
             low, high = smallest(track.rows["number"]), largest(track.rows["number"])
-            said.append(f"{track.name} from {low:.3g} to {high:.3g}")
+            parts.append(f"{track.name} from {low:.3g} to {high:.3g}")
             continue
         frame = _bands(track.rows, group.span).group_by("name").agg(pl.col("length").sum()).sort("length", "name")
         longest = [f"{name} {seconds(length)}" for name, length in frame.reverse().head(3).rows()]
-        said.append(f"{track.name} {', '.join(longest)}")
-    return "; ".join(said)
+        parts.append(f"{track.name} {', '.join(longest)}")
+    return "; ".join(parts)

@@ -34,11 +34,13 @@ _MARKS = {
 def window(
     results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
 ) -> go.Figure:
-    """Draw congestion window, slow-start threshold, the receiver's window and the outstanding data over time.
+    """Draw congestion window, slow-start threshold, receive window and outstanding data.
 
     Args:
-        results: One result, or several to be overlaid; of several lines each shows its congestion window alone.
-        flow: Number of the flow; by default all transfers of one result, the median one of each of several.
+        results: One result, or several to be overlaid; of several lines each shows its congestion
+            window alone.
+        flow: Number of the flow; by default all transfers of one result, the median one of each of
+            several.
         repetition: The repetition; by default the median one.
         bins: How finely the time is cut where there are too many points.
 
@@ -123,5 +125,5 @@ def _triggers(figure: go.Figure, state: pl.DataFrame, scale: float, colour: str,
 def _words(line: Line, state: pl.DataFrame) -> str:
     most = largest(state["congestion_window"])
     cuts = {words: state.filter(pl.col("trigger") == trigger).height for trigger, (_, words) in _MARKS.items()}
-    said = ", ".join(f"{count:,} × {words}" for words, count in cuts.items() if count)
-    return f"{line.label}, up to {size(most)}, {said or 'never cut'}"
+    text = ", ".join(f"{count:,} × {words}" for words, count in cuts.items() if count)
+    return f"{line.label}, up to {size(most)}, {text or 'never cut'}"

@@ -1,4 +1,6 @@
-"""Transfers under the real clock: the kernel's TCP over an emulated link, measured like a simulated flow.
+"""Transfers under the real clock.
+
+The kernel's TCP over an emulated link, measured like a simulated flow.
 
     from airpath import realtime
 

@@ -1,8 +1,8 @@
 """The two ends of a download over real sockets: `python -m airpath.realtime.ends serve|fetch`.
 
-They behave like the ends of a simulated download: the server writes all data at once and closes the stream, the client
-reads data as it arrives. They run on one host, in namespaces with the same clock, so that their times are comparable.
-Each writes one line of JSON per transfer.
+They behave like the ends of a simulated download: the server writes all data at once and closes the
+stream, the client reads data as it arrives. They run on one host, in namespaces with the same
+clock, so that their times are comparable. Each writes one line of JSON per transfer.
 """
 
 import argparse
@@ -32,11 +32,12 @@ _DATA_SEGS_OUT = 156
 
 
 def serve(size: int, request: int, congestion: str | None, log: Path) -> None:
-    """Send `size` bytes to each client after its request of `request` bytes, in sequence, until killed."""
+    """Send `size` bytes to each client after its request of `request` bytes, until killed."""
     payload = memoryview(bytes(_CHUNK))
     with socket.create_server(("", PORT), backlog=16) as listener, log.open("a", buffering=1) as lines:
         if congestion is not None:
-            # Not by sysctl: a kernel may allow an algorithm to CAP_NET_ADMIN, but not as the default of a namespace.
+            # Not by sysctl: a kernel may allow an algorithm to CAP_NET_ADMIN, but not as the
+            # default of a namespace.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         while True:
             connection, _ = listener.accept()
@@ -53,7 +54,10 @@ def serve(size: int, request: int, congestion: str | None, log: Path) -> None:
 
 
 def fetch(host: str, size: int, request: int, count: int, log: Path, server_log: Path) -> None:
-    """Download `count` times, each over a new connection; return when the server has written its lines, too."""
+    """Download `count` times, each over a new connection.
+
+    Return when the server has written its lines, too.
+    """
     buffer = bytearray(_CHUNK)
     with log.open("a", buffering=1) as lines:
         for number in range(count):
@@ -86,7 +90,10 @@ def _read(connection: socket.socket, size: int) -> None:
 
 
 def _await_acknowledgements(connection: socket.socket) -> None:
-    """Wait until all data is acknowledged. The kernel counts the FIN as one byte; it may still be in flight."""
+    """Wait until all data is acknowledged.
+
+    The kernel counts the FIN as one byte; it may still be in flight.
+    """
     unacknowledged = array.array("i", [0])
     while True:
         fcntl.ioctl(connection, termios.TIOCOUTQ, unacknowledged)

@@ -23,7 +23,10 @@ class RealtimeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A download, with the field names of a flow in a summary; times count from the client's SYN."""
+    """A download, with the field names of a flow in a summary.
+
+    Times count from the client's SYN.
+    """
 
     bytes: int
     connect_s: float
@@ -46,7 +49,8 @@ class Measured:
     late_s: float
     """99 % of the packets left the link at most this late."""
     overruns: int
-    """Packets that the kernel dropped before they entered the link, because the host was too slow."""
+    """Packets that the kernel dropped before they entered the link, because the host was too
+    slow."""
     valid: bool
     """Whether the lateness was within the budget, without overruns."""
 
@@ -66,7 +70,7 @@ def measure(
     capture: bool = False,
     timeout: float = 600,
 ) -> Measured:
-    """Set up a link, download over it with the kernel's TCP, and return the measurements of both ends.
+    """Set up a link, download over it with the kernel's TCP, and measure at both ends.
 
     Args:
         scenario: The link, as for `airpath.run`; its flows are ignored.
@@ -94,7 +98,8 @@ def measure(
         server_log, client_log = folder / "server.jsonl", folder / "client.jsonl"
         server = [*_ENDS, "serve", *size, "--log", str(server_log)]
         server += [] if congestion is None else ["--congestion", congestion]
-        # The kernel caches thresholds and round trips per destination; each transfer must start without them.
+        # The kernel caches thresholds and round trips per destination; each transfer must start
+        # without them.
         parameters = {"net.ipv4.tcp_no_metrics_save": 1} | dict(sysctl or {})
         line = [
             *_PROGRAM,

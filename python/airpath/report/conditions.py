@@ -22,11 +22,11 @@ class Details:
 
 def headline(runs: Sequence[Drawn]) -> str:
     """Return the conditions in a line; where the runs differ, in the order of the runs."""
-    said = []
+    parts = []
     for name, values in _rows(runs).items():
         if name in ("seed", "airpath", "bearer", "TCP", "repetitions"):
-            said.append(f"{name} {' against '.join(dict.fromkeys(values))}")
-    return ", ".join(said)
+            parts.append(f"{name} {' against '.join(dict.fromkeys(values))}")
+    return ", ".join(parts)
 
 
 def conditions(runs: Sequence[Drawn]) -> Table:
@@ -52,7 +52,10 @@ def _rows(runs: Sequence[Drawn]) -> dict[str, list[str]]:
 
 
 def scenario_differences(runs: Sequence[Drawn]) -> Table | None:
-    """Return the keys in which the scenarios differ; `None` if there is one run, or nothing differs."""
+    """Return the keys in which the scenarios differ.
+
+    `None` if there is one run, or nothing differs.
+    """
     scenarios = [dict(_flat("", tomllib.loads(run.result.scenario))) for run in runs]
     keys = list(dict.fromkeys(key for scenario in scenarios for key in scenario))
     different = [key for key in keys if len({scenario.get(key, "–") for scenario in scenarios}) > 1 and key != "name"]

@@ -31,25 +31,32 @@ class Metric:
     title: str
     words: Callable[[float], str]
     values: Callable[[Result], list[float]]
-    """Returns its value in each repetition that has one; empty if the run has none, or did not log it."""
+    """Returns its value in each repetition that has one; empty if the run has none, or did not log
+    it."""
 
     def apart(self, value: float) -> str:
-        """Return a difference as text, with its sign; a difference of shares in percentage points."""
+        """Return a difference as text, with its sign.
+
+        A difference of shares in percentage points.
+        """
         sign = "+" if value > 0 else "−" if value < 0 else "±"
         words = f"{abs(value) * 100:.3g} points" if self.words is share else self.words(abs(value))
         return f"{sign}{words}"
 
 
 def interval_of(values: Sequence[float]) -> Interval | None:
-    """Return the mean with its 95 % interval; `None` for fewer than two values, or if all values are equal."""
+    """Return the mean with its 95 % interval.
+
+    `None` for fewer than two values, or if all values are equal.
+    """
     return mean_interval(values) if len(values) > 1 and min(values) < max(values) else None
 
 
 def difference(values: Sequence[float], base: Sequence[float]) -> Interval | None:
     """Return the mean of `values` minus that of `base`, with its 95 % interval (Welch's t).
 
-    Degrees of freedom by Welch and Satterthwaite, rounded down. `None` if either has fewer than two values, or both
-    have no variance.
+    Degrees of freedom by Welch and Satterthwaite, rounded down. `None` if either has fewer than two
+    values, or both have no variance.
     """
     if min(len(values), len(base)) < 2:
         return None
@@ -73,7 +80,9 @@ def probes(result: Result) -> pl.DataFrame:
 
 
 def round_trips(result: Result) -> pl.DataFrame:
-    """Return `repetition` and `round_trip` in seconds: of the pings under load if there are any, else of TCP.
+    """Return `repetition` and `round_trip` in seconds.
+
+    Of the pings under load if there are any, else of TCP.
 
     Under load is from the start of a repetition's first transfer to the end of its last.
 
@@ -110,7 +119,7 @@ def _of_flows(column: str, aggregate: Callable[[pl.Expr], pl.Expr]) -> Callable[
 
 
 def _in_all(result: Result) -> list[float]:
-    """Return the bits that all transfers of a repetition delivered, per second from the first start to the last end."""
+    """Return the rate of all transfers of a repetition, from the first start to the last end."""
     end = pl.col("start_s") + pl.col("delivered_bytes") * 8 / pl.col("throughput_bps")
     spans = transfers(result).filter(pl.col("throughput_bps") > 0).group_by("repetition")
     totals = spans.agg(bits=pl.col("delivered_bytes").sum() * 8, span=end.max() - pl.col("start_s").min())

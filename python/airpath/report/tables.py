@@ -59,7 +59,10 @@ class Table:
 
 
 def differences(runs: Sequence[Drawn]) -> Table:
-    """Return the figures with one column per run; all but the first have their difference from the first."""
+    """Return the figures with one column per run.
+
+    All but the first have their difference from the first.
+    """
     rows = []
     for metric in METRICS:
         values = [metric.values(run.result) for run in runs]
@@ -89,13 +92,13 @@ def _compared(metric: Metric, values: Sequence[float], base: Sequence[float]) ->
     relative = ""
     if fmean(base) and metric.words is not metrics.share:
         relative = f" ({change / fmean(base):+.1%})".replace("%", " %").replace("-", "−")
-    said = f"{metric.apart(change)}{relative}"
+    change_text = f"{metric.apart(change)}{relative}"
     interval = metrics.difference(values, base)
     if interval is not None:
-        said += f"; {metric.apart(interval.low)} to {metric.apart(interval.high)}"
+        change_text += f"; {metric.apart(interval.low)} to {metric.apart(interval.high)}"
         if interval.low <= 0 <= interval.high:
-            said += f"; not distinguishable at n = {interval.n}"
-    return Cell(text, "the same" if change == 0 else said)
+            change_text += f"; not distinguishable at n = {interval.n}"
+    return Cell(text, "the same" if change == 0 else change_text)
 
 
 # Title, column of the flows table, and format.

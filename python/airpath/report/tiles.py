@@ -101,13 +101,13 @@ def _loss(result: Result) -> Reading | None:
         return None
     columns = [f"dropped_{cause.replace('-', '_')}_packets" for cause in DROP_CAUSES]
     lost = int(result.links.select(pl.sum_horizontal(columns).sum()).item())
-    said = f"{lost:,} of {packets:,} packets lost"
+    text = f"{lost:,} of {packets:,} packets lost"
     flows = metrics.transfers(result)
     if flows.height:
         again = int(flows["retransmitted_packets"].sum())
         of_data = metrics.share(again / max(int(flows["data_packets"].sum()), 1))
-        said = _joined(said, f"{again:,} segments sent again ({of_data})", _timeouts(flows))
-    return Reading(metrics.share(lost / packets), said)
+        text = _joined(text, f"{again:,} segments sent again ({of_data})", _timeouts(flows))
+    return Reading(metrics.share(lost / packets), text)
 
 
 def _timeouts(flows: pl.DataFrame) -> str:

@@ -63,7 +63,7 @@ def _of_probes(result: Result) -> list[str]:
 
 
 def _ranking(runs: Sequence[Drawn]) -> str:
-    """Return the best run, by completion time if all transfers finished, else by goodput, and its significance."""
+    """Return the best run, by completion time or else by goodput, and its significance."""
     finished = all(metrics.transfers(run.result)["duration_s"].null_count() == 0 for run in runs)
     metric: Metric = COMPLETION if finished else GOODPUT
     values = {run.index: metric.values(run.result) for run in runs}
@@ -72,18 +72,18 @@ def _ranking(runs: Sequence[Drawn]) -> str:
     best, second = ordered[0], ordered[1]
     what = "finishes first" if finished else "delivers most"
     others = ", ".join(f"{metric.words(means[run.index])} with {run.label}" for run in ordered[1:])
-    said = f"{best.label} {what}: {metric.words(means[best.index])} against {others}"
+    text = f"{best.label} {what}: {metric.words(means[best.index])} against {others}"
     if means[best.index] == means[second.index]:
         return f"{best.label} and {second.label} take the same: {metric.words(means[best.index])}."
     apart = metrics.difference(values[second.index], values[best.index])
     if apart is None:
         ratio = abs(means[second.index] / means[best.index] - 1) if means[best.index] else 0.0
-        return f"{said}, {metrics.share(ratio)} {'longer' if finished else 'less'}."
+        return f"{text}, {metrics.share(ratio)} {'longer' if finished else 'less'}."
     if apart.low <= 0 <= apart.high:
-        return f"{said}; the first two are not distinguishable at n = {apart.n}."
+        return f"{text}; the first two are not distinguishable at n = {apart.n}."
     low, high = sorted((abs(apart.low), abs(apart.high)))
     return (
-        f"{said}; the first two are {metric.words(low)} to {metric.words(high)} apart (95 % interval, n = {apart.n})."
+        f"{text}; the first two are {metric.words(low)} to {metric.words(high)} apart (95 % interval, n = {apart.n})."
     )
 
 

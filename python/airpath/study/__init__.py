@@ -5,8 +5,9 @@
     result = study.run("hsdpa-sim", only="rtt")
     result.to_dict()
 
-A study is data: a folder in `studies/` with a `study.toml`, its scenarios and a README. The report of a result in its
-JSON form is `airpath.study.report.write`, a figure of it `airpath.study.figures.draw`.
+A study is data: a folder in `studies/` with a `study.toml`, its scenarios and a README. The report
+of a result in its JSON form is `airpath.study.report.write`, a figure of it
+`airpath.study.figures.draw`.
 
 | module | what |
 | --- | --- |

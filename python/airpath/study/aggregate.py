@@ -1,7 +1,10 @@
-"""Rows over many repetitions: averages, maxima and minima over a batch of transfers, or over an axis.
+"""Rows over many repetitions.
 
-A study that repeats a measurement 32 times may publish the maximum. A single maximum has no interval. So the
-repetitions are split into batches of that size; the maxima of the batches have an interval.
+Averages, maxima and minima over a batch of transfers, or over an axis.
+
+A study that repeats a measurement 32 times may publish the maximum. A single maximum has no
+interval. So the repetitions are split into batches of that size; the maxima of the batches have an
+interval.
 """
 
 import statistics
@@ -57,7 +60,10 @@ class Aggregate:
         return made
 
     def _samples(self, members: Sequence[Sequence[float]]) -> tuple[float, ...]:
-        """Return one figure per batch. Batches are smaller where the repetitions do not suffice for two."""
+        """Return one figure per batch.
+
+        Batches are smaller where the repetitions do not suffice for two.
+        """
         repetitions = min(map(len, members))
         batch = min(self.batch, repetitions // 2)
         return tuple(

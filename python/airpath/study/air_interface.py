@@ -1,7 +1,9 @@
-"""Figures of the air interface and TCP together: shares of schemes and slots, gaps, and the cost of a gap.
+"""Figures of the air interface and TCP together.
 
-They are computed from a run's event log (`docs/result-folder.md`): radio states from `states`, on one time axis with
-TCP's events from `tcp` and `packets`.
+Shares of schemes and slots, gaps, and the cost of a gap.
+
+They are computed from a run's event log (`docs/result-folder.md`): radio states from `states`, on
+one time axis with TCP's events from `tcp` and `packets`.
 """
 
 from bisect import bisect_left, bisect_right
@@ -38,7 +40,8 @@ class Gap:
     back: float
     """Arrival of the first of ten segments whose rate is at least the mean rate outside of gaps."""
     slow_start: float
-    """Duration of TCP's slow start after the gap's time-outs, until the congestion window reaches the threshold."""
+    """Duration of TCP's slow start after the gap's time-outs, until the congestion window reaches
+    the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,10 @@ class Observation:
 
 
 def observe(result: Result) -> list[Observation]:
-    """Return an observation for each flow of a run, in the order of its summary; each must be a download."""
+    """Return an observation for each flow of a run, in the order of its summary.
+
+    Each must be a download.
+    """
     log = _read(result)
     return [_observe(log[flow["repetition"]], flow) for flow in result.summary["flows"]]
 
@@ -170,7 +176,7 @@ def _shares(times: Mapping[Any, float]) -> dict[Any, float]:
 
 
 def _gaps(log: _Repetition, start: float, end: float) -> list[Gap]:
-    """Return the gaps: from when the mobile is unreachable, or its TBF is abandoned, until data is sent again."""
+    """Return the gaps: from when the mobile is unreachable or its TBF ends, until data is sent."""
     modes = log.tracks["mode"].spans(start, end)
     begun = [(low, high) for low, high, mode in modes if mode in _SUSPENDED]
     begun += [(time, time) for time in log.drops if start <= time < end]
@@ -201,7 +207,10 @@ def _gap(log: _Repetition, start: float, until: float, end: float, rate: float) 
 
 
 def _back_at_rate(arrivals: Sequence[tuple[float, int]], since: float, end: float, rate: float) -> float:
-    """Return the arrival of the first of ten segments that have at least this rate; `end` if there are none."""
+    """Return the arrival of the first of ten segments that have at least this rate.
+
+    `end` if there are none.
+    """
     for place in range(bisect_right(arrivals, (since, 0)), len(arrivals) - _AVERAGED):
         span = arrivals[place + _AVERAGED][0] - arrivals[place][0]
         if sum(size for _, size in arrivals[place + 1 : place + 1 + _AVERAGED]) >= rate * span:
@@ -240,4 +249,5 @@ AIR_METRICS = {
         ("timeouts-elsewhere", "1", 2, _mean(lambda air: air.timeouts_elsewhere)),
     )
 }
-"""The metrics by name. Counts are per transfer; the cost of a gap is a mean over the gaps of a transfer."""
+"""The metrics by name. Counts are per transfer; the cost of a gap is a mean over the gaps of a
+transfer."""

@@ -19,14 +19,20 @@ _BEFORE_S = 5.0
 
 @dataclass(slots=True)
 class Observation:
-    """Arrivals of datagrams at a receiver and handovers of its mobile; seconds since the start of the run."""
+    """Arrivals of datagrams at a receiver and handovers of its mobile.
+
+    Seconds since the start of the run.
+    """
 
     arrivals: list[float] = field(default_factory=list)
     handovers: list[float] = field(default_factory=list)
 
 
 def observe(result: Result) -> list[Observation]:
-    """Return an observation for each flow of a run's summary; each repetition must have one mobile."""
+    """Return an observation for each flow of a run's summary.
+
+    Each repetition must have one mobile.
+    """
     import polars as pl
 
     seen: defaultdict[tuple[int, int], Observation] = defaultdict(Observation)
@@ -68,10 +74,11 @@ def _peak_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
 
 
 def _longest_near(before: bool) -> Callable[[Sequence[Flow], Inputs], float]:
-    """Return the formula of the longest inter-arrival time near a handover, as a mean over all handovers.
+    """Return the formula of the longest inter-arrival time near a handover, as a mean.
 
     Args:
-        before: Whether to look at the seconds before a handover, or at the same length half-way between two.
+        before: Whether to look at the seconds before a handover, or at the same length half-way
+            between two.
 
     Returns:
         The formula; without handovers its value is `nan`.

@@ -1,7 +1,8 @@
 """Checks of a study's findings, computed from its rows.
 
-No check has a threshold of its own. It uses the 95 % interval of a difference, the tolerance of a metric, or a
-published figure. A change is the paired difference between the last row along an axis and the first, with its interval.
+No check has a threshold of its own. It uses the 95 % interval of a difference, the tolerance of a
+metric, or a published figure. A change is the paired difference between the last row along an axis
+and the first, with its interval.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +33,8 @@ class FindingDefinition:
     along: str | None
     """The axis along which rows form a series."""
     than: tuple[dict[str, str], ...]
-    """Replacements in a row's case, `experiment` or `metric` that yield the row it is compared with."""
+    """Replacements in a row's case, `experiment` or `metric` that yield the row it is compared
+    with."""
     published: float | None = None
     """The published figure for `reaches`, in the unit of the rows."""
 
@@ -54,9 +56,10 @@ def rises(finding: FindingDefinition, rows: Rows) -> bool:
 
 
 def changes_less(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether each series changes less, in either direction, than each series that it is compared with.
+    """Return whether each series changes less than each series it is compared with.
 
-    The largest change within its interval must be smaller than the smallest change within the other's interval.
+    The largest change within its interval must be smaller than the smallest change within the
+    other's interval.
     """
     return all(
         _largest(_change(series)) < _smallest(_change([rows.counterpart(row, replaced) for row in series]))
@@ -71,12 +74,12 @@ def exceeds(finding: FindingDefinition, rows: Rows) -> bool:
 
 
 def not_below(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether no row lies below one that it is compared with, by the interval of the difference."""
+    """Return whether no row lies below one it is compared with, by the difference's interval."""
     return all(difference.high >= 0 for difference in _differences(finding, rows))
 
 
 def within_tolerance(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether each row lies within its metric's tolerance of those that it is compared with."""
+    """Return whether each row lies within its tolerance of the rows it is compared with."""
     return all(
         row.tolerance.admits(row.interval.mean, rows.counterpart(row, replaced).interval.mean)
         for each in finding.rows
@@ -104,7 +107,7 @@ def reaches(finding: FindingDefinition, rows: Rows) -> bool:
 
 
 def gap_closes(finding: FindingDefinition, rows: Rows) -> bool:
-    """Return whether the relative difference to the compared rows falls along the axis, as in `falls`."""
+    """Return whether the relative difference to the compared rows falls, as in `falls`."""
     return all(
         _goes([_gaps(row, rows.counterpart(row, replaced)) for row in series], -1)
         for series in _series(finding, rows)
@@ -146,7 +149,7 @@ def _differences(finding: FindingDefinition, rows: Rows) -> list[Interval]:
 
 
 def _goes(series: Sequence[Sequence[float]], sign: int) -> bool:
-    """Return whether a series rises (`sign` 1) or falls (-1) as a whole, and no step does the opposite."""
+    """Return whether a series rises (`sign` 1) or falls (-1), and no step does the opposite."""
     steps = [_signed(later, earlier, sign) for earlier, later in pairwise(series)]
     return _signed(series[-1], series[0], sign).low > 0 and all(step.high >= 0 for step in steps)
 

@@ -1,6 +1,7 @@
 """A study as data: `study.toml`, checked, with one case for each combination of its axes' values.
 
-`studies/README.md` describes the file. An unknown key is an error that names the line and the nearest known key.
+`studies/README.md` describes the file. An unknown key is an error that names the line and the
+nearest known key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,13 +81,15 @@ class Emulation:
     """Settings of the study's runs over emulated links, with the kernel's TCP."""
 
     experiments: tuple[str, ...]
-    """The experiments that can run so: one download by one terminal, with TCP features that the kernel has."""
+    """The experiments that can run so: one download by one terminal, with TCP features that the
+    kernel has."""
     repeat: int
     """Number of downloads per case, in sequence."""
     sysctl: dict[str, str]
     """Kernel parameters in the namespaces of a link."""
     set: dict[str, Any]
-    """Overrides of the scenario that configure the simulator's TCP like the kernel's: the control."""
+    """Overrides of the scenario that configure the simulator's TCP like the kernel's: the
+    control."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def observe(result: Result) -> list[Sequence[float]]:
 
 
 def _share(low: float, high: float) -> Callable[[Sequence[Flow], Inputs], float]:
-    """Return the formula of the percentage of datagrams with a delay of at least `low` and below `high`."""
+    """Return the formula of the percentage of delays of at least `low` and below `high`."""
 
     def formula(flows: Sequence[Flow], _: Inputs) -> float:
         delays = sorted(each for flow in flows for each in flow[KEY])

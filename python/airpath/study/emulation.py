@@ -1,4 +1,7 @@
-"""A study's cases under the real clock: the kernel's TCP over emulated links, several at the same time."""
+"""A study's cases under the real clock.
+
+The kernel's TCP over emulated links, several at the same time.
+"""
 
 import tomllib
 from collections.abc import Callable, Sequence
@@ -18,7 +21,8 @@ Key = tuple[str, tuple[str, ...], str]
 _BUDGET = "5 ms"
 """Limit of the lateness of 99 % of the packets: a fiftieth of the round trips of the studies."""
 _ATTEMPTS = 3
-"""An invalid run is repeated up to this number of attempts. The best attempt counts; if invalid, it is marked."""
+"""An invalid run is repeated up to this number of attempts. The best attempt counts; if invalid, it
+is marked."""
 
 
 def run_cases(

@@ -6,7 +6,10 @@ from airpath.suggest import did_you_mean
 
 
 class StudyError(Exception):
-    """A study's file is invalid, or a run does not yield its figures. The message has the place and the cause."""
+    """A study's file is invalid, or a run does not yield its figures.
+
+    The message has the place and the cause.
+    """
 
 
 class UnknownNameError(LookupError):

@@ -21,7 +21,8 @@ def draw(data: Mapping[str, Any], experiment: str, metric: str | None = None) ->
     """Draw the rows of an experiment: ours with the interval, and the published value.
 
     Args:
-        data: The study's result in its JSON form, as `airpath study run ID --format json` prints it.
+        data: The study's result in its JSON form, as `airpath study run ID --format json` prints
+            it.
         experiment: Name of the experiment.
         metric: The metric to draw; by default the first.
 
@@ -69,7 +70,10 @@ def draw(data: Mapping[str, Any], experiment: str, metric: str | None = None) ->
 
 
 def case_words(row: Mapping[str, Any]) -> str:
-    """Return the case of a row as text: the values of its axes, each number with the name of its axis."""
+    """Return the case of a row as text.
+
+    The values of its axes, each number with the name of its axis.
+    """
     words = []
     for axis, value in row["case"].items():
         text = str(value)

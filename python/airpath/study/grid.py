@@ -12,7 +12,9 @@ PREDICT = "predict"
 
 
 def flattened(table: Table, key: str, value: Any, shape: tuple[int, ...]) -> Iterator[Published | None]:
-    """Yield the published values in the order of the cases; `predict` stands for all values of its level.
+    """Yield the published values in the order of the cases.
+
+    `predict` stands for all values of its level.
 
     Raises:
         StudyError: The nesting does not match the axes, or a value is invalid.

@@ -1,6 +1,7 @@
 """The figures that a study compares, each computed from one repetition of one case.
 
-A study names them in its `study.toml`, with the constants that a formula needs besides the run (`inputs`).
+A study names them in its `study.toml`, with the constants that a formula needs besides the run
+(`inputs`).
 """
 
 import statistics
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 HEADERS = 40
-"""Bytes of IPv4 and TCP headers without options on each data packet (RFC 791 §3.1, RFC 9293 §3.1)."""
+"""Bytes of IPv4 and TCP headers without options on each data packet (RFC 791 §3.1, RFC 9293
+§3.1)."""
 
 Flow = Mapping[str, Any]
 """A row of `flows` in a run's `summary.json`."""
@@ -26,18 +28,20 @@ class Metric:
     decimals: int
     """Digits after the point in tables: at least one more than the study published."""
     compute: Callable[[Sequence[Flow], Inputs], float]
-    """Computes it from the flows of one repetition and the inputs; `nan` excludes the repetition from the figure."""
+    """Computes it from the flows of one repetition and the inputs; `nan` excludes the repetition
+    from the figure."""
     inputs: tuple[str, ...] = ()
     """The names of the inputs that the formula reads."""
     observed: str | None = None
-    """The observer that it needs, a name of `observations.OBSERVERS`; a flow has the observation under this name."""
+    """The observer that it needs, a name of `observations.OBSERVERS`; a flow has the observation
+    under this name."""
 
 
 def transfer_time(flow: Flow) -> float:
     """Return the seconds from the terminal's request to the last acknowledgement at the sender.
 
-    A one-way agent of ns-2 measures at the sender, until the acknowledgement arrives. The request is included, because
-    the study counts it as uplink traffic.
+    A one-way agent of ns-2 measures at the sender, until the acknowledgement arrives. The request
+    is included, because the study counts it as uplink traffic.
     """
     return flow["acknowledged_s"]
 
@@ -56,8 +60,8 @@ def bytes_with_headers(flow: Flow) -> int:
 def retransmit_bit_rate(flows: Sequence[Flow], bler: float) -> float:
     """Return the bit rate of a channel that carries these files, radio retransmissions included.
 
-    It is (file size with TCP/IP headers / time) / (1 − BLER): each block is sent 1 / (1 − BLER) times on average. A
-    shared channel is in use until the last user's transfer ends.
+    It is (file size with TCP/IP headers / time) / (1 − BLER): each block is sent 1 / (1 − BLER)
+    times on average. A shared channel is in use until the last user's transfer ends.
     """
     bits = 8 * sum(bytes_with_headers(flow) for flow in flows)
     return bits / max(transfer_time(flow) for flow in flows) / (1 - bler)
@@ -87,12 +91,15 @@ def _jitter(flows: Sequence[Flow], _: Inputs) -> float:
 
 
 def _received_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
-    """Return the received rate in kbit/s: the counted payload of a datagram over the mean inter-arrival time."""
+    """Return the received rate in kbit/s.
+
+    The counted payload of a datagram over the mean inter-arrival time.
+    """
     return 8e-3 * inputs["payload"] / statistics.fmean(flow["inter_arrival_mean_s"] for flow in flows)
 
 
 def _bandwidth_delay_product(flows: Sequence[Flow], inputs: Inputs) -> float:
-    """Return the datagram bytes that arrive in one round trip of pings of the same size, less one datagram."""
+    """Return the datagram bytes that arrive in one round trip of pings, less one datagram."""
     datagrams = [flow for flow in flows if flow["kind"] == "datagrams"]
     pings = [flow for flow in flows if flow["kind"] == "ping"]
     rate = 1e3 * _received_rate(datagrams, inputs) / 8
@@ -100,7 +107,10 @@ def _bandwidth_delay_product(flows: Sequence[Flow], inputs: Inputs) -> float:
 
 
 def _delay(flows: Sequence[Flow], _: Inputs) -> float:
-    """Return the mean delay in milliseconds: the round trip of pings, the one-way delay of datagrams."""
+    """Return the mean delay in milliseconds.
+
+    The round trip of pings, the one-way delay of datagrams.
+    """
     return 1e3 * statistics.fmean(flow["delay_mean_s"] for flow in flows)
 
 
@@ -109,7 +119,10 @@ def _probe_loss(flows: Sequence[Flow], _: Inputs) -> float:
 
 
 def _longest(key: str) -> Callable[[Sequence[Flow], Inputs], float]:
-    """Return the formula of the maximum of a figure over the flows; flows without a value count as 0."""
+    """Return the formula of the maximum of a figure over the flows.
+
+    Flows without a value count as 0.
+    """
     return lambda flows, _: max(flow[key] or 0.0 for flow in flows)
 
 
@@ -142,7 +155,7 @@ def _retransmitted(flows: Sequence[Flow], _: Inputs) -> float:
 
 
 def _ftp_throughput(flows: Sequence[Flow], _: Inputs) -> float:
-    """Return the mean over the completed transfers in 1,024 bytes per second, the unit of BSD's ftp."""
+    """Return the mean of the completed transfers in 1,024 bytes per second, as BSD's ftp."""
     return statistics.fmean(flow["throughput_bps"] for flow in _completed(flows)) / 8 / 1024
 
 
@@ -212,5 +225,6 @@ METRICS = {
 }
 """The metrics by name.
 
-Rates are means over the users of a case, deviations are sample deviations over the users. Jitter is the difference
-between the 95th percentile and the mean of the inter-arrival times. `late-…` is a figure of the last flow."""
+Rates are means over the users of a case, deviations are sample deviations over the users. Jitter is
+the difference between the 95th percentile and the mean of the inter-arrival times. `late-…` is a
+figure of the last flow."""

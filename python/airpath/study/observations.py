@@ -1,4 +1,7 @@
-"""Observers of a run's event log. Each adds its observation to the flows, under the observer's name."""
+"""Observers of a run's event log.
+
+Each adds its observation to the flows, under the observer's name.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any

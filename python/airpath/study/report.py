@@ -1,4 +1,7 @@
-"""The report of a study: published values beside ours, row by row, and whether its findings hold."""
+"""The report of a study.
+
+Published values beside ours, row by row, and whether its findings hold.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +35,8 @@ class Details:
     texts: Mapping[str, str]
     """The text of each experiment, by its name."""
     agrees: Sequence[bool | None]
-    """Of each row, whether it agrees; `None` where nothing was published or the tolerance is unknown."""
+    """Of each row, whether it agrees; `None` where nothing was published or the tolerance is
+    unknown."""
 
 
 def write(data: Mapping[str, Any], out: Path, *, details: Details | None = None, command: str | None = None) -> Path:
@@ -41,8 +45,10 @@ def write(data: Mapping[str, Any], out: Path, *, details: Details | None = None,
     Args:
         data: The study's result in its JSON form, as `StudyResult.to_dict` returns it.
         out: The HTML file.
-        details: What the JSON form lacks; without it the report has no texts and judges by our intervals.
-        command: The command that makes the report again; by default `airpath study run` with the same seed.
+        details: What the JSON form lacks; without it the report has no texts and judges by our
+            intervals.
+        command: The command that makes the report again; by default `airpath study run` with the
+            same seed.
 
     Returns:
         `out`.

@@ -1,4 +1,7 @@
-"""The result of a study's run: as data, as text, as the Markdown table of its README, as a report."""
+"""The result of a study's run.
+
+As data, as text, as the Markdown table of its README, as a report.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +47,10 @@ class StudyResult:
 
     @property
     def invalid(self) -> str:
-        """A sentence about rows whose emulated link was late or overrun; empty if there are none."""
+        """A sentence about rows whose emulated link was late or overrun.
+
+        Empty if there are none.
+        """
         runs = [row.emulated for row in self.rows if row.emulated is not None and not row.emulated.valid]
         if not runs:
             return ""
@@ -69,7 +75,10 @@ class StudyResult:
 
     @property
     def summary(self) -> str:
-        """A sentence with the number of rows that agree; empty if the study published none of them."""
+        """A sentence with the number of rows that agree.
+
+        Empty if the study published none of them.
+        """
         agree, published = self.agreement
         if not published:
             return ""
@@ -201,7 +210,10 @@ def _figures(row: Row) -> list[str]:
 
 
 def _published(row: Row) -> dict[str, Any]:
-    """Return the published figure as data: of a range also its bounds, of a mean with a spread also its deviation."""
+    """Return the published figure as data.
+
+    Of a range also its bounds, of a mean with a spread also its deviation.
+    """
     match row.published:
         case None:
             return {"published": None}

@@ -56,17 +56,26 @@ class Row:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether ours is within the tolerance of the published figure; `None` where none was published."""
+        """Whether ours is within the tolerance of the published figure.
+
+        `None` where none was published.
+        """
         return None if self.published is None else self.tolerance.admits(self.interval.mean, self.published)
 
     @property
     def agrees_uniformly(self) -> bool | None:
-        """The same with the tolerance that all studies share: 15 %, or inside a published range or spread."""
+        """The same with the tolerance that all studies share.
+
+        15 %, or inside a published range or spread.
+        """
         return None if self.published is None else UNIFORM.admits(self.interval.mean, self.published)
 
     @property
     def difference(self) -> float | None:
-        """The relative difference of the control's mean from the emulated mean; `None` without the real clock."""
+        """The relative difference of the control's mean from the emulated mean.
+
+        `None` without the real clock.
+        """
         return None if self.emulated is None else mean_interval(self.control).mean / self.emulated.interval.mean - 1
 
 
@@ -99,7 +108,8 @@ class Rows:
 
         Args:
             row: A row of these.
-            replaced: New values of axes of its case; the keys `experiment` and `metric` replace these.
+            replaced: New values of axes of its case; the keys `experiment` and `metric` replace
+                these.
 
         Raises:
             LookupError: There is none, or more than one.
@@ -111,7 +121,9 @@ class Rows:
         return found[0]
 
     def series(self, experiment: str, metric: str, case: Mapping[str, str], along: str) -> list[list[Row]]:
-        """Return the rows that `select` finds in groups; the rows of a group differ only in the axis `along`.
+        """Return the rows that `select` finds in groups.
+
+        The rows of a group differ only in the axis `along`.
 
         Raises:
             LookupError: There is none, or they have no such axis.

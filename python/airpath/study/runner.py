@@ -1,6 +1,7 @@
 """Runs a study: each case once, with all its repetitions in one call of the Rust core.
 
-With the real clock each case is simulated as well, so that emulated and simulated figures stand side by side.
+With the real clock each case is simulated as well, so that emulated and simulated figures stand
+side by side.
 """
 
 import tempfile
@@ -40,17 +41,19 @@ def run(
         name: The study, as `studies` lists them.
         only: Run these experiments alone. Findings that need other experiments are left out.
         seed: The seed, in place of the study's.
-        repeat: The repetitions of each case, in place of the study's; at least two. With `clock="real"` it is the
-            number of downloads of each case over its link; the simulations keep the study's numbers.
-        clock: With `"real"`, each case also runs over an emulated link with the kernel's TCP, and is simulated with a
-            TCP configured like the kernel's.
+        repeat: The repetitions of each case, in place of the study's; at least two. With
+            `clock="real"` it is the number of downloads of each case over its link; the simulations
+            keep the study's numbers.
+        clock: With `"real"`, each case also runs over an emulated link with the kernel's TCP, and
+            is simulated with a TCP configured like the kernel's.
         links: With `clock="real"`, the number of emulated links that run at the same time.
         progress: Called with the repetitions that are done and the total.
 
     Raises:
-        UnknownNameError: The study or experiment does not exist, or the experiment cannot run under the real clock.
-        StudyError: A file of the study is invalid, a run failed, a flow did not finish, or this host cannot make a
-            link.
+        UnknownNameError: The study or experiment does not exist, or the experiment cannot run under
+            the real clock.
+        StudyError: A file of the study is invalid, a run failed, a flow did not finish, or this
+            host cannot make a link.
         ScenarioError: A scenario of the study is invalid.
         ValueError: `repeat` is below two, which an interval needs at least.
         KeyboardInterrupt: Ctrl-C.
@@ -74,8 +77,8 @@ def _emulated_rows(
 ) -> list[Row]:
     """Return the simulated rows, each with its control and its emulated figure.
 
-    The control is simulated with a TCP configured like the kernel's. It separates the effect of the TCP implementation
-    from the effect of the clock.
+    The control is simulated with a TCP configured like the kernel's. It separates the effect of the
+    TCP implementation from the effect of the clock.
     """
     cases = [case for each in experiments for case in each.cases]
     # Each case is simulated twice (study's TCP, kernel's TCP) and downloaded over an emulated link.
@@ -115,7 +118,10 @@ def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Expe
 
 
 def _rows_of(experiment: Experiment, study: Study, seed: int, repeat: int | None, counter: "_Counter") -> list[Row]:
-    """Run the cases of an experiment and return its rows: first one per case and metric, then those made of them."""
+    """Run the cases of an experiment and return its rows.
+
+    First one per case and metric, then those made of them.
+    """
     measured: list[Row] = []
     for case in experiment.cases:
         repetitions = _run_case(case, seed, repeat or case.repeat, counter)

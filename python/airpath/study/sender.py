@@ -15,7 +15,8 @@ KEY = "sender"
 
 _SYN = 0x02
 _GROUPED_S = 0.1
-"""Acknowledgements at most this far apart form a group: the transmission of one segment takes three times as long."""
+"""Acknowledgements at most this far apart form a group: the transmission of one segment takes three
+times as long."""
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ def observe(result: Result) -> list[Observation]:
 
 
 def _time_to_product(flows: Sequence[Flow], inputs: Inputs) -> float:
-    """Return the seconds from the SYN until the congestion window reaches a size, or the transfer ends."""
+    """Return the seconds from the SYN until the congestion window reaches a size, or the end."""
 
     def of(flow: Flow) -> float:
         large = (time for time, window in flow[KEY].windows if window >= inputs["product"])
@@ -85,13 +86,19 @@ def _group(flows: Sequence[Flow], _: Inputs) -> float:
 
 
 def _full_round_trip(flows: Sequence[Flow], inputs: Inputs) -> float:
-    """Return the longest round trip measured with at least `outstanding` bytes in flight; `nan` if there is none."""
+    """Return the longest round trip measured with at least `outstanding` bytes in flight.
+
+    `nan` if there is none.
+    """
     measured = (each for flow in flows for each in flow[KEY].round_trips)
     return max((seconds for outstanding, seconds in measured if outstanding >= inputs["outstanding"]), default=nan)
 
 
 def _repair(flows: Sequence[Flow], _: Inputs) -> float:
-    """Return the seconds from the first loss until recovery or the transfer ends; `nan` if nothing was lost."""
+    """Return the seconds from the first loss until recovery or the transfer ends.
+
+    `nan` if nothing was lost.
+    """
 
     def of(flow: Flow) -> float:
         if not flow[KEY].losses:

@@ -1,4 +1,7 @@
-"""Reads a TOML file with closed tables: an unknown key is an error. Errors name the file, the line and the key."""
+"""Reads a TOML file with closed tables: an unknown key is an error.
+
+Errors name the file, the line and the key.
+"""
 
 import tomllib
 from collections.abc import Mapping
@@ -29,7 +32,8 @@ class Table:
             file: The file's name, for messages.
             path: The table's own path in the file.
             lines: The lines of keys, by their paths.
-            label: What messages call the table, such as `experiment 'rtt'`; by default its dotted path.
+            label: What messages call the table, such as `experiment 'rtt'`; by default its dotted
+                path.
         """
         self.data = dict(data)
         self.file = file
@@ -54,7 +58,7 @@ class Table:
             raise StudyError(f"{path}: {error}") from error
 
     def error(self, message: str, key: str | None = None) -> StudyError:
-        """Return an error with the file, the line and the table, at one of its keys or at the table itself."""
+        """Return an error with file, line and table, at one of its keys or at itself."""
         path = self.path if key is None else (*self.path, key)
         line = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
         place = self.file if line is None else f"{self.file}:{line}"

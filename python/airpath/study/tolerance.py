@@ -67,9 +67,9 @@ class Tolerance:
     def admits(self, ours: float, published: Published) -> bool:
         """Return whether our figure agrees.
 
-        It agrees with a number within the tolerance, with a mean also within its spread, and with a range inside of it.
-        A figure that was published as lying within a range may be any number in it. So ours agrees within the tolerance
-        of any of them.
+        It agrees with a number within the tolerance, with a mean also within its spread, and with a
+        range inside of it. A figure that was published as lying within a range may be any number in
+        it. So ours agrees within the tolerance of any of them.
         """
         match published:
             case Within(low=low, high=high):

@@ -17,7 +17,8 @@ _TOKEN = re.compile(
 def lines_of(text: str) -> dict[KeyPath, int]:
     """Return the line of each table and key of a valid TOML file, counted from 1.
 
-    Keys in inline tables are left out: they are on the line of the key that holds the table, or below it.
+    Keys in inline tables are left out: they are on the line of the key that holds the table, or
+    below it.
     """
     lines: dict[KeyPath, int] = {}
     lists: dict[KeyPath, int] = {}
@@ -38,7 +39,10 @@ def lines_of(text: str) -> dict[KeyPath, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each table header and each `key = value` with the line on which it begins; comments are left out."""
+    """Yield each table header and each `key = value` with the line on which it begins.
+
+    Comments are left out.
+    """
     line, begin, depth, statement = 1, 1, 0, ""
     for token in _TOKEN.findall(text):
         if token == "\n" and (depth == 0 or _is_header(statement)):
@@ -73,7 +77,10 @@ def _keys(text: str) -> KeyPath:
 
 
 def _resolved(keys: KeyPath, lists: dict[KeyPath, int], *, is_list: bool) -> KeyPath:
-    """Return the path of a table header: each key that is a list of tables is followed by its current index."""
+    """Return the path of a table header.
+
+    Each key that is a list of tables is followed by its current index.
+    """
     path: KeyPath = ()
     for key in keys[:-1]:
         path = (*path, key)

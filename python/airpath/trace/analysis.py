@@ -22,19 +22,21 @@ def trace(
     """Read captures and analyse their TCP connections.
 
     Args:
-        path: A capture (pcap, pcapng or snoop, also compressed by gzip or zstd), several in the order of their times,
-            `-` for standard input, or a result folder. Of a folder its captures at both ends are read, or its event log
-            if it has none, and its radio log.
+        path: A capture (pcap, pcapng or snoop, also compressed by gzip or zstd), several in the
+            order of their times, `-` for standard input, or a result folder. Of a folder its
+            captures at both ends are read, or its event log if it has none, and its radio log.
         peer: A capture of the same traffic at the other end.
         radio: A radio log: a result folder, or a CSV file.
-        radio_columns: The columns of a CSV file (`docs/trace.md`); by default those of airpath's own logs.
-        flow: Selects connections: by number, address, port (`:443`), or both (`192.0.2.1:443`); in a simulated run's
-            folder also by the name of a mobile. By default all.
-        repetition: The repetition of a result folder, from 0; by default the median one, as in reports.
+        radio_columns: The columns of a CSV file (`docs/trace.md`); by default those of airpath's
+            own logs.
+        flow: Selects connections: by number, address, port (`:443`), or both (`192.0.2.1:443`); in
+            a simulated run's folder also by the name of a mobile. By default all.
+        repetition: The repetition of a result folder, from 0; by default the median one, as in
+            reports.
 
     Raises:
-        TraceError: A file is missing or no capture, has no TCP, `peer` does not match, or the connection does not
-            exist.
+        TraceError: A file is missing or no capture, has no TCP, `peer` does not match, or the
+            connection does not exist.
         UnreadableResultError: A result folder has neither captures nor a packet log.
         OSError: The radio log cannot be read.
     """
@@ -79,7 +81,8 @@ class Trace(TraceData):
 
         Args:
             out: The file.
-            in_full: The number of connections that are drawn in full, the longest first; all are listed.
+            in_full: The number of connections that are drawn in full, the longest first; all are
+                listed.
             command: The command that makes it again; by default `airpath trace` with these files.
 
         Raises:
@@ -114,7 +117,9 @@ def stream(
     causes: bool = False,
     repetition: int | None = None,
 ) -> dict[str, Any]:
-    """Analyse captures of any length, and report each connection when it ends; memory grows with open ones only.
+    """Analyse captures of any length, and report each connection when it ends.
+
+    Memory grows with open ones only.
 
     Args:
         path: See `trace`.

@@ -1,6 +1,9 @@
-"""HTTP, TLS and pages as the clients saw them: read from the capture at their end, where a run has both.
+"""HTTP, TLS and pages as the clients saw them.
 
-At a server a response ends when its last byte is handed to the path. The page's time is measured where it arrives.
+Read from the capture at their end, where a run has both.
+
+At a server a response ends when its last byte is handed to the path. The page's time is measured
+where it arrives.
 """
 
 import json
@@ -18,7 +21,7 @@ TABLES = ("exchanges", "timelines", "pages")
 def web_tables(
     analysed: dict[str, Any], flow: str | None, one_way: pl.DataFrame, analyse: Callable[[str | None], dict[str, Any]]
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Return the tables of HTTP and TLS, and the HTTP Archive, with the connections' numbers in the first capture.
+    """Return the tables of HTTP and TLS, and the HTTP Archive, numbered as in the first capture.
 
     Args:
         analysed: The core's analysis of the first capture.
@@ -40,7 +43,7 @@ def web_tables(
 
 
 def _selector(flow: str | None, one_way: pl.DataFrame) -> str | None:
-    """Return the selector of the same connections in the other capture, where their numbers may differ."""
+    """Return the selector of the same connections in the other capture."""
     if flow is None or not flow.isdecimal():
         return flow
     return str(one_way.filter(connection=int(flow))["peer_connection"][0])

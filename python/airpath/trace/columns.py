@@ -9,9 +9,11 @@ import polars as pl
 from airpath.trace.tables import TABLES
 
 Columns = Sequence[tuple[str, str, Any, bytes | None]]
-"""Name, kind, values, and an optional mask with one byte per row: 1 for a value, 0 for a missing one.
+"""Name, kind, values, and an optional mask with one byte per row: 1 for a value, 0 for a missing
+one.
 
-Whole and real numbers are the bytes of an array in native byte order, flags are single bytes, texts a list."""
+Whole and real numbers are the bytes of an array in native byte order, flags are single bytes, texts
+a list."""
 
 _KINDS = {"whole": ("q", pl.Int64), "real": ("d", pl.Float64), "flag": ("b", pl.Boolean)}
 

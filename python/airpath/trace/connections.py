@@ -9,7 +9,7 @@ from airpath.trace.causes import CAUSES, Cause, of_name, seconds_of, shares
 from airpath.trace.messages import Row, ended, lost, main_cause, percent
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
-"""Classes of the style sheet for Plotly's hatchings."""
+"""CSS classes for Plotly's hatchings."""
 
 
 HEAD = ("connection", "ends", "time", "where it went", "lost", "segments", "ended")

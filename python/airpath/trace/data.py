@@ -34,7 +34,7 @@ class TraceData:
 
     @property
     def _once(self) -> bool:
-        """Whether the files can be read only once, so that the segments of all connections stay in memory."""
+        """Whether the files can be read only once, so that all segments stay in memory."""
         return Path("-") in self.sources.files
 
     @property
@@ -44,27 +44,42 @@ class TraceData:
 
     @cached_property
     def connections(self) -> "pl.DataFrame":
-        """One row per connection: its ends, start, duration, ending, and the seconds of each cause."""
+        """One row per connection.
+
+        Columns: its ends, start, duration, ending, and the seconds of each cause.
+        """
         return self._frame("connections")
 
     @cached_property
     def directions(self) -> "pl.DataFrame":
-        """Two rows per connection, `from` the client and `from` the server: all figures of a direction."""
+        """Two rows per connection, `from` the client and `from` the server.
+
+        It has all figures of a direction.
+        """
         return self._frame("directions")
 
     @cached_property
     def causes(self) -> "pl.DataFrame":
-        """One row per interval of a connection's time with one cause: start, end, first and last frame."""
+        """One row per interval of a connection's time with one cause.
+
+        Columns: start, end, first and last frame.
+        """
         return self._frame("causes")
 
     @cached_property
     def stalls(self) -> "pl.DataFrame":
-        """One row per stall, the longest of each connection: when, the fate of the data, and a description."""
+        """One row per stall, the longest of each connection.
+
+        Columns: when, the fate of the data, and a description.
+        """
         return self._frame("stalls")
 
     @cached_property
     def _web(self) -> "tuple[dict[str, pl.DataFrame], dict[str, Any]]":
-        """The tables of HTTP and TLS, and the HTTP Archive; from the capture at the clients' end, if there is one."""
+        """The tables of HTTP and TLS, and the HTTP Archive.
+
+        They are read from the capture at the clients' end, if there is one.
+        """
         from airpath.trace.client_end import web_tables
 
         clients = self.sources.clients
@@ -88,7 +103,10 @@ class TraceData:
 
     @cached_property
     def pages(self) -> "pl.DataFrame":
-        """One row per HTTP client: its requests over all its connections, and how well these were used."""
+        """One row per HTTP client.
+
+        Columns: its requests over all its connections, and how well these were used.
+        """
         return self._web[0]["pages"]
 
     @cached_property
@@ -98,17 +116,26 @@ class TraceData:
 
     @cached_property
     def one_way(self) -> "pl.DataFrame":
-        """One row per connection and sender in both captures: lost and spurious packets, one-way delays."""
+        """One row per connection and sender in both captures.
+
+        Columns: lost and spurious packets, one-way delays.
+        """
         return self._frame("one_way")
 
     @cached_property
     def arrival_gaps(self) -> "pl.DataFrame":
-        """One row per interval without arrivals at the other end: a gap if packets were lost, else a delay period."""
+        """One row per interval without arrivals at the other end.
+
+        It is a gap if packets were lost, else a delay period.
+        """
         return self._frame("arrival_gaps")
 
     @cached_property
     def transits(self) -> "pl.DataFrame":
-        """One row per packet between the captures: when it was sent, whether it arrived, and when."""
+        """One row per packet between the captures.
+
+        Columns: when it was sent, whether it arrived, and when.
+        """
         return self._frame("transits")
 
     @property
@@ -117,7 +144,10 @@ class TraceData:
         return self._web[1]
 
     def observations(self, flow: str | int | None = None) -> "pl.DataFrame":
-        """Return one row per segment of all connections, or of those that `flow` selects; the files are read again."""
+        """Return one row per segment of all connections, or of those that `flow` selects.
+
+        The files are read again.
+        """
         return self._observe(flow)[0]
 
     def selective(self, flow: str | int | None = None) -> "pl.DataFrame":

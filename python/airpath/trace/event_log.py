@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 Flow = tuple[str, str, tuple[bool, int, int] | None]
-"""Mobile and server; and the negotiated options, if known: SACK, and the window scales of segments that go down and
-up."""
+"""Mobile and server; and the negotiated options, if known: SACK, and the window scales of segments
+that go down and up."""
 Log = tuple[str, list[Flow], dict[str, bytes]]
 """Its name, its flows, and its columns of integers by name."""
 
@@ -102,7 +102,10 @@ def _ends(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
 
 
 def _negotiated(flow: dict[str, Any]) -> tuple[bool, int, int] | None:
-    """Return the negotiated options of a flow; the summary has them from the view of the main sender."""
+    """Return the negotiated options of a flow.
+
+    The summary has them from the view of the main sender.
+    """
     negotiated = flow["tcp"].get("negotiated")
     if negotiated is None:
         return None

@@ -9,7 +9,9 @@ Row = Mapping[str, Any]
 
 
 def figures(directions: Sequence[Row]) -> list[tuple[str, list[str]]]:
-    """Return the figures of a connection's directions as text; figures without a value are left out.
+    """Return the figures of a connection's directions as text.
+
+    Figures without a value are left out.
 
     Args:
         directions: Rows of `Trace.directions` of one connection, in the order of the columns.

@@ -26,7 +26,8 @@ _NOT_LOST = {"path-rate", "application", "closing"}
 _ODD_AHEAD_S = 86_400.0
 """A gap of more seconds than this between two frames is reported."""
 _ODD_BACK_S = 1.0
-"""A step back in time of more seconds than this is reported; interfaces of one capture differ by less."""
+"""A step back in time of more seconds than this is reported; interfaces of one capture differ by
+less."""
 _SMALL = 0.01
 """A sentence combines the causes whose share is below this, if there are several."""
 
@@ -42,7 +43,7 @@ def ended(flow: Row) -> str:
 
 
 def sentence(flow: Row) -> str:
-    """Return where the time of a connection went, the longest part first, with shares that add up to 100 %."""
+    """Return the causes of a connection's time, the largest first, with shares of 100 % in sum."""
     totals = seconds_of(flow)
     whole = sum(totals.values())
     small = {name: total for name, total in totals.items() if total < _SMALL * whole}
@@ -70,7 +71,7 @@ def percent(share: float) -> str:
 
 
 def lost(flow: Row) -> float:
-    """Return the seconds that are attributed neither to the path at its rate nor to the applications."""
+    """Return the seconds attributed neither to the path at its rate nor to the applications."""
     return sum(total for name, total in seconds_of(flow).items() if name not in _NOT_LOST)
 
 

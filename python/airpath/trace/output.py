@@ -24,7 +24,7 @@ _TABLES = (
 
 
 def write(trace: "TraceData", form: str) -> None:
-    """Write the connections with all their figures as `csv` or `parquet`, or all tables as `json`."""
+    """Write the connections and figures as `csv` or `parquet`, or all tables as `json`."""
     match form:
         case "csv":
             sys.stdout.write(wide(trace).write_csv())
@@ -37,7 +37,7 @@ def write(trace: "TraceData", form: str) -> None:
 
 
 def wide(trace: "TraceData") -> pl.DataFrame:
-    """Return one row per connection with the figures of both directions, prefixed `client_` and `server_`."""
+    """Return one row per connection, with columns `client_…` and `server_…` for the directions."""
     table = trace.connections
     for sender in ("client", "server"):
         own = trace.directions.filter(pl.col("from") == sender).drop("from")

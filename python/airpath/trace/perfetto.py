@@ -1,8 +1,8 @@
 """The connections of captures as a trace for Perfetto and chrome://tracing.
 
-Each connection is a process. The causes of its elapsed time are slices on one track, its HTTP exchanges on another.
-Outstanding data, windows and round trips are counters; retransmissions are instants. Times count from the start of the
-first connection.
+Each connection is a process. The causes of its elapsed time are slices on one track, its HTTP
+exchanges on another. Outstanding data, windows and round trips are counters; retransmissions are
+instants. Times count from the start of the first connection.
 """
 
 from collections.abc import Iterator

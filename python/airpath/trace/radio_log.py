@@ -1,7 +1,8 @@
 """Radio logs of result folders and CSV files, in the form that the core reads.
 
-The states and changes of conditions that a run logged become the intervals in which the radio carried nothing, in the
-time of its captures. Packets are not used: the log has what an operator's log has.
+The states and changes of conditions that a run logged become the intervals in which the radio
+carried nothing, in the time of its captures. Packets are not used: the log has what an operator's
+log has.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +36,9 @@ def of_file(path: Path, columns: Mapping[str, str]) -> list[Log]:
 
 
 def of_result(folder: Path, repetition: int) -> list[Log]:
-    """Return the log of each mobile of a result folder; an empty list if the run did not log its radio.
+    """Return the log of each mobile of a result folder.
+
+    An empty list if the run did not log its radio.
 
     Raises:
         UnreadableResultError: The folder is no result.
@@ -83,7 +86,10 @@ def mobiles_of(result: Result) -> list[str]:
 
 
 def _idle_intervals(result: Result, repetition: int, user: int) -> Iterator[tuple[int, int, str | None, str]]:
-    """Yield the intervals in which a mobile's radio carried nothing: start, end, direction, name."""
+    """Yield the intervals in which a mobile's radio carried nothing.
+
+    Start, end, direction, name.
+    """
     import polars as pl
 
     try:

@@ -77,7 +77,8 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
 def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
     """Return a connection for the page.
 
-    The explanation of a figure is shown once per page: `explained` has those shown before, and is extended.
+    The explanation of a figure is shown once per page: `explained` has those shown before, and is
+    extended.
     """
     view = FlowView.of(trace, flow)
     group = f"connection-{flow['connection']}"

@@ -40,7 +40,7 @@ def sources_of(
     columns: Mapping[str, str],
     repetition: int | None,
 ) -> Sources:
-    """Return the input; of a result folder its captures at both ends or its event log, and its radio log."""
+    """Return the input: captures, or the captures or event log of a result folder."""
     files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
     peer = None if peer is None else Path(peer)
     arguments = tuple(map(str, files))

@@ -1,4 +1,7 @@
-"""The tables of a trace and their columns. Like `airpath.tables`, this module does not need Polars."""
+"""The tables of a trace and their columns.
+
+Like `airpath.tables`, this module does not need Polars.
+"""
 
 from airpath import _native
 from airpath.trace.causes import CAUSES

@@ -1,8 +1,9 @@
 """Time–sequence plots for xplot, as `tcptrace -S` makes them.
 
-One file per direction. Vertical lines with arrows are segments, the lower staircase is the acknowledged data, the upper
-one the end of the receiver's window. `R` marks retransmissions, `O` segments out of order, `S` SACK blocks, `D` DSACK
-blocks, `3` third duplicate acknowledgements, `Z` closed windows. The SYN is at 0, the first byte of data at 1.
+One file per direction. Vertical lines with arrows are segments, the lower staircase is the
+acknowledged data, the upper one the end of the receiver's window. `R` marks retransmissions, `O`
+segments out of order, `S` SACK blocks, `D` DSACK blocks, `3` third duplicate acknowledgements, `Z`
+closed windows. The SYN is at 0, the first byte of data at 1.
 
 Format: the manual page xplot(1) of xplot.org (T. Shepard, 1990).
 """

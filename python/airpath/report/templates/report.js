@@ -126,8 +126,8 @@
   }
 
   // `?theme=dark` opens the page in that theme.
-  const asked = new URLSearchParams(location.search).get("theme");
-  if (["light", "dark"].includes(asked)) choose(asked);
+  const wanted = new URLSearchParams(location.search).get("theme");
+  if (["light", "dark"].includes(wanted)) choose(wanted);
 
   // One at a time, so that the page answers while it draws.
   const queue = [...figures];

@@ -22,18 +22,22 @@ from airpath.trace.figures.view import FlowView
 from airpath.trace.messages import ends, longest_first, summary, warnings
 
 MOST_BARS = 6
-"""At most this number of connections of a trace has a bar; the table has up to `MOST_ROWS` of each."""
+"""At most this number of connections of a trace has a bar; the table has up to `MOST_ROWS` of
+each."""
 MOST_ROWS = 30
-"""At most this number of connections of a trace is listed; the report of that trace alone has more."""
+"""At most this number of connections of a trace is listed; the report of that trace alone has
+more."""
 
 
 def write(traces: Sequence[TraceData], out: Path, *, command: str | None = None) -> Path:
     """Write the report of several traces.
 
     Args:
-        traces: The traces, in the order in which they are compared; the others are compared with the first.
+        traces: The traces, in the order in which they are compared; the others are compared with
+            the first.
         out: The HTML file.
-        command: The command that makes the report again; by default `airpath trace compare` with these files.
+        command: The command that makes the report again; by default `airpath trace compare` with
+            these files.
 
     Raises:
         OSError: The file cannot be written.

@@ -44,7 +44,7 @@ class Compared:
 
 
 def against(each: Compared, first: Compared) -> str:
-    """Return the difference in duration from the first trace's connection, with its largest causes."""
+    """Return the difference in duration from the first trace, with its largest causes."""
     own, others = (seconds_of(compared.flows[0]) for compared in (each, first))
     changes = {cause: own.get(cause.name, 0.0) - others.get(cause.name, 0.0) for cause in CAUSES}
     whole = each.flows[0]["duration_s"] - first.flows[0]["duration_s"]

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def compare(traces: Sequence["TraceData"]) -> pl.DataFrame:
     """Return the figures of traces side by side: one row per figure, one column per trace.
 
-    The figures are sums over all connections of a trace: number, seconds in total and by cause, bytes in each
-    direction, and retransmitted segments.
+    The figures are sums over all connections of a trace: number, seconds in total and by cause,
+    bytes in each direction, and retransmitted segments.
 
     Args:
         traces: The traces; a trace with a `flow` has only these connections.
@@ -26,7 +26,10 @@ def compare(traces: Sequence["TraceData"]) -> pl.DataFrame:
 
 
 def labels(traces: Sequence["TraceData"]) -> list[str]:
-    """Return a unique name for each trace: the name of its file or folder, with more of its path where needed."""
+    """Return a unique name for each trace.
+
+    The name of its file or folder, with more of its path where needed.
+    """
     paths = [trace.sources.arguments[0] for trace in traces]
     for parts in range(1, max(len(each.split("/")) for each in paths) + 1):
         names = ["/".join(each.rstrip("/").split("/")[-parts:]) for each in paths]

@@ -49,7 +49,7 @@ def outstanding(view: FlowView, *, bins: int = BINS) -> go.Figure:
 
 
 def _known(view: FlowView, sender: str) -> pl.DataFrame:
-    """Return the outstanding data of an end at each of its segments, and less at each acknowledgement."""
+    """Return an end's outstanding data at each of its segments and at each acknowledgement."""
     is_sent = pl.col("from") == sender
     both = view.sent.filter(is_sent | pl.col("acknowledged").is_not_null()).select(
         "t",

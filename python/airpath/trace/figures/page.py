@@ -116,7 +116,9 @@ Placed = list[tuple[dict[str, Any], int]]
 
 
 def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, int]]:
-    """Assign a row to each exchange: the connection's first row, or one below if it overlaps with another exchange.
+    """Assign a row to each exchange.
+
+    The connection's first row, or one below if it overlaps with another exchange.
 
     Returns:
         The exchanges with their rows, and the first row of each connection.

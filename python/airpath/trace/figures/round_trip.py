@@ -24,7 +24,9 @@ _READ_ECHO = " A ring is measured only by the echo of a timestamp; retransmissio
 
 
 def round_trip(view: FlowView, *, bins: int = BINS) -> go.Figure:
-    """Draw the round trips in each direction: by Karn's rule, and those that only timestamps measure.
+    """Draw the round trips in each direction.
+
+    By Karn's rule, and those that only timestamps measure.
 
     Raises:
         NothingToDrawError: No acknowledgement measures one.

@@ -36,7 +36,8 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
     Args:
         view: The flow.
         sender: `server` or `client`.
-        bins: How finely the time is cut where there are too many points; all retransmissions are kept.
+        bins: How finely the time is cut where there are too many points; all retransmissions are
+            kept.
 
     Raises:
         NothingToDrawError: That end sent no data.

@@ -38,7 +38,10 @@ class FlowView:
 
     @classmethod
     def of(cls, trace: "TraceData", flow: Mapping[str, Any]) -> Self:
-        """Return the connection of a trace whose row of `Trace.connections` is `flow`; the files are read again."""
+        """Return the connection of a trace whose row of `Trace.connections` is `flow`.
+
+        The files are read again.
+        """
         number = flow["connection"]
         own = pl.col("connection") == number
         segments, reports = trace.observations(number), trace.selective(number)
