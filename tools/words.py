@@ -165,7 +165,7 @@ def is_prose(line: str) -> bool:
 def long_comments(path: str, text: str, leader: str) -> list[Finding]:
     """Return comment lines, and lines of docstrings, that are too long."""
     found = []
-    inside = docstring = False
+    inside = docstring = fenced = False
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
         quotes = stripped.count('"""') if leader == "#" else 0
@@ -173,7 +173,9 @@ def long_comments(path: str, text: str, leader: str) -> list[Finding]:
         if quotes == 1:
             inside = not inside
             docstring = inside and stripped.startswith('"""')
-        if comment and len(line) > COMMENT_COLUMNS and is_prose(line):
+        if comment and stripped.lstrip("/!# ").startswith("```"):
+            fenced = not fenced
+        if comment and not fenced and len(line) > COMMENT_COLUMNS and is_prose(line):
             found.append(Finding(path, number, "long", f"{len(line)} columns, at most {COMMENT_COLUMNS}"))
     return found
 

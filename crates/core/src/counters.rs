@@ -1,4 +1,4 @@
-//! What went through a link or bearer, counted so that nothing can vanish.
+//! Packet counters of a link or bearer, with a conservation law.
 
 use crate::event::{DropCause, RadioEvent};
 use crate::packet::Packet;
@@ -6,20 +6,20 @@ use crate::packet::Packet;
 /// Packets and bytes through one direction of a link or bearer. At any time `offered = delivered +
 /// dropped + queued`, in packets and in bytes: see [`PacketCounters::is_conserved`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)] // What every packet counts stands together.
+#[repr(C)] // Fields that every packet changes are adjacent.
 pub struct PacketCounters {
     /// Pushed.
     pub offered: Count,
     /// Popped.
     pub delivered: Count,
-    /// Still inside: waiting, in transmission or on the way.
+    /// Inside: waiting, in transmission or in flight.
     pub queued: Count,
-    /// Lost, by cause, in the order of [`DropCause::ALL`].
+    /// Dropped, by cause, in the order of [`DropCause::ALL`].
     pub dropped: [Count; DropCause::ALL.len()],
 }
 
 impl PacketCounters {
-    /// What was lost for whatever cause.
+    /// Dropped packets, all causes.
     pub fn dropped_total(&self) -> Count {
         self.dropped.iter().fold(Count::default(), |sum, count| Count {
             packets: sum.packets + count.packets,
@@ -27,35 +27,35 @@ impl PacketCounters {
         })
     }
 
-    /// The conservation law.
+    /// Whether the conservation law holds.
     pub fn is_conserved(&self) -> bool {
         let lost = self.dropped_total();
         self.offered.packets == self.delivered.packets + lost.packets + self.queued.packets
             && self.offered.bytes == self.delivered.bytes + lost.bytes + self.queued.bytes
     }
 
-    /// Counts a packet in.
+    /// Counts a packet that enters.
     #[inline]
     pub fn offer(&mut self, packet: &Packet) {
         self.offered.add(packet);
         self.queued.add(packet);
     }
 
-    /// Counts a packet out at the far end.
+    /// Counts a packet that leaves at the far end.
     #[inline]
     pub fn deliver(&mut self, packet: &Packet) {
         self.queued.take(packet);
         self.delivered.add(packet);
     }
 
-    /// Takes back a delivery: the packet is still inside after all.
+    /// Reverts a delivery: the packet is still inside.
     #[inline]
     pub fn recall(&mut self, packet: &Packet) {
         self.delivered.take(packet);
         self.queued.add(packet);
     }
 
-    /// Counts a packet out as lost.
+    /// Counts a dropped packet.
     #[inline]
     pub fn lose(&mut self, packet: &Packet, cause: DropCause) {
         self.queued.take(packet);
@@ -63,7 +63,7 @@ impl PacketCounters {
     }
 }
 
-/// The counters of several paths together.
+/// Sums the counters of several paths.
 impl std::ops::AddAssign for PacketCounters {
     fn add_assign(&mut self, other: Self) {
         let sum = |a: &mut Count, b: Count| {
@@ -82,9 +82,9 @@ impl std::ops::AddAssign for PacketCounters {
 /// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes, IP headers included.
+    /// Number of bytes, including IP headers.
     pub bytes: u64,
 }
 
@@ -103,15 +103,15 @@ impl Count {
 /// All transmissions on the air of one user in one direction: the sum of its [`RadioEvent`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RadioTotals {
-    /// TTIs in which the user sent or was sent to.
+    /// TTIs with a transmission from or to the user.
     pub ttis: u64,
     /// PDUs in them.
     pub pdus: u64,
-    /// Of these, sent for the second or a later time.
+    /// PDUs sent for the second or a later time.
     pub repeated: u64,
-    /// Of all PDUs, not decoded by the receiver.
+    /// PDUs that the receiver could not decode.
     pub errored: u64,
-    /// RLC bytes sent, padding included.
+    /// RLC bytes sent, including padding.
     pub bytes: u64,
 }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tally_conserves() {
+    fn counters_conserve_packets() {
         let mut counters = PacketCounters::default();
         for id in 0..3 {
             counters.offer(&packet(id, 100));

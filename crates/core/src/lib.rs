@@ -1,5 +1,4 @@
-//! The vocabulary of airpath. No input or output, no clock, no global state: everything that the
-//! other crates exchange is defined here, once.
+//! The vocabulary of airpath, defined once for all crates. No I/O, no clock, no global state.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -7,10 +6,10 @@
 //! | [`units`] | [`Bitrate`], [`Bytes`], [`Probability`], [`Decibel`], [`Length`], [`Speed`], [`Frequency`]: they parse, print and refuse nonsense |
 //! | [`rng`] | generator streams, one a component, by name |
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
-//! | [`headers`] | what header compression has to know of a packet |
-//! | [`event`] | what is logged |
-//! | [`sink`] | who takes the log, and the context of each call |
-//! | [`counters`] | what went through, so that nothing can vanish |
+//! | [`headers`] | which packets a header compressor can delta-code |
+//! | [`event`] | the events of the log |
+//! | [`sink`] | the receiver of events, and the context of each call |
+//! | [`counters`] | packet counters with a conservation law |
 //!
 //! ```
 //! use airpath_core::{Bitrate, Bytes, Span};
@@ -23,6 +22,7 @@ pub mod counters;
 pub mod event;
 pub mod headers;
 pub mod packet;
+mod quantity;
 pub mod rng;
 pub mod sink;
 pub mod time;

@@ -1,5 +1,5 @@
-//! Named generator streams. A component draws from its own stream, found by its path name, so that
-//! adding or removing a component changes nobody else's draws.
+//! Named generator streams. A component draws from its own stream, identified by its path name.
+//! Adding or removing a component thus changes no other's draws.
 //!
 //! A stream is ChaCha with 8 rounds, keyed by the seed, the repetition and a 128-bit FNV-1a hash of
 //! the path: named algorithms, the same on every machine.
@@ -9,12 +9,12 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::units::Probability;
 
-/// The seed of a run and the number of its repetition: the root of all its streams.
+/// The seed of a run and the number of its repetition: the root of all streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed {
     /// Chosen by the user.
     pub seed: u64,
-    /// Counts the repetitions of one scenario from zero.
+    /// Number of the repetition of a scenario, from zero.
     pub repetition: u64,
 }
 
@@ -36,8 +36,8 @@ fn fnv1a_128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// One component's generator. The generator's state, some 300 bytes, is made at the first draw:
-/// most links of a large run never draw.
+/// The generator of one component. Its state, some 300 bytes, is allocated at the first draw: most
+/// links of a large run never draw.
 #[derive(Clone, Debug)]
 pub struct RandomStream {
     seed: Seed,
@@ -53,8 +53,8 @@ impl RandomStream {
         generator.get_or_insert_with(|| begin(*seed, *path)).next_u64()
     }
 
-    /// Whether something of probability `p` happens. Always takes one draw, so that changing a
-    /// probability does not shift the draws that follow.
+    /// Whether an event of probability `p` happens. Always takes one draw, so that another
+    /// probability does not shift later draws.
     #[inline]
     pub fn chance(&mut self, p: Probability) -> bool {
         self.uniform() < p.get()
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn streams_are_the_same_on_every_machine() {
-        // Golden: a change here changes every result that was ever saved.
+        // Golden values: a change here changes every saved result.
         assert_eq!(fnv1a_128(b""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
         assert_eq!(fnv1a_128(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
         assert_eq!(first(7, 0, "cell/user-0"), 4_823_335_762_975_098_517);
@@ -116,7 +116,7 @@ mod tests {
         let mut stream = Seed::new(1).stream("chance");
         let p = Probability::new(0.1).expect("within range");
         let hits = (0..100_000).filter(|_| stream.chance(p)).count();
-        // Standard deviation √(n·p·(1−p)) ≈ 95: five of them on either side.
+        // Standard deviation √(n·p·(1−p)) ≈ 95: the interval is five on either side.
         assert!((9_525..=10_475).contains(&hits), "{hits}");
         assert!(!(0..1000).any(|_| stream.chance(Probability::NEVER)));
         assert!((0..1000).all(|_| stream.chance(Probability::ALWAYS)));

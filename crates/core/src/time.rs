@@ -5,11 +5,11 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::str::FromStr;
 
-use crate::units::{self, UnitError};
+use crate::quantity::{UnitError, parse_quantity, print_quantity, serde_as_text};
 
-/// A point in time: nanoseconds since the origin of the run, in virtual and in real time alike.
+/// A point in time: nanoseconds since the origin of the run, in virtual and in real time.
 ///
-/// 64 bits reach 584 years. Arithmetic that would leave that range panics, in every build.
+/// 64 bits cover 584 years. Arithmetic that exceeds that range panics, in every build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -34,7 +34,7 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
-    /// The time since `earlier`; zero where `earlier` is in fact later.
+    /// The time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -81,9 +81,9 @@ impl fmt::Display for Instant {
 pub struct Span(u64);
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// The longest span that can be expressed.
+    /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of `nanos` nanoseconds.
@@ -106,9 +106,9 @@ impl Span {
         Self(secs * 1_000_000_000)
     }
 
-    /// The span nearest to `secs` seconds; zero for negative numbers and for what is not a number.
+    /// The span nearest to `secs` seconds; zero for negative numbers and NaN.
     pub fn from_secs_f64(secs: f64) -> Self {
-        // The cast saturates: below zero and NaN give 0, above the range gives the largest span.
+        // The cast saturates: below zero and NaN give 0, above the range gives the longest span.
         Self((secs * 1e9 + 0.5) as u64)
     }
 
@@ -122,28 +122,27 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
-    /// Whether this is no time at all.
+    /// Whether the span is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The difference, or zero where `other` is longer.
+    /// The difference, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The product, or the longest span where it would not fit.
+    /// The product, or the longest span on overflow.
     pub const fn saturating_mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
 
-    /// The distance between two spans, whichever is longer.
+    /// The absolute difference.
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
     }
 
-    /// This span rounded up to a whole number of `step`s: what a timer of that granularity
-    /// measures.
+    /// This span rounded up to a multiple of `step`: what a timer of that granularity measures.
     ///
     /// # Panics
     /// If `step` is zero.
@@ -198,18 +197,18 @@ const UNITS: &[(&str, u64)] = &[
 impl FromStr for Span {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        units::parse_quantity("length of time", text, UNITS).map(Self)
+        parse_quantity("length of time", text, UNITS).map(Self)
     }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Minutes and hours are read, but seconds are printed: they are exact in decimals.
-        units::print_quantity(f, self.0, &UNITS[..4])
+        // Minutes and hours are accepted, but seconds are printed: they are exact in decimals.
+        print_quantity(f, self.0, &UNITS[..4])
     }
 }
 
-units::serde_as_text!(Span, "a length of time such as \"89 ms\"");
+serde_as_text!(Span, "a length of time such as \"89 ms\"");
 
 #[cfg(test)]
 mod tests {

@@ -1,175 +1,19 @@
-//! Quantities that carry their unit: they parse from what people write, print so that they parse
-//! back to the same value, and refuse what makes no sense.
+//! Quantities with units. They parse from text, print text that parses to the same value, and
+//! reject invalid values.
 
 use std::fmt;
 use std::str::FromStr;
 
 mod motion;
 
+use crate::quantity::{parse_quantity, print_quantity, serde_as_text};
 use crate::time::Span;
 
+pub use crate::quantity::UnitError;
 pub use motion::{Frequency, Length, Speed};
 
-/// Why a text is not the quantity that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnitError {
-    /// No number at the start of the text.
-    #[error("`{text}` is not a {what}: expected a number and a unit ({units})")]
-    NoNumber {
-        /// The text as given.
-        text: String,
-        /// The quantity that was asked for.
-        what: &'static str,
-        /// The units that would do.
-        units: String,
-    },
-    /// A number without a unit.
-    #[error("`{text}` has no unit: a {what} is written with one of {units}, as in `{text} {example}`")]
-    NoUnit {
-        /// The text as given.
-        text: String,
-        /// The quantity that was asked for.
-        what: &'static str,
-        /// The units that would do.
-        units: String,
-        /// One of the units.
-        example: &'static str,
-    },
-    /// A unit of something else.
-    #[error("`{unit}` is not a unit of a {what}: expected one of {units}")]
-    WrongUnit {
-        /// The unit as given.
-        unit: String,
-        /// The quantity that was asked for.
-        what: &'static str,
-        /// The units that would do.
-        units: String,
-    },
-    /// A negative number.
-    #[error("`{text}` is negative: a {what} is not")]
-    Negative {
-        /// The text as given.
-        text: String,
-        /// The quantity that was asked for.
-        what: &'static str,
-    },
-    /// Too large, or finer than the smallest unit.
-    #[error("`{text}` is out of range: a {what} is a whole number of {base}, at most {max} of them", max = u64::MAX)]
-    OutOfRange {
-        /// The text as given.
-        text: String,
-        /// The quantity that was asked for.
-        what: &'static str,
-        /// The smallest unit.
-        base: &'static str,
-    },
-    /// A probability outside 0 to 1.
-    #[error("`{text}` is not a probability: expected a number from 0 to 1, or a percentage such as `10 %`")]
-    NotAProbability {
-        /// The text as given.
-        text: String,
-    },
-    /// Not a number of decibels.
-    #[error("`{text}` is not a level: expected a number of decibels such as `3 dB`")]
-    NotDecibels {
-        /// The text as given.
-        text: String,
-    },
-}
-
-/// Reads `number unit` into a whole number of the smallest unit, exactly: no float is involved.
-pub(crate) fn parse_quantity(what: &'static str, text: &str, units: &[(&'static str, u64)]) -> Result<u64, UnitError> {
-    let names = || units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let trimmed = text.trim();
-    let unsigned = trimmed.strip_prefix('-').unwrap_or(trimmed);
-    let split = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(unsigned.len());
-    let (number, unit) = unsigned.split_at(split);
-    let unit = unit.trim();
-    let number: String = number.chars().filter(|c| *c != '_').collect();
-    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-        return Err(UnitError::NoNumber { text: text.into(), what, units: names() });
-    }
-    if unit.is_empty() {
-        return Err(UnitError::NoUnit {
-            text: text.into(),
-            what,
-            units: names(),
-            example: units[units.len().min(3) - 1].0,
-        });
-    }
-    let Some((_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
-        return Err(UnitError::WrongUnit { unit: unit.into(), what, units: names() });
-    };
-    if trimmed.starts_with('-') {
-        return Err(UnitError::Negative { text: text.into(), what });
-    }
-    exact(whole, fraction, *scale).ok_or_else(|| UnitError::OutOfRange { text: text.into(), what, base: units[0].0 })
-}
-
-/// `whole.fraction × scale`, where that is a whole number that fits.
-fn exact(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
-    let fraction = fraction.trim_end_matches('0');
-    let power = 10u128.checked_pow(fraction.len().try_into().ok()?)?;
-    let digits = format!("{whole}{fraction}").parse::<u128>().ok()?;
-    let scaled = digits.checked_mul(u128::from(scale))?;
-    if !scaled.is_multiple_of(power) {
-        return None;
-    }
-    u64::try_from(scaled / power).ok()
-}
-
-/// Prints in the largest unit that is not larger than the value, with as many decimals as are
-/// exact.
-pub(crate) fn print_quantity(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&'static str, u64)]) -> fmt::Result {
-    let (name, scale) = match value {
-        0 => units[units.len() - 1],
-        _ => *units.iter().rev().find(|(_, scale)| value >= *scale).unwrap_or(&units[0]),
-    };
-    let (whole, mut rest) = (value / scale, value % scale);
-    if rest == 0 {
-        return f.pad(&format!("{whole} {name}"));
-    }
-    let mut decimals = String::new();
-    let mut scale = scale;
-    while rest > 0 {
-        scale /= 10;
-        decimals.push(char::from(b'0' + u8::try_from(rest / scale).expect("a single digit")));
-        rest %= scale;
-    }
-    f.pad(&format!("{whole}.{decimals} {name}"))
-}
-
-/// Serialises as the printed text, and reads by [`FromStr`].
-macro_rules! serde_as_text {
-    ($type:ty, $expecting:literal) => {
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl serde::de::Visitor<'_> for Text {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                }
-                deserializer.deserialize_str(Text)
-            }
-        }
-    };
-}
-pub(crate) use serde_as_text;
-
 /// A rate in bits per second. Written `"384 kbit/s"`, `"10 Mbit/s"`. Never zero: a link that sends
-/// nothing is an outage, not a rate.
+/// nothing has an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bitrate(u64);
 
@@ -191,13 +35,13 @@ impl Bitrate {
         self.0
     }
 
-    /// How long `bytes` take at this rate, to the nearest nanosecond.
+    /// Transmission time of `bytes` at this rate, to the nearest nanosecond.
     pub const fn time_for(self, bytes: Bytes) -> Span {
         let bits = bytes.0 as u128 * 8 * 1_000_000_000;
         Span::from_nanos(((bits + self.0 as u128 / 2) / self.0 as u128) as u64)
     }
 
-    /// How many whole bytes pass in `span` at this rate.
+    /// Whole bytes transmitted in `span` at this rate.
     pub const fn bytes_in(self, span: Span) -> Bytes {
         Bytes((self.0 as u128 * span.as_nanos() as u128 / 8_000_000_000) as u64)
     }
@@ -236,7 +80,7 @@ const BYTES_UNITS: &[(&str, u64)] = &[
 ];
 
 impl Bytes {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
     /// `bytes` bytes.
@@ -249,7 +93,7 @@ impl Bytes {
         self.0
     }
 
-    /// The rate at which these bytes pass in `span`, in bits per second; `None` for no time.
+    /// The rate of these bytes over `span`, in bits per second; `None` for a span of zero.
     pub fn rate_over(self, span: Span) -> Option<f64> {
         (!span.is_zero()).then(|| self.0 as f64 * 8.0 / span.as_secs_f64())
     }
@@ -282,12 +126,12 @@ impl Probability {
     pub const NEVER: Self = Self(0.0);
     /// Always.
     pub const ALWAYS: Self = Self(1.0);
-    /// As often as not.
+    /// One half.
     pub const HALF: Self = Self(0.5);
 
-    /// The probability `p`, or `None` outside 0 to 1.
+    /// The probability `p`; `None` outside 0 to 1.
     pub fn new(p: f64) -> Option<Self> {
-        // `+ 0.0` turns -0.0 into 0.0, so that equal probabilities print alike.
+        // `+ 0.0` turns -0.0 into 0.0, so that equal probabilities print the same.
         (0.0..=1.0).contains(&p).then_some(Self(p + 0.0))
     }
 
@@ -296,7 +140,7 @@ impl Probability {
         self.0
     }
 
-    /// The probability that it does not happen.
+    /// 1 − p.
     pub fn complement(self) -> Self {
         Self(1.0 - self.0)
     }
@@ -357,7 +201,7 @@ impl<'de> serde::Deserialize<'de> for Probability {
 pub struct Decibel(f64);
 
 impl Decibel {
-    /// `decibels`, or `None` where that is not a finite number.
+    /// `decibels`; `None` if not finite.
     pub fn new(decibels: f64) -> Option<Self> {
         decibels.is_finite().then_some(Self(decibels + 0.0))
     }
@@ -397,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_a_way_out() {
+    fn invalid_texts_give_errors_with_a_next_step() {
         assert_eq!(
             error::<Bitrate>("384 ms"),
             "`ms` is not a unit of a bit rate: expected one of bit/s, kbit/s, Mbit/s, Gbit/s"

@@ -1,5 +1,5 @@
-//! What a packet costs on a link: pushed, popped and the wake-up asked for, with no listener. The
-//! load is a full transmitter behind a standing queue: one packet in, one out.
+//! Cost of a packet on a link: push, pop and next wake-up, without a listener. The load is a full
+//! transmitter behind a standing queue: one packet in, one out.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use airpath_link::{Bearer, Config, Duplex, Link, Plan, Recording};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PACKETS: u64 = 10_000;
-/// The time of 1500 bytes at 1 Gbit/s.
+/// Transmission time of 1500 bytes at 1 Gbit/s.
 const GAP: Span = Span::from_micros(12);
 
 fn packet(id: u64) -> Packet {
@@ -30,7 +30,7 @@ fn packet(id: u64) -> Packet {
     }
 }
 
-/// Packets through the link at its rate, after 1000 that make a queue and fill the delay.
+/// Packets through the link at its rate, after 1000 that fill the queue and the delay line.
 fn one_way(criterion: &mut Criterion, name: &str, plan: &Plan) {
     let mut link = plan.pipe(Seed::new(1), name);
     let mut lost = Vec::new();

@@ -4,19 +4,19 @@ use airpath_core::{Context, Dropped, Instant, Packet, PacketCounters};
 
 use crate::{Admission, Change, CommandError, Departure, Link};
 
-/// Links that a packet crosses one after the other, as one link.
+/// Links in series, as one link.
 ///
-/// It reports as one: a packet is queued when the first link takes it, with that link's backlog,
-/// and delivered when it leaves the last; a loss is reported wherever it happens.
+/// It reports as one link: a packet is queued when the first link accepts it, with that link's
+/// backlog, and delivered when it leaves the last. A loss is reported wherever it happens.
 #[derive(Clone, Debug)]
 pub struct Chain<L> {
     links: Vec<L>,
-    /// What was lost between the ends in the call at hand.
+    /// Packets lost between the first and the last link in this call.
     lost: Vec<Dropped>,
 }
 
 impl<L: Link> Chain<L> {
-    /// These links, first to last.
+    /// A chain of these links, first to last.
     ///
     /// # Panics
     /// If there are none.
@@ -25,10 +25,10 @@ impl<L: Link> Chain<L> {
         Self { links, lost: Vec::new() }
     }
 
-    /// Changes the conditions of one link, counted from 0.
+    /// Changes the conditions of one link, by index.
     ///
     /// # Errors
-    /// What that link cannot do; then nothing has changed.
+    /// The command is not applicable to that link; then nothing has changed.
     ///
     /// # Panics
     /// If there is no such link.
@@ -40,7 +40,7 @@ impl<L: Link> Chain<L> {
         cx: &mut Context<'_>,
     ) -> Result<(), CommandError> {
         self.advance(now, cx);
-        self.quietly(cx, |links, cx| links[index].command(now, change, cx))
+        self.call_inner(cx, |links, cx| links[index].command(now, change, cx))
     }
 
     /// Moves packets from link to link up to and including `now`, in the order of time.
@@ -48,7 +48,7 @@ impl<L: Link> Chain<L> {
         while let Some((wakeup, index)) = self.next_transfer()
             && wakeup <= now
         {
-            self.quietly(cx, |links, cx| {
+            self.call_inner(cx, |links, cx| {
                 while let Some(Departure { due, packet }) = links[index].pop(wakeup, cx) {
                     links[index + 1].push(due, packet, cx);
                 }
@@ -56,16 +56,16 @@ impl<L: Link> Chain<L> {
         }
     }
 
-    /// The link that is the next to wake up, and when, but for the last: it is popped from outside.
-    /// Among equals the link that is farther on goes first: it does not wait for the one before.
+    /// The link but the last that wakes up next, and when; the last is popped by the caller. At the
+    /// same time the later link comes first: it does not depend on the one before.
     fn next_transfer(&self) -> Option<(Instant, usize)> {
         let inner = &self.links[..self.links.len() - 1];
         let wakeups = inner.iter().enumerate().rev();
         wakeups.filter_map(|(index, link)| link.next_wakeup().map(|wakeup| (wakeup, index))).min_by_key(|(at, _)| *at)
     }
 
-    /// Calls links in the middle: of what they report, only losses concern those outside.
-    fn quietly<R>(&mut self, cx: &mut Context<'_>, call: impl FnOnce(&mut [L], &mut Context<'_>) -> R) -> R {
+    /// Calls inner links: only their losses are reported outside.
+    fn call_inner<R>(&mut self, cx: &mut Context<'_>, call: impl FnOnce(&mut [L], &mut Context<'_>) -> R) -> R {
         let mut quiet = Context::new(None, &mut self.lost, cx.at);
         quiet.direction = cx.direction;
         let answer = call(&mut self.links, &mut quiet);
@@ -94,7 +94,7 @@ impl<L: Link> Link for Chain<L> {
     fn counters(&self) -> PacketCounters {
         let mut chain = PacketCounters::default();
         self.links.iter().for_each(|link| chain += link.counters());
-        // What goes from link to link neither comes in nor goes out.
+        // Transfers between links are not deliveries of the chain.
         if let (Some(first), Some(last)) = (self.links.first(), self.links.last()) {
             chain.offered = first.counters().offered;
             chain.delivered = last.counters().delivered;
@@ -102,7 +102,7 @@ impl<L: Link> Link for Chain<L> {
         chain
     }
 
-    /// A chain is interrupted as a whole; other conditions are those of one link: see
+    /// A chain is interrupted as a whole; other conditions belong to one link: see
     /// [`Chain::command_link`].
     fn check(&self, change: &Change) -> Result<(), CommandError> {
         if change.interruption().is_none() {
@@ -118,6 +118,6 @@ impl<L: Link> Link for Chain<L> {
     fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) -> Result<(), CommandError> {
         self.check(change)?;
         self.advance(now, cx);
-        self.quietly(cx, |links, cx| links.iter_mut().try_for_each(|link| link.command(now, change, cx)))
+        self.call_inner(cx, |links, cx| links.iter_mut().try_for_each(|link| link.command(now, change, cx)))
     }
 }

@@ -1,4 +1,4 @@
-//! Commands to a running link: outages, handovers and new conditions, from a script or by hand.
+//! Commands to a running link: outages, handovers and new conditions, from a script or an operator.
 //!
 //! A [`BearerCommand`] reads and prints as one flat table, the same in a scenario and on the
 //! control socket of a running link:
@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What becomes of packets that are inside is said at each [`Change`].
+//! The effect on packets inside is documented at each [`Change`].
 
 use airpath_core::{Bitrate, ChangeEvent, ChangeKind, Context, Decibel, Direction, Instant, Probability, Span, UserId};
 use serde::{Deserialize, Serialize};
@@ -24,85 +24,81 @@ use serde::{Deserialize, Serialize};
 use crate::delay::{Delay, DistributionError};
 use crate::loss::{Loss, LossError};
 
-/// The longest outage: a run that stands still for longer has other troubles, and times stay within
-/// their range.
+/// The longest outage. The bound keeps times within their range.
 pub const LONGEST_OUTAGE: Span = Span::from_secs(24 * 3600);
 
-/// What is to change in a bearer, in which direction, for whom.
+/// A change of a bearer: what, in which direction, for which user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Table", into = "Table")]
 pub struct BearerCommand {
-    /// What is to change.
+    /// The change.
     pub change: Change,
-    /// In which direction. `None`: in both, or, for what only a radio channel has, in those that
-    /// have it.
+    /// The direction. `None`: both, or, for conditions of a radio channel, those with a radio
+    /// channel.
     pub direction: Option<Direction>,
-    /// For which user. `None`: for all. It is no part of the written form, which knows mobiles by
-    /// their names.
+    /// The user. `None`: all. Not part of the written form, which identifies mobiles by name.
     pub user: Option<UserId>,
 }
 
 impl From<Change> for BearerCommand {
-    /// For all users, in all directions.
+    /// The change for all users, in all directions.
     fn from(change: Change) -> Self {
         Self { change, direction: None, user: None }
     }
 }
 
-/// What is to change. New conditions hold for what is sent from then on.
+/// A change of conditions. New conditions apply to data sent from then on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// `outage`: nothing is sent for so long. What waits goes on waiting, and the queue keeps its
-    /// limits. The transmission that is under way stands still and goes on afterwards, but for that
-    /// of a recorded link, which begins anew. The TTI of a radio channel that has begun is sent to
-    /// its end. What was sent by then arrives. An outage within another ends with whichever ends
-    /// later.
+    /// `outage`: nothing is sent for this time. Waiting packets stay, and the queue keeps its
+    /// limits. The transmission in progress is suspended and resumes afterwards; on a recorded link
+    /// it restarts. A TTI of a radio channel that has begun is completed. Data sent before arrives.
+    /// An outage within another ends with the later of the two.
     Outage(Span),
-    /// `handover`: as an outage, after which the buffer is still there, or was discarded.
+    /// `handover`: an outage, after which the buffer is kept or discarded.
     Handover {
-        /// How long nothing is sent.
+        /// Duration of the interruption.
         gap: Span,
-        /// What becomes of the packets that were not sent yet.
+        /// Treatment of the unsent packets.
         buffer: Buffer,
     },
-    /// `rate`: a new rate, also for the rest of the packet in transmission. On a radio channel it
-    /// is that of the RLC's payload, rounded down to whole PDUs in a TTI.
+    /// `rate`: a new rate, also for the remainder of the packet in transmission. On a radio channel
+    /// it is the rate of the RLC's payload, rounded down to whole PDUs per TTI.
     Rate(Bitrate),
     /// `loss`: a new loss process, for all packets that are not completely sent.
     Loss(Loss),
-    /// `delay`: a new propagation delay, for all packets that are not completely sent. Where
-    /// packets keep their order, none overtakes those that were sent with the old one.
+    /// `delay`: a new propagation delay, for all packets that are not completely sent. Without
+    /// reordering, none overtakes packets sent with the old one.
     Delay(Delay),
-    /// `bler`: a new probability of a block error at the first attempt, on a radio channel.
+    /// `bler`: a new block error probability of the first attempt, on a radio channel.
     Bler(Probability),
-    /// `channels`: the number of PDUs that a TTI carries, on a radio channel without C/I levels.
+    /// `channels`: the number of PDUs per TTI, on a radio channel without C/I levels.
     Channels(u32),
-    /// `level`: from now on always this C/I level, from 1, where a radio channel has levels.
+    /// `level`: constantly this C/I level, from 1, on a radio channel with levels.
     Level(u8),
-    /// `class`: from now on the C/I levels of this class of users, where a radio channel has
-    /// levels.
+    /// `class`: the C/I levels of this class of users, on a radio channel with levels.
     Class(String),
-    /// `ci`: from now on always this carrier-to-interference ratio, in the cell that serves, where
-    /// a bearer has radio conditions.
+    /// `ci`: constantly this carrier-to-interference ratio of the serving cell, on a bearer with
+    /// radio conditions.
     CarrierToInterference(Decibel),
     /// `scene`: from now on the radio conditions of this scene, from its beginning, where a bearer
     /// has radio conditions.
     Scene(String),
 }
 
-/// What a handover does to the packets that were not sent yet, the one in transmission among them.
+/// Treatment of unsent packets at a handover, including the one in transmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Buffer {
     /// The new cell sends them.
     #[default]
     Keep,
-    /// They are lost.
+    /// They are dropped.
     Discard,
 }
 
 impl Change {
-    /// What kind of change it is.
+    /// The kind of the change.
     pub const fn kind(&self) -> ChangeKind {
         match self {
             Self::Outage(_) => ChangeKind::Outage,
@@ -119,8 +115,7 @@ impl Change {
         }
     }
 
-    /// How long nothing is sent because of it, and what becomes of the buffer; `None` if it is no
-    /// interruption.
+    /// Duration of the interruption, and the treatment of the buffer; `None` for other changes.
     pub const fn interruption(&self) -> Option<(Span, Buffer)> {
         match self {
             Self::Outage(span) => Some((*span, Buffer::Keep)),
@@ -129,17 +124,18 @@ impl Change {
         }
     }
 
-    /// Whether only a radio channel can have it.
-    pub const fn is_of_radio(&self) -> bool {
-        matches!(self, Self::Bler(_) | Self::Channels(_) | Self::Level(_) | Self::Class(_)) || self.is_of_conditions()
+    /// Whether only a radio channel supports it.
+    pub const fn needs_radio_channel(&self) -> bool {
+        matches!(self, Self::Bler(_) | Self::Channels(_) | Self::Level(_) | Self::Class(_))
+            || self.needs_radio_conditions()
     }
 
-    /// Whether only a bearer with radio conditions can have it. They are those of both directions.
-    pub const fn is_of_conditions(&self) -> bool {
+    /// Whether only a bearer with radio conditions supports it. They apply to both directions.
+    pub const fn needs_radio_conditions(&self) -> bool {
         matches!(self, Self::CarrierToInterference(_) | Self::Scene(_))
     }
 
-    /// Whether its parameters make sense by themselves.
+    /// Checks the parameters by themselves.
     pub fn check(&self) -> Result<(), CommandError> {
         match self {
             Self::Loss(loss) => loss.check()?,
@@ -155,15 +151,15 @@ impl Change {
 }
 
 impl BearerCommand {
-    /// The directions that it is for, given which it `can` be for; an error if that is none, or if
-    /// one that it names or means cannot.
+    /// The directions of the command, given those that `can` apply it; an error if there is none,
+    /// or if a named or implied direction cannot.
     pub fn directions(
         &self,
         can: impl Fn(Direction) -> Result<(), CommandError>,
     ) -> Result<Vec<Direction>, CommandError> {
         match self.direction {
             Some(direction) => can(direction).map(|()| vec![direction]),
-            None if self.change.is_of_radio() => {
+            None if self.change.needs_radio_channel() => {
                 let able: Vec<_> = Direction::BOTH.into_iter().filter(|direction| can(*direction).is_ok()).collect();
                 if able.is_empty() { can(Direction::Down).map(|()| able) } else { Ok(able) }
             }
@@ -171,7 +167,7 @@ impl BearerCommand {
         }
     }
 
-    /// Reports that the component of `cx` has done it.
+    /// Reports that the component of `cx` has applied it.
     pub fn report(&self, now: Instant, cx: &mut Context<'_>) {
         cx.change(now, || ChangeEvent {
             kind: self.change.kind(),
@@ -182,70 +178,70 @@ impl BearerCommand {
         });
     }
 
-    /// Its written form, as a JSON object on one line.
+    /// The written form, as a JSON object on one line.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a command is text and numbers")
     }
 }
 
-/// Why a command cannot be carried out. Nothing has changed then.
+/// Why a command is refused. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// It is about something that is not there.
+    /// The bearer lacks what the command changes.
     #[error("{what} has no `{key}` to change: {help}")]
     Foreign {
-        /// What the command changes.
+        /// Key of the change.
         key: &'static str,
-        /// What lacks it.
+        /// The link or bearer.
         what: &'static str,
         /// What to do instead.
         help: &'static str,
     },
-    /// Nothing of something that is needed.
+    /// A value of zero.
     #[error("`{key}` must be above zero")]
     Zero {
-        /// What is zero.
+        /// Key of the value.
         key: &'static str,
     },
-    /// An outage or gap without end.
+    /// An outage or gap above the limit.
     #[error("`{key}` must be at most 24 hours")]
     TooLong {
-        /// What is too long.
+        /// Key of the value.
         key: &'static str,
     },
-    /// More or less than a TTI carries.
+    /// Outside the capacity of a TTI.
     #[error("`{key}` must give 1 to {max} PDUs of {pdu} B in a TTI, not {pdus}")]
     Capacity {
-        /// What gives them.
+        /// Key of the value.
         key: &'static str,
-        /// How many it gives.
+        /// Number of PDUs that it gives.
         pdus: u64,
-        /// How many there may be.
+        /// Maximum number of PDUs.
         max: u32,
-        /// The size of a PDU in bytes.
+        /// Size of a PDU in bytes.
         pdu: u32,
     },
-    /// A loss process that makes no sense.
+    /// An invalid loss process.
     #[error(transparent)]
     Loss(#[from] LossError),
-    /// A delay that makes no sense.
+    /// An invalid delay.
     #[error(transparent)]
     Delay(#[from] DistributionError),
-    /// A user that is not there.
+    /// An unknown user.
     #[error("there is no user {user}: the bearer has {users}")]
     NoSuchUser {
         /// The number of the user, from 0.
         user: u16,
-        /// How many there are.
+        /// Number of users.
         users: usize,
     },
-    /// A level that is not there.
+    /// An unknown level.
     #[error("there is no `level` {level}: the levels are 1 to {levels}")]
     NoSuchLevel {
         /// The level.
         level: u8,
-        /// How many there are.
+        /// Number of levels.
         levels: usize,
     },
     /// A scene that is not there.
@@ -264,18 +260,18 @@ pub enum CommandError {
         /// What is wrong.
         error: String,
     },
-    /// A class that is not there.
+    /// An unknown class.
     #[error("there is no `class` \"{class}\": the classes are {known}")]
     NoSuchClass {
         /// The class.
         class: String,
-        /// Those that there are.
+        /// The known classes.
         known: String,
     },
 }
 
 impl CommandError {
-    /// The key of the written form that is to blame.
+    /// Key of the written form that causes the error.
     pub const fn field(&self) -> &'static str {
         match self {
             Self::Foreign { key, .. } | Self::Zero { key } | Self::TooLong { key } | Self::Capacity { key, .. } => key,
@@ -289,7 +285,7 @@ impl CommandError {
     }
 }
 
-/// A command as it is written.
+/// The written form of a command.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Table {
@@ -321,14 +317,14 @@ struct Table {
     direction: Option<Direction>,
 }
 
-/// Why a table is no command.
+/// Why a table is not a command.
 #[derive(Debug, thiserror::Error)]
 enum TableError {
-    #[error("nothing changes here: give one of {KINDS}")]
+    #[error("no change given: use one of {KINDS}")]
     Nothing,
     #[error("`{0}` and `{1}` are two changes: give each a table of its own")]
     Two(&'static str, &'static str),
-    #[error("only a `handover` says what becomes of the `buffer`: remove it, or write `handover` instead")]
+    #[error("`buffer` belongs to `handover`: remove it, or use `handover`")]
     Buffer,
     #[error(transparent)]
     Command(#[from] CommandError),

@@ -1,22 +1,21 @@
-//! What a scenario says of one direction of a link.
+//! Configuration of one direction of a link.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use airpath_core::{Bitrate, Seed};
+use airpath_core::Bitrate;
 use serde::{Deserialize, Serialize};
 
 use crate::delay::{Delay, DistributionError};
 use crate::loss::{Loss, LossError};
-use crate::pipe::Pipe;
 use crate::queue::{Queue, QueueError};
 use crate::recorded::{Recording, RecordingError};
 
 /// One direction of a link: queue, transmitter, loss, delay, in this order. A packet waits in the
-/// queue, is sent at the rate, and is then lost or arrives after the delay. So what is lost has
-/// taken its time on the link, as on a real one, and is lost when its last bit is out. (ns-2's
-/// `lossmodel` stands before the queue, its `link-lossmodel` behind, as here.) The default is a
-/// link without delay, loss or limit.
+/// queue, is sent at the rate, and is then lost or arrives after the delay. A lost packet thus has
+/// used its transmission time, as on a real link, and is lost at its last bit. (ns-2's `lossmodel`
+/// stands before the queue, its `link-lossmodel` behind, as here.) The default is a link without
+/// delay, loss or limit.
 ///
 /// ```
 /// use airpath_core::{Instant, Seed};
@@ -34,30 +33,30 @@ use crate::recorded::{Recording, RecordingError};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// How fast it sends. Without `rate` and `recorded` it is infinitely fast.
+    /// The rate. Without `rate` and `recorded` it is infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
-    /// A file that says when it sends, instead of `rate`: see [`Recording`]. A relative path is
-    /// taken from the working directory; whoever reads a scenario makes it relative to that.
+    /// A file of delivery opportunities, instead of `rate`: see [`Recording`]. A relative path is
+    /// relative to the working directory; the reader of a scenario resolves it first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<PathBuf>,
-    /// What waits to be sent; needs `rate` or `recorded`. Without it, any number of packets may
-    /// wait.
+    /// The queue; needs `rate` or `recorded`. Without it the number of waiting packets is
+    /// unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Which packets are lost on the way.
+    /// Which packets are lost.
     pub loss: Loss,
-    /// How long a packet is on its way once it is sent.
+    /// The propagation delay.
     pub delay: Delay,
 }
 
-/// Why a link cannot be made.
+/// An invalid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Two transmitters.
+    /// Both a rate and a recording.
     #[error("a link sends at a `rate` or as `recorded`, not both: remove one of them")]
     TwoRates,
-    /// A queue that never fills.
+    /// A queue without a transmitter.
     #[error(
         "a link without `rate` or `recorded` is infinitely fast, so that nothing ever waits: give it one of them, or remove `queue`"
     )]
@@ -77,7 +76,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The key of [`Config`] that is to blame.
+    /// Key of [`Config`] that causes the error.
     pub const fn field(&self) -> &'static str {
         match self {
             Self::TwoRates | Self::Recording(_) => "recorded",
@@ -89,8 +88,7 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Checks that the parameters make sense together, and reads the recorded link, if there is
-    /// one.
+    /// Checks the parameters together, and reads the recorded link, if any.
     pub fn prepare(&self) -> Result<Plan, ConfigError> {
         if self.rate.is_some() && self.recorded.is_some() {
             return Err(ConfigError::TwoRates);
@@ -99,7 +97,7 @@ impl Config {
         self.plan(recording.map(Arc::new))
     }
 
-    /// The same for a link that sends by this recording instead of a file or a rate.
+    /// The same with a given recording instead of a file or a rate.
     pub fn prepare_with(&self, recording: Arc<Recording>) -> Result<Plan, ConfigError> {
         if self.rate.is_some() || self.recorded.is_some() {
             return Err(ConfigError::TwoRates);
@@ -120,8 +118,8 @@ impl Config {
     }
 }
 
-/// A [`Config`] that is known to be sound, with its file read: links are made from it as often as
-/// there are mobiles and repetitions.
+/// A valid [`Config`] with its file read, from which the links of all mobiles and repetitions are
+/// made.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(crate) config: Config,
@@ -129,23 +127,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The link, in its first state. Its generator streams are `name/loss` and `name/delay` of
-    /// `seed`.
-    pub fn pipe(&self, seed: Seed, name: &str) -> Pipe {
-        Pipe::from_plan(self, seed, name)
-    }
-
-    /// What it was made from.
+    /// The configuration.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Where the recorded link lies, for whoever moves the file. What was read of it stays.
+    /// Path of the recorded link, for a caller that moves the file. The recording read from it
+    /// stays.
     pub const fn recorded_mut(&mut self) -> Option<&mut PathBuf> {
         self.config.recorded.as_mut()
     }
 
-    /// The recorded link that it sends by.
+    /// The recorded link.
     pub fn recording(&self) -> Option<&Recording> {
         self.recording.as_deref()
     }

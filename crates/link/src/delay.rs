@@ -1,4 +1,4 @@
-//! Propagation delay: a fixed time, or one drawn for each packet from a [`Distribution`].
+//! Propagation delay: constant, or drawn for each packet from a [`Distribution`].
 
 pub mod distribution;
 
@@ -21,10 +21,10 @@ pub use distribution::{Distribution, DistributionError};
 /// delay = { distribution = "normal", mean = "50 ms", deviation = "5 ms", reorder = false }
 /// ```
 ///
-/// [`Distribution`] has the distributions and their keys. The draws are independent of each other.
-/// A delay that varies keeps the order of the packets unless `reorder` is set: a packet that would
-/// overtake the one ahead arrives together with it. That makes the mean delay somewhat larger than
-/// the distribution's where packets follow each other closely.
+/// [`Distribution`] has the distributions and their keys. The draws are independent. A random delay
+/// keeps the order of the packets unless `reorder` is set: a packet that would overtake another
+/// arrives together with it. Where packets follow each other closely, the mean delay is therefore
+/// somewhat larger than the distribution's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
     /// The delay of each packet.
@@ -34,7 +34,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// The length of time, if it is the same for every packet.
+    /// The delay, if it is constant.
     pub const fn fixed(&self) -> Option<Span> {
         match self.distribution {
             Distribution::Fixed(delay) => Some(delay),
@@ -91,18 +91,18 @@ impl<'de> Deserialize<'de> for Delay {
     }
 }
 
-/// The packets that propagate, each with the time at which it arrives.
+/// The packets in flight, each with its arrival time.
 ///
-/// What the common kind needs, a fixed delay that keeps the order, stands together; the rest is in
-/// a box, so that more lines fit into the cache.
+/// The fields of the common kind, a constant delay that keeps the order, are adjacent; the others
+/// are boxed, so that more delay lines fit into the cache.
 #[derive(Clone, Debug)]
 pub struct DelayLine {
     /// Packets in the order of their arrivals, which is that of their entries.
     in_order: VecDeque<Departure>,
-    /// The delay, if it is the same for every packet.
+    /// The delay, if it is constant.
     fixed: Span,
     is_fixed: bool,
-    /// Whether packets may overtake each other. They are then in [`Rest::any`] instead.
+    /// Whether packets may overtake each other. They are then in the heap of [`Rest`] instead.
     reorder: bool,
     rest: Box<Rest>,
 }
@@ -111,21 +111,22 @@ pub struct DelayLine {
 struct Rest {
     delay: Delay,
     stream: RandomStream,
-    /// Packets that may overtake each other, the next to arrive on top.
+    /// Packets that may overtake each other, the next arrival on top.
     any: BinaryHeap<Reverse<Arrival>>,
-    /// The number of packets that ever entered there: among equals, first in, first out.
+    /// Number of packets that ever entered the heap: ties are first in, first out.
     entered: u64,
 }
 
 impl DelayLine {
-    /// A line of this delay, which draws from the stream `path` of `seed`.
+    /// A delay line that draws from the stream `path` of `seed`.
     pub fn new(delay: Delay, seed: Seed, path: &str) -> Self {
         let rest = Rest { delay, stream: seed.stream(path), any: BinaryHeap::new(), entered: 0 };
         let (fixed, is_fixed) = (delay.fixed().unwrap_or_default(), delay.fixed().is_some());
         Self { in_order: VecDeque::new(), fixed, is_fixed, reorder: delay.reorder, rest: Box::new(rest) }
     }
 
-    /// Lets `packet` in at `sent`; calls come in the order of that time. Returns when it arrives.
+    /// Adds `packet`, sent at `sent`; calls are in the order of that time. Returns its arrival
+    /// time.
     #[inline]
     pub fn enter(&mut self, sent: Instant, packet: Packet) -> Instant {
         let due = sent + self.draw();
@@ -135,14 +136,13 @@ impl DelayLine {
             *entered += 1;
             return due;
         }
-        // Those that have left do not matter: they are not later than `sent`.
+        // Packets that have left do not matter: they arrived no later than `sent`.
         let due = self.in_order.back().map_or(due, |ahead| due.max(ahead.due));
         self.in_order.push_back(Departure { due, packet });
         due
     }
 
-    /// Draws the delay of a packet that will never arrive, so that the others' draws do not depend
-    /// on losses.
+    /// Draws the delay of a lost packet, so that the draws of others do not depend on losses.
     #[inline]
     pub fn skip(&mut self) {
         self.draw();
@@ -153,7 +153,7 @@ impl DelayLine {
         if self.is_fixed { self.fixed } else { self.rest.delay.distribution.draw(&mut self.rest.stream) }
     }
 
-    /// Delays by `delay` what enters from now on, and goes on to draw from the same stream.
+    /// Sets the delay of packets that enter from now on; the stream of draws continues.
     pub fn set(&mut self, delay: Delay) {
         let Rest { any, entered, .. } = &mut *self.rest;
         match (self.reorder, delay.reorder) {
@@ -163,7 +163,7 @@ impl DelayLine {
                 *entered += any.len() as u64;
             }
             (true, false) => {
-                // The heap's greatest is what arrives first.
+                // The heap's maximum is the first arrival.
                 let arrivals = std::mem::take(any).into_sorted_vec().into_iter().rev();
                 self.in_order.extend(arrivals.map(|Reverse(arrival)| arrival.departure));
             }
@@ -174,7 +174,7 @@ impl DelayLine {
         self.reorder = delay.reorder;
     }
 
-    /// Takes back the `packets` that entered last, in the order in which they did.
+    /// Removes the `packets` that entered last, and returns them in their order.
     pub fn take_last(&mut self, packets: usize) -> Vec<Packet> {
         if !self.reorder {
             let kept = self.in_order.len() - packets;
@@ -187,7 +187,7 @@ impl DelayLine {
         last.into_iter().map(|Reverse(arrival)| arrival.departure.packet).collect()
     }
 
-    /// When the next packet arrives.
+    /// Arrival time of the next packet.
     #[inline]
     pub fn next_due(&self) -> Option<Instant> {
         if self.reorder {
@@ -196,7 +196,7 @@ impl DelayLine {
         self.in_order.front().map(|departure| departure.due)
     }
 
-    /// Takes out the next packet that arrives.
+    /// Removes the next packet that arrives.
     #[inline]
     pub fn leave(&mut self) -> Option<Departure> {
         if self.reorder {

@@ -1,4 +1,4 @@
-//! Two links that make a bearer.
+//! A bearer of two links.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use crate::config::{Config, ConfigError, Plan};
 use crate::pipe::Pipe;
 use crate::{Admission, Bearer, BearerCommand, CommandError, Departure, Link};
 
-/// A bearer of two links that know nothing of each other, whoever its users are.
+/// A bearer of two independent links, for any number of users.
 #[derive(Clone, Debug)]
 pub struct Duplex<D, U> {
-    /// When either link wakes up, downlink first; [`Instant::FAR_FUTURE`] for never. What is asked
-    /// for with each call stands together, so that a call touches only the link that it concerns.
+    /// Wake-ups of both links, downlink first; [`Instant::FAR_FUTURE`] for none. Stored together,
+    /// so that a call touches only one of the links.
     wakeups: [Instant; 2],
-    /// What has left a link and was not asked for before the next packet was pushed.
+    /// Departures of a link that were not popped before the next push.
     left: VecDeque<(Direction, Departure)>,
     down: D,
     up: U,
@@ -24,7 +24,7 @@ pub struct Duplex<D, U> {
 /// `seed`.
 ///
 /// # Errors
-/// Those of [`Config::prepare`] of either link; to know whose they are, prepare both and use
+/// Those of [`Config::prepare`] of either link; to distinguish them, prepare both and use
 /// [`Duplex::from_plans`].
 pub fn duplex(down: &Config, up: &Config, seed: Seed, name: &str) -> Result<Duplex<Pipe, Pipe>, ConfigError> {
     Ok(Duplex::from_plans(&down.prepare()?, &up.prepare()?, seed, name))
@@ -45,7 +45,7 @@ impl<D: Link, U: Link> Duplex<D, U> {
         duplex
     }
 
-    /// Notes when a link wakes up that has been called.
+    /// Updates the wake-up of a link after a call.
     #[inline]
     fn rearm(&mut self, direction: Direction) {
         let wakeup = match direction {
@@ -55,7 +55,7 @@ impl<D: Link, U: Link> Duplex<D, U> {
         self.wakeups[direction as usize] = wakeup.unwrap_or(Instant::FAR_FUTURE);
     }
 
-    /// The direction that wakes up next, and when; downlink first among equals.
+    /// The direction with the next wake-up, and its time; downlink first if equal.
     #[inline]
     fn next(&self) -> Option<(Direction, Instant)> {
         let [down, up] = self.wakeups;
@@ -63,7 +63,7 @@ impl<D: Link, U: Link> Duplex<D, U> {
         (next.1 < Instant::FAR_FUTURE).then_some(next)
     }
 
-    /// The directions in which it does as commanded.
+    /// The directions to which the command applies.
     fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {
         command.directions(|direction| match direction {
             Direction::Down => self.down.check(&command.change),
@@ -71,8 +71,8 @@ impl<D: Link, U: Link> Duplex<D, U> {
         })
     }
 
-    /// The next packet that left either link at or before `now`: from wake-up to wake-up, so that
-    /// the departures of both come in one order.
+    /// The next packet that left either link at or before `now`, from wake-up to wake-up, so that
+    /// the departures of both are in one order.
     #[inline]
     fn step(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         while let Some((direction, wakeup)) = self.next().filter(|(_, wakeup)| *wakeup <= now) {
@@ -93,7 +93,7 @@ impl<D: Link, U: Link> Duplex<D, U> {
 impl<D: Link, U: Link> Bearer for Duplex<D, U> {
     #[inline]
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
-        // A link is not asked for the time before it was given a packet.
+        // A link must process the time before a packet is pushed.
         while let Some(departure) = self.step(now, cx) {
             self.left.push_back(departure);
         }
@@ -127,7 +127,7 @@ impl<D: Link, U: Link> Bearer for Duplex<D, U> {
             Direction::Down => self.down.counters(),
             Direction::Up => self.up.counters(),
         };
-        // What was not handed over is still inside, as seen from outside.
+        // Packets that were not popped are still inside, as seen by the caller.
         for (_, departure) in self.left.iter().filter(|(way, _)| *way == direction) {
             counters.recall(&departure.packet);
         }

@@ -2,8 +2,8 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`config`] | what a scenario says of one direction of a link, and what is wrong with it |
-//! | [`pipe`] | the link that is made of it: queue, transmitter, loss and delay in one |
+//! | [`config`] | the configuration of one direction of a link, and its errors |
+//! | [`pipe`] | a link from a configuration: queue, transmitter, loss and delay in one |
 //! | [`duplex`](mod@duplex) | a bearer of two links |
 //! | [`chain`] | links in series |
 //! | [`command`] | changes of conditions while a link runs |
@@ -33,20 +33,21 @@
 //! # Ok::<(), airpath_link::ConfigError>(())
 //! ```
 //!
-//! Two contracts stand here, for every link and bearer under both clocks. [`Link`] goes one way;
+//! Two contracts, for every link and bearer under both clocks. [`Link`] is one direction;
 //! [`Bearer`] is both directions with one radio state. Their rules:
 //!
 //! - `now` is a parameter, and calls are monotone in it.
-//! - Before a call's own work, all that happens inside up to and including `now` is done, in time
-//!   order, whether the caller asked at those times or not. So a link that is polled late yields the
-//!   same departures, in the same order, with the same `due`, as one that is polled on time.
-//! - `pop` is repeated until `None`; departures come in the order of their `due`, never after `now`.
-//! - `next_wakeup` is never later than the next departure that would happen without further calls;
-//!   it may be earlier, and is `None` when nothing can happen. Once `pop(now)` has answered `None`, it
-//!   lies after that `now`.
-//! - Packets that are lost go to [`Context::drop_packet`], with the exact time of the loss. A packet that
-//!   `push` answers with [`Admission::Dropped`] went there too.
-//! - `command` changes conditions for what is sent from `now` on, or changes nothing and says why.
+//! - A call first processes everything inside up to and including `now`, in time order, whether or
+//!   not the caller polled at those times. A link that is polled late thus yields the same
+//!   departures, in the same order, with the same `due`, as one polled on time.
+//! - `pop` is repeated until `None`; departures are in the order of their `due`, never after `now`.
+//! - `next_wakeup` is never later than the next departure that happens without further calls. It
+//!   may be earlier, and is `None` when nothing can happen. Once `pop(now)` has returned `None`, it
+//!   is after that `now`.
+//! - Lost packets go to [`Context::drop_packet`], with the exact time of the loss. That includes a
+//!   packet for which `push` returns [`Admission::Dropped`].
+//! - `command` changes conditions for what is sent from `now` on, or changes nothing and returns
+//!   why.
 
 pub mod chain;
 pub mod command;
@@ -71,19 +72,19 @@ pub use duplex::{Duplex, duplex};
 pub use pipe::Pipe;
 pub use recorded::{Recording, RecordingError};
 
-/// What became of a packet that was pushed.
+/// Result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It was taken.
+    /// The packet was accepted.
     Queued,
-    /// It was lost at once.
+    /// The packet was dropped immediately.
     Dropped(DropCause),
 }
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// The exact time at which it left.
+    /// The exact time of departure.
     pub due: Instant,
     /// The packet.
     pub packet: Packet,
@@ -91,15 +92,15 @@ pub struct Departure {
 
 /// A link in one direction.
 pub trait Link {
-    /// Gives a packet to the link.
+    /// Pushes a packet into the link.
     fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission;
     /// The next packet that left at or before `now`.
     fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Departure>;
-    /// When to call `pop` next.
+    /// Time of the next call of `pop`.
     fn next_wakeup(&self) -> Option<Instant>;
-    /// What went in, came out, was lost and is inside.
+    /// Counters of packets offered, delivered, dropped and inside.
     fn counters(&self) -> PacketCounters;
-    /// Whether it can do this.
+    /// Whether the link supports this change.
     fn check(&self, change: &Change) -> Result<(), CommandError>;
     /// Changes its conditions.
     ///
@@ -110,24 +111,25 @@ pub trait Link {
 
 /// A link in both directions with one state: the bearers of `airpath-radio`, or two links.
 pub trait Bearer {
-    /// Gives a packet to the bearer; [`Packet::user`] says whose it is.
+    /// Pushes a packet of the user [`Packet::user`] into the bearer.
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission;
-    /// The next packet that left at or before `now`, whichever way.
+    /// The next packet that left at or before `now`, in either direction.
     fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)>;
-    /// When to call `pop` next.
+    /// Time of the next call of `pop`.
     fn next_wakeup(&self) -> Option<Instant>;
-    /// What went in, came out, was lost and is inside, one way.
+    /// Counters of packets offered, delivered, dropped and inside, in one direction.
     fn counters(&self, direction: Direction) -> PacketCounters;
-    /// What `user` has transmitted on the air one way; `None` where there is no radio or no such user.
+    /// Transmissions of `user` on the air in one direction; `None` without radio, or without such a
+    /// user.
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         let _ = (direction, user);
         None
     }
-    /// Whether it reads [`Packet::headers`], which takes those who make packets some work.
+    /// Whether it reads [`Packet::headers`], which costs their producers some work.
     fn reads_headers(&self) -> bool {
         false
     }
-    /// Whether it can do this.
+    /// Whether the bearer supports this command.
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError>;
     /// Changes its conditions, and reports that as an event.
     ///

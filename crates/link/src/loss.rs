@@ -1,4 +1,4 @@
-//! Loss in transmission: independent from packet to packet, or in bursts.
+//! Packet loss: independent, or in bursts.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Which packets a link loses. Written as a probability, `0.01` or `"1 %"`, for losses that are
-/// independent of each other (Bernoulli), or as a table for losses in bursts:
+/// Which packets a link loses. Written as a probability, `0.01` or `"1 %"`, for independent losses
+/// (Bernoulli), or as a table for burst losses:
 ///
 /// ```toml
 /// loss = { good_to_bad = 0.002, bad_to_good = 0.2 }
@@ -28,12 +28,12 @@ impl Default for Loss {
     }
 }
 
-/// Losses in bursts, by a Markov chain of two states that takes a step with every packet (Gilbert
-/// 1960, Elliott 1963). Its first state is drawn from the chain's stationary distribution.
+/// Burst losses by a Markov chain of two states that takes a step with every packet (Gilbert 1960,
+/// Elliott 1963). The first state is drawn from the stationary distribution.
 ///
-/// With g = `good_to_bad` and b = `bad_to_good`, a stay in the bad state lasts 1/b packets in the
-/// mean, the share of packets that find it is g/(g+b), and with the defaults below that is the
-/// mean loss. These are p, r, 1−h and 1−k of netem's `loss gemodel`.
+/// With g = `good_to_bad` and b = `bad_to_good`, the mean stay in the bad state is 1/b packets and
+/// the share of packets in it is g/(g+b), which with the defaults below is the mean loss. These are
+/// p, r, 1−h and 1−k of netem's `loss gemodel`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
@@ -53,16 +53,16 @@ const fn always() -> Probability {
     Probability::ALWAYS
 }
 
-/// Why a loss model makes no sense.
+/// An invalid loss model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LossError {
-    /// The chain ends in the bad state and stays there.
+    /// The chain never leaves the bad state.
     #[error("with a `bad_to_good` of 0 the bad state never ends: give the inverse of a burst's mean length in packets")]
     Absorbing,
 }
 
 impl GilbertElliott {
-    /// The share of packets that find the bad state.
+    /// The stationary probability of the bad state.
     pub fn share_of_bad(&self) -> Probability {
         let (enter, leave) = (self.good_to_bad.get(), self.bad_to_good.get());
         let share = if enter == 0.0 { 0.0 } else { enter / (enter + leave) };
@@ -71,7 +71,7 @@ impl GilbertElliott {
 }
 
 impl Loss {
-    /// Whether the parameters make sense together.
+    /// Checks the parameters together.
     pub fn check(&self) -> Result<(), LossError> {
         match self {
             Self::GilbertElliott(model) if model.bad_to_good == Probability::NEVER => Err(LossError::Absorbing),
@@ -79,7 +79,7 @@ impl Loss {
         }
     }
 
-    /// The mean share of packets that are lost.
+    /// The mean loss probability.
     pub fn mean(&self) -> Probability {
         match self {
             Self::Bernoulli(p) => *p,
@@ -131,12 +131,12 @@ impl<'de> Deserialize<'de> for Loss {
     }
 }
 
-/// Decides, packet by packet, which are lost.
+/// The loss decisions, packet by packet.
 #[derive(Clone, Debug)]
 pub struct LossProcess {
     model: Loss,
     stream: RandomStream,
-    /// The state of a Gilbert–Elliott chain.
+    /// State of the Gilbert–Elliott chain.
     bad: bool,
 }
 
@@ -148,7 +148,7 @@ impl LossProcess {
         process
     }
 
-    /// Decides by `model` from now on, and goes on to draw from the same stream.
+    /// Sets the model; the stream of draws continues.
     pub fn set(&mut self, model: Loss) {
         self.model = model;
         self.bad = match &model {

@@ -17,20 +17,19 @@ use crate::{Admission, Change, CommandError, Departure, Link};
 
 /// One direction of a link, as [`Config`] describes it.
 ///
-/// The backlog that it reports with each packet that it takes is what is not completely sent:
-/// waiting or in transmission, that packet included. A link without a rate never has any.
+/// The backlog reported with each accepted packet is what is not completely sent: waiting or in
+/// transmission, including that packet. A link without a rate has none.
 ///
-/// The fields stand in the order in which they are needed together, and a link begins with a cache
-/// line: thousands of links do not fit into a cache, and then a packet costs what it touches of
-/// them.
+/// Fields are ordered by use, and the struct is aligned to a cache line: thousands of links exceed
+/// the cache, and the cost of a packet is the number of lines that it touches.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Pipe {
     line: DelayLine,
-    /// Whether packets are lost in transmission. If not, nobody looks into `losses`.
+    /// Whether packets are lost in transmission. If not, `losses` is not read.
     is_lossy: bool,
     transmitter: Transmitter,
-    /// When something happens next, be it a departure, a loss or a decision of the queue.
+    /// The next departure, loss or queue decision.
     next: Instant,
     queue: Waiting,
     counters: PacketCounters,
@@ -42,17 +41,25 @@ pub struct Pipe {
 #[derive(Clone, Debug)]
 struct Losses {
     process: LossProcess,
-    /// Packets that will be lost when they are sent, in the order of these times.
+    /// Packets that will be lost at the end of their transmission, in the order of these times.
     coming: VecDeque<(Instant, Packet)>,
 }
 
 #[derive(Clone, Debug)]
 enum Waiting {
-    /// When a packet is sent is known as it comes: nothing is left to do later.
+    /// The transmission time of a packet is determined on entry.
     DropTail(DropTail),
-    /// Which packet is sent is known when one can be. In a box, so that of the common kind more fit
-    /// into the cache.
+    /// The next packet is determined at the start of its transmission. Boxed, so that more of the
+    /// common kind fit into the cache.
     CoDel(Box<CoDel>),
+}
+
+impl Plan {
+    /// The link in its initial state. Its generator streams are `name/loss` and `name/delay` of
+    /// `seed`.
+    pub fn pipe(&self, seed: Seed, name: &str) -> Pipe {
+        Pipe::from_plan(self, seed, name)
+    }
 }
 
 impl Pipe {
@@ -62,7 +69,7 @@ impl Pipe {
         Ok(config.prepare()?.pipe(seed, name))
     }
 
-    pub(crate) fn from_plan(plan: &Plan, seed: Seed, name: &str) -> Self {
+    fn from_plan(plan: &Plan, seed: Seed, name: &str) -> Self {
         let config = &plan.config;
         let queue = config.queue.clone().unwrap_or_default();
         let limits = Limits::of(&queue);
@@ -84,8 +91,8 @@ impl Pipe {
         }
     }
 
-    /// Does all that happens inside up to and including `now` but for departures, in the order of
-    /// time. Without losses and decisions of the queue there is nothing to do.
+    /// Processes everything up to and including `now` except departures, in the order of time.
+    /// Without losses and queue decisions there is nothing to do.
     #[inline]
     fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
         if self.is_lossy || matches!(self.queue, Waiting::CoDel(_)) {
@@ -104,7 +111,7 @@ impl Pipe {
         self.lose(now, cx);
     }
 
-    /// Since when the packet waits that a CoDel queue gives out next, and when it does.
+    /// The entry time of the next packet of a CoDel queue, and the start of its transmission.
     #[inline]
     fn next_service(&self) -> Option<(Instant, Instant)> {
         match &self.queue {
@@ -113,7 +120,7 @@ impl Pipe {
         }
     }
 
-    /// Sends the packet that a CoDel queue gives out at `start`, where one waits since `ready`.
+    /// Sends the packet that a CoDel queue dequeues at `start`, where one waits since `ready`.
     fn serve(&mut self, ready: Instant, start: Instant, cx: &mut Context<'_>) {
         let Waiting::CoDel(queue) = &mut self.queue else { return };
         let counters = &mut self.counters;
@@ -128,13 +135,13 @@ impl Pipe {
         }
     }
 
-    /// When the next packet is lost of those that will be.
+    /// The time of the next loss.
     #[inline]
     fn next_loss(&self) -> Option<Instant> {
         if self.is_lossy { self.losses.coming.front().map(|(time, _)| *time) } else { None }
     }
 
-    /// Finds out when something happens next.
+    /// Updates the time of the next event.
     #[inline]
     fn settle(&mut self) {
         let departure = self.line.next_due().unwrap_or(Instant::FAR_FUTURE);
@@ -143,8 +150,8 @@ impl Pipe {
         self.next = departure.min(loss).min(service);
     }
 
-    /// Lets a packet on its way whose last bit is out at `sent`; it was the last to enter the
-    /// queue.
+    /// Starts the propagation of a packet whose last bit is sent at `sent`; it was the last to
+    /// enter the queue.
     #[inline]
     fn launch(&mut self, sent: Instant, packet: Packet) {
         let event = if self.is_lossy && self.losses.process.is_lost() {
@@ -160,7 +167,7 @@ impl Pipe {
         self.next = self.next.min(event);
     }
 
-    /// Loses what is to be lost up to and including `now`.
+    /// Drops the packets whose loss is due up to and including `now`.
     fn lose(&mut self, now: Instant, cx: &mut Context<'_>) {
         while self.next_loss().is_some_and(|time| time <= now)
             && let Some((time, packet)) = self.losses.coming.pop_front()
@@ -200,15 +207,15 @@ impl Link for Pipe {
                 report_queued(now, packet, cx, || queue.backlog(now));
             }
         }
-        // It may be sent, or even lost, at once.
+        // It may be sent, or even lost, immediately.
         self.advance(now, cx);
         Admission::Queued
     }
 
-    // Always: a departure that is handed on through memory costs more than the rest of the call.
+    // Inlined always: a departure returned through memory costs more than the rest of the call.
     #[inline(always)]
     fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Departure> {
-        // One thing after the other, so that the events come in the order of their times.
+        // One event at a time, so that reported events are in the order of their times.
         while self.next <= now && self.next < Instant::FAR_FUTURE {
             if self.line.next_due() == Some(self.next)
                 && let Some(departure) = self.line.leave()

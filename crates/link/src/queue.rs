@@ -1,4 +1,4 @@
-//! What waits for the transmitter, and what is done when that is too much.
+//! Queues in front of a transmitter, and their management.
 
 pub mod codel;
 pub mod drop_tail;
@@ -14,41 +14,41 @@ use serde::{Deserialize, Serialize};
 /// queue = { discipline = "codel", target = "5 ms", interval = "100 ms", ecn = true, packets = 1000 }
 /// ```
 ///
-/// Limits are for what waits. The packet in transmission has left the queue, as in Linux, ns-2 and
-/// mahimahi, so that one packet more than `packets` can be inside; and one that finds the
-/// transmitter idle need not wait, however large it is. A packet that exceeds a limit is dropped as
-/// it comes.
+/// Limits apply to waiting packets. The packet in transmission has left the queue, as in Linux,
+/// ns-2 and mahimahi, so that `packets` + 1 can be inside. A packet that arrives at an idle
+/// transmitter does not wait, whatever its size. A packet that exceeds a limit is dropped on entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Table", into = "Table")]
 pub struct Queue {
-    /// `packets`: how many may wait, at least one; `None`: any number.
+    /// `packets`: maximum number of waiting packets, at least one; `None`: unlimited.
     pub packets: Option<u32>,
-    /// `bytes`: how many bytes may wait, IP headers included, at least one; `None`: any number.
+    /// `bytes`: maximum number of waiting bytes, including IP headers, at least one; `None`:
+    /// unlimited.
     pub bytes: Option<Bytes>,
-    /// `discipline`: what is done before the queue is full.
+    /// `discipline`: management before the queue is full.
     pub discipline: Discipline,
 }
 
-/// How a queue is managed.
+/// The queue discipline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Discipline {
-    /// `drop-tail`: not at all, the default.
+    /// `drop-tail`: none, the default.
     #[default]
     DropTail,
-    /// `codel`, with its keys beside.
+    /// `codel`, with its keys beside it.
     CoDel(codel::Settings),
 }
 
-/// Why a queue makes no sense.
+/// An invalid queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    /// No room at all.
-    #[error("a queue with room for no `{key}` loses everything: give at least 1, or leave it out for no limit")]
+    /// A limit of zero.
+    #[error("a queue of 0 `{key}` drops everything: use at least 1, or remove `{key}` for no limit")]
     NoRoom {
         /// `packets` or `bytes`.
         key: &'static str,
     },
-    /// CoDel without time.
+    /// A CoDel time of zero.
     #[error("the `{key}` of codel must be above zero: RFC 8289 recommends 5 ms for `target`, 100 ms for `interval`")]
     NoTime {
         /// `target` or `interval`.
@@ -73,7 +73,7 @@ impl Queue {
         Self { bytes: Some(bytes), ..Self::default() }
     }
 
-    /// Whether the parameters make sense together.
+    /// Checks the parameters together.
     pub fn check(&self) -> Result<(), QueueError> {
         if self.packets == Some(0) {
             return Err(QueueError::NoRoom { key: "packets" });
@@ -90,7 +90,7 @@ impl Queue {
     }
 }
 
-/// A queue as a table of a scenario.
+/// The written form of a queue.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -158,7 +158,7 @@ impl From<Queue> for Table {
     }
 }
 
-/// How much may wait in a queue.
+/// Limits of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     packets: u64,
@@ -171,7 +171,7 @@ impl Limits {
         Self { packets: queue.packets.map_or(u64::MAX, u64::from), bytes: queue.bytes.map_or(u64::MAX, Bytes::get) }
     }
 
-    /// Whether a packet of `size` bytes fits behind so many packets and bytes.
+    /// Whether a packet of `size` bytes fits behind these waiting packets and bytes.
     #[inline]
     pub const fn admit(&self, packets: usize, bytes: u64, size: u32) -> bool {
         (packets as u64) < self.packets && bytes.saturating_add(size as u64) <= self.bytes

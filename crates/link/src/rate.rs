@@ -1,21 +1,21 @@
-//! The serialiser: a transmitter of constant rate that sends one packet after the other.
+//! The serialiser: a transmitter of constant rate that sends packets in sequence.
 
 use airpath_core::{Bitrate, Instant, Span};
 
 /// A transmitter of constant rate.
 ///
-/// It keeps its time exactly: the end of a transmission is a rational number of nanoseconds, of
-/// which only what is reported is rounded, up, to the nanosecond in which the last bit is out. So
-/// however many packets follow each other, n bits take n/rate seconds, and no longer.
+/// Its time is exact: the end of a transmission is a rational number of nanoseconds, and only the
+/// reported time is rounded, up, to the nanosecond of the last bit. For any number of consecutive
+/// packets, n bits thus take n/rate seconds.
 #[derive(Clone, Debug)]
 pub struct Serialiser {
     /// Bits per second.
     rate: u64,
-    /// When the last transmission ends, rounded up.
+    /// End of the last transmission, rounded up.
     free_at: Instant,
-    /// By how much it was rounded up, in nanoseconds / rate; less than one nanosecond.
+    /// The rounding, in nanoseconds / rate; less than one nanosecond.
     rounded_up: u64,
-    /// The size that was sent last, and the time it takes: links mostly see one size.
+    /// The last size, and its transmission time: links mostly see one size.
     last: Transmission,
 }
 
@@ -24,7 +24,7 @@ struct Transmission {
     size: u32,
     /// Whole nanoseconds.
     whole: u64,
-    /// The rest, in nanoseconds / rate.
+    /// The fraction, in nanoseconds / rate.
     rest: u64,
 }
 
@@ -49,19 +49,19 @@ impl Serialiser {
         self.rate
     }
 
-    /// Takes back what it was given: it is free from `at` on.
+    /// Revokes what it was given: it is free from `at` on.
     pub const fn restart(&mut self, at: Instant) {
         (self.free_at, self.rounded_up) = (at, 0);
     }
 
-    /// When it has sent all that it was given.
+    /// End of all transmissions so far.
     #[inline]
     pub const fn free_at(&self) -> Instant {
         self.free_at
     }
 
-    /// Sends `size` bytes, from `ready` on or as soon as it is free. Returns when the first bit
-    /// goes and when the last is out.
+    /// Sends `size` bytes, from `ready` on or as soon as it is free. Returns the times of the first
+    /// and of the last bit.
     #[inline]
     pub fn send(&mut self, ready: Instant, size: u32) -> (Instant, Instant) {
         // `free_at` is rounded up, so the exact time is later than `ready` if and only if it is.

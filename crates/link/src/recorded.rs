@@ -1,8 +1,9 @@
-//! Recorded links: when a real link could deliver, in the format of mahimahi's `mm-link`.
+//! Recorded links: the delivery opportunities of a real link, in the format of mahimahi's
+//! `mm-link`.
 //!
-//! A file has one line for each opportunity to deliver 1500 bytes: its time in whole milliseconds
-//! from the beginning, never less than the line before. The file repeats when it ends: the
-//! opportunities of the next pass count from the time of the last line.
+//! A file has one line per opportunity to deliver 1500 bytes: its time in whole milliseconds from
+//! the beginning, never less than the line before. The file repeats at its end: the opportunities
+//! of the next pass count from the time of the last line.
 
 mod opportunities;
 
@@ -13,12 +14,12 @@ use airpath_core::{Bytes, Instant, Span};
 
 pub(crate) use opportunities::Opportunities;
 
-/// What one line of the file can deliver. mahimahi itself counts 1504, for it sees each packet with
-/// 4 bytes of its TUN device in front; these are 1500 of an IP packet of full size.
+/// Bytes per line of the file. mahimahi itself counts 1504, since it sees each packet with 4 bytes
+/// of its TUN device in front; these are 1500 of an IP packet of full size.
 pub const OPPORTUNITY: Bytes = Bytes::new(1500);
 
-/// The opportunities of a recorded link: at least one, in order, in less than 584 years, the last
-/// after the origin.
+/// The opportunities of a recorded link: at least one, in order, within 584 years, the last after
+/// the origin.
 ///
 /// ```
 /// use airpath_link::Recording;
@@ -37,7 +38,7 @@ pub struct Recording {
     millis: Vec<u64>,
 }
 
-/// What is wrong with a recorded link.
+/// An invalid recorded link.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be read or written.
@@ -45,54 +46,54 @@ pub enum RecordingError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// There is nothing in it.
+    /// No opportunities.
     #[error("{file}: there is no delivery opportunity: expected a time in milliseconds on each line")]
     Empty {
         /// The file.
         file: String,
     },
-    /// A line is wrong.
+    /// An invalid line.
     #[error("{file}:{line}: time of the delivery opportunity: {fault}")]
     Line {
         /// The file.
         file: String,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         fault: LineFault,
     },
 }
 
-/// What is wrong with a line of a recorded link.
+/// An error of a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineFault {
-    /// Nothing on it.
+    /// An empty line.
     #[error("the line is empty: remove it")]
     Empty,
     /// Not a number.
     #[error("`{0}` is not a whole number of milliseconds")]
     NotANumber(String),
-    /// More than can be reckoned with.
-    #[error("{0} ms are more than 584 years")]
+    /// Out of range.
+    #[error("{0} ms is more than 584 years")]
     TooLate(String),
-    /// Before the line above.
+    /// Earlier than the line before.
     #[error(
         "{millis} ms come before the {before} ms of the line above: times must not decrease; was a line cut short?"
     )]
     Decreasing {
         /// The time.
         millis: u64,
-        /// The time of the line above.
+        /// The time of the line before.
         before: u64,
     },
     /// The last line is not terminated.
-    #[error("the file ends in the middle of a line, after `{0}`: get it whole, or end the line if it is")]
+    #[error("the file ends in the middle of a line, after `{0}`: get the complete file, or add the line break")]
     Truncated(String),
-    /// The whole file lasts no time.
-    #[error("the last opportunity is at 0 ms, but a recorded link must last for some time")]
+    /// A file of zero duration.
+    #[error("the last opportunity is at 0 ms, but a recorded link must have a duration")]
     NoTime,
 }
 
@@ -102,7 +103,7 @@ impl Recording {
         Self::collect(millis.iter().map(|millis| Ok(*millis)), "recorded link")
     }
 
-    /// Reads the text of a file; `file` is its name for messages.
+    /// Parses the text of a file; `file` is its name for messages.
     pub fn parse(text: &str, file: &str) -> Result<Self, RecordingError> {
         Self::collect(text.split_inclusive('\n').map(parse_line), file)
     }
@@ -125,7 +126,7 @@ impl Recording {
     /// Reads a file.
     pub fn read(file: &Path) -> Result<Self, RecordingError> {
         let text = std::fs::read(file).map_err(|error| RecordingError::Io { file: file.to_owned(), error })?;
-        // What is not text is no number either: its line will be named.
+        // Bytes that are not text are not a number either: the error names their line.
         Self::parse(&String::from_utf8_lossy(&text), &file.display().to_string())
     }
 
@@ -134,7 +135,7 @@ impl Recording {
         std::fs::write(file, self.to_string()).map_err(|error| RecordingError::Io { file: file.to_owned(), error })
     }
 
-    /// How many opportunities there are in one pass.
+    /// Number of opportunities in one pass.
     pub fn opportunities(&self) -> usize {
         self.millis.len()
     }
@@ -144,18 +145,18 @@ impl Recording {
         &self.millis
     }
 
-    /// How long one pass takes.
+    /// Duration of one pass.
     pub fn period(&self) -> Span {
         Span::from_millis(*self.millis.last().expect("there is at least one opportunity"))
     }
 
-    /// The rate at which a link that is never idle delivers, in bits per second.
+    /// Delivery rate of a saturated link, in bits per second.
     pub fn rate_bps(&self) -> f64 {
         let bytes = Bytes::new(OPPORTUNITY.get() * self.millis.len() as u64);
         bytes.rate_over(self.period()).expect("the last opportunity is after the origin")
     }
 
-    /// When the opportunity `index` is, from the beginning of a pass.
+    /// Time of the opportunity `index` from the start of a pass.
     fn offset(&self, index: usize) -> Span {
         Span::from_millis(self.millis[index])
     }
@@ -180,7 +181,7 @@ fn parse_line(line: &str) -> Result<u64, LineFault> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(LineFault::NotANumber(excerpt(text)));
     }
-    // They are digits, so the one thing that can be wrong is that there are too many.
+    // All characters are digits, so the only possible error is overflow.
     text.parse().map_err(|_| LineFault::TooLate(excerpt(text)))
 }
 
@@ -194,7 +195,7 @@ fn follows(millis: u64, before: u64) -> Result<u64, LineFault> {
     Ok(millis)
 }
 
-/// So much of a line as suits a message.
+/// An excerpt of a line for a message.
 fn excerpt(text: &str) -> String {
     text.chars().take(40).collect()
 }
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!(error("1\n\n3\n"), format!("a.down:2: {FIELD}: the line is empty: remove it"));
         assert!(error("5\n4\n").starts_with("a.down:2: time of the delivery opportunity: 4 ms come before the 5 ms"));
         assert!(error("5\n17").contains("a.down:2: ") && error("5\n17").contains("ends in the middle of a line"));
-        assert!(error("0\n0\n").contains("a.down:2: ") && error("0\n0\n").contains("must last for some time"));
+        assert!(error("0\n0\n").contains("a.down:2: ") && error("0\n0\n").contains("must have a duration"));
         assert!(error("99999999999999999999999\n").contains("more than 584 years"));
         assert!(error("18446744073710\n").contains("more than 584 years"));
     }

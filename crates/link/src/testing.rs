@@ -1,8 +1,8 @@
-//! Checks of the contracts of [`Link`] and [`Bearer`], for the tests of every crate
-//! that implements them (feature `testing`).
+//! Checks of the contracts of [`Link`] and [`Bearer`], for the tests of every crate that implements
+//! them (feature `testing`).
 //!
-//! A check takes a closure that makes the bearer afresh, and traffic to put on it; it panics with
-//! what went wrong, so it serves in a plain test and inside a property test alike:
+//! A check takes a closure that creates the bearer, and its traffic. It panics with a description
+//! of the fault, so it serves in a plain test and inside a property test:
 //!
 //! ```
 //! use airpath_core::{Direction, Instant, Seed, Span};
@@ -15,11 +15,11 @@
 //! contracts(|| duplex(&config, &config, Seed::new(1), "fixed").unwrap(), &traffic, horizon);
 //! ```
 //!
-//! Commands can be mixed in: [`Script`] has arrivals and [`Commanded`] changes of conditions, and
-//! [`Commands`] draws them. Where a check takes a script, arrivals alone will do.
+//! Commands can be added: [`Script`] has arrivals and [`Commanded`] changes of conditions, and
+//! [`Commands`] draws them. Where a check takes a script, arrivals alone suffice.
 //!
 //! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are
-//! for those that promise it. [`OneWay`] makes a bearer of a link.
+//! for bearers that guarantee them. [`OneWay`] makes a bearer of a link.
 
 use airpath_core::headers::{Headers, PLAIN_HEADERS};
 use airpath_core::{
@@ -32,12 +32,12 @@ use crate::delay::{Delay, Distribution};
 use crate::loss::{GilbertElliott, Loss};
 use crate::{Admission, Bearer, Departure, Link};
 
-/// A packet that is to be pushed.
+/// A packet to push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// Time of the push.
     pub at: Instant,
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
     /// The packet; its id is its index among the arrivals.
     pub packet: Packet,
@@ -46,15 +46,15 @@ pub struct Arrival {
 /// Random traffic: bursts at one instant, packets back to back, and pauses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
-    /// How many packets.
+    /// Number of packets.
     pub packets: usize,
     /// The mean time between bursts; pauses are ten times as long.
     pub gap: Span,
     /// Packet sizes in bytes, smallest and largest; half of all packets have one of these two.
     pub sizes: (u32, u32),
-    /// How many users they belong to.
+    /// Number of users.
     pub users: u16,
-    /// The directions they go.
+    /// Directions of the packets.
     pub directions: &'static [Direction],
 }
 
@@ -110,24 +110,24 @@ impl Traffic {
 /// A change of conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commanded {
-    /// When; before the packets that arrive at the same time.
+    /// Time; before the packets that arrive at the same time.
     pub at: Instant,
-    /// What is commanded. The bearer may refuse it; then nothing must change.
+    /// The command. The bearer may refuse it; then nothing must change.
     pub command: BearerCommand,
 }
 
 /// Random commands: of every kind, for one direction or both, for one user or all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commands {
-    /// How many commands.
+    /// Number of commands.
     pub commands: usize,
-    /// They come evenly distributed from the origin until then.
+    /// End of their interval, which starts at the origin; times are uniform.
     pub until: Instant,
-    /// How many users there are.
+    /// Number of users.
     pub users: u16,
     /// Names of classes of C/I levels.
     pub classes: &'static [&'static str],
-    /// Whether packets may be allowed to overtake each other.
+    /// Whether a command may allow reordering.
     pub reorder: bool,
 }
 
@@ -181,7 +181,7 @@ impl Commands {
     }
 }
 
-/// What is put on a bearer.
+/// Input of a bearer.
 #[derive(Clone, Copy, Debug)]
 pub struct Script<'a> {
     /// The packets, in the order of their times.
@@ -208,33 +208,33 @@ impl<'a, const N: usize> From<&'a [Arrival; N]> for Script<'a> {
     }
 }
 
-/// When a bearer is polled between its arrivals.
+/// Times at which a bearer is polled between its arrivals.
 #[derive(Clone, Debug)]
 pub enum Polling {
-    /// At every wake-up that it asks for.
+    /// At every wake-up.
     OnTime,
-    /// At every wake-up, and at random times between: too early never hurts.
+    /// At every wake-up, and at random times between: early polls must be harmless.
     Early(u64),
-    /// Only now and then, at random times.
+    /// Rarely, at random times.
     Late(u64),
-    /// Only when all packets are in and the horizon has come.
+    /// Only at the horizon, when all packets are pushed.
     AtEnd,
 }
 
-/// What came out of a bearer.
+/// Output of a bearer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Departures, in their order.
     pub departures: Vec<(Direction, Departure)>,
     /// Losses, in the order of their times (and of ids among those of one instant).
     pub drops: Vec<Dropped>,
-    /// The tallies at the end, down and up.
-    pub tallies: [PacketCounters; 2],
-    /// What became of the commands.
+    /// The counters at the end, down and up.
+    pub counters: [PacketCounters; 2],
+    /// Results of the commands.
     pub answers: Vec<Result<(), CommandError>>,
 }
 
-/// Makes a bearer of a link, for the checks: it goes down only.
+/// Makes a bearer of a link, for the checks; downlink only.
 #[derive(Clone, Debug)]
 pub struct OneWay<L>(pub L);
 
@@ -270,9 +270,9 @@ impl<L: Link> Bearer for OneWay<L> {
     }
 }
 
-/// Runs every check that holds for every bearer: [`drive`]'s own, determinism, no difference
-/// without a listener, and [`late_poll_invariance`]. `horizon` is when the run ends; packets may
-/// still be inside.
+/// Runs every check that holds for every bearer: those of [`drive`], determinism, no difference
+/// without a listener, and [`late_poll_invariance`]. The run ends at `horizon`; packets may still
+/// be inside.
 ///
 /// # Panics
 /// If a contract is broken.
@@ -283,25 +283,25 @@ pub fn contracts<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<'
     let mut bearer = make();
     let mut unheard = Driver::new(&mut bearer, script, Polling::OnTime);
     unheard.listening = false;
-    assert_eq!(first, unheard.run(horizon), "it behaves differently when nobody listens");
+    assert_eq!(first, unheard.run(horizon), "it behaves differently without a listener");
     late_poll_invariance(make, script, horizon);
 }
 
-/// Whether a bearer that has nothing inside asks for no wake-up: idle costs nothing.
+/// Checks that an empty bearer has no wake-up: idle costs nothing.
 ///
 /// # Panics
-/// If it does ask, or if `horizon` comes before all packets are out.
+/// If it has one, or if `horizon` comes before all packets are out.
 pub fn idle_sleeps<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<'a>>, horizon: Instant) {
     let mut bearer = make();
     assert_eq!(bearer.next_wakeup(), None, "it has never had anything to do");
     let outcome = drive(&mut bearer, script, Polling::OnTime, horizon);
-    let inside: u64 = outcome.tallies.iter().map(|counters| counters.queued.packets).sum();
+    let inside: u64 = outcome.counters.iter().map(|counters| counters.queued.packets).sum();
     assert_eq!(inside, 0, "the horizon comes too early for this check");
     assert_eq!(bearer.next_wakeup(), None, "it has nothing inside");
 }
 
-/// Whether the bearer yields the same departures, in the same order, with the same `due`, and the
-/// same losses at the same times, however late it is polled.
+/// Checks that the departures, their order and `due`, and the losses and their times do not depend
+/// on how late the bearer is polled.
 ///
 /// # Panics
 /// If it does not.
@@ -319,7 +319,7 @@ pub fn late_poll_invariance<'a, B: Bearer>(make: impl Fn() -> B, script: impl In
     }
 }
 
-/// Whether the packets of each user leave in the order in which they came, each way.
+/// Checks that the packets of each user leave in the order of their arrival, in each direction.
 ///
 /// # Panics
 /// If they do not.
@@ -339,22 +339,22 @@ pub fn order_kept<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<
     }
 }
 
-/// Puts arrivals and commands on a bearer, polls it as asked until `horizon`, and checks with every
-/// call that
+/// Pushes arrivals and commands into a bearer, polls it until `horizon`, and checks with every call
+/// that
 ///
-/// - packets are conserved, and the counters counts what really came out and was lost, by cause;
-/// - each packet comes out or is lost at most once, unchanged but for its ECN field, not before it
-///   came;
-/// - departures come in the order of their `due`, and not after `now`;
-/// - once `pop` has said `None`, the next wake-up lies ahead; and, polled on time, no departure is
-///   earlier than the wake-up that was asked for;
-/// - the events tell the same: `Queued` with each admission, `Delivered` at each `due`, `Dropped`
-///   with each loss; and, polled on time, they come in the order of their times;
-/// - a command is carried out and reported if [`Bearer::check`] says that it can be, and otherwise
-///   is refused.
+/// - packets are conserved, and the counters match the departures and losses by cause;
+/// - each packet leaves or is lost at most once, unchanged except its ECN field, not before its
+///   push;
+/// - departures are in the order of their `due`, and not after `now`;
+/// - once `pop` has returned `None`, the next wake-up is after `now`; and, polled on time, no
+///   departure
+/// is earlier than its wake-up;
+/// - the events match: `Queued` with each admission, `Delivered` at each `due`, `Dropped` with each
+/// loss; and, polled on time, they are in the order of their times;
+/// - a command is applied and reported if [`Bearer::check`] accepts it, and otherwise refused.
 ///
 /// # Panics
-/// If any of this is not so.
+/// If any of this does not hold.
 pub fn drive<'a, B: Bearer>(
     bearer: &mut B,
     script: impl Into<Script<'a>>,
@@ -371,20 +371,20 @@ struct Driver<'a, B> {
     polling: Polling,
     stream: RandomStream,
     now: Instant,
-    /// What became of each packet, by id.
+    /// State of each packet, by id.
     fates: Vec<Fate>,
-    /// When and which way each packet was reported as queued, by id.
+    /// Time and direction of each packet's `Queued` event, by id.
     queued: Vec<Option<(Instant, Direction)>>,
-    /// What was reported of each packet's delivery, by id.
+    /// Reported delivery of each packet, by id.
     delivered: Vec<Option<(Direction, Departure)>>,
     departures: Vec<(Direction, Departure)>,
     dropped: Vec<Dropped>,
-    /// Those of `dropped` that are already checked.
+    /// Number of `dropped` that are checked.
     drops_seen: usize,
     log: Memory,
-    /// Those of the log's events that are already checked.
+    /// Number of log events that are checked.
     events_seen: usize,
-    /// Whether anyone takes the events.
+    /// Whether events are recorded.
     listening: bool,
     counts: [PacketCounters; 2],
     answers: Vec<Result<(), CommandError>>,
@@ -444,7 +444,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         self.outcome(horizon)
     }
 
-    /// Polls as the policy says until `until`, where something else is to happen.
+    /// Polls by the policy until `until`, the time of the next input.
     fn run_until(&mut self, until: Instant) {
         match self.polling {
             Polling::OnTime => self.run_on_time(until),
@@ -474,7 +474,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
             let before = self.departures.len();
             self.poll(wakeup.max(self.now));
             for (_, departure) in &self.departures[before..] {
-                assert!(departure.due >= wakeup, "asked to be woken at {wakeup}, but {departure:?} left earlier");
+                assert!(departure.due >= wakeup, "next wake-up was {wakeup}, but {departure:?} left earlier");
             }
         }
     }
@@ -484,19 +484,19 @@ impl<'a, B: Bearer> Driver<'a, B> {
     }
 
     fn push(&mut self, arrival: &Arrival) {
-        let (packet, way) = (arrival.packet, arrival.direction);
+        let (packet, direction) = (arrival.packet, arrival.direction);
         let drops = self.dropped.len();
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
         let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
-        let admission = self.bearer.push(arrival.at, way, packet, &mut cx);
+        let admission = self.bearer.push(arrival.at, direction, packet, &mut cx);
         assert_eq!(self.fates[packet.id as usize], Fate::Ahead, "the ids of arrivals are their indices");
         self.fates[packet.id as usize] = Fate::Inside;
-        self.counts[way as usize].offer(&packet);
+        self.counts[direction as usize].offer(&packet);
         self.read_log();
         let queued = self.queued[packet.id as usize];
         match admission {
             Admission::Queued => assert!(
-                !self.listening || queued == Some((arrival.at, way)),
+                !self.listening || queued == Some((arrival.at, direction)),
                 "{packet:?} was admitted, but not reported as queued at that time"
             ),
             Admission::Dropped(cause) => {
@@ -514,7 +514,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
         let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
         let answer = self.bearer.command(*at, command, &mut cx);
-        assert_eq!(answer, expected, "the check of {command:?} said something else");
+        assert_eq!(answer, expected, "the check of {command:?} gave another result");
         let reports = |(time, _, event): &(Instant, ComponentId, Event)| matches!(event, Event::Change(change) if time == at && change.change == command.to_json());
         let reported = self.log.events[self.events_seen..].iter().filter(|event| reports(event)).count();
         assert_eq!(reported, usize::from(self.listening && answer.is_ok()), "{command:?} was not reported once");
@@ -528,9 +528,9 @@ impl<'a, B: Bearer> Driver<'a, B> {
             let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
             let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
             let popped = self.bearer.pop(now, &mut cx);
-            if let Some((way, departure)) = popped {
+            if let Some((direction, departure)) = popped {
                 self.read_log();
-                self.depart(now, way, departure);
+                self.depart(now, direction, departure);
             }
             self.check();
             if popped.is_none() {
@@ -538,26 +538,26 @@ impl<'a, B: Bearer> Driver<'a, B> {
             }
         }
         let wakeup = self.bearer.next_wakeup();
-        assert!(wakeup.is_none_or(|wakeup| wakeup > now), "polled at {now}, wants to be woken at {wakeup:?}");
+        assert!(wakeup.is_none_or(|wakeup| wakeup > now), "polled at {now}, has a wake-up at {wakeup:?}");
         self.now = now;
     }
 
-    fn depart(&mut self, now: Instant, way: Direction, departure: Departure) {
+    fn depart(&mut self, now: Instant, direction: Direction, departure: Departure) {
         let Departure { due, packet } = departure;
         assert!(due <= now, "polled at {now}, but {departure:?}");
         if let Some((_, last)) = self.departures.last() {
             assert!(last.due <= due, "{departure:?} comes after {last:?}");
         }
         assert!(
-            !self.listening || self.delivered[packet.id as usize] == Some((way, departure)),
+            !self.listening || self.delivered[packet.id as usize] == Some((direction, departure)),
             "{departure:?} was not reported as delivered"
         );
-        self.take_out(way, &packet, due);
-        self.counts[way as usize].deliver(&packet);
-        self.departures.push((way, departure));
+        self.take_out(direction, &packet, due);
+        self.counts[direction as usize].deliver(&packet);
+        self.departures.push((direction, departure));
     }
 
-    /// Takes in what was reported since the last call.
+    /// Checks the events reported since the last call.
     fn read_log(&mut self) {
         for (time, _, event) in &self.log.events[self.events_seen..] {
             let Event::Packet(PacketEvent { step, direction, packet }) = event.clone() else { continue };
@@ -567,7 +567,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
                 PacketStep::Delivered => {
                     self.delivered[id].replace((direction, Departure { due: *time, packet })).is_some()
                 }
-                // Checked at the end against what was handed back; the others are not a bearer's.
+                // Checked at the end against the returned losses; the others are not a bearer's.
                 _ => false,
             };
             assert!(!twice, "{} was reported twice of {packet:?}", step.name());
@@ -575,23 +575,23 @@ impl<'a, B: Bearer> Driver<'a, B> {
         self.events_seen = self.log.events.len();
     }
 
-    /// Marks a packet as gone, having checked that it was inside and is still what it was.
-    fn take_out(&mut self, way: Direction, packet: &Packet, time: Instant) {
+    /// Records that a packet left, after checking that it was inside and unchanged.
+    fn take_out(&mut self, direction: Direction, packet: &Packet, time: Instant) {
         let arrival = &self.arrivals[packet.id as usize];
         let fate = std::mem::replace(&mut self.fates[packet.id as usize], Fate::Out);
         assert_eq!(fate, Fate::Inside, "{packet:?} leaves, but was not inside");
-        assert_eq!(Packet { ecn: arrival.packet.ecn, ..*packet }, arrival.packet, "a packet was changed on its way");
+        assert_eq!(Packet { ecn: arrival.packet.ecn, ..*packet }, arrival.packet, "a packet was changed inside");
         let marked = packet.ecn == Ecn::Ce && arrival.packet.ecn.is_capable();
         assert!(packet.ecn == arrival.packet.ecn || marked, "{packet:?} was given a wrong ECN field");
-        assert_eq!(way, arrival.direction, "{packet:?} turned round");
+        assert_eq!(direction, arrival.direction, "{packet:?} changed its direction");
         assert!(time >= arrival.at, "{packet:?} left at {time}, before it came at {}", arrival.at);
     }
 
     fn check(&mut self) {
         while let Some(lost) = self.dropped.get(self.drops_seen).copied() {
-            let way = self.arrivals[lost.packet.id as usize].direction;
-            self.take_out(way, &lost.packet, lost.time);
-            self.counts[way as usize].lose(&lost.packet, lost.cause);
+            let direction = self.arrivals[lost.packet.id as usize].direction;
+            self.take_out(direction, &lost.packet, lost.time);
+            self.counts[direction as usize].lose(&lost.packet, lost.cause);
             self.drops_seen += 1;
         }
         for direction in Direction::BOTH {
@@ -600,7 +600,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
             assert_eq!(
                 counters,
                 self.counts[direction as usize],
-                "the counters {} is not what happened",
+                "the counters {} do not match the packets",
                 direction.name()
             );
         }
@@ -628,14 +628,14 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let mut drops = self.dropped;
         assert!(drops.iter().all(|lost| lost.time <= horizon), "a loss was reported before it happened");
         drops.sort_by_key(|lost| (lost.time, lost.packet.id));
-        Outcome { departures: self.departures, drops, tallies: self.counts, answers: self.answers }
+        Outcome { departures: self.departures, drops, counters: self.counts, answers: self.answers }
     }
 }
 
 impl Outcome {
-    /// Packets and bytes lost for `cause`, both ways.
+    /// Packets and bytes dropped for `cause`, both directions.
     pub fn lost(&self, cause: DropCause) -> Count {
-        let [down, up] = self.tallies.map(|counters| counters.dropped[cause as usize]);
+        let [down, up] = self.counters.map(|counters| counters.dropped[cause as usize]);
         Count { packets: down.packets + up.packets, bytes: down.bytes + up.bytes }
     }
 }

@@ -1,4 +1,4 @@
-//! What sends one packet after the other, whatever sets its pace.
+//! Transmitters, which send packets in sequence.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::recorded::{Opportunities, Recording};
 pub(crate) enum Transmitter {
     /// Infinitely fast, from a time on.
     Open(Instant),
-    /// Of constant rate.
+    /// At a constant rate.
     Rate(Serialiser),
-    /// As it was recorded.
+    /// At recorded opportunities.
     Recorded(Opportunities),
 }
 
 impl Transmitter {
-    /// The transmitter of this rate, or else of this recording, or else an infinitely fast one.
+    /// The transmitter of this rate, or of this recording, or an infinitely fast one.
     pub fn new(rate: Option<Bitrate>, recording: Option<&Arc<Recording>>) -> Self {
         match (rate, recording) {
             (Some(rate), _) => Self::Rate(Serialiser::new(rate)),
@@ -28,18 +28,18 @@ impl Transmitter {
         }
     }
 
-    /// Whether a packet that comes `now` need not wait.
+    /// Whether a packet that arrives `now` need not wait.
     #[inline]
     pub fn is_free(&self, now: Instant) -> bool {
         match self {
             Self::Open(from) => *from <= now,
             Self::Rate(serialiser) => serialiser.free_at() <= now,
-            // The next opportunity is always yet to come.
+            // The next opportunity is always in the future.
             Self::Recorded(_) => false,
         }
     }
 
-    /// When the transmission begins of a packet that is ready since `ready`, if it is the next.
+    /// Start of the transmission of a packet that is ready since `ready`, if it is next.
     #[inline]
     pub fn next_start(&self, ready: Instant) -> Instant {
         match self {
@@ -49,8 +49,8 @@ impl Transmitter {
         }
     }
 
-    /// Sends `size` bytes, from `ready` on or as soon as it can. Returns when the transmission
-    /// begins and when it is over.
+    /// Sends `size` bytes, from `ready` on or as soon as possible. Returns start and end of the
+    /// transmission.
     #[inline]
     pub fn send(&mut self, ready: Instant, size: u32) -> (Instant, Instant) {
         match self {
@@ -60,12 +60,12 @@ impl Transmitter {
         }
     }
 
-    /// Whether a transmission that stood still can go on from where it was, rather than begin anew.
+    /// Whether a suspended transmission can resume where it stopped, instead of restarting.
     pub const fn can_go_on(&self) -> bool {
         !matches!(self, Self::Recorded(_))
     }
 
-    /// Takes back what it was given: it is free from `at` on.
+    /// Revokes what it was given: it is free from `at` on.
     pub fn restart(&mut self, at: Instant) {
         match self {
             Self::Open(from) => *from = at,
@@ -74,11 +74,11 @@ impl Transmitter {
         }
     }
 
-    /// Sends at `rate` from now on. Returns how long it takes to send what took `left` before.
+    /// Sends at `rate` from now on. Returns the new time for what needed `left` before.
     pub fn set_rate(&mut self, rate: Bitrate, left: Span) -> Span {
         let before = match self {
             Self::Rate(serialiser) => serialiser.rate(),
-            // An infinitely fast transmitter leaves nothing to send; a recorded one keeps its pace.
+            // An infinitely fast transmitter has nothing left to send; a recorded one has no rate.
             Self::Open(_) | Self::Recorded(_) => rate.as_bps(),
         };
         *self = Self::Rate(Serialiser::new(rate));

@@ -1,4 +1,4 @@
-//! What a command does to the packets that are inside, worked out by hand.
+//! Effects of commands on packets inside, calculated by hand.
 
 mod common;
 
@@ -13,14 +13,13 @@ fn ms(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// A link on which 1250 bytes take 10 ms, and then 5 ms to arrive; `more` sets what is to be
-/// different.
+/// A link with 10 ms of transmission for 1250 bytes, and 5 ms of propagation; `more` adds settings.
 fn link(more: &str) -> Pipe {
     let config: Config = toml::from_str(&format!("rate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n{more}")).expect("sound");
     Pipe::new(&config, Seed::new(1), "link").expect("sound")
 }
 
-/// When ten packets of 1250 bytes leave that come at 0 ms, with these commands at these times.
+/// Departure times of ten packets of 1250 bytes that arrive at 0 ms, with commands at these times.
 fn run(link: Pipe, commands: &[(u64, &str)]) -> (Vec<u64>, Outcome) {
     let arrivals: Vec<_> = (0..10).map(|id| arrival(id, Instant::ZERO, 1250)).collect();
     let commands: Vec<_> = commands
@@ -50,7 +49,7 @@ fn an_outage_keeps_the_limits_of_the_queue() {
     let commands = [Commanded { at: ms(5), command: Change::Outage(Span::from_millis(100)).into() }];
     let mut bearer = OneWay(link("queue = { packets = 4 }"));
     let outcome = drive(&mut bearer, Script { arrivals: &arrivals, commands: &commands }, Polling::OnTime, HORIZON);
-    // Nothing is in transmission, so four wait and two find no room.
+    // Nothing is in transmission, so four wait and two do not fit.
     assert_eq!(outcome.lost(DropCause::QueueFull).packets, 2);
     assert_eq!(outcome.departures.first().map(|(_, departure)| departure.due), Some(ms(120)));
 }
@@ -60,7 +59,7 @@ fn a_handover_keeps_the_buffer_or_discards_it() {
     let (kept, _) = run(link(""), &[(24, "handover = \"100 ms\"")]);
     assert_eq!(kept, run(link(""), &[(24, "outage = \"100 ms\"")]).0);
     let (left, outcome) = run(link(""), &[(24, "handover = \"100 ms\"\nbuffer = \"discard\"")]);
-    assert_eq!(left, [15, 25], "the second is on its way by then");
+    assert_eq!(left, [15, 25], "the second is in flight by then");
     assert_eq!(outcome.lost(DropCause::Handover).packets, 8);
     assert!(outcome.drops.iter().all(|lost| lost.time == ms(24)));
     let codel = "queue = { discipline = \"codel\", target = \"10 s\" }";

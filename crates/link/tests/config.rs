@@ -1,4 +1,4 @@
-//! What a scenario can say of a link, and what it is told when that makes no sense.
+//! Configuration of a link, and the errors for invalid ones.
 
 use airpath_core::{Bitrate, Bytes, Probability, Seed, Span};
 use airpath_link::delay::{Delay, Distribution};
@@ -19,7 +19,7 @@ fn fault(text: &str) -> ConfigError {
 }
 
 #[test]
-fn everything_that_can_be_said() {
+fn every_key_is_read() {
     assert_eq!(read(""), Config::default());
     assert_eq!(
         read("rate = \"10 Mbit/s\"\ndelay = \"110 ms\"\nloss = 0.01\nqueue = { packets = 100 }"),
@@ -66,7 +66,7 @@ fn everything_that_can_be_said() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_as_it_is_read() {
+fn invalid_values_are_rejected_when_read() {
     for (text, message) in [
         ("rat = 1", "unknown field `rat`, expected one of `rate`, `recorded`, `queue`, `loss`, `delay`"),
         ("delay = 5", "invalid type: integer `5`, expected a length of time such as \"110 ms\", or a table"),
@@ -89,20 +89,20 @@ fn what_makes_no_sense_is_refused_as_it_is_read() {
         ("loss = { good_to_bad = 0.1 }", "missing field `bad_to_good`"),
         ("loss = { good_to_bad = 0.1, bad_to_good = 0 }", "the bad state never ends"),
         ("loss = { good_to_bad = 0.1, bad_to_good = 0.1, lost = 1 }", "unknown field `lost`"),
-        ("queue = { packets = 0 }", "room for no `packets`"),
-        ("queue = { bytes = \"0 B\" }", "room for no `bytes`"),
+        ("queue = { packets = 0 }", "a queue of 0 `packets`"),
+        ("queue = { bytes = \"0 B\" }", "a queue of 0 `bytes`"),
         ("queue = { target = \"5 ms\" }", "a drop-tail queue has no `target`"),
         ("queue = { discipline = \"red\" }", "unknown variant `red`, expected `drop-tail` or `codel`"),
         ("queue = { discipline = \"codel\", interval = \"0 s\" }", "the `interval` of codel must be above zero"),
         ("queue = { size = 5 }", "unknown field `size`"),
     ] {
         let ours = refusal(text);
-        assert!(ours.contains(message), "{text}\n  says: {ours}\n  not:  {message}");
+        assert!(ours.contains(message), "{text}\n  found: {ours}\n  expected: {message}");
     }
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_as_the_link_is_made() {
+fn contradictory_settings_are_rejected_by_prepare() {
     for (text, field, message) in [
         ("rate = \"1 Mbit/s\"\nrecorded = \"a.down\"", "recorded", "not both"),
         ("queue = { packets = 5 }", "queue", "infinitely fast"),

@@ -40,7 +40,7 @@ enum Transmitter {
 fn any_transmitter() -> impl Strategy<Value = Transmitter> {
     prop_oneof![
         1 => Just(Transmitter::Open),
-        // The traffic is about 3 Mbit/s: from hopeless overload to hardly any queue.
+        // The traffic is about 3 Mbit/s: from heavy overload to nearly no queue.
         4 => (100_000u64..20_000_000, any_queue()).prop_map(|(bps, queue)| Transmitter::Rate(Bitrate::from_bps(bps), queue)),
         2 => (prop::collection::vec(0u64..200, 1..100), any_queue()).prop_map(|(mut millis, queue)| {
             millis.sort_unstable();
@@ -168,7 +168,7 @@ proptest! {
         let wire = Config { delay: Span::from_micros(micros).into(), ..Config::default() };
         let whole = Config { loss, delay: wire.delay, ..sender.clone() };
         let arrivals = traffic(seed, &[Direction::Down]);
-        // By the same name they draw from the same streams.
+        // With the same name they draw from the same streams.
         let path = |config: &Config| Pipe::new(config, Seed::new(seed), "link").expect("sound");
         let mut whole = OneWay(path(&whole));
         let mut parts = OneWay(Chain::new([&sender, &lossy, &wire].map(path).into()));
@@ -179,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn a_codel_that_finds_nothing_to_do_is_a_plain_queue(transmitter in any_transmitter(), seed: u64) {
+    fn an_inactive_codel_is_a_drop_tail_queue(transmitter in any_transmitter(), seed: u64) {
         let (config, recording) = match transmitter {
             Transmitter::Rate(rate, _) => (Config { rate: Some(rate), ..Config::default() }, None),
             Transmitter::Recorded(millis, _) => {
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_told_late_is_told_in_order(plan in any_plan(), seed: u64) {
+    fn events_reported_late_are_in_order(plan in any_plan(), seed: u64) {
         let mut path = plan.pipe(Seed::new(seed), "link");
         let (mut log, mut lost) = (Memory::default(), Vec::new());
         for arrival in traffic(seed, &[Direction::Down]) {
@@ -217,7 +217,7 @@ proptest! {
 
     #[test]
     fn losses_do_not_shift_the_draws_of_delays(loss in any_loss(), delay in any_delay(), seed: u64) {
-        // Each delay stands alone when packets may overtake each other.
+        // The delays are independent when packets may overtake each other.
         let delay = Delay { reorder: true, ..delay };
         let arrivals = traffic(seed, &[Direction::Down]);
         let run = |loss| {

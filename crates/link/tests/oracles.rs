@@ -1,4 +1,4 @@
-//! Links against what queueing theory and the specifications say of them.
+//! Links compared with queueing theory and the specifications.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn run(config: &Config, arrivals: &[Arrival]) -> Outcome {
     drive(&mut OneWay(path), arrivals, Polling::OnTime, horizon)
 }
 
-/// How long each packet that left was inside, in seconds, in the order of departures.
+/// Time inside of each packet that left, in seconds, in the order of departures.
 fn times_inside(arrivals: &[Arrival], outcome: &Outcome) -> Vec<f64> {
     let inside = |departure: &Departure| departure.due.since(arrivals[departure.packet.id as usize].at).as_secs_f64();
     outcome.departures.iter().map(|(_, departure)| inside(departure)).collect()
@@ -37,10 +37,9 @@ fn poisson(load: f64, packets: usize, seed: u64) -> Vec<Arrival> {
 
 /// M/D/1: the mean wait is ρ/(2μ(1−ρ)).
 ///
-/// The waits of packets that follow each other are correlated, so the error of their mean is taken
-/// from 50 batches, each far longer than a busy period. The mean lies within four of these errors
-/// of theory (once in 16,000 seeds by chance it would not), and they are small enough to mean
-/// something.
+/// The waits of successive packets are correlated, so the error of their mean is computed from 50
+/// batches, each far longer than a busy period. The mean must lie within four of these errors of
+/// theory (by chance once in 16,000 seeds it does not); a second bound keeps the errors small.
 #[test]
 fn waiting_at_a_serialiser_is_that_of_m_d_1() {
     let config = Config { rate: Some(Bitrate::from_bps(1_000_000)), ..Config::default() };
@@ -55,10 +54,10 @@ fn waiting_at_a_serialiser_is_that_of_m_d_1() {
     }
 }
 
-/// M/D/1/2, one waiting and one in transmission. A packet that leaves finds nobody behind it if
-/// none came in its millisecond, with probability π₀ = e^−ρ; the loss is 1 − 1/(ρ + π₀).
+/// M/D/1/2, one waiting and one in transmission. A departing packet leaves the system empty if none
+/// arrived in its millisecond, with probability π₀ = e^−ρ; the loss is 1 − 1/(ρ + π₀).
 #[test]
-fn a_queue_for_one_packet_loses_what_theory_says() {
+fn a_queue_of_one_packet_loses_as_in_theory() {
     let config =
         Config { rate: Some(Bitrate::from_bps(1_000_000)), queue: Some(Queue::of_packets(1)), ..Config::default() };
     for load in [0.5, 1.0, 2.0] {
@@ -67,7 +66,7 @@ fn a_queue_for_one_packet_loses_what_theory_says() {
         let ours = outcome.lost(DropCause::QueueFull).packets as f64 / packets as f64;
         let theory = 1.0 - 1.0 / (load + libm::exp(-load));
         // Independent losses would have a standard deviation below 0.0012; bursts of them, twice
-        // that: four of these.
+        // that: the bound is four of these.
         assert!((ours - theory).abs() < 0.01, "load {load}: {ours}, theory {theory}");
     }
 }
@@ -94,13 +93,13 @@ fn codel(ecn: bool) -> Config {
 #[test]
 fn codel_drops_by_its_control_law() {
     let drops = run(&codel(false), &overload(4_000, Ecn::NotEct)).drops;
-    // Packet n comes at n/2 ms and would be given out at n ms: the first to have waited 5 ms is
+    // Packet n arrives at n/2 ms and would be dequeued at n ms: the first to have waited 5 ms is
     // number 10.
     let mut due = 10.0 + 100.0;
     for (index, lost) in drops.iter().take(30).enumerate() {
         assert_eq!(lost.cause, DropCause::QueueManagement);
         let ours = lost.time.as_secs_f64() * 1e3;
-        // A packet is given out every millisecond.
+        // A packet is dequeued every millisecond.
         assert!((due..due + 1.0 + 1e-6).contains(&ours), "drop {index} at {ours} ms instead of {due}");
         // The first sets the clock of the others.
         let from = if index == 0 { ours } else { due };
@@ -112,8 +111,8 @@ fn codel_drops_by_its_control_law() {
 fn codel_marks_where_it_would_drop() {
     let arrivals = overload(2_000, Ecn::Ect0);
     let outcome = run(&codel(true), &arrivals);
-    // While packets come: then the queue that marks leave behind takes longer to drain than that of
-    // drops.
+    // While packets arrive: afterwards the queue that marking leaves takes longer to drain than
+    // that of drops.
     let end = Instant::ZERO + Span::from_secs(1);
     let marks = |outcome: &Outcome| {
         let in_time = outcome.departures.iter().filter(|(_, departure)| departure.due <= end);
@@ -121,15 +120,15 @@ fn codel_marks_where_it_would_drop() {
     };
     let marked = marks(&outcome);
     assert!(marked > 20 && outcome.drops.is_empty(), "{marked} marks, {} drops", outcome.drops.len());
-    assert_eq!(marks(&run(&codel(false), &arrivals)), 0, "it was not asked to mark");
+    assert_eq!(marks(&run(&codel(false), &arrivals)), 0, "marking is off");
     let dropped = run(&codel(true), &overload(2_000, Ecn::NotEct)).drops;
     let dropped = dropped.iter().filter(|lost| lost.time <= end).count();
     assert!(dropped.abs_diff(marked) <= 2, "{dropped} drops of what cannot be marked, {marked} marks of what can");
 }
 
 /// Twenty greedy flows with additive increase and multiplicative decrease, over 100 Mbit/s and a
-/// round trip of 50 ms: CoDel keeps the link busy and the wait about its target of 5 ms, where
-/// drop-tail fills whatever room it has.
+/// round trip of 50 ms: CoDel keeps the link busy and the wait near its target of 5 ms, where
+/// drop-tail fills its queue.
 #[test]
 fn codel_holds_the_standing_queue_near_its_target() {
     let config =
@@ -142,7 +141,7 @@ fn codel_holds_the_standing_queue_near_its_target() {
     assert!(full.wait > 60.0, "drop-tail's mean wait is {} ms", full.wait);
 }
 
-/// What greedy flows get from a link between the fifth and the twentieth second.
+/// Result of greedy flows between the fifth and the twentieth second.
 struct Greedy {
     /// Mean time in the queue, in milliseconds.
     wait: f64,
@@ -161,15 +160,15 @@ impl Greedy {
         let mut lost = Vec::new();
         // Per flow: window, packets inside, and the first packet sent since the last decrease.
         let mut flows = [(2.0f64, 0usize, 0usize); Self::FLOWS];
-        // What the senders hear: when, of which packet, and whether it was lost.
-        let mut heard: std::collections::BTreeSet<(Instant, usize, bool)> =
+        // Feedback to the senders: time, packet, and whether it was lost.
+        let mut feedback: std::collections::BTreeSet<(Instant, usize, bool)> =
             (0..Self::FLOWS).map(|flow| (Instant::ZERO + Span::from_millis(flow as u64), flow, false)).collect();
         let mut sent: Vec<Instant> = vec![Instant::ZERO; Self::FLOWS];
         flows.iter_mut().for_each(|flow| flow.1 = 1);
         let (mut waits, mut packets) = (0.0, 0u64);
         let fixed = Span::from_micros(100) + Self::BACK;
         loop {
-            let first = heard.first().map_or(Instant::FAR_FUTURE, |(time, ..)| *time);
+            let first = feedback.first().map_or(Instant::FAR_FUTURE, |(time, ..)| *time);
             let now = link.next_wakeup().map_or(first, |wakeup| wakeup.min(first));
             if now > end {
                 break;
@@ -180,10 +179,10 @@ impl Greedy {
                     waits += (due.since(sent[packet.id as usize]).saturating_sub(fixed)).as_secs_f64() * 1e3;
                     packets += 1;
                 }
-                heard.insert((due + Self::BACK, packet.id as usize, false));
+                feedback.insert((due + Self::BACK, packet.id as usize, false));
             }
-            while let Some((time, id, was_lost)) = heard.first().copied().filter(|(time, ..)| *time <= now) {
-                heard.pop_first();
+            while let Some((time, id, was_lost)) = feedback.first().copied().filter(|(time, ..)| *time <= now) {
+                feedback.pop_first();
                 let (window, inside, since) = &mut flows[id % Self::FLOWS];
                 *inside -= 1;
                 if !was_lost {
@@ -193,7 +192,7 @@ impl Greedy {
                     *since = sent.len();
                 }
                 while *inside < *window as usize {
-                    // The id tells the flow.
+                    // The id identifies the flow.
                     let next = sent.len().next_multiple_of(Self::FLOWS) + id % Self::FLOWS;
                     sent.resize(next + 1, time);
                     link.push(time, arrival(next, time, Self::SIZE).packet, &mut cx);
@@ -201,7 +200,7 @@ impl Greedy {
                 }
             }
             for lost in lost.drain(..) {
-                heard.insert((lost.time + Self::BACK + Self::BACK, lost.packet.id as usize, true));
+                feedback.insert((lost.time + Self::BACK + Self::BACK, lost.packet.id as usize, true));
             }
         }
         let bits = packets as f64 * f64::from(Self::SIZE) * 8.0;
@@ -255,7 +254,7 @@ fn the_backlog_is_what_is_not_completely_sent() {
     }
 }
 
-/// What two machines draw must be the same to the nanosecond: these are the values of one of them.
+/// Draws must be the same to the nanosecond on every machine: these are the values of one.
 #[test]
 fn random_delays_are_the_same_on_every_machine() {
     let (mean, minimum) = (Span::from_millis(50), Span::from_millis(20));

@@ -34,8 +34,7 @@ fn recordings_write_back_to_the_same_file() {
     }
 }
 
-/// A link that always has something to send delivers 1500 bytes at each opportunity, pass after
-/// pass.
+/// A saturated link delivers 1500 bytes at each opportunity, pass after pass.
 #[test]
 fn recordings_deliver_at_their_rate() {
     for file in files() {
@@ -44,7 +43,7 @@ fn recordings_deliver_at_their_rate() {
         let (mut lost, mut delivered) = (Vec::new(), 0);
         let mut cx = Context::new(None, &mut lost, ComponentId(0));
         let opportunities = 2 * recording.opportunities();
-        // Nobody has come yet at the origin itself: what could be sent there is lost.
+        // No packet has arrived at the origin itself: an opportunity there is lost.
         let missed = recording.millis().iter().filter(|millis| **millis == 0).count();
         // Packets of 1000 bytes, so that most are cut by the end of an opportunity.
         for id in 0..opportunities * 3 / 2 + 10 {
@@ -54,7 +53,7 @@ fn recordings_deliver_at_their_rate() {
         while let Some(departure) = link.pop(end, &mut cx) {
             delivered += u64::from(departure.packet.size);
         }
-        // The opportunities of the very last millisecond are still to come.
+        // The opportunities of the very last millisecond are still ahead.
         let last = recording.period();
         let at_end = recording.millis().iter().rev().take_while(|millis| Span::from_millis(**millis) == last).count();
         let expected = 1500 * (opportunities - missed - at_end) as u64;
@@ -66,7 +65,7 @@ fn recordings_deliver_at_their_rate() {
 
 /// The first opportunities of a file, as they are in it.
 #[test]
-fn recordings_deliver_when_they_say() {
+fn recordings_deliver_at_their_times() {
     for file in files() {
         let recording = Arc::new(Recording::read(&file).expect("a sound recording"));
         let mut link = Config::default().prepare_with(recording.clone()).expect("sound").pipe(Seed::new(1), "link");

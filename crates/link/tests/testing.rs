@@ -1,5 +1,5 @@
-//! The checks of `airpath_link::testing` find what they are there to find: each test breaks one
-//! contract of a link that otherwise keeps them all.
+//! The checks of `airpath_link::testing` find planted faults: each test breaks one contract of a
+//! link that otherwise keeps them all.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use airpath_core::{Context, DropCause, Instant, Packet, PacketCounters, PacketSt
 use airpath_link::testing::{Commands, OneWay, Script, Traffic, contracts, idle_sleeps, order_kept};
 use airpath_link::{Admission, Change, CommandError, Departure, Link};
 
-/// A link of 20 ms without end of room, and the way in which it is broken.
+/// A link of 20 ms with unlimited capacity, and its fault.
 #[derive(Default)]
 struct Wire {
     flying: VecDeque<Departure>,
@@ -21,24 +21,24 @@ enum Fault {
     None,
     /// `due` is the time of the poll.
     DueWhenPolled,
-    /// Wakes a millisecond after the departure.
+    /// Wakes up a millisecond after the departure.
     WakesLate,
-    /// Wants to be woken at once, for ever.
+    /// Always wakes up immediately.
     NeverSleeps,
-    /// Forgets to count what it delivers.
+    /// Does not count deliveries.
     CountsWrong,
-    /// Packets of odd id are kept back.
+    /// Delays packets of odd id.
     Reorders,
-    /// Loses a packet without telling.
+    /// Loses a packet without a report.
     LosesSilently,
-    /// Leaves without an event.
-    SaysNothing,
-    /// Gives every tenth packet twice.
+    /// Delivers without an event.
+    DeliversWithoutEvent,
+    /// Delivers every tenth packet twice.
     Duplicates,
-    /// Loses with a time that is not the push's.
+    /// Reports a drop with a time that is not the push's.
     DropsLater,
-    /// Does what its check refuses.
-    ObeysThoughRefusing,
+    /// Applies commands that its check refuses.
+    AppliesRefusedCommands,
 }
 
 const DELAY: Span = Span::from_millis(20);
@@ -78,7 +78,7 @@ impl Link for Wire {
         if self.fault != Fault::CountsWrong {
             self.counters.deliver(&departure.packet);
         }
-        if self.fault != Fault::SaysNothing {
+        if self.fault != Fault::DeliversWithoutEvent {
             cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         }
         Some(departure)
@@ -98,11 +98,11 @@ impl Link for Wire {
     }
 
     fn check(&self, change: &Change) -> Result<(), CommandError> {
-        Err(CommandError::Foreign { key: change.kind().name(), what: "a wire", help: "it is what it is" })
+        Err(CommandError::Foreign { key: change.kind().name(), what: "a wire", help: "it cannot be changed" })
     }
 
     fn command(&mut self, now: Instant, change: &Change, _: &mut Context<'_>) -> Result<(), CommandError> {
-        if self.fault == Fault::ObeysThoughRefusing {
+        if self.fault == Fault::AppliesRefusedCommands {
             self.flying.iter_mut().for_each(|departure| departure.due = departure.due.max(now + DELAY));
             return Ok(());
         }
@@ -144,21 +144,21 @@ fn a_late_wakeup_is_found() {
 }
 
 #[test]
-#[should_panic(expected = "wants to be woken")]
+#[should_panic(expected = "has a wake-up")]
 fn a_wakeup_that_does_not_advance_is_found() {
     check(Fault::NeverSleeps);
 }
 
 #[test]
-#[should_panic(expected = "is not what happened")]
-fn a_wrong_tally_is_found() {
+#[should_panic(expected = "do not match the packets")]
+fn wrong_counters_are_found() {
     check(Fault::CountsWrong);
 }
 
 #[test]
 #[should_panic(expected = "was not reported as delivered")]
 fn a_missing_event_is_found() {
-    check(Fault::SaysNothing);
+    check(Fault::DeliversWithoutEvent);
 }
 
 #[test]
@@ -174,9 +174,9 @@ fn a_loss_with_the_wrong_time_is_found() {
 }
 
 #[test]
-#[should_panic(expected = "said something else")]
-fn a_check_that_is_not_kept_to_is_found() {
-    check(Fault::ObeysThoughRefusing);
+#[should_panic(expected = "gave another result")]
+fn a_check_that_disagrees_with_the_command_is_found() {
+    check(Fault::AppliesRefusedCommands);
 }
 
 #[test]

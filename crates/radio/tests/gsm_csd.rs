@@ -133,7 +133,7 @@ fn a_link_that_is_gone_for_long_is_lost_with_all_that_is_inside() {
     // With the first packet that comes then there is.
     let again = run("call.dial = \"first-packet\"\ncall.set_up = \"3 s\"", Span::from_secs(10));
     let last = again.departures.last().expect("packets arrive");
-    assert_eq!((last.1.packet.id, again.tallies[Direction::Down as usize].queued.packets), (19, 0));
+    assert_eq!((last.1.packet.id, again.counters[Direction::Down as usize].queued.packets), (19, 0));
     assert!(again.departures.len() < 20);
 }
 

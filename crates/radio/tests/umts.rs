@@ -420,7 +420,7 @@ fn a_link_that_failed_keeps_what_it_has_until_the_bearers_are_released() {
         let arrivals = traffic(500, 1000, Span::from_secs(1));
         let done = drive(&mut umts(&config, 1), &arrivals, Polling::OnTime, HORIZON);
         let late = done.departures.iter().map(|(_, left)| left.due.since(arrivals[left.packet.id as usize].at)).max();
-        (done.tallies[0].dropped_total().packets, late.expect("packets arrive"))
+        (done.counters[0].dropped_total().packets, late.expect("packets arrive"))
     };
     let (lost, late) = run("0 s");
     assert!((90..200).contains(&lost) && late < Span::from_secs(6), "{lost} {late}");

@@ -3,8 +3,7 @@
 //!
 //! `pair`: 1 Gbit/s, 44 ms, CUBIC, selective and delayed acknowledgements, with a queue that
 //! overflows (`lossy`) or not. `window`: one packet in a hundred is lost, and the window is fixed:
-//! the
-//! cost must not depend on its size.
+//! the cost must not depend on its size.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

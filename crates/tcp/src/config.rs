@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub use choice::{HyStartVariant, Nagle};
 pub use limit::{InitialWindow, Limit};
 
-/// The settings of an end point. Serialises as a table with every detail, so that a result
-/// records which settings were in force.
+/// The settings of an end point. Serialises as a table with every detail, so that a result records
+/// which settings were in force.
 ///
 /// ```
 /// use airpath_tcp::{Limit, Profile};
@@ -26,8 +26,7 @@ pub use limit::{InitialWindow, Limit};
 pub struct Config {
     /// Whether connections open and close with SYN and FIN (RFC 9293 §3.5, §3.6). Without it, both
     /// ends start established. They must then have equal settings and equal initial sequence
-    /// numbers,
-    /// and closing sends nothing.
+    /// numbers, and closing sends nothing.
     pub handshake: bool,
     /// Without a handshake: whether an end sends one segment without payload and waits for its
     /// acknowledgement before its first data, as the one-way agents of ns-2 do (`syn_`).
@@ -41,9 +40,8 @@ pub struct Config {
     /// §3.7.1). The options of a segment reduce its payload.
     pub maximum_segment_size: u16,
     /// Whether writes are rounded up to whole segments, as by a sender that counts packets. A
-    /// single
-    /// write of less than one segment is not, so that a short request in the other direction stays
-    /// short.
+    /// single write of less than one segment is not, so that a short request in the other direction
+    /// stays short.
     pub whole_segments: bool,
     /// Whether to offer window scaling (RFC 7323 §2).
     pub window_scaling: bool,
@@ -69,8 +67,7 @@ pub struct Config {
     pub nagle: Nagle,
     /// Whether segments are paced instead of sent in bursts: at twice the congestion window per
     /// smoothed round trip in slow start and 1.2 times in congestion avoidance, as Linux does,
-    /// unless
-    /// the congestion control has a pacing rate.
+    /// unless the congestion control has a pacing rate.
     pub pacing: bool,
 
     /// The initial congestion window.
@@ -288,8 +285,7 @@ pub enum Samples {
     /// One for each acknowledgement.
     EveryAck,
     /// The same, and one for selectively acknowledged data where nothing else is acknowledged, as
-    /// in
-    /// Linux. The timer then restarts if the data that arrived was sent before the oldest
+    /// in Linux. The timer then restarts if the data that arrived was sent before the oldest
     /// outstanding segment.
     EverySack,
     /// One segment at a time, as without timestamps (RFC 6298 §3).

@@ -2,8 +2,7 @@
 //!
 //! A controller receives what was acknowledged and what was lost, and returns a window. Which
 //! segments are retransmitted, and when, is decided elsewhere. A caller installs a controller of
-//! its
-//! own with [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
+//! its own with [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
 
 mod cubic;
 mod fixed;

@@ -45,8 +45,7 @@ impl ForwardRto {
         let verdict = match (*self, evidence.original_arrived) {
             (Self::Off, _) => return Verdict::Lost,
             // RFC 5682 §3.1 step 3b, and as in Linux already before that step: originals arrive
-            // although
-            // they were considered lost.
+            // although they were considered lost.
             (_, Some(true)) => Verdict::Spurious,
             // §3.1 step 2: duplicates carry no evidence here.
             (Self::Repeated, Some(false)) if !evidence.advanced => return Verdict::Open,

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Algorithm, Config, Congestion, Counting, Halving, HyStartVariant, Limit, PartialAcks, Recovery};
 
-/// A named set of settings. Each has its own file, with the source of every number; what could
-/// not be confirmed is marked there as a choice.
+/// A named set of settings. Each has its own file, with the source of every number; what could not
+/// be confirmed is marked there as a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Profile {
     /// The one-way agents of ns-2 as of early 2004, `Agent/TCP/Newreno` and `Agent/TCPSink/DelAck`,

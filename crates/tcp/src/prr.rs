@@ -62,8 +62,7 @@ mod tests {
     #[test]
     fn sends_in_proportion_to_what_arrives() {
         // RFC 6937 §4: of 20 segments the first is lost and the window is to be halved, so one
-        // segment
-        // is sent for every two that arrive.
+        // segment is sent for every two that arrive.
         let mut prr = ProportionalReduction::new(10, 20, 20);
         let (mut pipe, mut sent) = (19, Vec::new());
         for ack in 0..19 {

@@ -94,15 +94,13 @@ impl Rack {
     }
 
     /// Step 5: marks the lost segments. Returns whether there are any, and when to check again if
-    /// no
-    /// acknowledgement arrives.
+    /// no acknowledgement arrives.
     pub fn find_losses(&mut self, scoreboard: &mut Scoreboard, state: &DetectionState<'_>) -> (bool, Option<Instant>) {
         let patience = self.round_trip + self.reordering_window(state);
         let is_late = |sent: Instant| after(sent, patience) <= state.now;
         let (found, open) = scoreboard.find_losses_by_time(&mut self.examined, self.newest, is_late);
         // Every unchecked segment was sent before the newest that arrived, so its deadline is at
-        // most
-        // that segment's.
+        // most that segment's.
         (found, open.then(|| after(self.newest.at, patience)))
     }
 

@@ -81,10 +81,8 @@ impl ReceiveWindow {
     }
 
     /// The window to offer with `next` expected and data from `read` on unread. It never shrinks,
-    /// and
-    /// moves by a segment or half the buffer at least. A segment is the largest seen, without
-    /// options
-    /// (`Eff.snd.MSS`, RFC 9293 §3.8.6.2.2): otherwise reading one would not free space for
+    /// and moves by a segment or half the buffer at least. A segment is the largest seen, without
+    /// options (`Eff.snd.MSS`, RFC 9293 §3.8.6.2.2): otherwise reading one would not free space for
     /// another.
     #[inline]
     pub fn offer(&mut self, next: Sequence, read: Sequence, segment_size: u32) -> u64 {

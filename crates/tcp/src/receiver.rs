@@ -156,8 +156,7 @@ impl Receiver {
     }
 
     /// The blocks of a selective acknowledgement, at most `room` of them, as wire numbers relative
-    /// to
-    /// `initial`.
+    /// to `initial`.
     pub fn sack_blocks(&mut self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let mut put = |range: Range| {

@@ -18,8 +18,8 @@ pub struct RoundTrip {
     fallen_back: bool,
 }
 
-/// Lower bound of the time-out before the first measurement, if the SYN was retransmitted (RFC
-/// 6298 §5.7).
+/// Lower bound of the time-out before the first measurement, if the SYN was retransmitted (RFC 6298
+/// §5.7).
 const FALLBACK: Span = Span::from_secs(3);
 
 /// Further back-off changes nothing: the maximum bounds the time-out long before.
@@ -44,8 +44,7 @@ impl RoundTrip {
     }
 
     /// Records the measurement of a segment sent at `sent` and acknowledged `now` (RFC 6298 §2),
-    /// and
-    /// ends the back-off (§5.7).
+    /// and ends the back-off (§5.7).
     pub fn measure(&mut self, sent: Instant, now: Instant, config: &RetransmissionTimeout) {
         self.least.update(now, now.since(sent));
         // A coarse clock counts its ticks, at least one.
@@ -117,8 +116,7 @@ struct Minimum {
 }
 
 impl Minimum {
-    /// Half the window: Linux uses 300 s (`tcp_min_rtt_wlen`); RFC 8985 leaves it open.
-    /// open.
+    /// Half the window: Linux uses 300 s (`tcp_min_rtt_wlen`); RFC 8985 leaves it open. open.
     const HALF: u64 = 150_000_000_000;
     const NONE: Self = Self { half: 0, previous: u64::MAX, current: u64::MAX };
 

@@ -2,8 +2,7 @@
 //!
 //! The segments lie in a ring buffer in order of their sequence numbers, and are found by
 //! interpolation. All searches start from pointers that only move forwards within a recovery, and
-//! the
-//! bytes in flight are counted incrementally. The work per packet thus does not depend on the
+//! the bytes in flight are counted incrementally. The work per packet thus does not depend on the
 //! window.
 
 mod losses;

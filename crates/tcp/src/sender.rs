@@ -264,8 +264,7 @@ impl Sender {
         let pipe = self.scoreboard.pipe();
         if self.selective {
             // Without limited transmit, data that arrived out of order releases no new data (RFC
-            // 5681 §3.2
-            // step 1).
+            // 5681 §3.2 step 1).
             let withheld = self.phase == Phase::Open && !config.recovery.limited_transmit;
             return if withheld { pipe + self.scoreboard.sacked_bytes() } else { pipe };
         }

@@ -40,10 +40,8 @@ pub struct Statistics {
     /// Segments received with a CE mark.
     pub marked_segments: u64,
     /// Round trips measured for these statistics: one for each acknowledgement whose last segment
-    /// was
-    /// sent once, if no segment before it that it acknowledges was sent later (Karn's rule). That
-    /// of
-    /// the SYN is the first, as in tcptrace.
+    /// was sent once, if no segment before it that it acknowledges was sent later (Karn's rule).
+    /// That of the SYN is the first, as in tcptrace.
     pub rtt_samples: u64,
     /// Their minimum.
     pub rtt_min: Option<Span>,

@@ -45,10 +45,8 @@ impl Episode {
     }
 
     /// An acknowledgement of new data echoes the timestamp of a segment sent before
-    /// `echoed_before`.
-    /// Returns whether that was before the first retransmission, so that the original arrived (RFC
-    /// 3522
-    /// §3.2 step 5).
+    /// `echoed_before`. Returns whether that was before the first retransmission, so that the
+    /// original arrived (RFC 3522 §3.2 step 5).
     pub fn is_answer_to_original(&self, echoed_before: Option<Instant>) -> bool {
         match (self.first_repeat, echoed_before) {
             (Some(repeat), Some(before)) => before <= repeat,

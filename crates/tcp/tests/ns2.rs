@@ -81,8 +81,7 @@ fn fast_recoveries_are_those_of_ns2() {
 #[test]
 fn recoveries_with_a_timeout_differ_by_clock_ticks() {
     // ns-2 draws the phase of its clock at random (`boot_time_`), and stores its averages in
-    // eighths
-    // of a tick: the timer expires some ticks of 10 ms earlier or later.
+    // eighths of a tick: the timer expires some ticks of 10 ms earlier or later.
     const TICKS: f64 = 0.03;
     let burst: Vec<u64> = (300..=320).collect();
     for (bytes, lost, time, repeated) in [
@@ -110,8 +109,8 @@ fn a_window_deflated_below_its_threshold_is_restored() {
 
 #[test]
 fn rates_under_random_loss_are_those_of_ns2() {
-    // Means of 16 runs of ns-2 with large seeds (with 1 to 16 it loses 9 % too many packets);
-    // both have standard errors of 1 %.
+    // Means of 16 runs of ns-2 with large seeds (with 1 to 16 it loses 9 % too many packets); both
+    // have standard errors of 1 %.
     for (loss, theirs) in [(0.01, 268_300.0), (0.03, 152_200.0)] {
         let rates = (0..16).map(|seed| {
             let (up, down) = path();

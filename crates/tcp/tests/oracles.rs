@@ -58,8 +58,8 @@ fn assert_near(found: f64, expected: f64, tolerance: f64, what: &str) {
 
 /// The mean window of a sawtooth that loses one of `period` segments, grows by one segment in each
 /// `slowness` round trips, and is constant for one round trip after each loss. With 2h the window
-/// at the loss, h + (h + 1) + … + 2h segments are sent while it grows, each `slowness` times, and
-/// h more in the recovery; for large windows that is Mathis' law.
+/// at the loss, h + (h + 1) + … + 2h segments are sent while it grows, each `slowness` times, and h
+/// more in the recovery; for large windows that is Mathis' law.
 fn sawtooth(period: f64, slowness: f64) -> f64 {
     let (a, b) = (1.5 * slowness, 1.5 * slowness + 1.0);
     let half = ((b * b + 4.0 * a * period).sqrt() - b) / (2.0 * a);
@@ -81,8 +81,7 @@ fn mathis_law_with_periodic_loss() {
 #[test]
 fn mathis_law_with_delayed_acknowledgements() {
     // Counting acknowledgements, half of them mean half the growth: sqrt(3/4). Counting bytes,
-    // nothing
-    // changes.
+    // nothing changes.
     let mut delayed = config(Algorithm::NewReno);
     delayed.delayed_ack.every = 2;
     delayed.delayed_ack.quick = 0;
@@ -111,9 +110,9 @@ fn mathis_law_with_random_loss() {
 #[test]
 fn the_response_of_cubic() {
     // RFC 9438 §5.1: W = (C (3 + b) / (4 (1 - b)))^(1/4) (RTT / p)^(3/4) = 1.054 (RTT / p)^(3/4),
-    // for the cubic curve alone, which is (3 + b) / 4 of the window at the loss. The first loss
-    // is placed at that window: the curve is so flat there that any other start converges too
-    // slowly. The window is constant in a recovery, and leads by a round trip.
+    // for the cubic curve alone, which is (3 + b) / 4 of the window at the loss. The first loss is
+    // placed at that window: the curve is so flat there that any other start converges too slowly.
+    // The window is constant in a recovery, and leads by a round trip.
     let mut cubic = config(Algorithm::Cubic);
     cubic.congestion.reno_friendly = false;
     for (period, tolerance) in [(1000, 0.03), (3000, 0.02), (10_000, 0.02), (30_000, 0.02)] {
@@ -130,8 +129,8 @@ fn the_response_of_cubic() {
 #[test]
 fn cubic_is_friendly_to_reno() {
     // RFC 9438 §4.3: where the curve is slower than Reno, as at short round trips and small
-    // windows, it uses the window of additive increase of 0.53 and decrease to 0.7, which is
-    // Reno's on average: sqrt(3/2) / sqrt(p).
+    // windows, it uses the window of additive increase of 0.53 and decrease to 0.7, which is Reno's
+    // on average: sqrt(3/2) / sqrt(p).
     let expected = 300.0_f64.sqrt();
     let friendly = mean_window(&config(Algorithm::Cubic), periodic(200, 90), 200.0, 30, 40);
     assert_near(friendly, expected, 0.15, "friendly");

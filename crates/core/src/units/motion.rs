@@ -1,9 +1,9 @@
-//! Lengths, speeds and frequencies, of which radio conditions are made.
+//! Lengths, speeds and frequencies, for radio conditions.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::{UnitError, parse_quantity, print_quantity, serde_as_text};
+use crate::quantity::{UnitError, parse_quantity, print_quantity, serde_as_text};
 
 /// A length or position. Written `"3 km"`, `"250 m"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ impl Length {
         self.0 as f64 / 1e3
     }
 
-    /// Whether it is none.
+    /// Whether it is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -50,16 +50,16 @@ serde_as_text!(Length, "a length such as \"3 km\"");
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Speed(u64);
 
-// Of a millimetre an hour both are whole numbers.
+// Both are whole multiples of a millimetre per hour.
 const SPEED_UNITS: &[(&str, u64)] = &[("mm/h", 1), ("km/h", 1_000_000), ("m/s", 3_600_000)];
 
 impl Speed {
-    /// The number of metres in a second.
+    /// The speed in metres per second.
     pub fn as_metres_per_second(self) -> f64 {
         self.0 as f64 / 3.6e6
     }
 
-    /// Whether it is none.
+    /// Whether it is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -87,7 +87,7 @@ pub struct Frequency(u64);
 const FREQUENCY_UNITS: &[(&str, u64)] = &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)];
 
 impl Frequency {
-    /// The number of megahertz.
+    /// The frequency in megahertz.
     pub fn as_megahertz(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -117,7 +117,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn they_print_in_the_units_of_the_trade() {
+    fn they_print_in_customary_units() {
         let same = |text: &str| assert_eq!(text.parse::<Length>().expect(text).to_string(), text);
         ["3 km", "2.5 km", "250 m", "0 m", "7 mm"].into_iter().for_each(same);
         assert_eq!("13.5 m/s".parse::<Speed>().expect("a speed").to_string(), "48.6 km/h");

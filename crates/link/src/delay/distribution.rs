@@ -1,4 +1,4 @@
-//! Distributions of a delay, their keys in a scenario, and how they are drawn.
+//! Distributions of a delay, their keys in a scenario, and their sampling.
 
 use std::f64::consts::TAU;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use super::Delay;
 
-/// How a delay is distributed. In a scenario, the names below are the value of `distribution`, the
-/// others its keys; `minimum` is zero where it is left out, but for `pareto`.
+/// The distribution of a delay. In a scenario, the names below are the value of `distribution`, the
+/// others its keys. The default of `minimum` is zero, except for `pareto`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// The same for every packet: no table but a time, `"110 ms"`.
+    /// The same for every packet. Written as a time, `"110 ms"`, not as a table.
     Fixed(Span),
-    /// `uniform`: evenly between `minimum` and `maximum`.
+    /// `uniform`: between `minimum` and `maximum`.
     Uniform {
         /// The shortest delay.
         minimum: Span,
         /// The longest delay.
         maximum: Span,
     },
-    /// `normal`, truncated: what falls below `minimum` is drawn again. So the mean is somewhat
+    /// `normal`, truncated: values below `minimum` are drawn again. The mean is thus somewhat
     /// larger than `mean` if `minimum` lies within about two deviations of it.
     Normal {
         /// The mean before truncation; not below `minimum`.
@@ -30,29 +30,28 @@ pub enum Distribution {
         /// The shortest delay.
         minimum: Span,
     },
-    /// `exponential`: `minimum`, and on top an exponentially distributed time that brings the mean
-    /// to `mean`.
+    /// `exponential`: `minimum` plus an exponentially distributed time; the mean of both is `mean`.
     Exponential {
-        /// The mean of the whole; not below `minimum`.
+        /// The mean of the sum; not below `minimum`.
         mean: Span,
         /// The shortest delay.
         minimum: Span,
     },
-    /// `pareto`: longer than x with probability (`minimum`/x)^`shape`: a heavy tail, of infinite
+    /// `pareto`: longer than x with probability (`minimum`/x)^`shape`: heavy-tailed, with infinite
     /// variance up to a shape of 2.
     Pareto {
-        /// The mean, `minimum`·`shape`/(`shape`−1); so the shape follows, and is above 1. Above
-        /// `minimum`.
+        /// The mean, `minimum`·`shape`/(`shape`−1), which determines the shape, above 1. Must
+        /// exceed `minimum`.
         mean: Span,
         /// The shortest delay, the distribution's scale; above zero.
         minimum: Span,
     },
 }
 
-/// Why a delay makes no sense.
+/// An invalid delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DistributionError {
-    /// The minimum exceeds what it must not.
+    /// The minimum exceeds another parameter.
     #[error("the `minimum` of {minimum} is longer than the `{key}` of {bound}: swap them")]
     Minimum {
         /// The minimum.
@@ -62,7 +61,7 @@ pub enum DistributionError {
         /// Its value.
         bound: Span,
     },
-    /// A Pareto distribution from zero, or of its minimum only.
+    /// A Pareto distribution with a minimum of zero, or a mean equal to it.
     #[error("a pareto delay needs a `minimum` above zero and a `mean` above that, not {minimum} and {mean}")]
     Pareto {
         /// The minimum.
@@ -78,7 +77,7 @@ pub enum DistributionError {
         /// The distribution.
         distribution: &'static str,
     },
-    /// A key that the distribution does not have.
+    /// A key of another distribution.
     #[error("a delay with `distribution = \"{distribution}\"` has no `{key}`: remove it, or choose another")]
     Foreign {
         /// The key.
@@ -89,7 +88,7 @@ pub enum DistributionError {
 }
 
 impl Distribution {
-    /// Whether the parameters make sense together.
+    /// Checks the parameters together.
     pub fn check(self) -> Result<(), DistributionError> {
         let not_above = |minimum: Span, key, bound: Span| match minimum <= bound {
             true => Ok(()),
@@ -126,7 +125,7 @@ impl Distribution {
             Self::Normal { mean, deviation, minimum } => loop {
                 let seconds = mean.as_secs_f64() + deviation.as_secs_f64() * standard_normal(stream);
                 let delay = Span::from_secs_f64(seconds);
-                // The mean is not below the minimum: at least every other draw will do.
+                // The mean is not below the minimum: at least every other draw is accepted.
                 if seconds >= 0.0 && delay >= minimum {
                     break delay;
                 }
@@ -155,7 +154,7 @@ fn standard_exponential(stream: &mut RandomStream) -> f64 {
     -libm::log(1.0 - stream.uniform())
 }
 
-/// A delay as a table of a scenario.
+/// The written form of a delay as a table.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
@@ -230,7 +229,7 @@ impl TryFrom<Table> for Delay {
 }
 
 impl Table {
-    /// The table of a delay; a fixed one, which has none, is the error.
+    /// The table of a delay; a constant one has none, and is returned as the error.
     pub(super) fn new(delay: Delay) -> Result<Self, Span> {
         let (distribution, mean, deviation, minimum, maximum) = match delay.distribution {
             Distribution::Fixed(delay) => return Err(delay),
@@ -263,10 +262,10 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_the_moments_that_are_asked_for() {
+    fn draws_have_the_configured_moments() {
         // Means of 100,000 draws: their standard error is deviation/316, below 0.1 ms throughout;
-        // the deviation's is of the same order where the fourth moment exists. Bounds are five of
-        // them.
+        // that of the deviation has the same order where the fourth moment exists. Bounds are five
+        // of them.
         let cases = [
             (Distribution::Uniform { minimum: MS(20), maximum: MS(80) }, 50.0, 60.0 / 12f64.sqrt()),
             (Distribution::Normal { mean: MS(50), deviation: MS(5), minimum: MS(0) }, 50.0, 5.0),
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_parameters_are_rejected() {
         for wrong in [
             Distribution::Uniform { minimum: MS(2), maximum: MS(1) },
             Distribution::Normal { mean: MS(1), deviation: MS(1), minimum: MS(2) },

@@ -1,8 +1,8 @@
 //! Changes of a link's conditions while it runs.
 //!
-//! A link computes ahead when a packet will be sent and lost or arrive. A change takes back what is
-//! not completely sent, and computes it anew; chance is drawn again for these packets, from the
-//! same streams. So a link whose conditions never change pays nothing for it that they could.
+//! A link computes in advance when a packet will be sent, and lost or delivered. A change revokes
+//! what is not completely sent, and computes it again; random numbers are drawn again for these
+//! packets, from the same streams. A link without changes pays nothing for the possibility.
 
 use std::mem;
 
@@ -13,17 +13,17 @@ use crate::command::{Buffer, Change, CommandError};
 use crate::queue::drop_tail::Entry;
 use crate::transmitter::Transmitter;
 
-/// A packet that was not completely sent when it was taken back.
+/// A packet that was revoked before it was completely sent.
 struct Unsent {
-    /// When its transmission would have begun.
+    /// Planned start of its transmission.
     start: Instant,
-    /// When it would have been over.
+    /// Planned end.
     end: Instant,
     packet: Packet,
 }
 
 impl Pipe {
-    /// Whether this link can do that.
+    /// Whether this link supports the change.
     pub(super) fn check_change(&self, change: &Change) -> Result<(), CommandError> {
         change.check()?;
         let foreign = |what, help| Err(CommandError::Foreign { key: change.kind().name(), what, help });
@@ -41,7 +41,7 @@ impl Pipe {
         }
     }
 
-    /// Does what was checked before.
+    /// Applies a change that was checked before.
     pub(super) fn make_change(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) {
         self.advance(now, cx);
         let mut unsent = self.take_unsent(now);
@@ -49,7 +49,7 @@ impl Pipe {
             if buffer == Buffer::Discard {
                 self.discard(now, mem::take(&mut unsent), cx);
             }
-            self.stand_still(now, span, unsent);
+            self.suspend(now, span, unsent);
         } else {
             match change {
                 Change::Rate(rate) => {
@@ -70,13 +70,13 @@ impl Pipe {
                 _ => unreachable!("`check_change` lets no other pass"),
             }
         }
-        // Something may be sent, or even lost, at once.
+        // A packet may be sent, or even lost, immediately.
         self.advance(now, cx);
         self.settle();
     }
 
-    /// Takes back what is not completely sent at `now`, but for what a CoDel queue still holds. The
-    /// packet in transmission comes first.
+    /// Revokes what is not completely sent at `now`, except packets in a CoDel queue. The packet in
+    /// transmission comes first.
     fn take_unsent(&mut self, now: Instant) -> Vec<Unsent> {
         let coming = &mut self.losses.coming;
         let mut lost =
@@ -97,7 +97,7 @@ impl Pipe {
         entries.into_iter().map(unsent).collect()
     }
 
-    /// Loses what is not completely sent.
+    /// Drops the unsent packets.
     fn discard(&mut self, now: Instant, unsent: Vec<Unsent>, cx: &mut Context<'_>) {
         let waiting = match &mut self.queue {
             Waiting::DropTail(_) => None,
@@ -110,16 +110,16 @@ impl Pipe {
         }
     }
 
-    /// Sends nothing for `span`, or for as long as an earlier command says.
-    fn stand_still(&mut self, now: Instant, span: Span, unsent: Vec<Unsent>) {
+    /// Sends nothing for `span`, or until the end of an earlier interruption.
+    fn suspend(&mut self, now: Instant, span: Span, unsent: Vec<Unsent>) {
         let from = self.blocked_until.max(now);
         self.blocked_until = from.max(now + span);
         let left = sending(&unsent, now).map_or(Span::ZERO, |first| first.end.since(from));
         self.send_again(now, self.blocked_until, left, unsent);
     }
 
-    /// Sends what was taken back from `from` on. The packet in transmission still takes `left`, if
-    /// it can go on.
+    /// Sends the revoked packets from `from` on. The packet in transmission takes `left`, if it can
+    /// resume.
     fn send_again(&mut self, now: Instant, from: Instant, left: Span, unsent: Vec<Unsent>) {
         let goes_on = sending(&unsent, now).is_some() && self.transmitter.can_go_on();
         self.transmitter.restart(if goes_on { from + left } else { from });
@@ -130,7 +130,7 @@ impl Pipe {
         }
     }
 
-    /// Lets what was taken back on its way as it was to be sent before, under other conditions.
+    /// Starts the propagation of the revoked packets at their planned times, under new conditions.
     fn launch_again(&mut self, now: Instant, unsent: Vec<Unsent>) {
         for Unsent { start, end, packet } in unsent {
             self.launch_one_again(now, start, end, packet);

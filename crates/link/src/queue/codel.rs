@@ -1,5 +1,5 @@
-//! CoDel (RFC 8289): packets are dropped, or marked, when they leave the queue, at a rate that
-//! grows until the time they waited falls below a target.
+//! CoDel (RFC 8289): packets are dropped, or marked, on dequeue, at an increasing rate until their
+//! sojourn time falls below a target.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use super::Limits;
 /// The parameters of CoDel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The waiting time that is acceptable as a standing queue (RFC 8289 §4). Default: 5 ms.
+    /// The acceptable standing sojourn time (RFC 8289 §4). Default: 5 ms.
     pub target: Span,
-    /// About the round trip of the slowest flow; how long the target must be exceeded before
-    /// anything is done (RFC 8289 §4). Default: 100 ms.
+    /// About the round trip of the slowest flow: the time for which the target must be exceeded
+    /// before CoDel acts (RFC 8289 §4). Default: 100 ms.
     pub interval: Span,
-    /// Whether packets of ECN-capable transports are marked instead of dropped, as Linux does it:
-    /// one mark takes the place of one drop. Default: `false`.
+    /// Whether packets of ECN-capable transports are marked instead of dropped, as in Linux: one
+    /// mark replaces one drop. Default: `false`.
     pub ecn: bool,
 }
 
@@ -27,26 +27,26 @@ impl Default for Settings {
     }
 }
 
-/// The queue and the state of its control loop. The names are those of RFC 8289 §5.
+/// The queue and the state of its control loop, named as in RFC 8289 §5.
 #[derive(Clone, Debug)]
 pub struct CoDel {
     settings: Settings,
     limits: Limits,
     queue: VecDeque<Entry>,
     bytes: u64,
-    /// Until when the last packet given out is being sent, and its size.
+    /// End of the current transmission, and the packet's size.
     sending: (Instant, u32),
-    /// The largest packet seen: a backlog of no more than that is no standing queue.
+    /// The largest packet seen: a smaller backlog is not a standing queue.
     maximum_packet: u32,
-    /// When the waiting time will have exceeded the target for an interval; `None` while it does
-    /// not.
+    /// Time at which the sojourn time will have exceeded the target for an interval; `None` below
+    /// it.
     first_above: Option<Instant>,
     dropping: bool,
-    /// When to drop next, while dropping.
+    /// Time of the next drop, while dropping.
     drop_next: Instant,
-    /// Drops since dropping began; the rate grows with its square root.
+    /// Drops in this dropping state; the rate grows with its square root.
     count: u32,
-    /// `count` when dropping began last.
+    /// `count` at the start of the last dropping state.
     last_count: u32,
 }
 
@@ -74,35 +74,35 @@ impl CoDel {
         }
     }
 
-    /// Whether a packet of `size` bytes may wait.
+    /// Whether a packet of `size` bytes fits.
     pub fn has_room(&self, size: u32) -> bool {
         self.limits.admit(self.queue.len(), self.bytes, size)
     }
 
-    /// Takes a packet, which waits from now on.
+    /// Enqueues a packet.
     pub fn enter(&mut self, now: Instant, packet: Packet) {
         self.bytes += u64::from(packet.size);
         self.queue.push_back(Entry { entered: now, packet });
     }
 
-    /// Since when the packet at the head waits.
+    /// Entry time of the packet at the head.
     pub fn head_entered(&self) -> Option<Instant> {
         self.queue.front().map(|entry| entry.entered)
     }
 
-    /// Notes that the packet that was given out will be completely sent at `end`.
+    /// Records that the dequeued packet will be completely sent at `end`.
     pub fn sending(&mut self, end: Instant, size: u32) {
         self.sending = (end, size);
     }
 
-    /// Takes back the packet that is in transmission: when that would have been over, and its size.
+    /// Revokes the packet in transmission: its planned end, and its size.
     pub fn take_sending(&mut self, now: Instant) -> Option<(Instant, u32)> {
         let sending = Some(self.sending).filter(|(end, _)| *end > now);
         self.sending.0 = self.sending.0.min(now);
         sending
     }
 
-    /// Takes out all that waits.
+    /// Removes all waiting packets.
     pub fn clear(&mut self) -> impl Iterator<Item = Packet> + use<> {
         (self.bytes, self.first_above) = (0, None);
         std::mem::take(&mut self.queue).into_iter().map(|entry| entry.packet)
@@ -115,8 +115,8 @@ impl CoDel {
         (self.queue.len() as u32 + packets, self.bytes + bytes)
     }
 
-    /// The packet to send at `now`, which may be marked; `dropped` is called for those that are
-    /// dropped on the way to it (RFC 8289 §5.5).
+    /// The packet to send at `now`, possibly marked; `dropped` is called for the packets dropped
+    /// before it (RFC 8289 §5.5).
     pub fn dequeue(&mut self, now: Instant, mut dropped: impl FnMut(Packet)) -> Option<Packet> {
         let mut head = self.take(now);
         if self.dropping {
@@ -146,8 +146,7 @@ impl CoDel {
                 }
             }
             self.dropping = true;
-            // If dropping ended not long ago, the rate that controlled the queue then is a good one
-            // to begin with.
+            // If the last dropping state ended recently, its drop rate is a good initial rate.
             let recently = now.since(self.drop_next) < self.settings.interval.saturating_mul(16);
             let delta = self.count - self.last_count;
             self.count = if delta > 1 && recently { delta } else { 1 };
@@ -157,8 +156,8 @@ impl CoDel {
         head.packet
     }
 
-    /// Takes the packet at the head, and finds whether the waiting time has been above the target
-    /// for an interval (RFC 8289 §5.6).
+    /// Dequeues the packet at the head, and checks whether the sojourn time has been above the
+    /// target for an interval (RFC 8289 §5.6).
     fn take(&mut self, now: Instant) -> Head {
         let Some(Entry { entered, packet }) = self.queue.pop_front() else {
             self.first_above = None;
@@ -181,17 +180,17 @@ impl CoDel {
         Head { packet: Some(packet), ok_to_drop }
     }
 
-    /// The packet marked, if it is to be marked rather than dropped.
+    /// The marked packet, if it can be marked instead of dropped.
     fn mark(&self, packet: Option<Packet>) -> Option<Packet> {
         packet
             .filter(|packet| self.settings.ecn && packet.ecn.is_capable())
             .map(|packet| Packet { ecn: Ecn::Ce, ..packet })
     }
 
-    /// Drops follow each other at the interval divided by the square root of their number (RFC 8289
-    /// §5.6).
+    /// The interval between drops is the base interval divided by the square root of their number
+    /// (RFC 8289 §5.6).
     fn control_law(&self, after: Instant) -> Instant {
-        // The square root and quotient of IEEE 754 are exact to the last bit, the same everywhere.
+        // IEEE 754 square root and quotient are correctly rounded, so the same on every machine.
         after + Span::from_nanos((self.settings.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)
     }
 }

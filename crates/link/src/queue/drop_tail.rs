@@ -1,7 +1,7 @@
-//! Drop-tail: first in, first out, and what finds no room is dropped.
+//! Drop-tail: first in, first out; a packet that does not fit is dropped.
 //!
-//! Nothing that comes later changes when a packet is sent, so that is known as it comes in, and the
-//! queue need not hold the packets: it remembers until when each of them waits.
+//! Later packets never change when a packet is sent, so its transmission time is determined on
+//! entry. The queue stores times instead of packets.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,26 @@ use airpath_core::Instant;
 
 use super::Limits;
 
-/// The times and sizes of what waits.
+/// Times and sizes of the waiting packets.
 #[derive(Clone, Debug)]
 pub(crate) struct DropTail {
     limits: Limits,
     waiting: VecDeque<Entry>,
     waiting_bytes: u64,
-    /// What was sent last, or is being sent.
+    /// The packet sent last, or in transmission.
     last: Entry,
 }
 
 /// One packet in the queue or in transmission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// When its transmission begins.
+    /// Start of its transmission.
     pub start: Instant,
-    /// When it is over.
+    /// End of its transmission.
     pub end: Instant,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Whether it will be lost then.
+    /// Whether it is lost at the end.
     pub lost: bool,
 }
 
@@ -38,7 +38,7 @@ impl DropTail {
         Self { limits, waiting: VecDeque::new(), waiting_bytes: 0, last }
     }
 
-    /// Lets go of the packets whose transmission has begun.
+    /// Removes the packets whose transmission has begun.
     #[inline]
     pub fn advance(&mut self, now: Instant) {
         while let Some(entry) = self.waiting.front()
@@ -50,13 +50,13 @@ impl DropTail {
         }
     }
 
-    /// Whether a packet of `size` bytes may wait.
+    /// Whether a packet of `size` bytes fits.
     #[inline]
     pub fn has_room(&self, size: u32) -> bool {
         self.limits.admit(self.waiting.len(), self.waiting_bytes, size)
     }
 
-    /// Takes a packet.
+    /// Enqueues a packet.
     #[inline]
     pub fn enter(&mut self, now: Instant, entry: Entry) {
         if entry.start <= now {
@@ -67,12 +67,12 @@ impl DropTail {
         }
     }
 
-    /// Notes that the packet that entered last will be lost.
+    /// Records that the last packet will be lost.
     pub fn lose_last(&mut self) {
         self.waiting.back_mut().unwrap_or(&mut self.last).lost = true;
     }
 
-    /// Takes out what is not completely sent at `now`, the packet in transmission first.
+    /// Removes what is not completely sent at `now`, the packet in transmission first.
     pub fn take_unsent(&mut self, now: Instant) -> Vec<Entry> {
         self.advance(now);
         let sending = (self.last.end > now).then_some(self.last);

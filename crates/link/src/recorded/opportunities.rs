@@ -1,4 +1,4 @@
-//! A transmitter that sends when a recorded link could.
+//! A transmitter that sends at recorded delivery opportunities.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use super::{OPPORTUNITY, Recording};
 
 /// Sends by the opportunities of a recording, as mahimahi's `link_queue.cc` does:
 ///
-/// - Each opportunity carries 1500 bytes: of one packet or several, or of a part of one, whose rest
-///   goes with the next. A packet leaves, whole, at the opportunity that carries its last byte.
-/// - Bytes of an opportunity for which nothing waits are lost.
-/// - A packet that comes at the very time of an opportunity is too late for it.
+/// - Each opportunity carries 1500 bytes: of one or several packets, or of a part of one whose
+///  remainder uses the next. A packet leaves, whole, at the opportunity of its last byte.
+/// - Unused bytes of an opportunity are lost.
+/// - A packet that arrives exactly at an opportunity is too late for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Opportunities {
     recording: Arc<Recording>,
-    /// The opportunity that is or was used last, and how many bytes it has left.
+    /// The opportunity used last, and its remaining bytes.
     current: Instant,
     bytes_left: u32,
-    /// The one after it.
+    /// The next opportunity.
     next: Position,
 }
 
-/// An opportunity of a pass through the file.
+/// An opportunity in a pass through the file.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     pass: Instant,
@@ -35,13 +35,13 @@ impl Opportunities {
         Self { recording, current: Instant::ZERO, bytes_left: 0, next }
     }
 
-    /// When the first byte goes of a packet that is ready since `ready`, if it is the next.
+    /// Time of the first byte of a packet that is ready since `ready`, if it is next.
     pub fn next_start(&self, ready: Instant) -> Instant {
         if self.bytes_left > 0 && self.current > ready { self.current } else { self.time(self.after(ready)) }
     }
 
-    /// Sends `size` bytes, from `ready` on or as soon as it can. Returns when the first byte goes
-    /// and when the last does.
+    /// Sends `size` bytes, from `ready` on or at the next opportunities. Returns the times of the
+    /// first and of the last byte.
     pub fn send(&mut self, ready: Instant, size: u32) -> (Instant, Instant) {
         if self.bytes_left == 0 || self.current <= ready {
             self.use_opportunity(self.after(ready));
@@ -59,7 +59,7 @@ impl Opportunities {
         }
     }
 
-    /// Takes back what it was given: only opportunities after `at` are used.
+    /// Revokes what it was given: only opportunities after `at` are used.
     pub fn restart(&mut self, at: Instant) {
         self.next = Position { pass: Instant::ZERO, index: 0 };
         self.next = self.after(at);
@@ -79,7 +79,7 @@ impl Opportunities {
         position.pass + self.recording.offset(position.index)
     }
 
-    /// The first opportunity, from the next on, that lies after `ready`.
+    /// The first opportunity, from the next on, after `ready`.
     fn after(&self, ready: Instant) -> Position {
         if self.time(self.next) > ready {
             return self.next;
@@ -88,7 +88,7 @@ impl Opportunities {
         let since = ready.since(self.next.pass).as_nanos();
         let pass = self.next.pass + Span::from_nanos(since / period * period);
         let since = Span::from_nanos(since % period);
-        // The last opportunity is at the very end of the period, so there is one left.
+        // The last opportunity is at the very end of the period, so there is always one.
         let index = self.recording.millis.partition_point(|millis| Span::from_millis(*millis) <= since);
         Position { pass, index }
     }
@@ -122,10 +122,10 @@ mod tests {
     fn the_end_of_a_pass_is_the_beginning_of_the_next() {
         let mut link = opportunities(&[0, 3]);
         let times: Vec<_> = (0..4).map(|_| link.send(Instant::ZERO, 1500).1).collect();
-        assert_eq!(times, [ms(3), ms(3), ms(6), ms(6)], "nobody was there at 0 ms");
+        assert_eq!(times, [ms(3), ms(3), ms(6), ms(6)], "no packet had arrived at 0 ms");
     }
 
-    /// mahimahi's own way, opportunity by opportunity.
+    /// mahimahi's own algorithm, opportunity by opportunity.
     fn reference(millis: &[u64], packets: &[(Instant, u32)]) -> Vec<Instant> {
         let period = *millis.last().expect("not empty");
         let times = (0..).flat_map(|pass| millis.iter().map(move |at| ms(pass * period + at)));

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Shared by several tests.
 
 use airpath_core::{Direction, Ecn, FlowId, Headers, Instant, Packet, Slot, UserId};
 use airpath_link::testing::Arrival;

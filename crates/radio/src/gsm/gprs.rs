@@ -117,7 +117,7 @@ impl Gprs {
 
     fn check_change(&self, change: &Change) -> Result<(), CommandError> {
         change.check()?;
-        if change.is_of_conditions() {
+        if change.needs_radio_conditions() {
             return self.cell.mobiles.iter().try_for_each(|mobile| mobile.air.check(change));
         }
         let foreign = |help| Err(CommandError::Foreign { key: change.kind().name(), what: "a GPRS cell", help });
@@ -189,7 +189,7 @@ impl Bearer for Gprs {
         if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
             return Err(CommandError::NoSuchUser { user, users });
         }
-        if command.change.is_of_conditions() && command.direction.is_some() {
+        if command.change.needs_radio_conditions() && command.direction.is_some() {
             let (key, what) = (command.change.kind().name(), "one direction of a GPRS cell");
             return Err(CommandError::Foreign { key, what, help: "it is that of both: leave out `direction`" });
         }
@@ -203,7 +203,7 @@ impl Bearer for Gprs {
             Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
             None => 0..self.cell.mobiles.len(),
         };
-        if command.change.is_of_conditions() {
+        if command.change.needs_radio_conditions() {
             self.cell.mobiles[users].iter_mut().for_each(|mobile| mobile.air.command(now, &command.change));
             command.report(now, cx);
             return Ok(());

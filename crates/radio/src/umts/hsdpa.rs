@@ -90,7 +90,7 @@ impl Hsdpa {
         if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
             return Err(CommandError::NoSuchUser { user, users });
         }
-        if command.change.is_of_conditions() && command.direction.is_some() {
+        if command.change.needs_radio_conditions() && command.direction.is_some() {
             let (key, what) = (command.change.kind().name(), "one direction of an HSDPA cell");
             return Err(CommandError::Foreign { key, what, help: "it is that of both: leave out `direction`" });
         }

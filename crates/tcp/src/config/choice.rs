@@ -14,14 +14,13 @@ pub enum Nagle {
     /// Until everything is acknowledged (RFC 896; RFC 9293 §3.7.4).
     Rfc896,
     /// Only while another sub-MSS segment is outstanding: the end of a long message does not wait
-    /// for
-    /// the segments before it (Minshall, Saito, Mogul and Verghese 2000; `tcp_minshall_check` in
-    /// Linux).
+    /// for the segments before it (Minshall, Saito, Mogul and Verghese 2000; `tcp_minshall_check`
+    /// in Linux).
     Minshall,
 }
 
-/// Condition that ends slow start before a loss. Written `"off"`, `"rfc9406"` or `"linux"`;
-/// `false` and `true` are the first two.
+/// Condition that ends slow start before a loss. Written `"off"`, `"rfc9406"` or `"linux"`; `false`
+/// and `true` are the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HyStartVariant {

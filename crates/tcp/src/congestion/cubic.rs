@@ -1,8 +1,7 @@
 //! CUBIC (RFC 9438).
 //!
 //! After a reduction the window is a cubic function of time: fast back to near the window of the
-//! last
-//! loss, flat around it, then ever faster. As in the RFC, windows are in segments and times in
+//! last loss, flat around it, then ever faster. As in the RFC, windows are in segments and times in
 //! seconds.
 
 use airpath_core::{Instant, Span};

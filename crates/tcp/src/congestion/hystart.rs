@@ -1,7 +1,6 @@
 //! HyStart (Ha and Rhee, "Taming the elephants: new TCP slow start", 2011), as in
 //! `net/ipv4/tcp_cubic.c` of Linux: slow start ends when round trips rise, or when an ACK train
-//! (the
-//! closely spaced acknowledgements of a round) lasts half a round trip.
+//! (the closely spaced acknowledgements of a round) lasts half a round trip.
 
 use airpath_core::{Instant, Span};
 
@@ -61,8 +60,7 @@ impl HyStart {
     }
 
     /// Records the round trip of an acknowledgement, at a window of `window` segments. Returns
-    /// whether
-    /// it ends slow start, if that is active.
+    /// whether it ends slow start, if that is active.
     pub fn on_ack(&mut self, ack: &Acknowledged, window: f64, slow_start: bool, size: u32) -> bool {
         let Some(round_trip) = ack.round_trip else { return false };
         self.least = self.least.min(round_trip);
@@ -110,8 +108,8 @@ impl HyStart {
     }
 }
 
-/// Delay of acknowledgements by segmentation offload (`hystart_ack_delay`): the time of four of
-/// the largest aggregates at the rate of slow start, twice the window per round trip, at most 1 ms.
+/// Delay of acknowledgements by segmentation offload (`hystart_ack_delay`): the time of four of the
+/// largest aggregates at the rate of slow start, twice the window per round trip, at most 1 ms.
 fn offload_delay(smoothed: Option<Span>, window: f64) -> Span {
     const MOST: Span = Span::from_millis(1);
     const FOUR_BUNCHES: f64 = 4.0 * 65_536.0;
@@ -141,8 +139,7 @@ mod tests {
     }
 
     /// A round of `round_trips`, acknowledgements 3 ms apart (no train). Returns the index of the
-    /// one
-    /// that ends slow start.
+    /// one that ends slow start.
     fn round(hystart: &mut HyStart, number: u64, window: f64, round_trips: &[u64]) -> Option<usize> {
         round_trips.iter().enumerate().position(|(n, &round_trip)| {
             let now = number * 100_000 + 3_000 * n as u64;

@@ -56,8 +56,7 @@ impl NewReno {
     }
 
     /// Growth by one acknowledgement in congestion avoidance, in fractions of a byte: one segment
-    /// per
-    /// window (RFC 5681 §3.1 equation 3; RFC 3465 §2.1).
+    /// per window (RFC 5681 §3.1 equation 3; RFC 3465 §2.1).
     fn avoidance(&self, ack: &Acknowledged) -> u64 {
         let counted = match self.counting {
             Counting::Bytes => ack.bytes,

@@ -11,8 +11,7 @@ use crate::timers::{Timer, after};
 
 impl Connection {
     /// Closes this end's stream after the written data; the peer's continues. A connection that is
-    /// not
-    /// open yet is opened first. Without a handshake this sends nothing.
+    /// not open yet is opened first. Without a handshake this sends nothing.
     pub fn close(&mut self) {
         if self.sender.is_closing() || !self.config.handshake {
             return;

@@ -251,8 +251,7 @@ impl Connection {
     }
 
     /// Protection against wrapped sequence numbers (PAWS, RFC 7323 §5): whether the timestamp is
-    /// not
-    /// older than the last.
+    /// not older than the last.
     #[inline]
     fn is_fresh(&mut self, now: Instant, header: &TcpHeader, length: u32) -> bool {
         let Some(timestamps) = header.options.timestamps.filter(|_| self.options.timestamps) else {

@@ -1,8 +1,7 @@
 //! Linux 6.
 //!
 //! Sources are the defaults in `include/net/tcp.h` and `Documentation/networking/ip-sysctl.rst`.
-//! Not
-//! modelled: ACK compression and segmentation offload.
+//! Not modelled: ACK compression and segmentation offload.
 
 use airpath_core::{Bytes, Span};
 
@@ -29,7 +28,7 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: true,
     // tcp_ecn 2: accepts ECN, but does not initiate it.
     ecn: false,
-    // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, of which half is kept for overhead
+    // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, half for overhead
     // (tcp_adv_win_scale 1; since 6.6 the share is measured).
     receive_buffer: ReceiveBuffer {
         initial: Bytes::new(65_535),

@@ -1,10 +1,8 @@
 //! The one-way agents of ns-2, `Agent/TCP/Newreno` and `Agent/TCPSink/DelAck`.
 //!
 //! Names ending in `_` are those of ns-2. Defaults are those of `tcl/lib/ns-default.tcl` in ns-2
-//! 2.35,
-//! as of February 2004 where that file dates a change, as in the study `hsdpa-sim`. For those of
-//! 2.35
-//! itself set `opening_segment = true`, `retransmission_timeout.minimum = "200 ms"`,
+//! 2.35, as of February 2004 where that file dates a change, as in the study `hsdpa-sim`. For those
+//! of 2.35 itself set `opening_segment = true`, `retransmission_timeout.minimum = "200 ms"`,
 //! `retransmission_timeout.initial = "3 s"` and `congestion.halve_to_whole_segments = false`.
 
 use airpath_core::{Bytes, Span};

@@ -71,8 +71,7 @@ pub(super) const CONFIG: Config = Config {
         // A choice: five retries do not reach it.
         maximum: Span::from_secs(240),
         // A choice: the tick of the timers, as for [TcpDelAckTicks], would be 100 ms; round trips
-        // are
-        // measured with a finer resolution.
+        // are measured with a finer resolution.
         granularity: Span::from_millis(10),
         // [TcpMaxDataRetransmissions] 5.
         retries: 5,

@@ -7,9 +7,8 @@ use crate::sequence::Sequence;
 
 impl Scoreboard {
     /// Marks segments as lost that have `threshold` separate ranges above them that arrived, or
-    /// more
-    /// bytes than `threshold` - 1 segments hold (`IsLost`, RFC 6675 §4). Returns whether any is
-    /// newly lost.
+    /// more bytes than `threshold` - 1 segments hold (`IsLost`, RFC 6675 §4). Returns whether any
+    /// is newly lost.
     pub fn find_losses_by_count(&mut self, threshold: u32, segment_size: u32) -> bool {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * u64::from(segment_size);
         let mut bytes = 0;
@@ -71,10 +70,8 @@ impl Scoreboard {
 
     /// Marks segments as lost that were sent before `newest`, which arrived, and whose send time
     /// `is_late` (RFC 8985 §6.2 step 5). Checks originals in their order, which is that of their
-    /// times,
-    /// from `from` on; retransmissions in the order of their times. Returns whether any is newly
-    /// lost,
-    /// and whether any may become late.
+    /// times, from `from` on; retransmissions in the order of their times. Returns whether any is
+    /// newly lost, and whether any may become late.
     pub fn find_losses_by_time(
         &mut self,
         from: &mut Sequence,

@@ -36,8 +36,7 @@ impl Scoreboard {
     }
 
     /// The next segment that has not arrived and lies below one that has, though it is not marked
-    /// as
-    /// lost (rule 3).
+    /// as lost (rule 3).
     pub fn next_suspect(&mut self) -> Option<usize> {
         let highest = self.highest_sacked()?;
         let mut index = self.index_of(self.repair_from);

@@ -107,8 +107,7 @@ impl Model {
     }
 
     /// RFC 6675 §4, `IsLost`, literally: `DupThresh` discontiguous sequences have arrived above it,
-    /// or
-    /// more than (`DupThresh` - 1) * SMSS bytes.
+    /// or more than (`DupThresh` - 1) * SMSS bytes.
     fn is_lost(&self, index: usize, threshold: u32) -> bool {
         let segment = self.board.segments[index];
         let above = self.board.sacked.downwards().take_while(|range| range.start >= segment.end());

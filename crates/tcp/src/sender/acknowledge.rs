@@ -145,8 +145,8 @@ impl Sender {
                         return;
                     }
                     // The acknowledgement that ends a recovery grows the window, as in Linux, BSD
-                    // and ns-2, but
-                    // by one segment only: the other data that it covers had arrived before.
+                    // and ns-2, but by one segment only: the other data that it covers had arrived
+                    // before.
                     let bytes = delivery.bytes.min(u64::from(self.segment_size));
                     return self.grow(now, bytes, changes.round_trip, shared);
                 }
@@ -187,8 +187,7 @@ impl Sender {
         let segment = u64::from(self.segment_size);
         if advanced {
             // The acknowledged data leaves the network; the duplicates had already subtracted all
-            // of it but
-            // the retransmission.
+            // of it but the retransmission.
             self.inflation = self.inflation.saturating_sub(delivery.bytes.saturating_sub(segment));
             self.scoreboard.lose_first();
             self.urgent = true;
@@ -212,11 +211,10 @@ impl Sender {
     }
 
     /// Updates the peer's window from the newest segment. Returns whether the window differs from
-    /// the
-    /// last. A segment is newer if it acknowledges more, or has a higher sequence number (RFC 9293
-    /// §3.10.7.4, with the order of the two as in Linux: a retransmission has a lower number, and
-    /// may
-    /// acknowledge more). If both are equal, the larger window is newer: windows do not shrink.
+    /// the last. A segment is newer if it acknowledges more, or has a higher sequence number (RFC
+    /// 9293 §3.10.7.4, with the order of the two as in Linux: a retransmission has a lower number,
+    /// and may acknowledge more). If both are equal, the larger window is newer: windows do not
+    /// shrink.
     #[inline]
     fn take_window(&mut self, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
         let edge = ack.number + ack.window;
@@ -295,8 +293,7 @@ impl Sender {
 
     /// A segment sent at `sent`, and once only, arrived out of order, which is a round-trip sample
     /// too. If it was sent before the oldest segment, that one may still be in flight, and the
-    /// timer
-    /// restarts.
+    /// timer restarts.
     fn measure_selectively(&mut self, now: Instant, sent: Instant, shared: &mut Shared<'_>) {
         self.rtt.measure(sent, now, &shared.config.retransmission_timeout);
         if self.scoreboard.first().is_some_and(|first| sent < first.at) {
@@ -331,8 +328,7 @@ impl Sender {
 
     /// RFC 8985 §7.4.2: if the probe retransmitted a segment that was lost, a loss was repaired and
     /// the window is reduced. It was not lost if the receiver reports a duplicate, or acknowledges
-    /// the
-    /// same number twice.
+    /// the same number twice.
     fn end_probe(&mut self, now: Instant, ack: &Acknowledgment<'_>, report: Option<Sequence>, shared: &mut Shared<'_>) {
         let TailProbe::Sent { end, repeated } = self.probe else { return };
         let spurious = report.is_some_and(|start| start < end)

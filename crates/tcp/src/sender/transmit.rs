@@ -124,8 +124,7 @@ impl Sender {
     }
 
     /// In a recovery by counting, with nothing else to send: segments that are probably lost (rule
-    /// 3),
-    /// then the rescue retransmission (rule 4).
+    /// 3), then the rescue retransmission (rule 4).
     fn speculate(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
         if !self.selective || self.rack.is_some() {
             return Err(Blocked::Idle);
@@ -303,8 +302,7 @@ impl Sender {
     #[inline]
     fn on_blocked(&mut self, now: Instant, blocked: Blocked, shared: &mut Shared<'_>) {
         // RFC 9293 §3.8.2 requires growth only while the window is used; in slow start Linux counts
-        // a
-        // half-used window as used.
+        // a half-used window as used.
         let window = self.controller.congestion_window();
         let slow_start = self.controller.slow_start_threshold().is_none_or(|threshold| window < threshold);
         self.limited = matches!(blocked, Blocked::Congestion | Blocked::Pace)

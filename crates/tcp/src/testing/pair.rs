@@ -49,8 +49,7 @@ pub struct Pair {
     /// Delay between the expiry of an end's timers and its call.
     pub lateness: Span,
     /// Whether each step verifies the counts, and each segment is checked against the window that
-    /// its
-    /// receiver has offered.
+    /// its receiver has offered.
     pub verifies: bool,
     /// All segments sent, if recorded: time, sender, segment.
     pub sent: Option<Vec<(Instant, Side, Segment)>>,

@@ -22,8 +22,7 @@ impl Hop {
     }
 
     /// Arrival time at the other end of a packet of `size` bytes that enters at `now`; `None` if
-    /// the
-    /// queue is full.
+    /// the queue is full.
     fn pass(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let Some(rate) = self.rate else { return Some(now + self.delay) };
         while self.leaving.front().is_some_and(|left| *left <= now) {

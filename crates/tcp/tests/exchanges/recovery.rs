@@ -173,8 +173,7 @@ fn a_loss_during_recovery_starts_the_next_recovery() {
         > . 18001:19001(1000) ack 1
         ? fast_retransmits 1
         // Everything that was outstanding when this recovery began has arrived, but not that one:
-        // the
-        // next recovery begins, with a window of 2.
+        // the next recovery begins, with a window of 2.
         +0.05 < . 1:1(0) ack 12001 <sack 13001:16001>
         ? fast_retransmits 2
         > -

@@ -1,0 +1,160 @@
+//! Text and serialised form of quantities with units, for [`crate::time`] and [`crate::units`].
+
+use std::fmt;
+
+/// A text that is not the expected quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// No number at the start of the text.
+    #[error("`{text}` is not a {what}: expected a number and a unit ({units})")]
+    NoNumber {
+        /// The text as given.
+        text: String,
+        /// The expected quantity.
+        what: &'static str,
+        /// The valid units.
+        units: String,
+    },
+    /// A number without a unit.
+    #[error("`{text}` has no unit: a {what} is written with one of {units}, as in `{text} {example}`")]
+    NoUnit {
+        /// The text as given.
+        text: String,
+        /// The expected quantity.
+        what: &'static str,
+        /// The valid units.
+        units: String,
+        /// An example unit.
+        example: &'static str,
+    },
+    /// A unit of another quantity.
+    #[error("`{unit}` is not a unit of a {what}: expected one of {units}")]
+    WrongUnit {
+        /// The unit as given.
+        unit: String,
+        /// The expected quantity.
+        what: &'static str,
+        /// The valid units.
+        units: String,
+    },
+    /// A negative number.
+    #[error("`{text}` is negative: a {what} is not")]
+    Negative {
+        /// The text as given.
+        text: String,
+        /// The expected quantity.
+        what: &'static str,
+    },
+    /// Too large, or finer than the smallest unit.
+    #[error("`{text}` is out of range: a {what} is a whole number of {base}, at most {max} of them", max = u64::MAX)]
+    OutOfRange {
+        /// The text as given.
+        text: String,
+        /// The expected quantity.
+        what: &'static str,
+        /// The smallest unit.
+        base: &'static str,
+    },
+    /// A probability outside 0 to 1.
+    #[error("`{text}` is not a probability: expected a number from 0 to 1, or a percentage such as `10 %`")]
+    NotAProbability {
+        /// The text as given.
+        text: String,
+    },
+    /// Not a number of decibels.
+    #[error("`{text}` is not a level: expected a number of decibels such as `3 dB`")]
+    NotDecibels {
+        /// The text as given.
+        text: String,
+    },
+}
+
+/// Parses `number unit` into a whole number of the smallest unit, exactly: without floats.
+pub(crate) fn parse_quantity(what: &'static str, text: &str, units: &[(&'static str, u64)]) -> Result<u64, UnitError> {
+    let names = || units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let trimmed = text.trim();
+    let unsigned = trimmed.strip_prefix('-').unwrap_or(trimmed);
+    let split = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(unsigned.len());
+    let (number, unit) = unsigned.split_at(split);
+    let unit = unit.trim();
+    let number: String = number.chars().filter(|c| *c != '_').collect();
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return Err(UnitError::NoNumber { text: text.into(), what, units: names() });
+    }
+    if unit.is_empty() {
+        return Err(UnitError::NoUnit {
+            text: text.into(),
+            what,
+            units: names(),
+            example: units[units.len().min(3) - 1].0,
+        });
+    }
+    let Some((_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
+        return Err(UnitError::WrongUnit { unit: unit.into(), what, units: names() });
+    };
+    if trimmed.starts_with('-') {
+        return Err(UnitError::Negative { text: text.into(), what });
+    }
+    exact(whole, fraction, *scale).ok_or_else(|| UnitError::OutOfRange { text: text.into(), what, base: units[0].0 })
+}
+
+/// `whole.fraction × scale`, if it is a whole number that fits.
+fn exact(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
+    let fraction = fraction.trim_end_matches('0');
+    let power = 10u128.checked_pow(fraction.len().try_into().ok()?)?;
+    let digits = format!("{whole}{fraction}").parse::<u128>().ok()?;
+    let scaled = digits.checked_mul(u128::from(scale))?;
+    if !scaled.is_multiple_of(power) {
+        return None;
+    }
+    u64::try_from(scaled / power).ok()
+}
+
+/// Prints in the largest unit that does not exceed the value, with all decimals.
+pub(crate) fn print_quantity(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&'static str, u64)]) -> fmt::Result {
+    let (name, scale) = match value {
+        0 => units[units.len() - 1],
+        _ => *units.iter().rev().find(|(_, scale)| value >= *scale).unwrap_or(&units[0]),
+    };
+    let (whole, mut rest) = (value / scale, value % scale);
+    if rest == 0 {
+        return f.pad(&format!("{whole} {name}"));
+    }
+    let mut decimals = String::new();
+    let mut scale = scale;
+    while rest > 0 {
+        scale /= 10;
+        decimals.push(char::from(b'0' + u8::try_from(rest / scale).expect("a single digit")));
+        rest %= scale;
+    }
+    f.pad(&format!("{whole}.{decimals} {name}"))
+}
+
+/// Serialises as the printed text, and deserialises by `FromStr`.
+macro_rules! serde_as_text {
+    ($type:ty, $expecting:literal) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl serde::de::Visitor<'_> for Text {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
+            }
+        }
+    };
+}
+pub(crate) use serde_as_text;
