@@ -21,8 +21,11 @@ demo: setup
 	@sh examples/curl.sh $(DEMO)/curl $(BIN)/airpath || rm -rf $(DEMO)/curl
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 
-# One seed for the property tests, so that what passes here passes everywhere.
+# One seed for the property tests, so that what passes here passes everywhere. What the Rust tests skip, pytest lists at
+# the end, with what it skips itself.
+test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test: lint
+	@rm -f $(AIRPATH_SKIPPED)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
 	$(BIN)/pytest
 

@@ -48,11 +48,11 @@ pub struct Frame {
     pub values: BTreeMap<Value, i64>,
 }
 
-/// Whether tshark is installed; says so if not.
+/// Whether tshark is installed; the run reports if not.
 pub fn is_installed() -> bool {
     let installed = Command::new("tshark").arg("--version").output().is_ok();
     if !installed {
-        println!("skipped: tshark is not installed");
+        airpath_testing::skip("program", "tshark is not installed (as root: apt-get install tshark)");
     }
     installed
 }
