@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from support import DOWNLOAD, Command
 from support.link import ENDS, LinkCommand, SmallHost
 from support.needs import program, require
 from support.skips import Skips
+from support.two_phases import TwoPhases
 
 # Under nohup, what the tests start would ignore the signal, and a shell cannot trap what it ignored when it began.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -21,6 +23,11 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the plug-in that lists what was skipped."""
     config.pluginmanager.register(Skips(), "airpath-skips")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoPhases:
+    """Run tests that depend on real time when no other test runs (`pytest -n 2`)."""
+    return TwoPhases(config, log)
 
 
 @pytest.fixture
