@@ -16,8 +16,12 @@ from support.needs import program, require
 from support.skips import Skips
 from support.two_phases import TwoPhases
 
-# Under nohup, what the tests start would ignore the signal, and a shell cannot trap what it ignored when it began.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# Under nohup, and in the background of a shell, what the tests start would ignore these; and a shell cannot trap what
+# it ignored when it began.
+for ignored in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(ignored, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
