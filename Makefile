@@ -6,10 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
-RUST_SOURCES := $(shell find crates presets -type f 2>/dev/null) Cargo.toml Cargo.lock
+# Tests and benchmarks of the crates are no part of the package.
+RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null) \
+    Cargo.toml Cargo.lock
 DEMO := runs/demo
 
-.PHONY: setup demo test soak lint bench clean
+.PHONY: setup demo test soak lint lint-rust lint-python rust-tests bench captures fresh mutants clean
 
 setup: $(VENV)/.packages $(VENV)/.native
 
@@ -21,21 +23,32 @@ demo: setup
 	@sh examples/curl.sh $(DEMO)/curl $(BIN)/airpath || rm -rf $(DEMO)/curl
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 
-# One seed for the property tests, so that what passes here passes everywhere.
-test: lint
+# The package is linked on one core while the other lints. One seed for the property tests, so that what passes here
+# passes everywhere. What the Rust tests skip, pytest lists at the end, with what it skips itself.
+test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
+test:
+	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
+	@rm -f $(AIRPATH_SKIPPED)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses=auto
+
+rust-tests: lint-rust
+	cargo test --workspace --locked --quiet --no-run
 
 # The property tests with seeds drawn anew, and twenty times the cases; and the long tests of emulated links.
 soak: setup
 	PROPTEST_CASES=$${PROPTEST_CASES:-5000} cargo test --workspace --locked --quiet
 	$(BIN)/pytest -m soak
 
-lint: setup
+lint: lint-rust lint-python
+
+lint-rust: $(VENV)/.python
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@# As it ships: without what the crates' tests switch on in each other.
 	cargo clippy --package airpath-python --locked --quiet -- -D warnings
+
+lint-python: setup
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
@@ -46,6 +59,21 @@ bench: setup
 	$(BIN)/python benches/compare.py
 	$(BIN)/python benches/radio.py
 	$(BIN)/python benches/emulators.py
+
+# The captures of tests/captures, from the scenarios there.
+captures: setup
+	$(BIN)/python tests/captures/make.py
+
+# `make demo` and `make test` in a new Debian, as root and as an ordinary user: docs/testing.md.
+fresh:
+	@sh .ci/fresh $(ARGUMENTS)
+
+# How many mutants the tests catch: make mutants CRATES="tcp radio" SAMPLE=40 SEED=1
+CRATES ?= tcp link radio observe trace
+SAMPLE ?= 40
+SEED ?= 1
+mutants:
+	@$(PYTHON) .ci/mutants --sample $(SAMPLE) --seed $(SEED) $(CRATES)
 
 clean:
 	rm -rf $(VENV) target runs

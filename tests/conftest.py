@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,24 @@ from support import DOWNLOAD, Command
 from support.link import ENDS, LinkCommand, SmallHost
 from support.needs import program, require
 from support.skips import Skips
+from support.two_phases import TwoPhases
 
-# Under nohup, what the tests start would ignore the signal, and a shell cannot trap what it ignored when it began.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# Under nohup, and in the background of a shell, what the tests start would ignore these; and a shell cannot trap what
+# it ignored when it began.
+for ignored in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(ignored, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the plug-in that lists what was skipped."""
     config.pluginmanager.register(Skips(), "airpath-skips")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoPhases:
+    """Run tests that depend on real time when no other test runs (`pytest -n 2`)."""
+    return TwoPhases(config, log)
 
 
 @pytest.fixture

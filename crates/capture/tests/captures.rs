@@ -1,27 +1,27 @@
-//! The collection of captures beside the repository, if it is there: every file is read, and no segment is missed.
+//! The captures of the repository and the shared ones: every file is read, and no segment is missed.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use airpath_capture::decode::{Decoded, Decoder};
 use airpath_capture::read::Reader;
 
-/// Where the captures are: below `AIRPATH_SHARED`, or in `shared` beside the repository.
-fn captures() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("AIRPATH_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
-    let folder = shared.join("data/captures");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no captures in {}; set AIRPATH_SHARED to the folder that holds data/captures", folder.display());
-    None
+#[test]
+fn every_segment_of_the_repositorys_captures_is_found() {
+    let files = assert_all_found(&airpath_testing::captures(), "README.md");
+    assert!(files >= 12, "the index lists {files} of the files that are there");
 }
 
 #[test]
-fn every_segment_of_the_collection_is_found() {
-    let Some(folder) = captures() else { return };
-    let index = std::fs::read_to_string(folder.join("INDEX.md")).expect("the collection has an index");
+fn every_segment_of_the_shared_captures_is_found() {
+    let Some(folder) = airpath_testing::shared_captures() else { return };
+    let files = assert_all_found(&folder, "INDEX.md");
+    assert!(files > 50, "the index lists {files} of the files that are there");
+}
+
+/// Reads the captures that an index lists, and compares the number of their segments. The number of the captures.
+fn assert_all_found(folder: &Path, index: &str) -> u32 {
+    let index = std::fs::read_to_string(folder.join(index)).expect("the folder has an index");
     let mut files = 0;
     for (name, expected) in index.lines().filter_map(row) {
         // The index also lists a few files that were not kept.
@@ -36,7 +36,7 @@ fn every_segment_of_the_collection_is_found() {
         assert_eq!(found, expected, "{name}: segments in {} frames, without {:?}", reader.frames(), causes());
         files += 1;
     }
-    assert!(files > 50, "the index lists {files} of the files that are there");
+    files
 }
 
 /// File and number of TCP packets of a row of the index's table.

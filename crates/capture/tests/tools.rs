@@ -1,7 +1,6 @@
 //! Captures as the tools of others read them: tshark and tcptrace, where they are installed.
 
 use std::fs::File;
-use std::io::Write;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -243,7 +242,7 @@ fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
     output("tshark", &[&["-n", "-r", path], arguments].concat())
 }
 
-/// What a tool prints; `None`, loudly, where it is not installed.
+/// What a tool prints; `None` where it is not installed, which the run reports.
 fn output(tool: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(tool).args(arguments).output() {
         Ok(output) => {
@@ -251,9 +250,7 @@ fn output(tool: &str, arguments: &[&str]) -> Option<String> {
             Some(String::from_utf8_lossy(&output.stdout).into_owned())
         }
         Err(error) => {
-            // Past the test harness, which keeps what a test that passes prints.
-            let line = format!("SKIPPED: {tool} could not be started ({error}); on Debian, `apt install {tool}`\n");
-            std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+            airpath_testing::skip("program", &format!("{tool}: {error} (as root: apt-get install {tool})"));
             None
         }
     }

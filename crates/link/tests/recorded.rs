@@ -2,22 +2,17 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use airpath_core::{ComponentId, Context, Instant, Seed, Span};
 use airpath_link::{Config, Link, Recording};
 use common::arrival;
 
-/// The recorded links in `AIRPATH_SHARED`, or beside the repository.
+/// The recorded links of others; none where they are missing, which the run reports.
 fn files() -> Vec<PathBuf> {
-    let shared = std::env::var_os("AIRPATH_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let folder = shared.join("data/links/mahimahi");
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        println!("SKIPPED: no recorded links in {}: set AIRPATH_SHARED to where they are", folder.display());
-        return Vec::new();
-    };
+    let Some(folder) = airpath_testing::shared_links() else { return Vec::new() };
+    let entries = std::fs::read_dir(folder.join("mahimahi")).expect("the folder has those of mahimahi");
     let mut files: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "down" || extension == "up"));
     files.sort();

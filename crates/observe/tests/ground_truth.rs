@@ -3,15 +3,17 @@
 mod support;
 
 use airpath_observe::{Connection, End, Spread};
-use support::{collection, connections};
+use airpath_testing::shared_captures;
+use support::connections;
 
 /// What was compared at both ends: capture at the sender, retransmissions, spurious ones.
 const TRUTH: [(&str, u64, u64); 5] =
     [("clean", 64, 0), ("loss1", 117, 0), ("loss1_nosack", 555, 322), ("loss1_plain", 431, 305), ("outage3", 24, 2)];
 
 /// The connections of a capture.
+#[track_caller]
 fn of(name: &str) -> Option<Vec<Connection>> {
-    Some(connections(&collection()?.join("own").join(name)))
+    Some(connections(&shared_captures()?.join("own").join(name)))
 }
 
 fn total(connections: &[Connection], figure: impl Fn(&Connection, End) -> u64) -> u64 {

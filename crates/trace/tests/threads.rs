@@ -51,9 +51,13 @@ fn assert_alike(one: &str, two: &str, what: &str) {
 }
 
 #[test]
-fn every_capture_of_the_collection_is_told_alike() {
-    let Some(folder) = support::collection() else { return };
-    support::captures(&folder).iter().for_each(|file| assert_same(file));
+fn every_capture_of_the_repository_is_told_alike() {
+    support::captures().iter().for_each(|file| assert_same(file));
+}
+
+#[test]
+fn every_shared_capture_is_told_alike() {
+    support::shared_captures().iter().flatten().for_each(|file| assert_same(file));
 }
 
 #[test]

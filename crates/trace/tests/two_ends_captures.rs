@@ -12,16 +12,10 @@ use airpath_observe::{Connection, Detector, End, Observation};
 use airpath_trace::two_ends::{Clock, Direction, JoinOptions, TwoEnds, join};
 use airpath_wire::segment::Segment;
 
-/// The captures of our own in `AIRPATH_SHARED`, or beside the repository.
+/// The captures of iperf3 through a relay.
+#[track_caller]
 fn captures() -> Option<PathBuf> {
-    let shared = std::env::var_os("AIRPATH_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let folder = shared.join("data/captures/own");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("SKIPPED: there is no {}: set AIRPATH_SHARED to where the captures are", folder.display());
-    None
+    Some(airpath_testing::shared_captures()?.join("own"))
 }
 
 /// What a listener makes of a capture.

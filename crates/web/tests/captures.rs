@@ -1,40 +1,32 @@
 //! Captures with HTTP in them, read from end to end.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use airpath_capture::decode::{Decoded, Decoder};
 use airpath_capture::read::Reader;
 use airpath_observe::flows::Flows;
 use airpath_web::{Exchange, Exchanges, Web};
 
-/// A capture of those in `AIRPATH_SHARED`, or beside the repository.
-fn capture(name: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("AIRPATH_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let path = shared.join("data/captures").join(name);
-    if path.exists() {
-        return Some(path);
+/// Runs `check` on what is in a capture of the shared ones, if they are there.
+fn with(name: &str, check: impl FnOnce(&Exchanges)) {
+    if let Some(folder) = airpath_testing::shared_captures() {
+        check(&read(&folder.join(name)));
     }
-    println!("SKIPPED: there is no {}: set AIRPATH_SHARED to where the captures are", path.display());
-    None
 }
 
-/// Runs `check` on what is in a capture, if it is there.
-fn with(name: &str, check: impl FnOnce(&Exchanges)) {
-    if let Some(path) = capture(name) {
-        let mut reader = Reader::new(File::open(path).expect("the capture opens")).expect("it is a capture");
-        let (mut decoder, mut flows, mut web) = (Decoder::default(), Flows::default(), Web::default());
-        while let Some(record) = reader.next_record() {
-            match decoder.decode(&record) {
-                Decoded::Segment(segment) => flows.segment(&segment, &mut web),
-                Decoded::Datagram(datagram) => web.datagram(&datagram),
-                Decoded::Skipped(_) => {}
-            }
+fn read(path: &Path) -> Exchanges {
+    let mut reader = Reader::new(File::open(path).expect("the capture opens")).expect("it is a capture");
+    let (mut decoder, mut flows, mut web) = (Decoder::default(), Flows::default(), Web::default());
+    while let Some(record) = reader.next_record() {
+        match decoder.decode(&record) {
+            Decoded::Segment(segment) => flows.segment(&segment, &mut web),
+            Decoded::Datagram(datagram) => web.datagram(&datagram),
+            Decoded::Skipped(_) => {}
         }
-        flows.finish(&mut web);
-        check(&web.finish());
     }
+    flows.finish(&mut web);
+    web.finish()
 }
 
 fn exchanges(exchanges: &Exchanges) -> Vec<&Exchange> {
@@ -46,6 +38,27 @@ fn figures(said: &Exchanges) -> (Vec<f64>, f64, Option<f64>, f64) {
     let [page] = &said.pages[..] else { panic!("one client fetched one page") };
     let factors = said.timelines.iter().filter_map(|(_, timeline)| timeline.pipelining()).map(|it| it.factor());
     (factors.collect(), page.efficiency.unwrap_or(0.0), page.efficiency_of_reused, page.time().as_secs_f64())
+}
+
+/// Eight objects of 1 to 8 kB: on a connection each, one after the other on one, and all but the first at once.
+#[test]
+fn the_same_objects_separately_persistently_and_pipelined() {
+    // One request first, then seven at once: β is 1, and then 1 to 7.
+    let pipelined = 29.0 / 8.0;
+    for (name, connections, factor, efficiency, of_reused) in [
+        ("http-separate", 8, 1.0, 1.0, None),
+        ("http-persistent", 1, 1.0, 1.0 / 4.5, Some(1.0 / 4.5)),
+        ("http-pipelined", 1, pipelined, pipelined / 4.5, Some(pipelined / 4.5)),
+        ("http-ipv6", 1, 1.0, 1.0 / 4.5, Some(1.0 / 4.5)),
+    ] {
+        let said = read(&airpath_testing::captures().join(format!("{name}.pcapng")));
+        let (factors, over_all, over_reused, _) = figures(&said);
+        assert_eq!(factors, vec![factor; connections], "{name}");
+        assert_eq!((over_all, over_reused), (efficiency, of_reused), "{name}");
+        let sizes: Vec<u64> =
+            exchanges(&said).iter().map(|exchange| exchange.response.as_ref().unwrap().size.content).collect();
+        assert_eq!(sizes, (1..=8).map(|number| number * 1000).collect::<Vec<_>>(), "{name}");
+    }
 }
 
 /// Twelve objects over 40/10 kbit/s and 600 ms, with one request pending at a time or many: the truth of what was asked is known.

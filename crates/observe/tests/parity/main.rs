@@ -1,8 +1,7 @@
 //! tcptrace's figures equal ours where it is right; where it is not, `differences.toml` says why, and names a packet that shows it.
 //!
-//! Two oracles: the tcptrace that is installed, on every capture of the collection, and the outputs that tcptrace's own tests expect, which
-//! lie beside them in `tcptrace_expected`. The captures are those of `data/captures` below `AIRPATH_SHARED`, or of `shared` beside the
-//! repository. Without them, or without tcptrace, the tests say so and pass.
+//! Two oracles: the tcptrace that is installed, on the captures of the repository and the shared ones, and the outputs that tcptrace's own
+//! tests expect, which lie beside the shared ones in `tcptrace_expected`.
 
 mod differences;
 mod reckoning;
@@ -17,31 +16,42 @@ use airpath_observe::columns::{COLUMNS, Column, Value};
 use differences::{Difference, Differences};
 use reckoning::{Reckoning, reckon};
 use rows::Row;
-use support::{Seen, captures, collection, frames, listed, seen};
+use support::{Seen, captures, frames, listed, seen, shared_captures};
 
 #[test]
-fn tcptrace_agrees_where_it_is_right() {
-    let Some(folder) = collection() else { return };
-    if !rows::is_installed() {
-        return;
+fn tcptrace_agrees_on_the_repositorys_captures_where_it_is_right() {
+    if rows::is_installed() {
+        compare(&captures(), false);
     }
+}
+
+#[test]
+fn tcptrace_agrees_on_all_captures_where_it_is_right() {
+    let Some(shared) = shared_captures() else { return };
+    if rows::is_installed() {
+        compare(&[shared, captures()].concat(), true);
+    }
+}
+
+/// Compares these captures, which are `all` that the known differences are about, or some of them.
+fn compare(captures: &[PathBuf], all: bool) {
     let mut comparison = Comparison::new(false);
-    for path in captures(&folder) {
-        comparison.capture(&path, rows::installed(&path));
+    for path in captures {
+        comparison.capture(path, rows::installed(path));
     }
-    comparison.finish(&folder);
+    comparison.finish(captures, all);
 }
 
 #[test]
 fn the_outputs_that_tcptraces_own_tests_expect_agree_where_they_are_right() {
-    let Some(folder) = collection() else { return };
+    let (Some(folder), Some(shared)) = (airpath_testing::shared_captures(), shared_captures()) else { return };
     let mut comparison = Comparison::new(true);
     let mut compared = 0;
     for output in listed(&folder.join("tcptrace_expected")) {
         let name = output.file_stem().expect("a file has a name").to_string_lossy();
         let captures = ["dmp", "dump"].map(|ending| folder.join(format!("tcptrace__{name}.{ending}")));
         let Some(capture) = captures.iter().find(|path| path.is_file()) else {
-            println!("skipped: {} is of a capture that is not in the collection", output.display());
+            println!("{} is of a capture that is not in the collection", output.display());
             continue;
         };
         let text = std::fs::read_to_string(&output).expect("the expected output can be read");
@@ -49,7 +59,7 @@ fn the_outputs_that_tcptraces_own_tests_expect_agree_where_they_are_right() {
         compared += 1;
     }
     assert!(compared >= 3, "only {compared} of the expected outputs have their capture beside them");
-    comparison.finish(&folder);
+    comparison.finish(&[shared, captures()].concat(), true);
 }
 
 /// Figures compared, and how far their differences are known.
@@ -144,25 +154,26 @@ impl Comparison {
         }
     }
 
-    /// Fails where a difference is not known, or a known one is none any more.
-    fn finish(mut self, folder: &Path) {
+    /// Fails where a difference is not known; where `all` captures were compared, also where a known one is none any more.
+    fn finish(mut self, captures: &[PathBuf], all: bool) {
+        let lacks = |capture: &str, frame, reason: &str| all.then(|| lacks(captures, capture, frame, reason)).flatten();
         for (difference, met) in self.known.difference.iter().zip(&self.met) {
             // The expected outputs are of few captures: not every difference is in them.
-            if *met == 0 && difference.expected_outputs_only == self.expected_outputs {
+            if all && *met == 0 && difference.expected_outputs_only == self.expected_outputs {
                 self.unexplained.push(format!("a difference that does not occur any more: {:?}", difference.columns));
             }
             let (capture, frame) = &difference.proof;
-            self.unexplained.extend(lacks(folder, capture, *frame, &difference.reason));
+            self.unexplained.extend(lacks(capture, *frame, &difference.reason));
             println!("{met:6} {:?} {}", difference.columns, difference.reason);
         }
         for (stated, met) in self.known.stated.iter().zip(&self.stated) {
-            let gone = stated.lines().zip(met).filter(|(_, met)| !**met && !self.expected_outputs);
+            let gone = stated.lines().zip(met).filter(|(_, met)| all && !**met && !self.expected_outputs);
             self.unexplained.extend(gone.map(|(line, _)| format!("{}: it is not so any more: {line}", stated.capture)));
-            self.unexplained.extend(lacks(folder, &stated.capture, stated.proof, &stated.reason));
+            self.unexplained.extend(lacks(&stated.capture, stated.proof, &stated.reason));
             println!("{:6} {} {}", met.iter().filter(|met| **met).count(), stated.capture, stated.reason);
         }
         for unmatched in &self.known.unmatched {
-            self.unexplained.extend(lacks(folder, &unmatched.capture, 1, &unmatched.reason));
+            self.unexplained.extend(lacks(&unmatched.capture, 1, &unmatched.reason));
         }
         let Self { compared, unexplained, .. } = &self;
         assert!(
@@ -238,12 +249,8 @@ fn equal(ours: f64, value: &Value, theirs: f64, places: u32) -> bool {
 }
 
 /// What is wrong with the proof of a difference: no reason, no such capture, no such frame.
-fn lacks(folder: &Path, capture: &str, frame: u64, reason: &str) -> Option<String> {
-    let proven = !reason.is_empty() && frame > 0 && frame <= frames(&path_of(folder, capture));
+fn lacks(captures: &[PathBuf], capture: &str, frame: u64, reason: &str) -> Option<String> {
+    let path = captures.iter().find(|path| path.ends_with(capture));
+    let proven = !reason.is_empty() && frame > 0 && path.is_some_and(|path| frame <= frames(path));
     (!proven).then(|| format!("no proof in frame {frame} of {capture}: {reason:?}"))
-}
-
-fn path_of(folder: &Path, capture: &str) -> PathBuf {
-    let path = folder.join(capture);
-    if path.is_file() { path } else { folder.join("own").join(capture) }
 }

@@ -26,11 +26,11 @@ impl Row {
     }
 }
 
-/// Whether tcptrace is installed; says so if not.
+/// Whether tcptrace is installed; the run reports if not.
 pub fn is_installed() -> bool {
     let installed = Command::new("tcptrace").arg("-v").output().is_ok();
     if !installed {
-        println!("skipped: tcptrace is not installed");
+        airpath_testing::skip("program", "tcptrace is not installed (as root: apt-get install tcptrace)");
     }
     installed
 }

@@ -11,21 +11,6 @@ use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, Observation};
 use airpath_wire::segment::Segment;
 
-/// Where the captures are.
-pub fn collection() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("AIRPATH_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
-    let folder = shared.join("data/captures");
-    if !folder.is_dir() {
-        println!(
-            "skipped: no captures in {}; set AIRPATH_SHARED to the folder that holds data/captures",
-            folder.display()
-        );
-        return None;
-    }
-    Some(folder)
-}
-
 /// A connection of a capture, with what each of its segments meant.
 pub struct Seen {
     pub connection: Connection,
@@ -85,14 +70,25 @@ pub fn frames(path: &Path) -> u64 {
     reader.frames()
 }
 
-/// The captures of the collection, our own included.
-pub fn captures(folder: &Path) -> Vec<PathBuf> {
+/// The captures of the repository.
+pub fn captures() -> Vec<PathBuf> {
+    captures_in(&airpath_testing::captures())
+}
+
+/// The shared captures, or `None` where they are missing, which the run reports.
+#[track_caller]
+pub fn shared_captures() -> Option<Vec<PathBuf>> {
+    let folder = airpath_testing::shared_captures()?;
+    let mut found = captures_in(&folder);
+    found.extend(captures_in(&folder.join("own")));
+    found.sort();
+    Some(found)
+}
+
+fn captures_in(folder: &Path) -> Vec<PathBuf> {
     let known = ["pcap", "pcapng", "dmp", "dump", "snoop"];
     let is_capture = |path: &PathBuf| path.extension().is_some_and(|end| known.iter().any(|known| end == *known));
-    let mut found: Vec<PathBuf> =
-        listed(folder).into_iter().chain(listed(&folder.join("own"))).filter(is_capture).collect();
-    found.sort();
-    found
+    listed(folder).into_iter().filter(is_capture).collect()
 }
 
 /// What is in a folder, by name.

@@ -217,7 +217,9 @@ impl Check {
                 let from = own.acknowledged.unwrap_or(start);
                 let mut with = own.clone();
                 with.sent.push((seen.frame, seen.time, start, end));
-                let least = with.count(from, own.highest.max(end)) - own.selective;
+                // tshark does not count the SYN and the FIN either.
+                let control = i64::from(seen.flags.0 & (Flags::SYN | Flags::FIN).0 != 0);
+                let least = with.count(from, own.highest.max(end)) - own.selective - control;
                 theirs.zip(ours).is_some_and(|(theirs, ours)| (least..ours).contains(&theirs))
             }
             Self::MoreLate => {

@@ -12,6 +12,11 @@ pub fn events() -> &'static [(Events, &'static str)] {
     &Events::NAMES[..own.expect("it is the first event that tshark does not have")]
 }
 
+/// The name that tshark has for an event, below `tcp.analysis`.
+fn field(event: &'static str) -> &'static str {
+    if event == "acknowledged_retransmission" { "spurious_retransmission" } else { event }
+}
+
 /// Its values, by what we call the same.
 pub const VALUES: [(Value, &str); 9] = [
     (Value::RetransmissionAfter, "rto"),
@@ -48,11 +53,11 @@ pub struct Frame {
     pub values: BTreeMap<Value, i64>,
 }
 
-/// Whether tshark is installed; says so if not.
+/// Whether tshark is installed; the run reports if not.
 pub fn is_installed() -> bool {
     let installed = Command::new("tshark").arg("--version").output().is_ok();
     if !installed {
-        println!("skipped: tshark is not installed");
+        airpath_testing::skip("program", "tshark is not installed (as root: apt-get install tshark)");
     }
     installed
 }
@@ -62,10 +67,12 @@ pub fn frames(capture: &Path) -> BTreeMap<u64, Frame> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture);
     command.args(["-T", "fields", "-E", "separator=|", "-E", "occurrence=f", "-e", "frame.number", "-e", "tcp.stream"]);
-    for name in events().iter().map(|(_, name)| name).chain(VALUES.iter().map(|(_, name)| name)) {
+    for name in events().iter().map(|(_, name)| field(name)).chain(VALUES.iter().map(|(_, name)| *name)) {
         command.args(["-e", &format!("tcp.analysis.{name}")]);
     }
     let out = command.output().expect("it ran a moment ago");
+    let problem = String::from_utf8_lossy(&out.stderr);
+    assert!(!problem.contains("aren't valid"), "{problem}");
     let text = String::from_utf8_lossy(&out.stdout);
     text.lines().filter_map(frame).collect()
 }

@@ -1,0 +1,36 @@
+"""How `pytest -n 2` shares the tests: first side by side; then those that depend on real time, on one worker."""
+
+from typing import Any
+
+from xdist.scheduler import LoadFileScheduling
+
+REAL_TIME = (
+    "tests/command/test_doctor.py",
+    "tests/command/test_startup.py",
+    "tests/link/",
+    "tests/measure/",
+    "tests/study/test_two_clocks.py",
+    "tests/trace/test_causes.py",
+    "tests/trace/test_link.py",
+)
+"""Where the tests are that measure real time or send real packets."""
+
+
+class TwoPhases(LoadFileScheduling):
+    """Files are shared between the workers; those of [`REAL_TIME`] are one unit, for the last worker that is busy."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "real time" if nodeid.startswith(REAL_TIME) else super()._split_scope(nodeid)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if "real time" in self.workqueue:
+            self.workqueue.move_to_end("real time")
+        super()._assign_work_unit(node)
+
+    def _reschedule(self, node: Any) -> None:
+        busy = any(self._pending_of(work) > 2 for other, work in self.assigned_work.items() if other is not node)
+        if list(self.workqueue) == ["real time"] and busy:
+            # What this worker still has to do is short.
+            node.shutdown()
+        else:
+            super()._reschedule(node)
