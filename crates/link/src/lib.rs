@@ -24,8 +24,8 @@
 //!
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
-//! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
+//! # use airpath_core::{Ecn, FlowId, Slot, UserId};
+//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! pipe.push(Instant::ZERO, packet, &mut cx);
 //! let due = Instant::ZERO + Span::from_micros(1_200 + 110_000);
 //! assert_eq!(pipe.next_wakeup(), Some(due));
@@ -123,8 +123,8 @@ pub trait Bearer {
         let _ = (direction, user);
         None
     }
-    /// Whether it reads [`Packet::headers`], which takes those who make packets some work.
-    fn reads_headers(&self) -> bool {
+    /// Whether it calls [`Context::segment`]: real packets are parsed only if some hop does.
+    fn inspects_segments(&self) -> bool {
         false
     }
     /// Whether it can do this.
@@ -173,8 +173,8 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         (**self).radio_totals(direction, user)
     }
-    fn reads_headers(&self) -> bool {
-        (**self).reads_headers()
+    fn inspects_segments(&self) -> bool {
+        (**self).inspects_segments()
     }
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         (**self).check(command)
