@@ -93,6 +93,18 @@ def test_a_recorded_link(airpath_command: Command, tmp_path: Path) -> None:
     check_parity(airpath_command, tmp_path / "live")
 
 
+def test_a_middlebox(airpath_command: Command, tmp_path: Path) -> None:
+    scenario = tmp_path / "middlebox.toml"
+    middlebox = '[middlebox]\nkind = "ack-filter"\nhold = "100 ms"\n'
+    scenario.write_text(f'format = 1\n{middlebox}[bearer]\npreset = "umts-dch-384"\n')
+    subprocess.run(link(airpath_command, scenario, out=tmp_path / "live"), check=True, timeout=60)
+    steps = check_parity(airpath_command, tmp_path / "live").get_column("step")
+    assert (steps == "absorbed").sum() > 0
+    (row,) = airpath.load(tmp_path / "live").links.filter(component="middlebox", direction="up").to_dicts()
+    out = row["delivered_packets"] + row["absorbed_packets"] + row["queued_packets"]
+    assert row["offered_packets"] == out
+
+
 def test_changes_by_the_scenario_and_by_hand(airpath_command: Command, tmp_path: Path) -> None:
     scenario = tmp_path / "changes.toml"
     scenario.write_text(CHANGES)

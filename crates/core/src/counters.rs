@@ -1,10 +1,11 @@
-//! Packet counters of a link or bearer, with a conservation law.
+//! Packet counters of links, bearers and middleboxes, with the conservation law.
 
 use crate::event::{DropCause, RadioEvent};
 use crate::packet::Packet;
 
-/// Packets and bytes through one direction of a link or bearer. At any time `offered = delivered +
-/// dropped + queued`, in packets and in bytes: see [`PacketCounters::is_conserved`].
+/// Packets and bytes through one direction of a link, bearer or middlebox. At any time
+/// `offered + created = delivered + dropped + absorbed + queued`, in packets and in bytes: see
+/// [`PacketCounters::is_conserved`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)] // Fields that every packet changes are adjacent.
 pub struct PacketCounters {
@@ -16,6 +17,10 @@ pub struct PacketCounters {
     pub queued: Count,
     /// Dropped, by cause, in the order of [`DropCause::ALL`].
     pub dropped: [Count; DropCause::ALL.len()],
+    /// Created inside, by a middlebox.
+    pub created: Count,
+    /// Taken out of the network, by a middlebox.
+    pub absorbed: Count,
 }
 
 impl PacketCounters {
@@ -30,8 +35,12 @@ impl PacketCounters {
     /// Whether the conservation law holds.
     pub fn is_conserved(&self) -> bool {
         let lost = self.dropped_total();
-        self.offered.packets == self.delivered.packets + lost.packets + self.queued.packets
-            && self.offered.bytes == self.delivered.bytes + lost.bytes + self.queued.bytes
+        let is_balanced = |count: fn(&Count) -> u64| {
+            let [offered, created] = [&self.offered, &self.created].map(count);
+            let out = [&self.delivered, &lost, &self.absorbed, &self.queued].map(count);
+            offered + created == out.iter().sum()
+        };
+        is_balanced(|count| count.packets) && is_balanced(|count| count.bytes)
     }
 
     /// Counts a packet that enters.
@@ -55,6 +64,26 @@ impl PacketCounters {
         self.queued.add(packet);
     }
 
+    /// Counts a packet that was created inside.
+    pub fn create(&mut self, packet: &Packet) {
+        self.created.add(packet);
+        self.queued.add(packet);
+    }
+
+    /// Counts a packet that is taken out of the network.
+    pub fn absorb(&mut self, packet: &Packet) {
+        self.queued.take(packet);
+        self.absorbed.add(packet);
+    }
+
+    /// Counts a packet inside whose size changes: the difference is created or absorbed.
+    pub fn resize(&mut self, from: u32, to: u32) {
+        let (from, to) = (u64::from(from), u64::from(to));
+        self.queued.bytes = self.queued.bytes + to - from;
+        self.created.bytes += to.saturating_sub(from);
+        self.absorbed.bytes += from.saturating_sub(to);
+    }
+
     /// Counts a dropped packet.
     #[inline]
     pub fn lose(&mut self, packet: &Packet, cause: DropCause) {
@@ -63,7 +92,7 @@ impl PacketCounters {
     }
 }
 
-/// Sums the counters of several paths.
+/// The sum of the counters of several hops.
 impl std::ops::AddAssign for PacketCounters {
     fn add_assign(&mut self, other: Self) {
         let sum = |a: &mut Count, b: Count| {
@@ -73,6 +102,8 @@ impl std::ops::AddAssign for PacketCounters {
         sum(&mut self.offered, other.offered);
         sum(&mut self.delivered, other.delivered);
         sum(&mut self.queued, other.queued);
+        sum(&mut self.created, other.created);
+        sum(&mut self.absorbed, other.absorbed);
         for (mine, others) in self.dropped.iter_mut().zip(other.dropped) {
             sum(mine, others);
         }
@@ -130,11 +161,10 @@ impl RadioTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::Headers;
     use crate::packet::{Ecn, FlowId, Slot, UserId};
 
     fn packet(id: u64, size: u32) -> Packet {
-        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) }
+        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
     #[test]
@@ -147,6 +177,13 @@ mod tests {
         counters.lose(&packet(1, 100), DropCause::Loss);
         assert!(counters.is_conserved());
         assert_eq!((counters.queued.packets, counters.dropped_total().bytes), (1, 100));
+        counters.create(&packet(3, 60));
+        counters.resize(60, 90);
+        counters.resize(100, 80);
+        assert!(counters.is_conserved());
+        assert_eq!((counters.created.bytes, counters.absorbed.bytes, counters.queued.bytes), (90, 20, 170));
+        counters.absorb(&packet(3, 90));
+        assert!(counters.is_conserved());
         let mut both = counters;
         both += counters;
         assert!(both.is_conserved());

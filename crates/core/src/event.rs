@@ -59,6 +59,10 @@ pub enum PacketStep {
     Dropped(DropCause),
     /// An end point received it.
     Received,
+    /// A middlebox created it, with these transport headers: it was not `Sent`.
+    Created(Option<SegmentInfo>),
+    /// A middlebox took it out of the network: it will not be `Received`.
+    Absorbed,
 }
 
 impl PacketStep {
@@ -70,6 +74,8 @@ impl PacketStep {
             Self::Delivered => "delivered",
             Self::Dropped(_) => "dropped",
             Self::Received => "received",
+            Self::Created(_) => "created",
+            Self::Absorbed => "absorbed",
         }
     }
 }

@@ -6,7 +6,6 @@
 //! | [`units`] | [`Bitrate`], [`Bytes`], [`Probability`], [`Decibel`], [`Length`], [`Speed`], [`Frequency`]: they parse, print and refuse nonsense |
 //! | [`rng`] | generator streams, one a component, by name |
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
-//! | [`headers`] | which packets a header compressor can delta-code |
 //! | [`event`] | the events of the log |
 //! | [`sink`] | the receiver of events, and the context of each call |
 //! | [`counters`] | packet counters with a conservation law |
@@ -20,7 +19,6 @@
 
 pub mod counters;
 pub mod event;
-pub mod headers;
 pub mod packet;
 mod quantity;
 pub mod rng;
@@ -33,9 +31,8 @@ pub use event::{
     AppEvent, AppStep, Aspect, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, PacketEvent, PacketStep,
     RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent, TcpTrigger,
 };
-pub use headers::{Headers, Succession};
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{RandomStream, Seed};
-pub use sink::{Classes, Context, Dropped, Memory, Sink};
+pub use sink::{Classes, Context, Dropped, Memory, Reporter, SegmentLookup, Sink};
 pub use time::{Instant, Span};
 pub use units::{Bitrate, Bytes, Decibel, Frequency, Length, Probability, Speed, UnitError};

@@ -1,14 +1,11 @@
-//! What a link or bearer carries: a small handle that says all a link needs to know of a packet.
+//! The packet as links and bearers carry it: a small handle with what a link needs.
 //!
-//! The headers and bytes stay with whoever made the packet (the simulator's segments, the
-//! emulator's buffers), who finds them again by [`Packet::slot`]. That keeps a queue of packets
-//! compact, free of allocation, and the same under both clocks.
+//! Headers and payload stay in the packet buffer of the simulator or the emulator, at the index [`Packet::slot`]. So a
+//! queue of packets is compact, needs no allocation, and is the same under both clocks.
 
 use serde::{Deserialize, Serialize};
 
-use crate::headers::Headers;
-
-/// One IP packet on its way.
+/// One IP packet in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Unique within the run, in order of creation; joins the rows of the packet log.
@@ -21,9 +18,7 @@ pub struct Packet {
     pub user: UserId,
     /// Its ECN field (RFC 3168 §5); a queue may change it.
     pub ecn: Ecn,
-    /// Whether its headers can be sent as differences; known only where a bearer reads it.
-    pub headers: Headers,
-    /// Where its maker keeps what it carries.
+    /// Index of its headers and payload in the packet buffer.
     pub slot: Slot,
 }
 
@@ -35,11 +30,11 @@ pub struct FlowId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserId(pub u16);
 
-/// Index into the store of a packet's maker; opaque to all others.
+/// Index into the packet buffer of the simulator or the emulator; opaque to everything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
-/// Which way a packet crosses a bearer.
+/// The direction in which a packet crosses a bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -92,7 +87,7 @@ impl Ecn {
         }
     }
 
-    /// What the two lowest of `bits` say.
+    /// The codepoint in the two lowest bits of `bits`.
     pub const fn from_bits(bits: u8) -> Self {
         match bits & 0b11 {
             0b00 => Self::NotEct,

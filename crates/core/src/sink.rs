@@ -1,10 +1,11 @@
-//! Who listens: sinks take the events of a run, and each call into a component brings the context
-//! through which it reports.
+//! Event output: a [`Sink`] records the events of a run, and each call into a component has a [`Context`] through which
+//! the component reports events and returns packets that it drops.
 
 use crate::event::{
-    AppEvent, ChangeEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, StateEvent, TcpEvent,
+    AppEvent, ChangeEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, SegmentInfo, StateEvent,
+    TcpEvent,
 };
-use crate::packet::{Direction, Packet};
+use crate::packet::{Direction, Packet, Slot};
 use crate::time::Instant;
 
 /// A set of event classes.
@@ -72,45 +73,110 @@ impl Sink for Memory {
     }
 }
 
-/// A packet that was lost: its maker takes back what belongs to it.
+/// A packet that was dropped: the owner of its slot releases what it carried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropped {
-    /// When it was lost.
+    /// Time of the drop.
     pub time: Instant,
     /// The packet.
     pub packet: Packet,
-    /// Why.
+    /// The cause.
     pub cause: DropCause,
 }
 
-/// The surroundings of a call into a component: where its events and lost packets go.
+/// Read access to the TCP headers of the packets in a network, by slot. Whoever owns the slots implements it.
+pub trait SegmentLookup {
+    /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not read.
+    fn segment(&self, slot: Slot) -> Option<SegmentInfo>;
+}
+
+/// The event sink of a run and the packets that were dropped in it: creates the [`Context`] of each call.
+#[derive(Default)]
+pub struct Reporter<'a> {
+    sink: Option<&'a mut (dyn Sink + 'a)>,
+    /// Classes that the sink records: constant, so that no call has to query the sink.
+    wants: Classes,
+    /// Dropped packets that the owner of their slots has not taken back yet.
+    pub dropped: Vec<Dropped>,
+}
+
+impl<'a> Reporter<'a> {
+    /// Reports to `sink`, if there is one.
+    pub fn new(sink: Option<&'a mut (dyn Sink + 'a)>) -> Self {
+        Self { wants: sink.as_ref().map_or(Classes::NONE, |sink| sink.wants()), sink, dropped: Vec::new() }
+    }
+
+    /// A context for a call into `component`.
+    #[inline]
+    pub fn context(&mut self, component: ComponentId) -> Context<'_> {
+        // The explicit match shortens the lifetime of the sink to that of the borrow.
+        let sink: Option<&mut dyn Sink> = match &mut self.sink {
+            Some(sink) => Some(&mut **sink),
+            None => None,
+        };
+        Context {
+            sink,
+            wants: self.wants,
+            dropped: &mut self.dropped,
+            segments: None,
+            at: component,
+            direction: Direction::Down,
+        }
+    }
+
+    /// Whether the sink records events of `class`.
+    #[inline]
+    pub const fn wants(&self, class: Classes) -> bool {
+        self.wants.intersects(class)
+    }
+
+    /// Whether the sink can record no more.
+    pub fn has_failed(&self) -> bool {
+        self.sink.as_ref().is_some_and(|sink| sink.has_failed())
+    }
+}
+
+/// The environment of a call into a component: where it reports events and dropped packets, and looks up TCP headers.
 pub struct Context<'a> {
     sink: Option<&'a mut dyn Sink>,
     wants: Classes,
     dropped: &'a mut Vec<Dropped>,
-    /// The component that is being called.
+    segments: Option<&'a dyn SegmentLookup>,
+    /// The component that is called.
     pub at: ComponentId,
-    /// The direction on whose behalf it is called; set by bearers for the links inside them.
+    /// The direction of the packets that the call handles; bearers set it for the links inside them.
     pub direction: Direction,
 }
 
 impl<'a> Context<'a> {
-    /// A context that reports to `sink`, if any, and collects lost packets in `dropped`.
+    /// A context that reports to `sink`, if any, and collects dropped packets in `dropped`.
     #[inline]
     pub fn new(sink: Option<&'a mut dyn Sink>, dropped: &'a mut Vec<Dropped>, at: ComponentId) -> Self {
         let wants = sink.as_ref().map_or(Classes::NONE, |sink| sink.wants());
-        Self::wanting(wants, sink, dropped, at)
+        Self { sink, wants, dropped, segments: None, at, direction: Direction::Down }
     }
 
-    /// The same for a caller that knows what its sink wants, and need not ask it with each call.
+    /// The same context with access to TCP headers.
     #[inline]
-    pub fn wanting(
-        wants: Classes,
-        sink: Option<&'a mut dyn Sink>,
-        dropped: &'a mut Vec<Dropped>,
-        at: ComponentId,
-    ) -> Self {
-        Self { sink, wants, dropped, at, direction: Direction::Down }
+    #[must_use]
+    pub fn with_segments(mut self, segments: &'a dyn SegmentLookup) -> Self {
+        self.segments = Some(segments);
+        self
+    }
+
+    /// A context for a component inside the one that is called: it reports no events and collects in `dropped`.
+    pub fn without_events<'b>(&self, dropped: &'b mut Vec<Dropped>) -> Context<'b>
+    where
+        'a: 'b,
+    {
+        let Self { segments, at, direction, .. } = *self;
+        Context { sink: None, wants: Classes::NONE, dropped, segments, at, direction }
+    }
+
+    /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not read.
+    #[inline]
+    pub fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
+        self.segments?.segment(slot)
     }
 
     /// Whether anyone wants events of `class`.
@@ -178,12 +244,11 @@ impl<'a> Context<'a> {
 mod tests {
     use super::*;
     use crate::event::AppStep;
-    use crate::headers::Headers;
     use crate::packet::{Ecn, FlowId, Slot, UserId};
     use crate::units::Bytes;
 
     fn packet(id: u64, size: u32) -> Packet {
-        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) }
+        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The only place where time is read.
+//! The real clock: the only module that reads the time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,19 +13,19 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// A clock that starts at zero now.
     pub fn start() -> Self {
         Self { origin: sys::monotonic_nanoseconds() }
     }
 
-    /// The time.
+    /// The time since the start.
     #[inline]
     pub fn now(self) -> Instant {
         Instant::from_nanos(sys::monotonic_nanoseconds() - self.origin)
     }
 }
 
-/// What the host takes the time of day to be, since 1 January 1970, UTC.
+/// The host's time of day, since 1 January 1970, UTC.
 pub fn time_of_day() -> Span {
     #[expect(clippy::disallowed_methods, reason = "this is the real clock")]
     let now = SystemTime::now();

@@ -1,6 +1,6 @@
-//! What this host allows, and what to do about what it does not.
+//! Checks what this host supports, with the next step for what it does not.
 //!
-//! Whatever would change the process is tried in a child that ends right after it.
+//! A check that would change the process runs in a child process.
 
 mod attempt;
 mod congestion;
@@ -14,30 +14,30 @@ use serde::Serialize;
 
 use crate::namespace;
 
-/// How it stands with one thing that links need.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// All is well.
+    /// It works.
     Ok,
-    /// Something works less well, or only a part of it.
+    /// It works in part, or not well.
     Limited,
     /// It does not work.
     Missing,
 }
 
-/// What was found about one thing.
+/// The check of one requirement of links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// The thing.
+    /// The requirement.
     pub name: &'static str,
-    /// How it stands.
+    /// The outcome.
     pub status: Status,
-    /// What was found.
+    /// The finding.
     pub finding: String,
-    /// What that means for links.
+    /// The consequence for links.
     pub meaning: String,
-    /// What to do about it; nothing if all is well.
+    /// The next step; none if it works.
     pub next_step: Option<String>,
 }
 
@@ -70,18 +70,18 @@ impl Check {
     }
 }
 
-/// What was found about a host.
+/// All findings about a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Findings {
-    /// Whether links with both ends inside work.
+    /// Whether links with a server in the testbed work.
     pub laboratory: bool,
-    /// Whether links to the outside work, as far as the host itself can tell.
+    /// Whether links to the host's network work, as far as checks on the host can show.
     pub outside: bool,
-    /// One by one.
+    /// The checks.
     pub checks: Vec<Check>,
 }
 
-/// Looks at this host, which takes about half a second.
+/// Checks this host, which takes about half a second.
 ///
 /// # Panics
 /// If the process has more than one thread.

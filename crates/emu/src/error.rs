@@ -1,4 +1,4 @@
-//! Why a link cannot be made, or ended before its command did.
+//! Errors of building and running a link.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use airpath_link::RecordingError;
 use airpath_result::FolderError;
 use airpath_scenario::ScenarioError;
 
-/// What went wrong, and what to do next.
+/// An error, with the next step in its message.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The scenario cannot be used.
+    /// The scenario is not valid for a link.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// The result cannot be written.
@@ -18,10 +18,10 @@ pub enum LinkError {
     /// The recorded link cannot be written.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// This host gives no such namespace.
-    #[error("this host gives no {0} namespace: {1}; `airpath doctor` says what it allows")]
+    /// This host does not permit such a namespace.
+    #[error("this host does not permit a {0} namespace: {1}; run `airpath doctor` for what it supports")]
     Namespace(&'static str, #[source] io::Error),
-    /// The outside cannot be reached without privileges.
+    /// A link to the host's network needs privileges.
     #[error(
         "a link to the outside needs root, or the capabilities to administer the network; run it as root, or give \
          `--serve` a server to put at the other end of the link"
@@ -38,12 +38,12 @@ pub enum LinkError {
     Parameter {
         /// Its name.
         key: String,
-        /// What it was to be.
+        /// The requested value.
         value: String,
         /// Why.
         source: io::Error,
     },
-    /// Something that the host should do failed.
+    /// An operation of the host failed.
     #[error("{0}: {1}")]
     Host(&'static str, #[source] io::Error),
     /// The server ended before the command began.
@@ -52,18 +52,18 @@ pub enum LinkError {
     /// A program cannot be run.
     #[error("{program}: {source}")]
     NotExecuted {
-        /// What should have been run.
+        /// The program.
         program: String,
         /// Why not.
         source: io::Error,
     },
-    /// The process that looks after the programs is gone.
-    #[error("the programs' parent was ended from outside")]
-    ParentGone,
+    /// The init process of the programs was killed.
+    #[error("the init process of the programs was killed; run the link again")]
+    InitGone,
 }
 
 impl LinkError {
-    /// `map_err` for something that the host should do, told by `what`.
+    /// For `map_err` of an operation of the host, described by `what`.
     pub fn host(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Host(what, error)
     }

@@ -1,4 +1,4 @@
-//! How late packets left: the emulator's own account of how well it kept the time.
+//! How late packets left, as the emulator measures it.
 
 use airpath_core::Span;
 use hdrhistogram::Histogram;
@@ -10,7 +10,7 @@ pub struct Lateness {
     nanoseconds: Histogram<u64>,
 }
 
-/// What is said of the lateness at the end.
+/// The lateness of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatenessRow {
     /// Packets that left.
@@ -25,7 +25,10 @@ pub struct LatenessRow {
     pub max_s: f64,
     /// The lateness that 99 % of the packets must not exceed.
     pub budget_s: f64,
-    /// Whether they did not.
+    /// Whether they did not exceed it.
+    pub within_budget: bool,
+    /// Whether the run is valid: 99 % of the packets left within the budget, and the kernel dropped no packet because the
+    /// emulator did not read it in time.
     pub valid: bool,
 }
 
@@ -33,26 +36,27 @@ pub struct LatenessRow {
 const LONGEST: u64 = 3_600_000_000_000;
 
 impl Lateness {
-    /// Nothing has left yet.
+    /// No packet has left yet.
     pub fn new() -> Self {
         let nanoseconds = Histogram::new_with_bounds(1, LONGEST, 3).expect("these bounds and digits are in order");
         Self { nanoseconds }
     }
 
-    /// A packet left so much later than due.
+    /// A packet left `late` after its due time.
     #[inline]
     pub fn record(&mut self, late: Span) {
         self.nanoseconds.saturating_record(late.as_nanos());
     }
 
-    /// The lateness of so many per cent of the packets is no more than this.
+    /// The lateness that this percentage of the packets does not exceed.
     pub fn percentile(&self, per_cent: f64) -> Span {
         Span::from_nanos(self.nanoseconds.value_at_percentile(per_cent))
     }
 
-    /// What is to be said of it, where 99 % of the packets must not be later than `budget`.
-    pub fn row(&self, budget: Span) -> LatenessRow {
+    /// The row of the summary, for this budget and number of overruns.
+    pub fn row(&self, budget: Span, overruns: u64) -> LatenessRow {
         let seconds = |per_cent| self.percentile(per_cent).as_secs_f64();
+        let within_budget = self.percentile(99.0) <= budget;
         LatenessRow {
             packets: self.nanoseconds.len(),
             p50_s: seconds(50.0),
@@ -60,7 +64,8 @@ impl Lateness {
             p99_9_s: seconds(99.9),
             max_s: Span::from_nanos(self.nanoseconds.max()).as_secs_f64(),
             budget_s: budget.as_secs_f64(),
-            valid: self.percentile(99.0) <= budget,
+            within_budget,
+            valid: within_budget && overruns == 0,
         }
     }
 }
@@ -79,17 +84,26 @@ mod tests {
     fn a_run_over_its_budget_is_not_valid() {
         let mut lateness = Lateness::new();
         (0..98).for_each(|_| lateness.record(Span::from_micros(10)));
-        assert!(lateness.row(Span::from_micros(500)).valid);
+        assert!(lateness.row(Span::from_micros(500), 0).valid);
         (0..2).for_each(|_| lateness.record(Span::from_millis(2)));
-        let row = lateness.row(Span::from_micros(500));
+        let row = lateness.row(Span::from_micros(500), 0);
         assert!(!row.valid, "two in a hundred were too late");
         assert_eq!(row.packets, 100);
         assert!((row.p50_s - 10e-6).abs() < 0.1e-6 && (row.max_s - 2e-3).abs() < 0.01e-3, "{row:?}");
-        assert!(lateness.row(Span::from_millis(3)).valid);
+        assert!(lateness.row(Span::from_millis(3), 0).valid);
+    }
+
+    #[test]
+    fn a_run_with_overruns_is_not_valid() {
+        let mut lateness = Lateness::new();
+        lateness.record(Span::from_micros(10));
+        assert!(lateness.row(Span::from_micros(500), 0).valid);
+        let row = lateness.row(Span::from_micros(500), 1);
+        assert!(row.within_budget && !row.valid);
     }
 
     #[test]
     fn nothing_is_not_late() {
-        assert!(Lateness::new().row(Span::ZERO).valid);
+        assert!(Lateness::new().row(Span::ZERO, 0).valid);
     }
 }

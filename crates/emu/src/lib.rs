@@ -1,29 +1,28 @@
-//! The real clock: real packets of real programs through the bearers that the simulator steps in virtual time.
+//! The real clock: packets of real programs on the path that the simulator runs in virtual time.
 //!
-//! | module | what |
+//! | module | contents |
 //! | --- | --- |
 //! | [`link`] | a link from its scenario to its result |
-//! | [`laboratory`] | the two ends: network namespaces, interfaces, addresses |
-//! | [`namespace`], [`netlink`], [`nat`] | what the kernel has for that |
-//! | [`port`] | where packets come out of the kernel, and are put back |
-//! | [`offload`] | what the kernel hands out is cut for the bearer and joined again |
-//! | [`pump`] | from one end into the bearers, and out at the other end when due |
-//! | [`way`], [`store`] | the bearers in series; the bytes of the packets in them |
-//! | [`clock`], [`lateness`] | the time, and how well it was kept |
-//! | [`watch`], [`record`] | captures, and what was delivered as a recorded link |
-//! | [`observe`] | flows, as they are seen by looking at packets |
-//! | [`household`] | the programs of a link, which end with it |
-//! | [`session`] | all that happens while the command runs |
-//! | [`doctor`] | what this host allows |
-//! | [`control`] | wishes from outside |
-//! | [`status`], [`radio_state`] | the line on the terminal, and what it says of the radio |
+//! | [`testbed`] | the two ends: network namespaces, interfaces, addresses |
+//! | [`namespace`], [`netlink`], [`nat`] | interfaces to the kernel's networking |
+//! | [`port`] | reads packets from the kernel and sends them back |
+//! | [`offload`] | splits super-segments into packets and joins them again |
+//! | [`forwarder`] | from one end into the path, and out at the other end when due |
+//! | [`packet_buffer`] | bytes of the packets in the network |
+//! | [`clock`], [`lateness`] | the clock, and how late packets left |
+//! | [`taps`], [`record`] | packet observers: captures, deliveries as a recorded link |
+//! | [`observe`] | flows, identified from packets |
+//! | [`supervisor`] | the programs of a link, in a PID namespace |
+//! | [`session`] | the event loop while the command runs |
+//! | [`doctor`] | what this host supports |
+//! | [`control`] | the control socket |
+//! | [`status`], [`radio_state`] | the status line |
 
 pub mod clock;
 pub mod control;
 pub mod doctor;
 pub mod error;
-pub mod household;
-pub mod laboratory;
+pub mod forwarder;
 pub mod lateness;
 pub mod link;
 pub mod namespace;
@@ -31,16 +30,16 @@ pub mod nat;
 pub mod netlink;
 pub mod observe;
 pub mod offload;
+pub mod packet_buffer;
 pub mod port;
-pub mod pump;
 pub mod radio_state;
 pub mod record;
 pub mod session;
 pub mod status;
-pub mod store;
+pub mod supervisor;
 mod sys;
-pub mod watch;
-pub mod way;
+pub mod taps;
+pub mod testbed;
 
 pub use error::LinkError;
 pub use link::{Options, Outcome, run};

@@ -1,7 +1,7 @@
-//! Namespaces of the kernel: where an emulated link lives, apart from the host's own network.
+//! Kernel namespaces, which separate an emulated link from the host's own network.
 //!
-//! A network namespace lives as long as a process is in it or a descriptor of it is open. None is ever given a name in the
-//! file system, so nothing can be left behind.
+//! A network namespace exists while a process is in it or a descriptor of it is open. None has a name in the file system,
+//! so nothing can be left behind.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::LinkError;
 
-/// The parameter by which IPv4 packets are passed on between interfaces.
+/// The kernel parameter for forwarding of IPv4 packets between interfaces.
 pub const FORWARDING: &str = "net.ipv4.ip_forward";
 
 /// A network namespace.
@@ -19,32 +19,32 @@ pub const FORWARDING: &str = "net.ipv4.ip_forward";
 pub struct NetworkNamespace(OwnedFd);
 
 impl NetworkNamespace {
-    /// That of the calling thread.
+    /// The network namespace of the calling thread.
     pub fn current() -> io::Result<Self> {
         Ok(Self(File::open("/proc/thread-self/ns/net")?.into()))
     }
 
-    /// Makes a new one and moves the calling thread into it. It forwards packets, as a router does, and lets every
-    /// program in it send echo requests and listen at any port.
+    /// Creates a network namespace and moves the calling thread into it. It forwards packets as a router does, and permits
+    /// every program in it to send echo requests and to listen at any port.
     pub fn create() -> Result<Self, LinkError> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| LinkError::Namespace("network", error.into()))?;
         let namespace = Self::current().map_err(|error| LinkError::Namespace("network", error))?;
-        // Kernels without IPv6 do not have all of them, and containers often have them read-only: what then does not work
-        // says so itself.
+        // Kernels without IPv6 lack some of these, and in containers they are often read-only. Programs that need them then
+        // report their own errors.
         for (key, value) in
             [(FORWARDING, "1"), ("net.ipv6.conf.all.forwarding", "1"), ("net.ipv4.ip_unprivileged_port_start", "0")]
         {
             let _ = set(key, value);
         }
         let group = nix::unistd::getegid();
-        // Some systems allow echo requests to all groups already; where it cannot be set, it stays as it is.
+        // An error is ignored: some systems permit echo requests to all groups already.
         let _ = set("net.ipv4.ping_group_range", &format!("{group} {group}"));
         Ok(namespace)
     }
 
-    /// Whether a program in it waits for connections or datagrams. The calling thread is in it afterwards.
+    /// Whether a program in it listens for connections or datagrams. The calling thread is in it afterwards.
     pub fn has_listener(&self) -> bool {
-        // proc(5): state 0A is that of a listening TCP socket; a UDP socket that has a port is in the list at all.
+        // proc(5): state 0A is a listening TCP socket; every UDP socket with a port is listed.
         let lists = |table: &str| fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
         let listens =
             |table: &str| lists(table).lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some("0A"));
@@ -53,9 +53,9 @@ impl NetworkNamespace {
                 || ["udp", "udp6"].into_iter().any(|table| lists(table).lines().count() > 1))
     }
 
-    /// How many packets the interface `name` in it should have sent and dropped. The calling thread is in it afterwards.
+    /// Number of packets that the interface `name` in it dropped instead of sending. The calling thread is in it afterwards.
     pub fn dropped_before_sending(&self, name: &str) -> Option<u64> {
-        /// Where proc_net_dev(5) has the number, counted from the name.
+        /// The column of that number in proc_net_dev(5), counted from the name.
         const COLUMN: usize = 11;
         self.enter().ok()?;
         let table = fs::read_to_string("/proc/thread-self/net/dev").ok()?;
@@ -75,11 +75,11 @@ impl AsFd for NetworkNamespace {
     }
 }
 
-/// Moves this process into a user namespace of its own, in which it may make the other kinds. Its user and group stay
-/// what they are.
+/// Moves this process into a user namespace of its own, in which it may create the other kinds. User and group stay the
+/// same.
 ///
 /// # Errors
-/// Where the host does not allow it. The process must have one thread only.
+/// If the host does not permit it, or the process has more than one thread.
 pub fn enter_user_namespace() -> Result<(), LinkError> {
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     let failed = |error: io::Error| LinkError::Namespace("user", error);

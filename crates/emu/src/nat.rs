@@ -1,7 +1,7 @@
-//! Address translation towards the outside, and what the host must allow for it.
+//! Address translation towards the host's network, and the settings of the host that it needs.
 //!
-//! The kernel translates: one nftables table with one rule for each IP version. The table has an owner, the socket over which
-//! it was made, and goes away with it, however this process ends (Linux 5.12, `NFT_TABLE_F_OWNER`).
+//! The kernel translates: one nftables table with one rule for each IP version. The netlink socket that created the table
+//! owns it, so the table disappears with this process (Linux 5.12, `NFT_TABLE_F_OWNER`).
 
 mod answer;
 mod forwarding;
@@ -17,7 +17,7 @@ use answer::answers;
 pub use forwarding::{Forwarding, closed_chains, has_older_filters};
 use message::{Attributes, Batch, Expressions};
 
-/// Translation of the source addresses of one mobile, while it lives.
+/// Translation of the source addresses of one mobile, until it is dropped.
 #[derive(Debug)]
 pub struct Masquerade {
     _owner: Socket,
@@ -30,17 +30,17 @@ const NEW_CHAIN: u16 = 3;
 const NEW_RULE: u16 = 6;
 const TABLE_IS_OWNED: u32 = 2;
 const HOOK_POSTROUTING: u32 = 4;
-/// Where nft(8) puts `srcnat`.
+/// The priority that nft(8) calls `srcnat`.
 const PRIORITY_SOURCE: u32 = 100;
 const PROTOCOL_IPV4: u8 = 2;
 const PROTOCOL_IPV6: u8 = 10;
 
 impl Masquerade {
-    /// Translates what comes from these addresses, in the network namespace of the calling thread, to the address of the
-    /// interface through which it leaves. The table is called `name`.
+    /// Translates these source addresses, in the network namespace of the calling thread, to the address of the outgoing
+    /// interface. The table is called `name`.
     ///
     /// # Errors
-    /// Where the kernel does not allow or know it.
+    /// If the kernel does not permit or support it.
     pub fn install(name: &str, v4: Ipv4Addr, v6: Ipv6Addr) -> Result<Self, LinkError> {
         let failed = "addresses cannot be translated (that needs nftables and Linux 5.12)";
         Self::try_install(name, v4, v6).map_err(LinkError::host(failed))
@@ -52,7 +52,7 @@ impl Masquerade {
         batch.add(NEW_TABLE, Attributes::new().text(1, name).number(2, TABLE_IS_OWNED));
         let hook = Attributes::new().number(1, HOOK_POSTROUTING).number(2, PRIORITY_SOURCE);
         batch.add(NEW_CHAIN, Attributes::new().text(1, name).text(3, chain).nested(4, hook).text(7, "nat"));
-        // Where each header has its source address: RFC 791 §3.1, RFC 8200 §3.
+        // Offsets of the source address: RFC 791 §3.1, RFC 8200 §3.
         for (protocol, offset, address) in
             [(PROTOCOL_IPV4, 12, v4.octets().to_vec()), (PROTOCOL_IPV6, 8, v6.octets().to_vec())]
         {
@@ -75,7 +75,7 @@ impl Masquerade {
     }
 }
 
-/// A connection to the kernel about the firewall of the calling thread's network namespace.
+/// A netlink socket to the firewall of the calling thread's network namespace.
 fn connect() -> io::Result<Socket> {
     let mut socket = Socket::new(NETLINK_NETFILTER)?;
     socket.bind_auto()?;

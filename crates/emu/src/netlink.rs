@@ -14,9 +14,9 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-/// A connection to the kernel about one network namespace: that in which it was opened.
+/// An rtnetlink(7) socket of the network namespace in which it was opened.
 ///
-/// Interfaces are told by their index, which they keep when they are renamed. Errors say what was attempted.
+/// Interfaces are identified by their index, which does not change when they are renamed. Errors name the operation.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -24,10 +24,10 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// Opens a connection about the namespace of the calling thread.
+    /// Opens a socket in the namespace of the calling thread.
     ///
     /// # Errors
-    /// Where the kernel allows none.
+    /// If the kernel does not permit it.
     pub fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -38,7 +38,7 @@ impl Netlink {
     /// The index of the interface `name`.
     ///
     /// # Errors
-    /// Where there is no such interface.
+    /// If there is no such interface.
     pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
         let mut wanted = LinkMessage::default();
         wanted.attributes.push(LinkAttribute::IfName(name.to_owned()));
@@ -46,10 +46,10 @@ impl Netlink {
         Ok(link.header.index)
     }
 
-    /// The hardware address of an interface of Ethernet.
+    /// The hardware address of an Ethernet interface.
     ///
     /// # Errors
-    /// Where there is no such interface, or it has none.
+    /// If there is no such interface, or it has no hardware address.
     pub fn hardware_address(&mut self, index: u32) -> io::Result<[u8; 6]> {
         let what = || format!("finding the hardware address of interface {index}");
         let link = self.link(of_index(index)).map_err(told(what))?;
@@ -60,20 +60,20 @@ impl Netlink {
         address.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the interface has no hardware address"))
     }
 
-    /// Takes an interface up.
+    /// Sets an interface up.
     ///
     /// # Errors
-    /// Those of the kernel, as for all that follows.
+    /// Those of the kernel; the same holds for the methods below.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
         self.set_flag(index, LinkFlags::Up).map_err(told(|| format!("taking up interface {index}")))
     }
 
-    /// Lets an interface do without finding out its neighbours' hardware addresses.
+    /// Disables ARP and neighbour discovery on an interface.
     pub fn set_no_arp(&mut self, index: u32) -> io::Result<()> {
         self.set_flag(index, LinkFlags::Noarp).map_err(told(|| format!("taking ARP from interface {index}")))
     }
 
-    /// Sets the size in bytes of the largest packet that an interface takes.
+    /// Sets the MTU of an interface, in bytes.
     pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
         let mut link = of_index(index);
         link.attributes.push(LinkAttribute::Mtu(mtu));
@@ -81,14 +81,14 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(link), 0).map_err(told(what))
     }
 
-    /// Sets how many packets an interface keeps for whoever reads from it.
+    /// Sets the length in packets of an interface's transmit queue.
     pub fn set_queue_length(&mut self, index: u32, packets: u32) -> io::Result<()> {
         let mut link = of_index(index);
         link.attributes.push(LinkAttribute::TxQueueLen(packets));
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Gives an interface an address, at once: IPv6 does not look first whether another has it.
+    /// Adds an address to an interface, without duplicate address detection.
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix_length: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.index = index;
@@ -104,7 +104,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL).map_err(told(what))
     }
 
-    /// Sends all that has no other route, of the IP version of `version`, through an interface.
+    /// Adds a default route for the IP version of `version` through an interface.
     pub fn add_default_route(&mut self, index: u32, version: IpAddr) -> io::Result<()> {
         let any = match version {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -121,7 +121,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map_err(told(what))
     }
 
-    /// Makes a pair of virtual Ethernet interfaces: what goes into one comes out of the other.
+    /// Creates a pair of connected virtual Ethernet interfaces.
     pub fn add_veth(&mut self, name: &str, peer_name: &str) -> io::Result<()> {
         let mut peer = LinkMessage::default();
         peer.attributes.push(LinkAttribute::IfName(peer_name.to_owned()));
@@ -150,7 +150,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// The one interface that is like `wanted`.
+    /// The interface that matches `wanted`.
     fn link(&mut self, wanted: LinkMessage) -> io::Result<LinkMessage> {
         match self.request(RouteNetlinkMessage::GetLink(wanted), 0)? {
             Some(RouteNetlinkMessage::NewLink(link)) => Ok(link),
@@ -162,7 +162,7 @@ impl Netlink {
         self.request(message, flags | NLM_F_ACK).map(drop)
     }
 
-    /// Sends a request and takes its answer: a message, or an acknowledgement, which has none.
+    /// Sends a request and returns the message of its response; `None` for an acknowledgement.
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Option<RouteNetlinkMessage>> {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
@@ -184,7 +184,7 @@ impl Netlink {
     }
 }
 
-/// `map_err` for what was attempted.
+/// For `map_err`: names the operation that failed.
 fn told(what: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> io::Error {
     |error| io::Error::new(error.kind(), format!("{}: {error}", what()))
 }

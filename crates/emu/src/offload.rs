@@ -1,10 +1,9 @@
-//! Segmentation and checksum offload: what the kernel hands out is cut for the bearer and joined again for the kernel.
+//! Segmentation and checksum offload: splits super-segments of the kernel into packets for the path, and joins them again.
 //!
-//! A TUN with `IFF_VNET_HDR`, or a packet socket with `PACKET_VNET_HDR`, gives and takes a [`VirtioHeader`] with each
-//! packet. The packet may then be a *super-segment*: up to 64 KiB of one TCP or UDP flow under one header, which a
-//! network card would cut. A bearer carries what goes over the air, packets of at most the MTU. So [`Frame::inspect`]
-//! says how a super-segment is to be cut, the bearer carries its segments one by one, and [`Frame::write_segments`]
-//! makes the headers of those that leave together. No payload byte is read, copied or summed.
+//! A TUN with `IFF_VNET_HDR`, or a packet socket with `PACKET_VNET_HDR`, has a [`VirtioHeader`] with each packet. The packet may then be a *super-segment*: up to 64 KiB of one TCP or UDP flow under one header, which a
+//! network card would split. A bearer carries packets of at most the MTU. So [`Frame::inspect`] finds the segments of a
+//! super-segment, the bearer carries them one by one, and [`Frame::write_segments`] writes the headers of those that leave
+//! together. No payload byte is read, copied or summed.
 //!
 //! ```
 //! use airpath_emu::offload::{Frame, MAX_HEADER, VirtioHeader};
@@ -43,8 +42,8 @@ pub use segments::Written;
 use virtio::Segmentation;
 pub use virtio::{VirtioHeader, complete_checksum};
 
-/// Room for the headers of any segment: the longest IPv4 and TCP headers are 120 bytes; over IPv6, extension headers
-/// may take the rest.
+/// Buffer size for the headers of any segment: the longest IPv4 and TCP headers are 120 bytes; the remainder is for IPv6
+/// extension headers.
 pub const MAX_HEADER: usize = 256;
 
 /// Bytes of a TCP header without options (RFC 9293 §3.1).
@@ -52,14 +51,14 @@ const TCP_HEADER: usize = 20;
 /// Bytes of a UDP header (RFC 768).
 const UDP_HEADER: usize = 8;
 
-/// What was found out about a packet from the kernel: that it is one, and how it is to be cut.
+/// The structure of a valid packet from the kernel: its headers and segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     network: Network,
-    /// What the kernel said of it.
+    /// The offload header of the kernel.
     virtio: VirtioHeader,
     segmentation: Segmentation,
-    /// Bytes that stand before the payload of each segment.
+    /// Bytes of headers before the payload of each segment.
     header_bytes: u32,
     /// Payload bytes of each segment but the last.
     segment_payload: u32,
@@ -67,10 +66,10 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Looks at an IP packet that came with `header`. Bytes after the packet's own end are ignored.
+    /// Inspects an IP packet with the offload header `header`. Bytes after the packet's own end are ignored.
     ///
     /// # Errors
-    /// Why it is not carried: it is malformed, or it is none that crosses a router.
+    /// If it is malformed, or a router would not forward it.
     pub fn inspect(header: &VirtioHeader, packet: &[u8]) -> Result<Self, Refused> {
         let network = Network::parse(packet)?;
         let packet = &packet[..network.length as usize];
@@ -102,7 +101,7 @@ impl Frame {
         })
     }
 
-    /// How many packets go over the bearer; at least one.
+    /// Number of packets on the path; at least one.
     pub const fn segments(&self) -> u32 {
         self.segments
     }
@@ -115,7 +114,7 @@ impl Frame {
         self.run_bytes(index, index)
     }
 
-    /// Bytes of the whole as one IP packet.
+    /// Bytes of the super-segment as one IP packet.
     pub const fn bytes(&self) -> u32 {
         self.network.length
     }
@@ -130,7 +129,7 @@ impl Frame {
         self.network.dscp
     }
 
-    /// The transport protocol; over IPv6 what follows the extension headers.
+    /// The transport protocol; over IPv6 the one after the extension headers.
     pub const fn protocol(&self) -> Protocol {
         self.network.protocol
     }
@@ -140,7 +139,7 @@ impl Frame {
         self.network.is_ipv6
     }
 
-    /// Whether it may be fragmented on its way: IPv4 without the "don't fragment" bit.
+    /// Whether a router may fragment it: IPv4 without the "don't fragment" bit.
     pub const fn may_fragment(&self) -> bool {
         self.network.may_fragment
     }

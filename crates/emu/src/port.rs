@@ -1,4 +1,4 @@
-//! An end of the link: where packets of a network namespace come out, and are put in.
+//! A port: reads packets that leave a network namespace and sends packets into it.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use nix::unistd::read;
 
 use crate::sys::{self, VIRTIO_HEADER};
 
-/// The largest that is read at once: headers and the largest IP packet.
+/// The largest read: offload and Ethernet headers and the largest IP packet.
 pub const MAX_READ: usize = VIRTIO_HEADER + ETHERNET_HEADER + 65_535;
 
 const ETHERNET_HEADER: usize = 14;
@@ -24,12 +24,12 @@ pub struct Port {
     frame: Frame,
 }
 
-/// What stands around an IP packet there.
+/// What encloses an IP packet at the port.
 #[derive(Debug)]
 enum Frame {
     /// Nothing: a TUN interface.
     Bare,
-    /// An Ethernet header: a virtual Ethernet pair. Here are the addresses to send with.
+    /// An Ethernet header: a virtual Ethernet pair. Destination and source address for sending.
     Ethernet { addresses: [u8; 12] },
 }
 
@@ -38,35 +38,35 @@ enum Frame {
 pub struct Received {
     /// The offload information, a `virtio_net_hdr`.
     pub virtio: [u8; VIRTIO_HEADER],
-    /// Where in the buffer the IP packet lies.
+    /// The IP packet in the buffer.
     pub packet: Range<usize>,
 }
 
-/// What became of a packet that was sent.
+/// Outcome of sending a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// The kernel took it.
     Taken,
-    /// The kernel refused it: no room, or not a packet to its mind.
+    /// The kernel rejected it: no buffer space, or not a valid packet.
     Refused,
 }
 
 impl Port {
-    /// The end of a TUN interface, made in the network namespace of the calling thread; a `%d` in `name` becomes the
-    /// first free number. Returns the interface's name, too.
+    /// Creates a TUN interface in the network namespace of the calling thread; a `%d` in `name` becomes the first free
+    /// number. Returns its port and its name.
     ///
     /// # Errors
-    /// Where there is no `/dev/net/tun`, or it may not be used.
+    /// If `/dev/net/tun` does not exist or may not be used.
     pub fn tun(name: &str, offload: bool) -> io::Result<(Self, String)> {
         let (descriptor, name) = sys::tun(name, offload)?;
         Ok((Self { descriptor, frame: Frame::Bare }, name))
     }
 
-    /// The near end, with number `index`, of a virtual Ethernet pair whose other end is that of the programs. The hardware
-    /// addresses are those of the near and of the far end.
+    /// The port at the near end, with interface number `index`, of a virtual Ethernet pair whose far end is the interface
+    /// of the programs. The hardware addresses are those of the near and of the far end.
     ///
     /// # Errors
-    /// Where packet sockets may not be used.
+    /// If packet sockets may not be used.
     pub fn ethernet(index: u32, near: [u8; 6], far: [u8; 6]) -> io::Result<Self> {
         let mut addresses = [0; 12];
         addresses[..6].copy_from_slice(&far);
@@ -74,7 +74,7 @@ impl Port {
         Ok(Self { descriptor: sys::packet_socket(index)?, frame: Frame::Ethernet { addresses } })
     }
 
-    /// Reads what comes next, if anything has.
+    /// Reads the next packet, if there is one.
     ///
     /// # Errors
     /// Those of the interface.
@@ -83,7 +83,7 @@ impl Port {
         let length = match read(&self.descriptor, buffer) {
             Ok(length) => length,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
-            // The interface was taken down from inside; it may come back.
+            // A program has set the interface down; it may set it up again.
             Err(Errno::ENETDOWN | Errno::EIO) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -91,7 +91,7 @@ impl Port {
         let mut start = VIRTIO_HEADER.min(length);
         virtio[..start].copy_from_slice(&buffer[..start]);
         if let Frame::Ethernet { .. } = self.frame {
-            // Where checksums are to be begun and headers end is counted from the beginning of the frame.
+            // Offsets in the offload header count from the beginning of the frame.
             shift(&mut virtio, 2, ETHERNET_HEADER, false);
             shift(&mut virtio, 6, ETHERNET_HEADER, false);
             start = (start + ETHERNET_HEADER).min(length);
@@ -99,10 +99,10 @@ impl Port {
         Ok(Some(Received { virtio, packet: start..length }))
     }
 
-    /// Sends an IP packet that is made of `header` and `payload`.
+    /// Sends the IP packet that consists of `header` and `payload`.
     ///
     /// # Errors
-    /// Those of the interface that will not go away.
+    /// Permanent errors of the interface.
     #[inline]
     pub fn send(&self, virtio: &[u8; VIRTIO_HEADER], header: &[u8], payload: &[u8]) -> io::Result<Sent> {
         let sent = match &self.frame {
@@ -141,11 +141,11 @@ impl AsRawFd for Port {
     }
 }
 
-/// Moves an offset in the offload information, if it is in use, past a header or back.
-fn shift(virtio: &mut [u8; VIRTIO_HEADER], at: usize, by: usize, past: bool) {
+/// Adds the length of a header to an offset in the offload information, if it is in use, or subtracts it.
+fn shift(virtio: &mut [u8; VIRTIO_HEADER], at: usize, by: usize, add: bool) {
     let offset = u16::from_ne_bytes([virtio[at], virtio[at + 1]]);
     if offset > 0 {
-        let moved = if past { offset.saturating_add(by as u16) } else { offset.saturating_sub(by as u16) };
+        let moved = if add { offset.saturating_add(by as u16) } else { offset.saturating_sub(by as u16) };
         virtio[at..at + 2].copy_from_slice(&moved.to_ne_bytes());
     }
 }

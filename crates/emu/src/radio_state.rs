@@ -1,11 +1,11 @@
-//! What the status line says of the radio: the latest state that the bearer told, listened to on its way to the log.
+//! The latest radio state that a bearer reported, for the status line.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use airpath_core::{Aspect, Classes, ComponentId, Direction, Event, Instant, Sink, StateEvent, StateValue};
 
-/// The latest state of the mobile's radio connection, as far as the bearer tells one.
+/// The latest reported state of the mobile's radio connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RadioState {
     mode: Option<&'static str>,
@@ -15,7 +15,7 @@ pub struct RadioState {
 }
 
 impl RadioState {
-    /// In a few words: mode, RRC state, coding scheme down and C/I; empty if the bearer told nothing.
+    /// Mode, RRC state, downlink coding scheme and C/I as text; empty if nothing was reported.
     pub fn words(&self) -> String {
         let ratio = self.ratio.map(|ratio| format!("C/I {ratio:.0} dB"));
         let names = [self.mode, self.rrc, self.scheme].into_iter().flatten().map(str::to_owned);
@@ -23,7 +23,7 @@ impl RadioState {
     }
 
     fn update(&mut self, event: &StateEvent) {
-        // What goes up is of less interest where both have it.
+        // Where both directions report, the line shows the downlink.
         if event.direction == Some(Direction::Up) {
             return;
         }
@@ -37,7 +37,7 @@ impl RadioState {
     }
 }
 
-/// A sink that keeps the latest state, and passes on what a log wants.
+/// A sink that keeps the latest state and forwards events to the log.
 pub struct Listener<'a> {
     log: Option<&'a mut dyn Sink>,
     latest: Rc<Cell<RadioState>>,
@@ -80,21 +80,21 @@ mod tests {
     use airpath_core::{Memory, UserId};
 
     #[test]
-    fn the_latest_state_is_kept_and_the_log_gets_all() {
+    fn the_latest_state_is_kept_and_the_log_gets_all_events() {
         let latest = Rc::new(Cell::new(RadioState::default()));
         assert_eq!(latest.get().words(), "");
         let mut memory = Memory::default();
         let mut listener = Listener::new(Some(&mut memory), latest.clone());
-        let mut tell = |direction, aspect, value| {
+        let mut report = |direction, aspect, value| {
             let event = Event::State(StateEvent { user: UserId(0), direction, aspect, value });
             listener.record(Instant::ZERO, ComponentId(0), &event);
         };
-        tell(None, Aspect::Mode, StateValue::Name("access"));
-        tell(None, Aspect::Mode, StateValue::Name("transfer"));
-        tell(Some(Direction::Down), Aspect::Scheme, StateValue::Name("cs-2"));
-        tell(Some(Direction::Up), Aspect::Scheme, StateValue::Name("cs-1"));
-        tell(None, Aspect::CarrierToInterference, StateValue::Number(12.4));
-        tell(Some(Direction::Down), Aspect::Slots, StateValue::Number(3.0));
+        report(None, Aspect::Mode, StateValue::Name("access"));
+        report(None, Aspect::Mode, StateValue::Name("transfer"));
+        report(Some(Direction::Down), Aspect::Scheme, StateValue::Name("cs-2"));
+        report(Some(Direction::Up), Aspect::Scheme, StateValue::Name("cs-1"));
+        report(None, Aspect::CarrierToInterference, StateValue::Number(12.4));
+        report(Some(Direction::Down), Aspect::Slots, StateValue::Number(3.0));
         assert_eq!(latest.get().words(), "transfer, cs-2, C/I 12 dB");
         assert_eq!(memory.events.len(), 6);
     }

@@ -1,13 +1,12 @@
-//! What a link delivered, as a recorded link that can be played back.
+//! Writes the deliveries of a link as a recorded link that can be played back.
 
 use airpath_core::{Direction, Instant};
 use airpath_link::recorded::OPPORTUNITY;
 use airpath_link::{Recording, RecordingError};
 
-/// Notes when a link delivered each 1,500 bytes, one way and the other.
+/// Records when a link delivered each 1,500 bytes, in each direction.
 ///
-/// What was not delivered because nobody sent is not known: the record shows the link's capacity only as far as the
-/// traffic used it.
+/// Unused capacity is not visible: the recording shows the capacity of the link only as far as the traffic used it.
 #[derive(Debug, Default)]
 pub struct Recorder {
     down: Opportunities,
@@ -17,7 +16,7 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Opportunities {
     millis: Vec<u64>,
-    /// Bytes since the last opportunity that is on the list.
+    /// Bytes delivered since the last recorded opportunity.
     bytes: u64,
 }
 
@@ -32,7 +31,7 @@ impl Recorder {
         opportunities.bytes += u64::from(size);
         while opportunities.bytes >= OPPORTUNITY.get() {
             opportunities.bytes -= OPPORTUNITY.get();
-            // Never earlier than it was; and a recorded link must last for some time.
+            // Rounded up, so that no opportunity is too early; zero is not a valid time in the format.
             opportunities.millis.push(due.as_nanos().div_ceil(1_000_000).max(1));
         }
     }
@@ -40,7 +39,7 @@ impl Recorder {
     /// The recorded link in one direction; `None` if less than one opportunity was used.
     ///
     /// # Errors
-    /// None that could happen: packets leave in the order of time.
+    /// None in practice: packets leave in the order of time.
     pub fn recording(&self, direction: Direction) -> Result<Option<Recording>, RecordingError> {
         let millis = match direction {
             Direction::Down => &self.down.millis,

@@ -1,4 +1,4 @@
-//! A link while its command runs: packets, signals, news of the programs, and wishes from outside.
+//! The event loop of a link while its command runs: packets, signals, ends of programs, the control socket.
 
 mod signals;
 
@@ -14,10 +14,10 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::time::TimeSpec;
 
 use crate::LinkError;
-use crate::control::Control;
-use crate::household::{Exit, Household, News};
-use crate::pump::Pump;
+use crate::control::ControlSocket;
+use crate::forwarder::Forwarder;
 use crate::status::Status;
+use crate::supervisor::{ChildEvent, Exit, Supervisor};
 use crate::sys;
 use signals::Signals;
 
@@ -26,49 +26,49 @@ use signals::Signals;
 pub enum Waiting {
     /// By sleeping: the kernel's timers are about 0.1 ms late.
     Sleeping,
-    /// By watching the clock as long as packets are on their way, at the cost of a core.
+    /// By polling the clock while packets are in the network, at the cost of a core.
     Precise,
 }
 
 impl Waiting {
-    /// How links wait unless told otherwise: [`Self::Precise`] where the programs at both ends still have a core each.
+    /// The default: [`Self::Precise`] where the programs at both ends still have a core each.
     pub fn of_host() -> Self {
         if cores() >= 3 { Self::Precise } else { Self::Sleeping }
     }
 }
 
-/// The cores that this process may use: fewer than the host has, if affinity or a control group say so.
+/// The cores that this process may use: fewer than the host has, if affinity or a control group limits them.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// With packets expected at any moment, the clock is watched for so long after the last one.
+/// In precise mode the clock is polled for this long after the last packet.
 const LINGER: Span = Span::from_millis(10);
 
-/// While it watches the clock, the loop looks so often for anything but packets.
-const LOOK: Span = Span::from_millis(1);
+/// While the loop polls the clock, it checks this often for events other than packets.
+const CHECK_PERIOD: Span = Span::from_millis(1);
 
 /// A running link.
 pub struct Session<'a> {
-    /// What carries the packets.
-    pub pump: Pump<'a>,
+    /// Forwards the packets.
+    pub forwarder: Forwarder<'a>,
     scenario: &'a Scenario,
-    household: Household,
-    control: Control,
+    supervisor: Supervisor,
+    control: ControlSocket,
     signals: Signals,
-    /// What is not a packet: news, signals, wishes.
+    /// Events other than packets: ends of programs, signals, the control socket.
     others: Epoll,
     waiting: Waiting,
-    /// Whether the host lets this thread go first.
+    /// Whether the host granted this thread a raised priority.
     pub realtime_priority: bool,
     status: Option<Status>,
     exit: Option<Exit>,
 }
 
-/// What can be ready beside packets, as a number for the kernel to keep.
+/// Sources of events other than packets; the kernel stores the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Other {
-    News,
+    Supervisor,
     Signals,
     Control,
 }
@@ -77,12 +77,12 @@ impl<'a> Session<'a> {
     /// A link whose command waits to begin.
     ///
     /// # Errors
-    /// Where the host cannot tell of signals or wishes.
+    /// If the host cannot report signals or requests at the control socket.
     pub fn new(
-        pump: Pump<'a>,
+        forwarder: Forwarder<'a>,
         scenario: &'a Scenario,
-        household: Household,
-        control: Control,
+        supervisor: Supervisor,
+        control: ControlSocket,
         waiting: Waiting,
         status: Option<Status>,
     ) -> Result<Self, LinkError> {
@@ -90,76 +90,87 @@ impl<'a> Session<'a> {
             let signals = Signals::take()?;
             let others = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
             let event = |other| EpollEvent::new(EpollFlags::EPOLLIN, other as u64);
-            others.add(household.descriptor(), event(Other::News))?;
+            others.add(supervisor.descriptor(), event(Other::Supervisor))?;
             others.add(signals.as_fd(), event(Other::Signals))?;
             others.add(control.as_fd(), event(Other::Control))?;
             Ok((signals, others))
         };
         let (signals, others) =
-            prepare().map_err(|error| LinkError::Host("nothing can be waited for", error.into()))?;
-        // The kernel would else put off what this thread waits for, by 50 µs, to save power.
+            prepare().map_err(|error| LinkError::Host("the event loop cannot be set up", error.into()))?;
+        // By default the kernel delays timers by up to 50 µs to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
         let realtime_priority = match waiting {
-            Waiting::Sleeping => sys::real_time(),
-            Waiting::Precise => sys::largest_share(),
+            Waiting::Sleeping => sys::raise_to_realtime(),
+            Waiting::Precise => sys::raise_nice_priority(),
         };
-        Ok(Self { pump, scenario, household, control, signals, others, waiting, realtime_priority, status, exit: None })
+        Ok(Self {
+            forwarder,
+            scenario,
+            supervisor,
+            control,
+            signals,
+            others,
+            waiting,
+            realtime_priority,
+            status,
+            exit: None,
+        })
     }
 
-    /// Lets the command begin, and carries packets until all programs have ended.
+    /// Starts the command and forwards packets until all programs have ended.
     ///
     /// # Errors
-    /// Where the link cannot be kept.
+    /// If a port or the supervisor fails.
     pub fn run(&mut self) -> Result<Exit, LinkError> {
-        self.household.go()?;
-        let ended = self.carry().map_err(LinkError::host("the link cannot be kept"));
-        // The terminal is whole again before anything else is said.
+        self.supervisor.go()?;
+        let ended = self.forward().map_err(LinkError::host("packets cannot be forwarded"));
+        // The row of the status line is released before any other output.
         drop(self.status.take());
         ended?;
-        self.exit.ok_or(LinkError::ParentGone)
+        self.exit.ok_or(LinkError::InitGone)
     }
 
-    fn carry(&mut self) -> io::Result<()> {
-        let (mut last_packet, mut last_look) = (Instant::ZERO, Instant::ZERO);
+    fn forward(&mut self) -> io::Result<()> {
+        let (mut last_packet, mut last_check) = (Instant::ZERO, Instant::ZERO);
         let mut ready = [true; 2];
         loop {
             let mut any = false;
             for (direction, ready) in Direction::BOTH.into_iter().zip(ready) {
-                any |= ready && self.pump.take_in(direction)?;
+                any |= ready && self.forwarder.read(direction)?;
             }
-            let [down, up] = self.pump.hand_over()?;
+            let [down, up] = self.forwarder.deliver()?;
             any |= down || up;
-            let now = self.pump.clock.now();
+            let now = self.forwarder.clock.now();
             if any {
                 last_packet = now;
             }
-            let wakeup = self.pump.next_wakeup();
-            let watches = self.waiting == Waiting::Precise && (wakeup.is_some() || now < last_packet + LINGER);
-            // The kernel often answers a packet before it returns from taking it: to read is cheaper than to ask first.
-            ready = if watches { [true; 2] } else { [up, down] };
-            if ready.contains(&true) && now < last_look + LOOK {
+            let wakeup = self.forwarder.next_wakeup();
+            let polls = self.waiting == Waiting::Precise && (wakeup.is_some() || now < last_packet + LINGER);
+            // The kernel often has a response before it returns from taking a packet: reading is cheaper than polling.
+            ready = if polls { [true; 2] } else { [up, down] };
+            if ready.contains(&true) && now < last_check + CHECK_PERIOD {
                 continue;
             }
             let patience = match wakeup {
-                _ if watches => Some(Span::ZERO),
+                _ if polls => Some(Span::ZERO),
                 Some(wakeup) => Some(wakeup.since(now.min(wakeup))),
                 None => None,
             };
-            last_look = now;
-            let Some(found) = self.look(patience)? else { return Ok(()) };
+            last_check = now;
+            let Some(found) = self.wait(patience)? else { return Ok(()) };
             ready = found;
         }
     }
 
-    /// Waits until something is ready, at most for `patience`, and sees to all but packets. At which ends packets wait,
-    /// the server's first; `None` when all is over.
-    fn look(&mut self, patience: Option<Span>) -> io::Result<Option<[bool; 2]>> {
+    /// Waits for at most `patience` and handles all events but packets. Returns the ends at which packets wait, the server
+    /// first; `None` when all programs have ended.
+    fn wait(&mut self, patience: Option<Span>) -> io::Result<Option<[bool; 2]>> {
         let mut patience = patience;
         if let Some(status) = &mut self.status {
-            let until = status.show(self.pump.clock.now(), &self.pump);
+            let until = status.show(self.forwarder.clock.now(), &self.forwarder);
             patience = Some(patience.map_or(until, |patience| patience.min(until)));
         }
-        let (server, mobile) = self.pump.ports();
+        let (server, mobile) = self.forwarder.ports();
         let mut descriptors =
             [server.as_fd(), mobile.as_fd(), self.others.0.as_fd()].map(|each| PollFd::new(each, PollFlags::POLLIN));
         let timeout = patience.map(|patience| TimeSpec::from_duration(Duration::from_nanos(patience.as_nanos())));
@@ -169,21 +180,21 @@ impl<'a> Session<'a> {
             Err(error) => return Err(error.into()),
         }
         let [down, up, others] = descriptors.map(|each| each.any().unwrap_or(true));
-        if others && !self.see_to_others()? {
+        if others && !self.handle_others()? {
             return Ok(None);
         }
         Ok(Some([down, up]))
     }
 
-    /// Sees to all that is no packet. Whether the link goes on.
-    fn see_to_others(&mut self) -> io::Result<bool> {
+    /// Handles all events but packets. Returns whether the link continues.
+    fn handle_others(&mut self) -> io::Result<bool> {
         let mut events = [EpollEvent::empty(); 4];
         let count = self.others.wait(&mut events, EpollTimeout::ZERO)?;
         for event in &events[..count] {
             match event.data() {
-                data if data == Other::News as u64 => match self.household.news() {
-                    Some(News::Command(exit)) => self.exit = Some(exit),
-                    Some(News::Server(exit)) => {
+                data if data == Other::Supervisor as u64 => match self.supervisor.next_event() {
+                    Some(ChildEvent::Command(exit)) => self.exit = Some(exit),
+                    Some(ChildEvent::Server(exit)) => {
                         if self.exit.is_none() {
                             eprintln!("airpath: the server {exit}");
                         }
@@ -192,10 +203,10 @@ impl<'a> Session<'a> {
                 },
                 data if data == Other::Signals as u64 => {
                     while let Some(signal) = self.signals.next_for_command() {
-                        self.household.signal(signal);
+                        self.supervisor.signal(signal);
                     }
                 }
-                _ => self.control.serve(&mut self.pump, self.scenario),
+                _ => self.control.serve(&mut self.forwarder, self.scenario),
             }
         }
         Ok(true)

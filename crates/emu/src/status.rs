@@ -1,4 +1,4 @@
-//! A status line at the foot of the terminal, below what the command writes.
+//! A status line in the last row of the terminal, below the output of the command.
 
 use std::cell::Cell;
 use std::io::{Stderr, Write, stderr};
@@ -6,53 +6,53 @@ use std::rc::Rc;
 
 use airpath_core::{Bytes, Direction, Instant, PacketCounters, Span, UserId};
 
-use crate::pump::Pump;
+use crate::forwarder::Forwarder;
 use crate::radio_state::RadioState;
 use crate::sys;
 
-/// How often the line is drawn anew.
+/// How often the line is drawn.
 const PERIOD: Span = Span::from_millis(500);
 
-/// The status line. It keeps the last row of the terminal for itself, by leaving it out of what scrolls.
+/// The status line. It reserves the last row of the terminal by excluding that row from the scrolling region.
 #[derive(Debug)]
 pub struct Status {
     terminal: Stderr,
     rows: u16,
     next: Instant,
-    /// When the line was last drawn, and what had left the link by then.
+    /// When the line was last drawn, and the bytes delivered by then, in the order of [`Direction::BOTH`].
     before: (Instant, [u64; 2]),
     radio: Rc<Cell<RadioState>>,
 }
 
 impl Status {
-    /// Takes the last row of the terminal on standard error; `None` if that is none, or too small.
+    /// Reserves the last row of the terminal on standard error; `None` if that is not a terminal, or too small.
     pub fn begin() -> Option<Self> {
         let mut terminal = stderr();
         let (_, rows) = sys::terminal_size(&terminal).filter(|(_, rows)| *rows > 2)?;
-        // A new line first, so that nothing that is there lies below the part that scrolls (ECMA-48: DECSC, DECSTBM).
+        // A new line first, so that no existing text is below the scrolling region (ECMA-48: DECSC, DECSTBM).
         let text = format!("\n\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1);
         terminal.write_all(text.as_bytes()).ok()?;
         Some(Self { terminal, rows, next: Instant::ZERO, before: (Instant::ZERO, [0; 2]), radio: Rc::default() })
     }
 
-    /// Where the state of the radio is to be kept up to date.
+    /// The state of the radio that the line shows; the caller keeps it up to date.
     pub fn radio(&self) -> Rc<Cell<RadioState>> {
         self.radio.clone()
     }
 
-    /// Draws the line if it is time to; how long until the next time.
-    pub fn show(&mut self, now: Instant, pump: &Pump<'_>) -> Span {
+    /// Draws the line if its period has passed; returns the time until the next drawing.
+    pub fn show(&mut self, now: Instant, forwarder: &Forwarder<'_>) -> Span {
         if now >= self.next {
             self.next = now + PERIOD;
-            self.draw(now, pump);
+            self.draw(now, forwarder);
         }
         self.next.since(now)
     }
 
-    fn draw(&mut self, now: Instant, pump: &Pump<'_>) {
+    fn draw(&mut self, now: Instant, forwarder: &Forwarder<'_>) {
         let Some((columns, rows)) = sys::terminal_size(&self.terminal) else { return };
-        let hops = pump.way.hops();
-        // What arrives at the far end: out of the mobile's hop going down, out of the server's going up.
+        let hops: Vec<_> = forwarder.path().hops().collect();
+        // Delivered to the end points: by the last hop on the downlink, by the first on the uplink.
         let delivered = |direction| {
             let last = if direction == Direction::Down { hops.last() } else { hops.first() };
             last.map_or(PacketCounters::default(), |(_, hop)| hop.counters(direction)).delivered.bytes
@@ -86,11 +86,11 @@ impl Status {
             queued(Direction::Down),
             rate(1),
             queued(Direction::Up),
-            pump.transit.into_iter().map(Span::as_secs_f64).sum::<f64>() * 1e3,
-            pump.lateness.percentile(99.0).as_secs_f64() * 1e3,
+            forwarder.transit.into_iter().map(Span::as_secs_f64).sum::<f64>() * 1e3,
+            forwarder.lateness.percentile(99.0).as_secs_f64() * 1e3,
         );
         let line: String = line.chars().take(usize::from(columns)).collect();
-        // A terminal that was resized has lost the margin.
+        // Resizing resets the scrolling region.
         let margin = if rows == self.rows { String::new() } else { format!("\x1b[1;{}r", rows.max(3) - 1) };
         self.rows = rows;
         let text = format!("\x1b7{margin}\x1b[{rows};1H\x1b[2K\x1b[7m{line}\x1b[0m\x1b8");
@@ -99,7 +99,7 @@ impl Status {
 }
 
 impl Drop for Status {
-    /// Gives the row back.
+    /// Releases the row.
     fn drop(&mut self) {
         let text = format!("\x1b7\x1b[r\x1b[{};1H\x1b[2K\x1b8", self.rows);
         let _ = self.terminal.write_all(text.as_bytes());

@@ -31,11 +31,11 @@ struct InterfaceRequest {
     unused: [u8; 22],
 }
 
-/// Makes a TUN interface in the network namespace of the calling thread. A `%d` in `name` becomes the first free
-/// number. Each packet comes and goes behind a `virtio_net_hdr`; with `offload`, TCP comes in segments of up to 64 KiB
+/// Creates a TUN interface in the network namespace of the calling thread. A `%d` in `name` becomes the first free
+/// number. Each packet follows a `virtio_net_hdr`; with `offload`, TCP comes in segments of up to 64 KiB
 /// and with checksums left to be completed.
 ///
-/// The interface lasts as long as the descriptor, which does not block. Returns the name, too.
+/// The interface exists as long as the descriptor, which does not block. Returns the name as well.
 pub fn tun(name: &str, offload: bool) -> io::Result<(OwnedFd, String)> {
     let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun")?;
     let mut request =
@@ -65,20 +65,20 @@ pub fn has_tun() -> bool {
     unsafe { tun_features(device.as_raw_fd(), &raw mut features) }.is_ok()
 }
 
-/// A socket that takes and gives whole Ethernet frames of the interface `index`, each behind a `virtio_net_hdr`. It does
+/// A socket that sends and receives whole Ethernet frames of the interface `index`, each behind a `virtio_net_hdr`. It does
 /// not block, and stays in the network namespace of the calling thread.
 pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     let protocol = (libc::ETH_P_ALL as u16).to_be();
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // Without a protocol nothing is received before all is set up.
+    // Without a protocol it receives nothing before it is bound.
     // SAFETY: no pointers; the result is checked.
     let socket = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
     // SAFETY: the descriptor was just opened and belongs to nobody else.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
-    // What leaves through the interface was sent by this socket: it need not come back.
+    // This socket sends everything that leaves through the interface, and does not need a copy.
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
-    // Room for a burst of large segments. Without the capability the kernel grants as much as it allows everybody.
+    // Buffer for a burst of super-segments. Without the capability the kernel limits its size.
     for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
         set_option(&socket, libc::SOL_SOCKET, forced, 16 << 20)
             .or_else(|_| set_option(&socket, libc::SOL_SOCKET, plain, 16 << 20))?;
@@ -111,14 +111,13 @@ fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Forks. The child runs `child` and ends with the code that it returns.
+/// Forks. The child runs `child` and exits with the code that it returns.
 ///
-/// With `first` it is the first process of a new PID namespace. This process itself stays as it is: had it asked for its
-/// children to be there, by unshare(2), it could no longer start threads.
+/// With `first` it is the first process of a new PID namespace. Unlike unshare(2), this leaves the calling process able to
+/// start threads.
 ///
 /// # Panics
-/// If this process has more than one thread: a child has only the one that forks, and would wait for ever for what
-/// another one held.
+/// If this process has more than one thread: the child would wait for ever for a lock that another thread held.
 pub fn fork(first: bool, child: impl FnOnce() -> i32) -> io::Result<Pid> {
     assert!(is_single_threaded(), "a process forks before it starts threads");
     // SAFETY: all fields of the record may be zero.
@@ -151,7 +150,7 @@ pub fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// Replaces this process by `command`, found along the path, with this environment. It returns only if that fails.
+/// Replaces this process by `command`, searched in `PATH`, with this environment. Returns only if that fails.
 pub fn execute(command: &[CString], environment: &[CString]) -> io::Error {
     match nix::unistd::execvpe(&command[0], command, environment) {
         Ok(never) => match never {},
@@ -159,8 +158,8 @@ pub fn execute(command: &[CString], environment: &[CString]) -> io::Error {
     }
 }
 
-/// Lets a program that this process executes keep `capabilities`, by number, in the user namespace, although it does not
-/// belong to root (capabilities(7), ambient set).
+/// Adds `capabilities`, by number, to the ambient set (capabilities(7)), so that a program executed by a user other than
+/// root keeps them in the user namespace.
 pub fn keep_capabilities(capabilities: &[u8]) -> io::Result<()> {
     #[repr(C)]
     struct Header {
@@ -194,8 +193,8 @@ pub fn keep_capabilities(capabilities: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Restores what a program expects when it starts: no signal blocked, and none ignored but those that the caller of airpath
-/// lets it ignore, as nohup(1) does.
+/// Resets signals for a program: none blocked, and none ignored but those that the caller of airpath ignores, as nohup(1)
+/// does.
 pub fn reset_signals() {
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
     // Python ignores these two. Handlers end by themselves when a program is executed (execve(2)).
@@ -205,20 +204,20 @@ pub fn reset_signals() {
     }
 }
 
-/// Lets the calling thread run before all that is not of real time, as soon as it has something to do (sched(7)); threads
-/// and processes that it starts do not. Whether the host allows it.
+/// Gives the calling thread a realtime scheduling policy (sched(7)); threads and processes that it starts do not inherit
+/// it. Returns whether the host permits it.
 ///
-/// Only for a thread that sleeps: the kernel stops one that runs all the time for 50 ms in each second.
-pub fn real_time() -> bool {
+/// Only for a thread that sleeps: the kernel stops one that runs without pause for 50 ms in each second.
+pub fn raise_to_realtime() -> bool {
     let parameters = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the record is valid during the call.
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).is_ok()
 }
 
-/// Gives the calling thread the largest share of a core that it can have without being of real time; threads that it
-/// starts do not have it. Whether the host allows it.
-pub fn largest_share() -> bool {
+/// Gives the calling thread the highest non-realtime priority; threads that it starts do not inherit it. Returns whether
+/// the host permits it.
+pub fn raise_nice_priority() -> bool {
     // SAFETY: no pointers. Zero is the calling thread.
     let kept = check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).is_ok();
     let parameters = libc::sched_param { sched_priority: 0 };
@@ -227,7 +226,7 @@ pub fn largest_share() -> bool {
     kept && check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).is_ok()
 }
 
-/// Columns and rows of the terminal that `descriptor` is; `None` if it is none.
+/// Columns and rows of the terminal at `descriptor`; `None` if it is not a terminal.
 pub fn terminal_size(descriptor: &impl AsRawFd) -> Option<(u16, u16)> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the call fills in the record, or fails.
@@ -235,7 +234,7 @@ pub fn terminal_size(descriptor: &impl AsRawFd) -> Option<(u16, u16)> {
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
-/// Seconds and nanoseconds of the clock that never jumps, as nanoseconds.
+/// The monotonic clock, in nanoseconds.
 #[inline]
 pub fn monotonic_nanoseconds() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

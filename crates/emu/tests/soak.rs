@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use airpath_core::{
-    Bitrate, Context, Direction, Dropped, Ecn, Headers, Instant, Packet, Probability, RandomStream, Seed, Span, UserId,
+    Bitrate, Context, Direction, Dropped, Ecn, Instant, Packet, Probability, RandomStream, Seed, Span, UserId,
 };
 use airpath_emu::observe::Observer;
 use airpath_emu::offload::{Frame, MAX_HEADER, Refused, VirtioHeader, complete_checksum};
-use airpath_emu::store::Store;
+use airpath_emu::packet_buffer::{BufferedPacket, PacketBuffer};
 use airpath_link::loss::Loss;
 use airpath_link::queue::Queue;
 use airpath_link::{Config, Link, Pipe};
@@ -141,7 +141,7 @@ struct Books {
 
 struct Soak {
     path: Pipe,
-    store: Store,
+    buffer: PacketBuffer,
     observer: Observer,
     dropped: Vec<Dropped>,
     books: Books,
@@ -154,16 +154,24 @@ impl Soak {
             Err(refused) => return *self.books.refused.entry(refused).or_default() += 1,
         };
         self.books.accepted += 1;
-        let Self { path, store, observer, dropped, books } = self;
-        let mut id = books.offered[0];
-        store.put(now, Direction::Up, frame, bytes, |segment, slot| {
+        let Self { path, buffer, observer, dropped, books } = self;
+        let super_segment = buffer.insert(frame, bytes);
+        for segment in 0..frame.segments() {
             let size = frame.segment_bytes(segment);
-            let flow = observer.enters(now, Direction::Up, &frame, bytes, segment).flow;
-            id += 1;
-            let packet = Packet { id, size, flow, user: UserId(0), ecn: frame.ecn(), headers: Headers::Other, slot };
+            let sighting = observer.enters(now, Direction::Up, &frame, bytes, segment);
+            let direction = Direction::Up;
+            let slot = buffer.add(BufferedPacket {
+                super_segment,
+                segment,
+                direction,
+                entered: now,
+                header: sighting.segment,
+            });
+            let id = books.offered[0];
+            let packet = Packet { id, size, flow: sighting.flow, user: UserId(0), ecn: frame.ecn(), slot };
             count(&mut books.offered, size);
             path.push(now, packet, &mut Context::new(None, dropped, Default::default()));
-        });
+        }
         self.forget();
     }
 
@@ -171,9 +179,9 @@ impl Soak {
         let mut buffer = [0; MAX_HEADER];
         while let Some(departure) = self.path.pop(now, &mut Context::new(None, &mut self.dropped, Default::default())) {
             let Packet { slot, size, flow, .. } = departure.packet;
-            let part = self.store.part(slot);
-            let (whole, segment) = (self.store.whole(part.whole), part.segment);
-            let (frame, bytes) = (whole.frame, &whole.bytes);
+            let BufferedPacket { super_segment, segment, .. } = self.buffer.packet(slot);
+            let read = self.buffer.super_segment(super_segment);
+            let (frame, bytes) = (read.frame, &read.bytes);
             let written = frame.write_segments(bytes, segment..=segment, Ecn::Ce, &mut buffer);
             let mut packet = [written.bytes, &bytes[written.payload]].concat();
             assert_eq!(packet.len(), size as usize);
@@ -182,7 +190,7 @@ impl Soak {
             assert_eq!((again.bytes(), again.ecn(), again.segments()), (size, Ecn::Ce, 1));
             self.observer.leaves(departure.due, Direction::Up, flow, &frame, bytes, segment);
             count(&mut self.books.delivered, size);
-            self.store.release(slot);
+            self.buffer.release(slot);
         }
         self.forget();
     }
@@ -191,7 +199,7 @@ impl Soak {
         for Dropped { packet, .. } in std::mem::take(&mut self.dropped) {
             self.observer.is_lost(Direction::Up, packet.flow, packet.size);
             count(&mut self.books.lost, packet.size);
-            self.store.release(packet.slot);
+            self.buffer.release(packet.slot);
         }
     }
 }
@@ -215,7 +223,7 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
     let mut maker = Maker { chance: Seed::new(1).stream("packets"), bytes: Vec::new() };
     let mut soak = Soak {
         path: Pipe::new(&config, Seed::new(1), "soak").expect("the link is a sensible one"),
-        store: Store::default(),
+        buffer: PacketBuffer::default(),
         observer: Observer::new(),
         dropped: Vec::new(),
         books: Books::default(),
@@ -228,7 +236,7 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
         soak.hand_over(now);
     }
 
-    let Soak { path, store, observer, books, .. } = &soak;
+    let Soak { path, buffer, observer, books, .. } = &soak;
     assert_eq!(books.accepted + books.refused.values().sum::<u64>(), packets, "each is accepted or refused");
     assert_eq!(books.refused.keys().copied().collect::<Vec<_>>(), Refused::ALL, "for each cause there is");
     let counters = path.counters();
@@ -241,7 +249,7 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
         let inside = books_of(counters.queued)[unit];
         assert_eq!(books.offered[unit], books.delivered[unit] + books.lost[unit] + inside);
     }
-    assert_eq!(store.kept() as u64, counters.queued.packets, "what is kept is what is on its way");
+    assert_eq!(buffer.len() as u64, counters.queued.packets, "what is kept is what is on its way");
     let up: Vec<_> =
         observer.rows(0, "mobile").into_iter().filter_map(|row| row.observed.map(|seen| seen.up)).collect();
     let sum = |what: fn(&TrafficRow) -> u64| up.iter().map(what).sum::<u64>();
@@ -251,5 +259,5 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
 
     // The link runs dry, and nothing is kept.
     soak.hand_over(now + Span::from_secs(60));
-    assert_eq!((soak.store.kept(), soak.path.counters().queued.packets), (0, 0));
+    assert_eq!((soak.buffer.len(), soak.path.counters().queued.packets), (0, 0));
 }

@@ -8,8 +8,8 @@
 use std::hint::black_box;
 
 use airpath_core::{
-    AppEvent, AppStep, Bytes, Classes, ComponentId, Direction, Ecn, Event, FlowId, Headers, Instant, Packet,
-    PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, TcpEvent, TcpTrigger, UserId,
+    AppEvent, AppStep, Bytes, Classes, ComponentId, Direction, Ecn, Event, FlowId, Instant, Packet, PacketEvent,
+    PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, TcpEvent, TcpTrigger, UserId,
 };
 use airpath_eventlog::{EventLog, ROWS_PER_PART};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -42,15 +42,8 @@ fn packet(row: u64) -> Recorded {
         5 => PacketStep::Received,
         _ => PacketStep::Delivered,
     };
-    let packet = Packet {
-        id: number,
-        size,
-        flow: FlowId(0),
-        user: UserId(0),
-        ecn: Ecn::NotEct,
-        headers: Headers::Other,
-        slot: Slot(number as u32),
-    };
+    let packet =
+        Packet { id: number, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(number as u32) };
     let time = Instant::from_nanos(row * 1_000_003 + row * row % 777);
     (time, ComponentId((stage / 2) as u16), Event::Packet(PacketEvent { step, direction, packet }))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use airpath_core::{
     AppEvent, AppStep, Aspect, Bytes, ChangeEvent, ChangeKind, Classes, ComponentId, Direction, DropCause, Ecn, Event,
-    FlowId, Headers, Instant, Packet, PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, StateEvent,
+    FlowId, Instant, Packet, PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, StateEvent,
     StateValue, TcpEvent, TcpTrigger, UserId,
 };
 use airpath_eventlog::{EventLog, ROWS_PER_PART, SCHEMA, Summary};
@@ -47,8 +47,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 fn packet(step: PacketStep, direction: Direction, ecn: Ecn) -> Event {
-    let packet =
-        Packet { id: 7, size: 1500, flow: FlowId(2), user: UserId(300), ecn, headers: Headers::Other, slot: Slot(9) };
+    let packet = Packet { id: 7, size: 1500, flow: FlowId(2), user: UserId(300), ecn, slot: Slot(9) };
     Event::Packet(PacketEvent { step, direction, packet })
 }
 

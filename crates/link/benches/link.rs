@@ -5,8 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use airpath_core::{
-    Bitrate, ComponentId, Context, Direction, Ecn, FlowId, Headers, Instant, Packet, Probability, Seed, Slot, Span,
-    UserId,
+    Bitrate, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, Probability, Seed, Slot, Span, UserId,
 };
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::Loss;
@@ -19,15 +18,7 @@ const PACKETS: u64 = 10_000;
 const GAP: Span = Span::from_micros(12);
 
 fn packet(id: u64) -> Packet {
-    Packet {
-        id,
-        size: 1500,
-        flow: FlowId(0),
-        user: UserId(0),
-        ecn: Ecn::NotEct,
-        headers: Headers::Other,
-        slot: Slot(id as u32),
-    }
+    Packet { id, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(id as u32) }
 }
 
 /// Packets through the link at its rate, after 1000 that fill the queue and the delay line.

@@ -66,8 +66,7 @@ impl<L: Link> Chain<L> {
 
     /// Calls inner links: only their losses are reported outside.
     fn call_inner<R>(&mut self, cx: &mut Context<'_>, call: impl FnOnce(&mut [L], &mut Context<'_>) -> R) -> R {
-        let mut quiet = Context::new(None, &mut self.lost, cx.at);
-        quiet.direction = cx.direction;
+        let mut quiet = cx.without_events(&mut self.lost);
         let answer = call(&mut self.links, &mut quiet);
         for Dropped { time, packet, cause } in self.lost.drain(..) {
             cx.drop_packet(time, packet, cause);

@@ -24,8 +24,8 @@
 //!
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
-//! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
+//! # use airpath_core::{Ecn, FlowId, Slot, UserId};
+//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! pipe.push(Instant::ZERO, packet, &mut cx);
 //! let due = Instant::ZERO + Span::from_micros(1_200 + 110_000);
 //! assert_eq!(pipe.next_wakeup(), Some(due));
@@ -125,8 +125,8 @@ pub trait Bearer {
         let _ = (direction, user);
         None
     }
-    /// Whether it reads [`Packet::headers`], which costs their producers some work.
-    fn reads_headers(&self) -> bool {
+    /// Whether it calls [`Context::segment`]: real packets are parsed only if some hop does.
+    fn inspects_segments(&self) -> bool {
         false
     }
     /// Whether the bearer supports this command.
@@ -175,8 +175,8 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         (**self).radio_totals(direction, user)
     }
-    fn reads_headers(&self) -> bool {
-        (**self).reads_headers()
+    fn inspects_segments(&self) -> bool {
+        (**self).inspects_segments()
     }
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         (**self).check(command)

@@ -21,10 +21,10 @@
 //! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are
 //! for bearers that guarantee them. [`OneWay`] makes a bearer of a link.
 
-use airpath_core::headers::{Headers, PLAIN_HEADERS};
 use airpath_core::{
     Bitrate, ComponentId, Context, Count, Decibel, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory,
-    Packet, PacketCounters, PacketEvent, PacketStep, Probability, RandomStream, Seed, Sink, Slot, Span, UserId,
+    Packet, PacketCounters, PacketEvent, PacketStep, Probability, RandomStream, Seed, SegmentInfo, SegmentLookup, Sink,
+    Slot, Span, UserId,
 };
 
 use crate::command::{BearerCommand, Buffer, Change, CommandError};
@@ -92,18 +92,41 @@ impl Traffic {
         let user = UserId(stream.below(u64::from(self.users)) as u16);
         let direction = self.directions[stream.below(self.directions.len() as u64) as usize];
         let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][stream.below(3) as usize];
-        let plain = [Headers::Whole, Headers::Difference, Headers::Difference][index % 3];
-        let headers = if size < PLAIN_HEADERS { Headers::Other } else { plain };
-        let packet = Packet {
-            id: index as u64,
-            size,
-            flow: FlowId(u32::from(user.0)),
-            user,
-            ecn,
-            headers,
-            slot: Slot(index as u32),
-        };
+        let packet =
+            Packet { id: index as u64, size, flow: FlowId(u32::from(user.0)), user, ecn, slot: Slot(index as u32) };
         Arrival { at: *at, direction, packet }
+    }
+}
+
+/// TCP headers of arrivals, by slot: each flow sends consecutive data segments and repeats every third one.
+#[derive(Clone, Debug, Default)]
+pub struct Segments(Vec<Option<SegmentInfo>>);
+
+/// Bytes of IPv4 and TCP headers without options (RFC 791 §3.1, RFC 9293 §3.1).
+const HEADERS: u32 = 40;
+
+impl Segments {
+    /// Headers for `arrivals`; those too small for them have none.
+    pub fn of(arrivals: &[Arrival]) -> Self {
+        let mut segments = Vec::new();
+        let mut next = std::collections::BTreeMap::new();
+        for (index, Arrival { direction, packet, .. }) in arrivals.iter().enumerate() {
+            let Some(length) = packet.size.checked_sub(HEADERS) else { continue };
+            let (last, offset) = next.entry((packet.flow, *direction)).or_insert((0, 0));
+            let at = if index % 3 == 0 { *last } else { *offset };
+            (*last, *offset) = (at, at + i64::from(length));
+            let slot = packet.slot.0 as usize;
+            segments.resize(segments.len().max(slot + 1), None);
+            segments[slot] =
+                Some(SegmentInfo { offset: at, length, ack: Some(0), flags: 0x10, ..SegmentInfo::default() });
+        }
+        Self(segments)
+    }
+}
+
+impl SegmentLookup for Segments {
+    fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
+        *self.0.get(slot.0 as usize)?
     }
 }
 
@@ -367,6 +390,7 @@ pub fn drive<'a, B: Bearer>(
 struct Driver<'a, B> {
     bearer: &'a mut B,
     arrivals: &'a [Arrival],
+    segments: Segments,
     commands: &'a [Commanded],
     polling: Polling,
     stream: RandomStream,
@@ -407,6 +431,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         Self {
             bearer,
             arrivals,
+            segments: Segments::of(arrivals),
             commands,
             polling,
             stream: Seed::new(seed).stream("testing/polling"),
@@ -487,7 +512,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let (packet, direction) = (arrival.packet, arrival.direction);
         let drops = self.dropped.len();
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
+        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0)).with_segments(&self.segments);
         let admission = self.bearer.push(arrival.at, direction, packet, &mut cx);
         assert_eq!(self.fates[packet.id as usize], Fate::Ahead, "the ids of arrivals are their indices");
         self.fates[packet.id as usize] = Fate::Inside;
@@ -512,7 +537,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let Commanded { at, command } = commanded;
         let expected = self.bearer.check(command);
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
+        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0)).with_segments(&self.segments);
         let answer = self.bearer.command(*at, command, &mut cx);
         assert_eq!(answer, expected, "the check of {command:?} gave another result");
         let reports = |(time, _, event): &(Instant, ComponentId, Event)| matches!(event, Event::Change(change) if time == at && change.change == command.to_json());
@@ -526,7 +551,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
     fn poll(&mut self, now: Instant) {
         loop {
             let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-            let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
+            let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0)).with_segments(&self.segments);
             let popped = self.bearer.pop(now, &mut cx);
             if let Some((direction, departure)) = popped {
                 self.read_log();

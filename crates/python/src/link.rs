@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use airpath_core::Span;
-use airpath_emu::household::{Exit, Program};
-use airpath_emu::laboratory::Device;
 use airpath_emu::session::Waiting;
+use airpath_emu::supervisor::{Exit, Program};
+use airpath_emu::testbed::Device;
 use airpath_emu::{LinkError as CoreLinkError, Options};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

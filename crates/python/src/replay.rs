@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_core::{Direction, Ecn, FlowId, Instant, SegmentInfo, UserId};
-use airpath_sim::replay::{Arrival, Command, Options, Recording, ReplayError, given_by_hand, hop_names};
+use airpath_sim::replay::{Arrival, Command, Options, Recording, ReplayError, unplanned_commands};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -41,7 +41,6 @@ pub fn replay(
     };
     let original = read(py, text, name, &[])?;
     let scenario = read(py, text, name, &sets)?;
-    let names = hop_names(&original).map_err(|error| scenario_error(py, &error))?;
     let recordings = recordings
         .into_iter()
         .map(|(repetition, end, arrivals, headers, changes)| {
@@ -50,7 +49,7 @@ pub fn replay(
                 repetition,
                 end: Instant::from_nanos(end),
                 arrivals: arrivals.into_iter().zip(headers).map(arrival).collect(),
-                commands: given_by_hand(&original, &names, logged),
+                commands: unplanned_commands(&original, logged).map_err(|error| scenario_error(py, &error))?,
             })
         })
         .collect::<PyResult<Vec<_>>>()?;

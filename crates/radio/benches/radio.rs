@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Headers, Instant, Packet, Seed, Slot, Span, UserId};
+use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, Seed, Slot, Span, UserId};
 use airpath_link::Bearer;
 use airpath_radio::conditions::Profile;
 use airpath_radio::gsm::block_errors::Curve;
@@ -104,15 +104,7 @@ fn parameters<C: serde::de::DeserializeOwned>(preset: &str, set: impl Fn(&mut to
 fn full_buffers(bearer: &mut impl Bearer, users: u16, time: Span) -> u64 {
     let mut lost = Vec::new();
     let mut cx = Context::new(None, &mut lost, ComponentId(0));
-    let packet = |user| Packet {
-        id: 0,
-        size: 1500,
-        flow: FlowId(0),
-        user,
-        ecn: Ecn::NotEct,
-        headers: Headers::Other,
-        slot: Slot(0),
-    };
+    let packet = |user| Packet { id: 0, size: 1500, flow: FlowId(0), user, ecn: Ecn::NotEct, slot: Slot(0) };
     for user in (0..users).map(UserId) {
         (0..20).for_each(|_| _ = bearer.push(Instant::ZERO, Direction::Down, packet(user), &mut cx));
     }

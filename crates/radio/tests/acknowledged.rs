@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Ecn, FlowId, Headers, Instant, Packet, Seed, Slot, UserId};
+use airpath_core::{Ecn, FlowId, Instant, Packet, Seed, Slot, UserId};
 use airpath_link::queue::Queue;
 use airpath_radio::common::arq::acknowledged::{Pdu, Receiver, Reception, Sender, Settings, Status};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const NOW: Instant = Instant::ZERO;
 
 fn packet(id: u64, size: u32) -> Packet {
-    Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) }
+    Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
 }
 
 fn sender(window: u64, end_overhead: u32, sizes: &[u32]) -> Sender {

@@ -306,6 +306,12 @@ pub struct LinkRow {
     pub queued_bytes: u64,
     /// Packets lost, by cause; causes that did not occur are left out.
     pub dropped: BTreeMap<&'static str, CountRow>,
+    /// Packets that a middlebox created; left out if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<CountRow>,
+    /// Packets that a middlebox absorbed; left out if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absorbed: Option<CountRow>,
 }
 
 /// A number of packets.
@@ -401,6 +407,8 @@ impl LinkRow {
         let Count { packets: delivered_packets, bytes: delivered_bytes } = counters.delivered;
         let Count { packets: queued_packets, bytes: queued_bytes } = counters.queued;
         let dropped = DropCause::ALL.iter().zip(&counters.dropped).filter(|(_, count)| count.packets > 0);
+        let row = |count: Count| CountRow { packets: count.packets, bytes: count.bytes };
+        let some = |count: Count| (count != Count::default()).then(|| row(count));
         Self {
             repetition,
             component: name.to_owned(),
@@ -411,9 +419,9 @@ impl LinkRow {
             delivered_bytes,
             queued_packets,
             queued_bytes,
-            dropped: dropped
-                .map(|(cause, count)| (cause.name(), CountRow { packets: count.packets, bytes: count.bytes }))
-                .collect(),
+            dropped: dropped.map(|(cause, count)| (cause.name(), row(*count))).collect(),
+            created: some(counters.created),
+            absorbed: some(counters.absorbed),
         }
     }
 }

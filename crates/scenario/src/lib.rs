@@ -10,6 +10,8 @@
 //! | [`preset`] | named bearer parameters with their sources |
 //! | `scene` | radio conditions, by the name of a scene and what differs from it |
 //! | [`links`] | plain links: the `[fixed]` and `[access]` tables |
+//! | [`middlebox`] | the `[middlebox]` table |
+//! | [`planned_path`] | the path of a scenario: its hops, their order, and planned changes |
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | [`work`] | the `[[flow]]` tables |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
@@ -23,6 +25,8 @@ pub mod document;
 pub mod error;
 pub mod kept;
 pub mod links;
+pub mod middlebox;
+pub mod planned_path;
 pub mod preset;
 mod scene;
 pub mod tcp;
@@ -41,6 +45,8 @@ pub use change::{Hop, Order, PlannedChange, TimedOrder};
 pub use error::{Origin, ScenarioError};
 pub use kept::Kept;
 pub use links::{BothWays, OneWay};
+pub use middlebox::MiddleboxConfig;
+pub use planned_path::{PlannedPath, Users};
 pub use preset::Preset;
 pub use work::{FlowGroup, Kind, Work};
 
@@ -67,6 +73,9 @@ pub struct Scenario {
     /// The link of each flow's server to the fixed network; none if servers sit right at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<BothWays>,
+    /// The middlebox between fixed network and radio access, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub middlebox: Option<MiddleboxConfig>,
     /// The radio access.
     pub bearer: BearerConfig,
     #[serde(rename = "mobile")]
@@ -211,6 +220,7 @@ impl Scenario {
         let empty = || Node::table(Origin::File(file.to_owned()));
         let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
+        let middlebox = node.take("middlebox").map(MiddleboxConfig::read).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
         let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder)?;
         let groups = read_mobiles(&mut node, &bearer_table, folder)?;
@@ -233,7 +243,19 @@ impl Scenario {
             .map(|(index, change)| PlannedChange::read(change.clone(), &format!("change.{index}")))
             .collect::<Result<Vec<_>, _>>()?;
         let known = [
-            "format", "name", "seed", "duration", "fixed", "access", "bearer", "tcp", "mobile", "flow", "change", "log",
+            "format",
+            "name",
+            "seed",
+            "duration",
+            "fixed",
+            "access",
+            "middlebox",
+            "bearer",
+            "tcp",
+            "mobile",
+            "flow",
+            "change",
+            "log",
         ];
         let rest = node.split(&["name", "seed", "duration", "log"]);
         if let Some(key) = node.keys().next() {
@@ -248,6 +270,7 @@ impl Scenario {
             log: rest.log,
             fixed,
             access,
+            middlebox,
             bearer,
             groups,
             flow_groups,

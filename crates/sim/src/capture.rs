@@ -1,4 +1,4 @@
-//! Packet captures at both ends: what the server and what the mobiles see.
+//! Packet captures at both ends: at the servers and at the mobiles.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,11 +9,11 @@ use airpath_app::datagrams::HEADERS;
 use airpath_capture::simulated::{Capture, Envelope, Ports};
 use airpath_capture::write::Interface;
 use airpath_core::{Direction, Instant, Packet, UserId};
+use airpath_path::Side;
 use airpath_wire::icmp::IcmpEcho;
 use airpath_wire::ipv4::Ipv4Header;
 
-use crate::route::Side;
-use crate::store::Body;
+use crate::packet_buffer::Payload;
 
 /// The address of all servers, from the block for documentation (RFC 5737).
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -42,9 +42,9 @@ impl Captures {
         })
     }
 
-    /// Adds a packet that `side` sends or gets. After an error nothing more is written; [`Self::finish`]
-    /// returns it.
-    pub fn record(&mut self, side: Side, now: Instant, direction: Direction, packet: &Packet, body: &Body) {
+    /// Adds a packet that `side` sends or receives. After an error nothing more is written; [`Self::finish`] returns
+    /// the error.
+    pub fn record(&mut self, side: Side, now: Instant, direction: Direction, packet: &Packet, payload: &Payload) {
         if self.failure.is_some() {
             return;
         }
@@ -57,16 +57,16 @@ impl Captures {
             Direction::Up => (address(packet.user), SERVER),
         };
         let envelope = Envelope { time: now, source, destination, ecn: packet.ecn };
-        let written = match body {
-            Body::Segment(segment) => capture.tcp(envelope, &segment.header, segment.length),
-            Body::Datagram { .. } => {
+        let written = match payload {
+            Payload::Segment(segment) => capture.tcp(envelope, &segment.header, segment.length),
+            Payload::Datagram { .. } => {
                 let port = |index: u32| 49_152 + (index % 16_384) as u16;
                 let ports = Ports { source: port(packet.flow.0), destination: port(packet.flow.0) };
                 capture.udp(envelope, ports, packet.size - HEADERS)
             }
-            // There is nothing to show of it.
-            Body::Recorded(_) => Ok(()),
-            Body::Echo { sequence, reply, .. } => {
+            // Nothing of it is known but its TCP header.
+            Payload::Recorded(_) => Ok(()),
+            Payload::Echo { sequence, reply, .. } => {
                 let echo = IcmpEcho { reply: *reply, identifier: packet.flow.0 as u16, sequence: *sequence as u16 };
                 capture.icmp_echo(envelope, echo, packet.size - (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32)
             }
@@ -74,7 +74,7 @@ impl Captures {
         self.failure = written.err();
     }
 
-    /// Whether nothing more can be written: the disk is full, for instance.
+    /// Whether writing has failed, for instance because the disk is full.
     pub const fn has_failed(&self) -> bool {
         self.failure.is_some()
     }

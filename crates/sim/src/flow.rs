@@ -6,22 +6,22 @@ mod transactions;
 mod transfer;
 
 use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Packet, UserId};
+use airpath_path::Side;
 
-use crate::route::Side;
-use crate::store::Body;
-use crate::world::World;
+use crate::network::Network;
+use crate::packet_buffer::Payload;
 
 pub use datagrams::DatagramsFlow;
 pub use ping::PingFlow;
 pub use transactions::TransactionsFlow;
 pub use transfer::TransferFlow;
 
-/// What all flows have.
+/// What all flows have in common.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Its number.
     pub id: FlowId,
-    /// Its name in reports.
+    /// Its name in results.
     pub name: String,
     /// Its mobile.
     pub user: UserId,
@@ -30,10 +30,9 @@ pub struct Identity {
 }
 
 impl Identity {
-    fn report(&self, world: &mut World<'_>, now: Instant, side: Side, step: AppStep, delivered: u64) {
-        let component = world.component(self.user, side);
+    fn report(&self, network: &mut Network<'_>, now: Instant, side: Side, step: AppStep, delivered: u64) {
         let event = || AppEvent { flow: self.id, step, delivered: Bytes::new(delivered) };
-        world.cx(component).app(now, event);
+        network.report(now, self.user, side, event);
     }
 }
 
@@ -45,12 +44,12 @@ pub enum Flow {
     Ping(Box<PingFlow>),
     /// Datagrams at a constant rate.
     Datagrams(Box<DatagramsFlow>),
-    /// Requests of the mobile and their responses.
+    /// Requests of the mobile and responses of the server.
     Transactions(Box<TransactionsFlow>),
 }
 
 impl Flow {
-    /// What all flows have.
+    /// What all flows have in common.
     pub const fn identity(&self) -> &Identity {
         match self {
             Self::Transfer(flow) => &flow.identity,
@@ -60,38 +59,40 @@ impl Flow {
         }
     }
 
-    /// `packet` has reached `side`. Returns the next wake-up of that side.
+    /// `side` receives `packet`. Returns the next wake-up of that side.
     #[inline]
-    pub fn receive(&mut self, now: Instant, side: Side, packet: &Packet, world: &mut World<'_>) -> Option<Instant> {
-        let (body, mut cx) = world.open(packet, side);
-        match (self, body) {
-            (Self::Transfer(flow), Body::Segment(segment)) => {
+    pub fn receive(&mut self, now: Instant, side: Side, packet: &Packet, network: &mut Network<'_>) -> Option<Instant> {
+        let (payload, mut cx) = network.open(packet, side);
+        match (self, payload) {
+            (Self::Transfer(flow), Payload::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);
-                flow.proceed(now, side, world)
+                flow.proceed(now, side, network)
             }
-            (Self::Transactions(flow), Body::Segment(segment)) => {
+            (Self::Transactions(flow), Payload::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);
-                flow.proceed(now, side, world)
+                flow.proceed(now, side, network)
             }
-            (Self::Ping(flow), &Body::Echo { sequence, sent, reply }) => {
-                flow.receive(now, sequence, sent, reply, world)
+            (Self::Ping(flow), &Payload::Echo { sequence, sent, reply }) => {
+                flow.receive(now, sequence, sent, reply, network)
             }
-            (Self::Datagrams(flow), &Body::Datagram { sequence, sent }) => flow.receive(now, sequence, sent, world),
-            _ => unreachable!("a flow gets only packets of its own kind"),
+            (Self::Datagrams(flow), &Payload::Datagram { sequence, sent }) => {
+                flow.receive(now, sequence, sent, network)
+            }
+            _ => unreachable!("a flow receives only packets of its own kind"),
         }
     }
 
-    /// It is time for `side` to act. Returns its next wake-up.
-    pub fn wake(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
+    /// Handles a wake-up of `side`. Returns its next wake-up.
+    pub fn wake(&mut self, now: Instant, side: Side, network: &mut Network<'_>) -> Option<Instant> {
         match self {
-            Self::Transfer(flow) => flow.wake(now, side, world),
-            Self::Ping(flow) => flow.wake(now, world),
-            Self::Datagrams(flow) => flow.wake(now, world),
-            Self::Transactions(flow) => flow.wake(now, side, world),
+            Self::Transfer(flow) => flow.wake(now, side, network),
+            Self::Ping(flow) => flow.wake(now, network),
+            Self::Datagrams(flow) => flow.wake(now, network),
+            Self::Transactions(flow) => flow.wake(now, side, network),
         }
     }
 
-    /// Whether nothing more will happen that a user would wait for.
+    /// Whether the workload is complete or aborted.
     pub const fn is_over(&self) -> bool {
         match self {
             Self::Transfer(flow) => flow.is_over(),

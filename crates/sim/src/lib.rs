@@ -1,28 +1,26 @@
-//! The virtual clock: a scenario run as fast as the processor can, event by event.
+//! The virtual clock: a scenario run event by event, as fast as the processor allows.
 //!
-//! | module | what |
+//! | module | contents |
 //! | --- | --- |
-//! | [`agenda`] | the event queue |
-//! | [`route`] | where everything lies |
-//! | [`world`] | the hops of the topology and the packets on their way |
-//! | [`store`] | what packets carry |
+//! | [`event_queue`] | the event queue |
+//! | [`network`] | the path, event queue and packet buffer that all flows share |
+//! | [`packet_buffer`] | payloads of the packets in the network |
 //! | [`flow`] | the two ends of each flow |
-//! | [`simulation`] | one run: topology from a scenario, the loop |
+//! | [`simulation`] | one run: objects from a scenario, the event loop |
 //! | [`capture`] | packet captures at both ends |
-//! | [`rows`] | what is said of a run |
-//! | [`replay`](mod@replay) | what entered the network once, put on it again |
-//! | [`runner`] | repetitions over the cores, and the result folder |
+//! | [`rows`] | the rows of the summary |
+//! | [`replay`](mod@replay) | replay of recorded arrivals |
+//! | [`runner`] | repetitions on several cores, and the result folder |
 
-pub mod agenda;
 pub mod capture;
+pub mod event_queue;
 pub mod flow;
+pub mod network;
+pub mod packet_buffer;
 pub mod replay;
-pub mod route;
 pub mod rows;
 pub mod runner;
 pub mod simulation;
-pub mod store;
-pub mod world;
 
 pub use airpath_result::Summary;
 pub use airpath_result::summary::Ended;

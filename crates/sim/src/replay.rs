@@ -1,52 +1,52 @@
-//! Replay: what entered a network once, put on it again in virtual time.
+//! Replay: puts recorded arrivals on a network again in virtual time.
 //!
-//! A log says of each packet when and where it entered, and which commands were given to the bearers: that is all that
-//! what happened to it depended on, beside the scenario and its seed. So the same scenario gives the same departures and
-//! drops to the nanosecond, whether the log is of a simulation or of an emulated link; and another one says what would have
-//! become of the same packets there. What sent them is not asked: it sends the same whatever becomes of them.
+//! A log has the time and place at which each packet entered, and the commands to the bearers. With the scenario and its
+//! seed that determines everything else. So the same scenario gives the same departures and drops to the nanosecond,
+//! whether the log is of a simulation or of an emulated link. Another scenario gives the fate of the same packets there.
+//! The senders are not simulated: they send the same packets whatever happens to these.
 //!
-//! Among what happens at the same time, changes of conditions come first, then what happens in the hops, those nearest to
-//! the servers first, and then the packets that enter, in the order of their numbers. A packet that was sent in answer to
-//! one that came in at the same time enters right after that.
+//! Among events at the same time, changes of conditions come first, then hops in the order of their indices, then
+//! arrivals in the order of the log. A packet that was sent in response to one that arrived at the same time enters right
+//! after that arrival.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_core::{Direction, Ecn, FlowId, Instant, Seed, SegmentInfo, Sink, UserId};
 use airpath_link::{BearerCommand, CommandError};
+use airpath_path::{Change, Side};
 use airpath_result::summary::{Ended, Repetition};
 use airpath_result::{FolderError, Rows, Summary};
-use airpath_scenario::{Scenario, ScenarioError};
+use airpath_scenario::{PlannedPath, Scenario, ScenarioError, Users};
 
-use crate::route::Side;
+use crate::network::{Network, Node, Outgoing};
+use crate::packet_buffer::Payload;
 use crate::rows;
 use crate::runner::begin_folder;
-use crate::simulation::{Setup, hop_index};
-use crate::store::Body;
-use crate::world::{Outgoing, World};
+use crate::simulation::Setup;
 
-/// How often the loop looks whether it should stop: every so many events.
+/// The stop flag is read once in this number of events.
 const STOP_CHECK: u64 = 1 << 12;
 
-/// What entered the network in one repetition.
+/// The recorded arrivals and commands of one repetition.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// The number of the repetition.
     pub repetition: u64,
-    /// When it ended: so does the replay.
+    /// When it ended; the replay ends at the same time.
     pub end: Instant,
     /// The packets, in the order in which they entered.
     pub arrivals: Vec<Arrival>,
-    /// The commands that were given beside those that the scenario has, in the order of time.
+    /// Commands that are not planned in the scenario, in the order of time.
     pub commands: Vec<Command>,
 }
 
-/// A packet that enters the first hop of its way.
+/// A packet that enters its first hop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrival {
     /// When.
     pub time: Instant,
-    /// Which way it goes.
+    /// Its direction.
     pub direction: Direction,
     /// Its number.
     pub id: u64,
@@ -54,28 +54,28 @@ pub struct Arrival {
     pub size: u32,
     /// Its ECN field.
     pub ecn: Ecn,
-    /// The flow that it belongs to, which the scenario need not have.
+    /// Its flow, which the scenario need not have.
     pub flow: FlowId,
     /// The mobile that it goes to or comes from.
     pub user: UserId,
-    /// Its TCP header, where that is known.
+    /// Its TCP header, if known.
     pub header: Option<SegmentInfo>,
-    /// How many packets had come in at an end point at the same time before it was sent.
+    /// Number of packets that had arrived at end points at the same time before it was sent.
     pub after: u32,
 }
 
-/// A command that was given.
+/// A command to a bearer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
     /// When.
     pub at: Instant,
     /// The name of the bearer.
     pub component: String,
-    /// What it was to do.
+    /// The command.
     pub command: BearerCommand,
 }
 
-/// What to do with the outcome of a replay.
+/// Options of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The result folder; none to return the summary only.
@@ -94,7 +94,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A packet of a mobile that the scenario does not have.
-    #[error("packet {packet} is one of mobile number {user}, but the scenario has {mobiles}: give it as many")]
+    #[error("packet {packet} belongs to mobile number {user}, but the scenario has {mobiles}: add mobiles to it")]
     NoSuchMobile {
         /// The number of the packet.
         packet: u64,
@@ -103,14 +103,14 @@ pub enum ReplayError {
         /// How many there are.
         mobiles: usize,
     },
-    /// Packets that go back in time.
-    #[error("packet {packet} enters before the one ahead of it: the log is damaged")]
+    /// Packets that are not in the order of time.
+    #[error("packet {packet} enters before its predecessor: the log is damaged")]
     Order {
         /// The number of the packet.
         packet: u64,
     },
     /// A command to a bearer that the scenario does not have.
-    #[error("a command was given to `{component}`, which the scenario does not have: its bearers are {known}")]
+    #[error("the log has a command to `{component}`, which the scenario does not have: its bearers are {known}")]
     NoSuchBearer {
         /// The name.
         component: String,
@@ -118,7 +118,7 @@ pub enum ReplayError {
         known: String,
     },
     /// A command that a bearer cannot carry out.
-    #[error("`{component}` cannot do what was commanded at {at}: {source}")]
+    #[error("`{component}` cannot carry out the command at {at}: {source}")]
     Command {
         /// When it was given.
         at: Instant,
@@ -129,17 +129,17 @@ pub enum ReplayError {
     },
 }
 
-/// Puts what was recorded on the network of `scenario` again. `stop` ends it early with what there is by then.
+/// Replays `recordings` on the network of `scenario`. `stop` ends the replay early, with the results up to then.
 ///
 /// # Errors
-/// Where the recording does not fit the scenario, or the result cannot be written.
+/// If the recording does not fit the scenario, or the result cannot be written.
 pub fn replay(
     scenario: &Scenario,
     recordings: &[Recording],
     options: &Options,
     stop: &AtomicBool,
 ) -> Result<Summary, ReplayError> {
-    let components = Setup::network(scenario, Seed::new(scenario.seed))?.names().to_vec();
+    let components = Setup::network(scenario, Seed::new(scenario.seed))?.names();
     let folder = options.out.as_deref().map(|out| begin_folder(scenario, out)).transpose()?;
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
     if let Some(folder) = &folder {
@@ -169,10 +169,10 @@ pub fn replay(
     Ok(summary)
 }
 
-/// Replays one repetition and lets `sink` have what happens. Returns what is to be said of it.
+/// Replays one repetition and sends its events to `sink`; returns the summary rows.
 ///
 /// # Errors
-/// Where the recording does not fit the scenario.
+/// If the recording does not fit the scenario.
 pub fn replay_into<'a>(
     scenario: &Scenario,
     recording: &'a Recording,
@@ -185,93 +185,92 @@ pub fn replay_into<'a>(
     Ok(replay.rows(ended))
 }
 
-/// One repetition that is being replayed.
+/// The replay of one repetition.
 struct Replay<'a> {
-    world: World<'a>,
-    names: Vec<String>,
-    recording: &'a Recording,
-    /// Arrivals that have entered.
-    entered: usize,
-    /// All commands, those of the scenario and those of the recording, in the order of time, with their hop.
-    commands: Vec<(Instant, usize, BearerCommand)>,
+    network: Network<'a>,
+    arrivals: Arrivals<'a>,
+    number: u64,
+    end: Instant,
+    /// All commands, those of the scenario and those of the recording, in the order of time.
+    commands: Vec<Change>,
     /// Commands that were carried out.
     commanded: usize,
     now: Instant,
-    /// Packets that came in at an end point at `now`.
-    received: u32,
     events: u64,
 }
 
-/// What is next.
+/// The recorded packets, and those of them that have entered.
+struct Arrivals<'a> {
+    recorded: &'a [Arrival],
+    entered: usize,
+    /// Packets that have arrived at end points at the current time.
+    received: u32,
+}
+
+/// The next event.
 enum Next {
     Command(Instant),
-    Hop(Instant, u32),
+    Node(Instant, u32),
     Arrival(Instant),
 }
 
 impl<'a> Replay<'a> {
-    fn new(setup: Setup, sink: Option<&'a mut dyn Sink>, recording: &'a Recording) -> Result<Self, ReplayError> {
-        let (world, names, orders) = setup.into_network(sink);
-        let mobiles = world.route.cell_of.len();
-        let mut last = Instant::ZERO;
-        for arrival in &recording.arrivals {
-            if usize::from(arrival.user.0) >= mobiles {
-                return Err(ReplayError::NoSuchMobile { packet: arrival.id, user: arrival.user.0, mobiles });
-            }
-            if arrival.time < last {
-                return Err(ReplayError::Order { packet: arrival.id });
-            }
-            last = arrival.time;
-        }
-        let mut commands: Vec<_> =
-            orders.into_iter().map(|timed| (timed.at, hop_index(timed.order.hop), timed.order.command)).collect();
-        let hops = &names[..world.route.hops];
+    fn new(setup: Setup, sink: Option<&'a mut (dyn Sink + 'a)>, recording: &'a Recording) -> Result<Self, ReplayError> {
+        let (network, mut commands) = setup.into_network(sink);
+        check_arrivals(&recording.arrivals, network.path.route().users())?;
         for Command { at, component, command } in &recording.commands {
-            let hop = hops
-                .iter()
-                .position(|name| name == component)
-                .ok_or_else(|| ReplayError::NoSuchBearer { component: component.clone(), known: hops.join(", ") })?;
-            commands.push((*at, hop, command.clone()));
+            let hop = network.path.hops().position(|(name, _)| name == component).ok_or_else(|| {
+                let known: Vec<&str> = network.path.hops().map(|(name, _)| name).collect();
+                ReplayError::NoSuchBearer { component: component.clone(), known: known.join(", ") }
+            })?;
+            commands.push(Change { at: *at, hop, command: command.clone() });
         }
-        commands.sort_by_key(|(at, ..)| *at);
-        let now = Instant::ZERO;
-        Ok(Self { world, names, recording, entered: 0, commands, commanded: 0, now, received: 0, events: 0 })
+        commands.sort_by_key(|change| change.at);
+        Ok(Self {
+            network,
+            arrivals: Arrivals { recorded: &recording.arrivals, entered: 0, received: 0 },
+            number: recording.repetition,
+            end: recording.end,
+            commands,
+            commanded: 0,
+            now: Instant::ZERO,
+            events: 0,
+        })
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<Ended, ReplayError> {
         while let Some(next) = self.next() {
-            let (Next::Command(time) | Next::Hop(time, _) | Next::Arrival(time)) = next;
-            if time > self.recording.end {
+            let (Next::Command(time) | Next::Node(time, _) | Next::Arrival(time)) = next;
+            if time > self.end {
                 break;
             }
             if time > self.now {
-                (self.now, self.received) = (time, 0);
+                (self.now, self.arrivals.received) = (time, 0);
             }
             self.events += 1;
-            if self.events.is_multiple_of(STOP_CHECK) && (stop.load(Ordering::Relaxed) || self.world.has_failed()) {
+            if self.events.is_multiple_of(STOP_CHECK) && (stop.load(Ordering::Relaxed) || self.network.has_failed()) {
                 return Ok(Ended::Interrupted);
             }
             match next {
-                Next::Command(at) => self.command(at)?,
-                Next::Hop(now, node) => self.serve(now, node as usize),
-                Next::Arrival(_) => self.enter(),
+                Next::Command(_) => self.command()?,
+                Next::Node(now, node) => self.serve(now, node),
+                Next::Arrival(_) => self.arrivals.enter(&mut self.network),
             }
         }
-        self.now = self.recording.end;
-        Ok(if self.entered == self.recording.arrivals.len() { Ended::Finished } else { Ended::Duration })
+        self.now = self.end;
+        Ok(if self.arrivals.next().is_none() { Ended::Finished } else { Ended::Duration })
     }
 
-    /// What is next; commands come first among equals, then hops.
+    /// The next event; among those at the same time commands come first, then hops.
     fn next(&mut self) -> Option<Next> {
-        let command = self.commands.get(self.commanded).map(|(at, ..)| *at);
-        let arrival = self.arrival().map(|arrival| arrival.time);
-        let hop = self.world.agenda.pop();
-        if let Some((time, node)) = hop {
+        let command = self.commands.get(self.commanded).map(|change| change.at);
+        let arrival = self.arrivals.next().map(|arrival| arrival.time);
+        if let Some((time, node)) = self.network.events.pop() {
             let earlier = |other: Option<Instant>| other.is_some_and(|other| other < time);
             if command != Some(time) && !earlier(command) && !earlier(arrival) {
-                return Some(Next::Hop(time, node));
+                return Some(Next::Node(time, node));
             }
-            self.world.agenda.wake(node, Some(time));
+            self.network.events.wake(node, Some(time));
         }
         match (command, arrival) {
             (Some(command), Some(arrival)) if arrival < command => Some(Next::Arrival(arrival)),
@@ -280,95 +279,97 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn arrival(&self) -> Option<&'a Arrival> {
-        self.recording.arrivals.get(self.entered)
-    }
-
-    fn command(&mut self, at: Instant) -> Result<(), ReplayError> {
-        let (_, hop, command) = &self.commands[self.commanded];
+    fn command(&mut self) -> Result<(), ReplayError> {
+        let Change { at, hop, command } = &self.commands[self.commanded];
         self.commanded += 1;
-        let component = || self.names[*hop].clone();
-        self.world.command(at, *hop, command).map_err(|source| ReplayError::Command {
-            at,
-            component: component(),
+        self.network.command(*at, *hop, command).map_err(|source| ReplayError::Command {
+            at: *at,
+            component: self.network.path.names()[*hop].clone(),
             source,
         })
     }
 
-    /// Moves on what has left a hop.
-    fn serve(&mut self, now: Instant, hop: usize) {
-        while let Some((direction, departure)) = self.world.pop(now, hop) {
-            if !self.world.forward(now, hop, direction, &departure.packet) {
-                continue;
-            }
-            self.world.free(departure.packet.slot);
-            self.received += 1;
-            while let Some(answer) = self.arrival()
-                && answer.time == now
-                && (1..=self.received).contains(&answer.after)
+    /// Forwards what has left a hop; responses to what has arrived enter at once.
+    fn serve(&mut self, now: Instant, node: u32) {
+        let Self { network, arrivals, .. } = self;
+        let Node::Hop(hop) = network.at_node(node) else { return };
+        network.serve(now, hop, |network, _, _| {
+            arrivals.received += 1;
+            while let Some(response) = arrivals.next()
+                && response.time == now
+                && (1..=arrivals.received).contains(&response.after)
             {
-                self.enter();
+                arrivals.enter(network);
             }
-        }
-        self.world.rearm(hop);
-    }
-
-    /// Lets the next packet in.
-    fn enter(&mut self) {
-        let Some(Arrival { time, direction, id, size, ecn, flow, user, header, .. }) = self.arrival().copied() else {
-            return;
-        };
-        self.entered += 1;
-        let side = match direction {
-            Direction::Down => Side::Server,
-            Direction::Up => Side::Mobile,
-        };
-        self.world.packets = id;
-        self.world.send(time, Outgoing { flow, user, side, size, ecn, body: Body::Recorded(header) });
+        });
     }
 
     fn rows(&self, ended: Ended) -> Rows {
-        let number = self.recording.repetition;
-        let hops = self.names.iter().map(String::as_str).zip(self.world.hops.iter().map(AsRef::as_ref));
-        let (links, radio) = rows::of_hops(hops, self.world.route.cell_of.len(), number);
+        let path = &self.network.path;
+        let (links, radio) = rows::of_hops(path.hops(), path.route().users(), self.number);
         let repetition = Repetition {
-            repetition: number,
+            repetition: self.number,
             simulated_s: self.now.as_secs_f64(),
             ended,
-            packets: self.entered as u64,
+            packets: self.arrivals.entered as u64,
             events: self.events,
         };
         Rows { repetition, flows: Vec::new(), links, radio }
     }
 }
 
-/// Those of the commands of a log that are not what `scenario` has scripted: they were given by hand.
-pub fn given_by_hand(scenario: &Scenario, names: &[String], logged: Vec<Command>) -> Vec<Command> {
-    let name = |hop: usize| names.get(hop).cloned().unwrap_or_default();
-    let mut scripted: Vec<Command> = scenario
-        .timed_orders()
-        .into_iter()
-        .map(|timed| Command {
-            at: timed.at,
-            component: name(hop_index(timed.order.hop)),
-            command: timed.order.command,
-        })
-        .collect();
-    let mut is_by_hand = |command: &Command| match scripted.iter().position(|script| script == command) {
+impl<'a> Arrivals<'a> {
+    fn next(&self) -> Option<&'a Arrival> {
+        self.recorded.get(self.entered)
+    }
+
+    /// The next packet enters the network.
+    fn enter(&mut self, network: &mut Network<'_>) {
+        let Some(&Arrival { time, direction, id, size, ecn, flow, user, header, .. }) = self.next() else { return };
+        self.entered += 1;
+        network.packets = id;
+        let side = Side::at_start_of(direction);
+        network.send(time, Outgoing { flow, user, side, size, ecn, payload: Payload::Recorded(header) });
+    }
+}
+
+/// Whether all packets belong to one of `mobiles` mobiles and are in the order of time.
+fn check_arrivals(arrivals: &[Arrival], mobiles: usize) -> Result<(), ReplayError> {
+    let mut last = Instant::ZERO;
+    for arrival in arrivals {
+        if usize::from(arrival.user.0) >= mobiles {
+            return Err(ReplayError::NoSuchMobile { packet: arrival.id, user: arrival.user.0, mobiles });
+        }
+        if arrival.time < last {
+            return Err(ReplayError::Order { packet: arrival.id });
+        }
+        last = arrival.time;
+    }
+    Ok(())
+}
+
+/// The commands of a log that `scenario` does not plan: they were given while the link ran.
+///
+/// # Errors
+/// If the path of the scenario cannot be built.
+pub fn unplanned_commands(scenario: &Scenario, logged: Vec<Command>) -> Result<Vec<Command>, ScenarioError> {
+    let PlannedPath { topology, changes } = scenario.build_path(Seed::new(scenario.seed), Users::All)?;
+    let command = |Change { at, hop, command }| Command { at, component: topology.hops[hop].0.clone(), command };
+    let mut planned: Vec<Command> = changes.into_iter().map(command).collect();
+    let mut is_unplanned = |command: &Command| match planned.iter().position(|planned| planned == command) {
         Some(index) => {
-            scripted.remove(index);
+            planned.remove(index);
             false
         }
         None => true,
     };
-    logged.into_iter().filter(|command| is_by_hand(command)).collect()
+    Ok(logged.into_iter().filter(|command| is_unplanned(command)).collect())
 }
 
-/// The names of the hops of a scenario, by which its log calls them.
+/// Names of the components of a scenario, by their number in its log.
 ///
 /// # Errors
-/// If the scenario cannot be built.
-pub fn hop_names(scenario: &Scenario) -> Result<Vec<String>, ScenarioError> {
-    let setup = Setup::network(scenario, Seed::new(scenario.seed))?;
-    Ok(setup.names().to_vec())
+/// If the path of the scenario cannot be built.
+pub fn component_names(scenario: &Scenario) -> Result<Vec<String>, ScenarioError> {
+    Ok(Setup::network(scenario, Seed::new(scenario.seed))?.names())
 }

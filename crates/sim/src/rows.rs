@@ -1,7 +1,7 @@
-//! What is said of a simulation: the rows of the summary, read off it as it stands.
+//! The rows of the summary, from the state of a simulation.
 
 use airpath_core::{Direction, Instant, Span, UserId};
-use airpath_link::Bearer;
+use airpath_path::Hop;
 use airpath_result::summary::{
     Ended, FlowRow, LinkRow, ProbesRow, RadioRow, Repetition, Rows, StreamRow, TransactionsRow, TransferRow,
 };
@@ -27,9 +27,9 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     Rows { repetition, flows, links, radio }
 }
 
-/// What is said of the hops, each with its name, in repetition `number` of so many users.
+/// The rows of the hops, with their names, in repetition `number` of a run with `users` users.
 pub fn of_hops<'a>(
-    hops: impl Iterator<Item = (&'a str, &'a dyn Bearer)>,
+    hops: impl Iterator<Item = (&'a str, &'a Hop)>,
     users: usize,
     number: u64,
 ) -> (Vec<LinkRow>, Vec<RadioRow>) {
@@ -37,7 +37,8 @@ pub fn of_hops<'a>(
     let users = (0..users).map(|user| UserId(user as u16));
     for (name, hop) in hops {
         links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.counters(direction))));
-        for (direction, user) in Direction::BOTH.into_iter().flat_map(|way| users.clone().map(move |user| (way, user)))
+        for (direction, user) in
+            Direction::BOTH.into_iter().flat_map(|direction| users.clone().map(move |user| (direction, user)))
         {
             let totals = hop.radio_totals(direction, user);
             radio.extend(totals.map(|totals| RadioRow::of(name, direction, user, number, &totals)));
@@ -100,8 +101,8 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
     }
 }
 
-/// The TCP settings of a flow: the profile and every setting that was in force, and what was agreed with the peer,
-/// which is absent before the handshake.
+/// The TCP settings of a flow: the profile, every setting in force, and what was negotiated with the peer, which is absent
+/// before the handshake.
 #[derive(Serialize)]
 struct Tcp<'a> {
     #[serde(flatten)]

@@ -1,8 +1,7 @@
-//! Runs a scenario, all its repetitions, over the cores, and writes the result folder as it goes.
+//! Runs all repetitions of a scenario on several cores and writes the result folder meanwhile.
 //!
-//! A result folder holds `scenario.toml` (resolved), `summary.json`, and if asked for `events/` and
-//! `captures/`. A run that is killed leaves the summary of what was done, marked as not complete, and
-//! the events and captures up to then.
+//! A result folder holds `scenario.toml` (resolved), `summary.json`, and `events/` and `captures/` if requested. A run that
+//! is killed leaves a summary of the finished repetitions, marked as not complete, and the events and captures up to then.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,10 +17,10 @@ use crate::capture::Captures;
 use crate::rows;
 use crate::simulation::Setup;
 
-/// How to run a scenario.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Repetitions, each with its own streams.
+    /// Number of repetitions, each with its own random streams.
     pub repeat: u64,
     /// The result folder; none to return the summary only.
     pub out: Option<PathBuf>,
@@ -29,7 +28,7 @@ pub struct Options {
     pub capture: bool,
     /// Whether to write the event log.
     pub log: bool,
-    /// Repetitions that run at the same time.
+    /// Number of repetitions that run at the same time.
     pub threads: usize,
 }
 
@@ -44,15 +43,18 @@ pub enum RunError {
     Folder(#[from] FolderError),
 }
 
-/// Runs `scenario`. `stop` ends it early with what there is by then; `progress` is told how many
-/// repetitions are over, from any thread.
+/// Runs `scenario`. `stop` ends the run early, with the results up to then. `progress` is called with the number of
+/// finished repetitions, from any thread.
+///
+/// # Errors
+/// If the scenario cannot be run, or the result not be written.
 pub fn run(
     scenario: &Scenario,
     options: &Options,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Summary, RunError> {
-    let components = Setup::new(scenario, Seed::new(scenario.seed))?.names().to_vec();
+    let components = Setup::new(scenario, Seed::new(scenario.seed))?.names();
     let folder = options.out.as_deref().map(|out| begin_folder(scenario, out)).transpose()?;
     let shared = Shared { scenario, options, stop, components: &components, folder: folder.as_ref() };
     shared.save_so_far(Vec::new())?;
@@ -72,8 +74,8 @@ pub fn run(
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                 results.extend(rows.map(|rows| (number, rows)));
                 match outcome {
-                    // Seldom enough that the writing does not grow with the square of the repetitions; under the
-                    // lock, so that no thread writes an older summary over a newer one.
+                    // At powers of two, so that the total written grows linearly with the repetitions; under the
+                    // lock, so that no thread overwrites a newer summary.
                     Ok(()) if results.len().is_power_of_two() => shared.save_so_far(results.clone()),
                     outcome => outcome,
                 }
@@ -112,7 +114,7 @@ pub(crate) fn begin_folder(scenario: &Scenario, out: &Path) -> Result<Folder, Fo
     Folder::create(out, &kept.toml, &kept.files)
 }
 
-/// What the repetitions have in common.
+/// What all repetitions share.
 struct Shared<'a> {
     scenario: &'a Scenario,
     options: &'a Options,
@@ -122,8 +124,8 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Runs one repetition: its rows if it began, and whether all that it should write was written. `spare` goes from one
-    /// to the next on the same thread.
+    /// Runs one repetition. Returns its rows if it began, and the outcome of writing. `spare` holds buffers that the next
+    /// repetition on the same thread reuses.
     fn repetition(&self, number: u64, spare: &mut Option<Spare>) -> (Option<Rows>, Result<(), RunError>) {
         let setup = match Setup::new(self.scenario, Seed { seed: self.scenario.seed, repetition: number }) {
             Ok(setup) => setup,
@@ -165,7 +167,7 @@ impl Shared<'_> {
         (Some(rows), written)
     }
 
-    /// Writes the summary that a run leaves if it is killed from here on.
+    /// Writes the summary that remains if the run is killed from here on.
     fn save_so_far(&self, results: Vec<(u64, Rows)>) -> Result<(), RunError> {
         let Some(folder) = self.folder else { return Ok(()) };
         let mut summary = self.summary(results);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 struct Run {
     log: Memory,
     ended: Ended,
-    under_way: u64,
+    packets_inside: u64,
     tallies: Vec<airpath_core::PacketCounters>,
 }
 
@@ -22,11 +22,11 @@ fn run(text: &str, repetition: u64) -> Run {
     let setup = Setup::new(&scenario, Seed { seed: scenario.seed, repetition }).expect("a scenario that can be built");
     let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
     let ended = simulation.run(&AtomicBool::new(false));
-    let under_way = simulation.under_way();
+    let packets_inside = simulation.packets_inside();
     let tallies =
         simulation.hops().flat_map(|(_, hop)| Direction::BOTH.map(|direction| hop.counters(direction))).collect();
     drop(simulation);
-    Run { log, ended, under_way, tallies }
+    Run { log, ended, packets_inside, tallies }
 }
 
 prop_compose! {
@@ -73,7 +73,7 @@ proptest! {
             prop_assert!(counters.is_conserved(), "{:?}", counters);
         }
         let inside: u64 = run.tallies.iter().map(|counters| counters.queued.packets).sum();
-        prop_assert_eq!(inside, run.under_way, "what hops hold is what was sent and has not ended");
+        prop_assert_eq!(inside, run.packets_inside, "what hops hold is what was sent and has not ended");
     }
 
     #[test]

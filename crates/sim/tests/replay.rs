@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use airpath_core::{ComponentId, Event, Instant, Memory, Packet, PacketEvent, PacketStep, Seed, Sink, Slot, Span};
 use airpath_scenario::{Preset, Scenario, preset};
 use airpath_sim::Setup;
-use airpath_sim::replay::{Arrival, Command, Recording, given_by_hand, hop_names, replay_into};
+use airpath_sim::replay::{Arrival, Command, Recording, component_names, replay_into, unplanned_commands};
 
 const CHANGES: &str = r#"
 [[change]]
@@ -70,9 +70,9 @@ fn run(scenario: &Scenario) -> (Memory, Instant) {
     (log, end)
 }
 
-/// What a log says of what entered.
+/// The arrivals of a log.
 fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
-    let names = hop_names(scenario).expect("it can be built");
+    let names = component_names(scenario).expect("it can be built");
     let (mut arrivals, mut logged) = (Vec::new(), Vec::new());
     let (mut now, mut received) = (Instant::ZERO, 0);
     for (time, at, event) in &log.events {
@@ -101,11 +101,11 @@ fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
             _ => {}
         }
     }
-    Recording { repetition: 0, end, arrivals, commands: given_by_hand(scenario, &names, logged) }
+    Recording { repetition: 0, end, arrivals, commands: unplanned_commands(scenario, logged).expect("it can be built") }
 }
 
-/// The steps of all packets, as texts, without where the simulator keeps what they carry; what happens at the very end
-/// depends on who ended the run.
+/// The steps of all packets, as texts, without slots and without events at the time of the end, which depend on how the
+/// run ended.
 fn steps(log: &Memory, end: Instant) -> BTreeSet<String> {
     let step = |(time, at, event): &(Instant, ComponentId, Event)| {
         let event = match event {
@@ -165,7 +165,20 @@ fn links_without_delay_replay_in_the_same_order() {
 }
 
 #[test]
-fn another_scenario_tells_what_would_have_become_of_the_same_packets() {
+fn a_middlebox_replays_to_the_nanosecond() {
+    let middlebox = "[middlebox]\nkind = \"ack-filter\"\nhold = \"60 ms\"\n";
+    for access in ["", "[access]\nrate = \"5 Mbit/s\"\n"] {
+        let original = scenario("preset = \"umts-dch-384\"", "", &format!("{CHANGES}{middlebox}{access}"));
+        check("middlebox", &original);
+        let (log, _) = run(&original);
+        let absorbed = |event: &Event| matches!(event, Event::Packet(PacketEvent { step: PacketStep::Absorbed, .. }));
+        let absorbed = log.events.iter().filter(|(.., event)| absorbed(event)).count();
+        assert!(absorbed > 20, "{absorbed} acknowledgements were absorbed");
+    }
+}
+
+#[test]
+fn another_scenario_gives_the_fate_of_the_same_packets_there() {
     let original = scenario("preset = \"umts-dch-384\"", "", "");
     let (log, end) = run(&original);
     let mut recording = recording(&original, &log, end);

@@ -179,7 +179,7 @@ def _scenario(scenario: str) -> tuple[str, str]:
 def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
     """Print notes on standard error: an invalid run, no answer from outside, the result folder."""
     lateness = outcome["lateness"]
-    if not lateness["valid"]:
+    if not lateness["within_budget"]:
         note(
             f"this run is invalid: 1 % of its packets left more than {1e3 * lateness['p99_s']:.2f} ms late, over the"
             f" budget of {1e3 * lateness['budget_s']:g} ms; the host was too busy for this link (try --precise)"

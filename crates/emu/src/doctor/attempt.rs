@@ -1,4 +1,4 @@
-//! Trying something that leaves its traces in the process, in another process.
+//! Runs a check that would change this process in a child process.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,19 +10,19 @@ use nix::unistd::pipe2;
 use crate::namespace::{NetworkNamespace, enter_user_namespace, is_privileged};
 use crate::{LinkError, sys};
 
-/// What came of it, or why nothing did, both in words.
+/// The finding or the error, as text.
 pub type Tried = Result<String, String>;
 
-/// Where the process is that tries something.
+/// Namespace of the child process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Where this one is.
+    /// That of this process.
     Here,
     /// In a PID namespace of its own, as the first process.
     First,
 }
 
-/// Runs `work` in a child process and hands on what it returns.
+/// Runs `work` in a child process and returns its result.
 pub fn in_child(place: Place, work: impl FnOnce() -> Tried) -> Tried {
     let words = |error: io::Error| error.to_string();
     let (answer, tell) = pipe2(OFlag::O_CLOEXEC).map_err(|error| words(error.into()))?;
@@ -32,7 +32,7 @@ pub fn in_child(place: Place, work: impl FnOnce() -> Tried) -> Tried {
             Ok(text) => (text, 0),
             Err(text) => (text, 1),
         };
-        // Where nobody reads it, nobody waits for it.
+        // This fails only if the parent has ended.
         let _ = tell.write_all(text.as_bytes());
         code
     });
@@ -48,7 +48,7 @@ pub fn in_child(place: Place, work: impl FnOnce() -> Tried) -> Tried {
     }
 }
 
-/// Runs `work` in a child process that may make namespaces: in a user namespace if it must.
+/// Runs `work` in a child process that may create namespaces, in a user namespace if necessary.
 pub fn with_privileges(work: impl FnOnce() -> Tried) -> Tried {
     in_child(Place::Here, || {
         if !is_privileged() {
@@ -67,7 +67,7 @@ pub fn in_network(work: impl FnOnce() -> Result<(), LinkError>) -> Tried {
     })
 }
 
-/// An error in words that do not send back to where they come from.
+/// The text of an error, without its reference to `airpath doctor`.
 pub fn words(error: LinkError) -> String {
     match error {
         LinkError::Namespace(kind, error) => format!("no {kind} namespace: {error}"),

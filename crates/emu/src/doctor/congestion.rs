@@ -1,18 +1,18 @@
-//! Congestion controls that the TCP of links can have.
+//! Congestion controls that TCP on links can use.
 
 use super::Check;
 use crate::namespace;
 
-/// Those that studies and tests of airpath set.
+/// Congestion controls that studies and tests of airpath use.
 const USED: [&str; 2] = ["reno", "cubic"];
 
-/// Which ones there are, and which may be set in a link: of those that the host does not allow to everybody a namespace
-/// takes none, even from root.
+/// Available congestion controls, and those that a link may use: in a namespace the kernel accepts only those that the host
+/// permits to all users, even from root.
 pub fn controls() -> Check {
     let name = "congestion controls";
     let read = |key: &str| namespace::parameter(&format!("net.ipv4.tcp_{key}")).unwrap_or_default();
     let known = read("available_congestion_control");
-    // New namespaces hide what is allowed, so the host is asked.
+    // New namespaces hide the permitted ones, so they are read on the host.
     let (allowed, default) = (read("allowed_congestion_control"), read("congestion_control"));
     let lacking = |of: &str| -> Vec<&str> {
         USED.into_iter().filter(|name| !of.split_whitespace().any(|each| each == *name)).collect()

@@ -1,4 +1,4 @@
-//! What this process may make for itself.
+//! Namespaces that this process may create.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,8 +7,8 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::Check;
 use super::attempt::{Place, in_child, in_network, with_privileges, words};
-use crate::household::Surroundings;
 use crate::namespace;
+use crate::supervisor::Environment;
 
 /// Whether this process may administer the network.
 pub fn privileges(privileged: bool) -> Check {
@@ -23,7 +23,7 @@ pub fn privileges(privileged: bool) -> Check {
     )
 }
 
-/// User namespaces, in which ordinary users may make the other ones.
+/// User namespaces, in which ordinary users may create the other ones.
 pub fn user(privileged: bool) -> Check {
     let name = "user namespaces";
     match in_child(Place::Here, || namespace::enter_user_namespace().map(|()| String::new()).map_err(words)) {
@@ -44,7 +44,7 @@ pub fn network() -> Check {
     }
 }
 
-/// What can be set in network namespaces.
+/// Kernel parameters that can be set in network namespaces.
 pub fn parameters(has_networks: bool) -> Check {
     let name = "kernel parameters";
     match in_network(|| namespace::set(namespace::FORWARDING, "1")) {
@@ -59,7 +59,7 @@ pub fn parameters(has_networks: bool) -> Check {
     }
 }
 
-/// PID namespaces: what ends all programs of a link with it.
+/// PID namespaces, which end all programs of a link with it.
 pub fn processes() -> Check {
     let name = "PID namespaces";
     match with_privileges(|| in_child(Place::First, || Ok(String::new()))) {
@@ -68,14 +68,14 @@ pub fn processes() -> Check {
     }
 }
 
-/// Mount namespaces, as they are used to give the ends of a link their names.
+/// Mount namespaces, which provide the host names of the ends of a link.
 pub fn names() -> Check {
     let name = "mount namespaces";
     let seen = with_privileges(|| {
         in_child(Place::First, || {
             unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("no mount namespace: {error}"))?;
             let hosts = vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), "airpath-doctor".to_owned())];
-            Surroundings { hosts, ..Surroundings::default() }.enter();
+            Environment { hosts, ..Environment::default() }.enter();
             let hosts = fs::read_to_string("/etc/hosts").unwrap_or_default();
             let seen = hosts.lines().any(|line| line.ends_with("\tairpath-doctor"));
             if seen { Ok(String::new()) } else { Err("nothing can be mounted in them".to_owned()) }
@@ -92,9 +92,9 @@ pub fn names() -> Check {
     }
 }
 
-/// What is found of all that needs a network namespace where there is none.
+/// The finding of checks that need a network namespace, where there is none.
 pub const NO_NETWORK: &str = "cannot be tried without network namespaces";
-/// What to do about that.
+/// The next step for that.
 pub const NO_NETWORK_STEP: &str = "see network namespaces";
 
 const ASK_FOR_MORE: &str =
@@ -107,14 +107,14 @@ fn next_step() -> String {
     }
 }
 
-/// The setting of the host that keeps ordinary users from user namespaces, and how to change it.
+/// The setting of the host that denies user namespaces to ordinary users, and how to change it.
 fn obstacle() -> Option<&'static str> {
     let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     [
-        // Of Debian and its descendants.
+        // Debian and its derivatives.
         ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
         ("/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=10000"),
-        // Of Ubuntu since 23.10: namespaces can be made, but nothing is allowed in them.
+        // Ubuntu since 23.10: namespaces can be created, but have no capabilities.
         (
             "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
             "1",

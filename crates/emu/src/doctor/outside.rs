@@ -1,4 +1,4 @@
-//! What links to the outside need besides privileges.
+//! Requirements of links to the host's network besides privileges.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -23,7 +23,7 @@ pub fn translation(has_networks: bool) -> Check {
     }
 }
 
-/// Whether the host passes packets on.
+/// Whether the host forwards packets.
 pub fn forwarding() -> Check {
     let (name, v6_step) = (
         "forwarding",
@@ -44,7 +44,7 @@ pub fn forwarding() -> Check {
     }
 }
 
-/// Whether the host's firewall lets forwarded packets pass, as far as its policy tells.
+/// Whether the policy of the host's firewall accepts forwarded packets.
 pub fn firewall() -> Check {
     let name = "firewall";
     let meaning = "if no rule accepts them, packets of links to the outside vanish; links with --serve never meet it";
@@ -66,7 +66,7 @@ pub fn firewall() -> Check {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Check::limited(name, "only root can see it", meaning, "run airpath doctor as root")
         }
-        // A kernel without nftables has no chains of it.
+        // A kernel without nftables has no chains.
         Err(error) => Check::limited(name, error.to_string(), meaning, "look at the host's own firewall"),
     }
 }

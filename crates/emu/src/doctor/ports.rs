@@ -1,4 +1,4 @@
-//! Where packets come out of the kernel, and are put back.
+//! Devices for reading packets from the kernel and sending them back.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -6,12 +6,12 @@ use std::os::unix::fs::FileTypeExt;
 use super::Check;
 use super::attempt::{Place, Tried, in_child, words};
 use super::namespaces::{NO_NETWORK, NO_NETWORK_STEP};
-use crate::laboratory::{Device, FarEnd, Laboratory, Plan};
 use crate::sys;
+use crate::testbed::{Device, FarEnd, Plan, Testbed};
 
-/// The ways there are: TUN interfaces, and virtual Ethernet pairs with packet sockets. Links need one of them.
+/// TUN interfaces, and virtual Ethernet pairs with packet sockets. Links need one of them.
 pub fn both(has_networks: bool) -> [Check; 2] {
-    let try_it = |device| if has_networks { laboratory(device) } else { Err(NO_NETWORK.to_owned()) };
+    let try_it = |device| if has_networks { build_testbed(device) } else { Err(NO_NETWORK.to_owned()) };
     let (tun, ethernet) = (try_it(Device::Tun), try_it(Device::Ethernet));
     let verdict = |name, tried: Tried, instead: &Tried, meaning: &str, other: &str, next_step| match tried {
         Ok(_) => Check::ok(name, "a link can be made with them", meaning),
@@ -27,16 +27,16 @@ pub fn both(has_networks: bool) -> [Check; 2] {
     ]
 }
 
-/// Makes both ends of a link, and lets go of them.
-fn laboratory(device: Device) -> Tried {
+/// Builds both ends of a link and removes them.
+fn build_testbed(device: Device) -> Tried {
     in_child(Place::Here, || {
         let plan = Plan { far_end: FarEnd::Server, device, offload: true, mtu: 1500, parameters: &[] };
-        Laboratory::make(&plan).map_err(words)?;
+        Testbed::build(&plan).map_err(words)?;
         Ok(String::new())
     })
 }
 
-/// What is to be done about the device of TUN interfaces.
+/// The next step for the TUN device.
 fn device_step() -> &'static str {
     match fs::metadata("/dev/net/tun") {
         Err(_) => "as root: modprobe tun; a container gets it by --device /dev/net/tun",
@@ -48,7 +48,7 @@ fn device_step() -> &'static str {
     }
 }
 
-/// Whether what stands there can be opened, but is none.
+/// Whether the device file can be opened, but is not a TUN device.
 fn is_another_device() -> bool {
     fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok() && !sys::has_tun()
 }

@@ -1,15 +1,15 @@
-//! Programs beside airpath.
+//! Other programs that examples use.
 
 use std::env;
 use std::path::Path;
 
 use super::Check;
 
-/// Each with what needs it.
+/// Each program with its use.
 const PROGRAMS: [(&str, &str); 3] =
     [("sh", "--serve"), ("python3", "the server of `make demo`"), ("curl", "the client of `make demo`")];
 
-/// Whether the programs are there that the demonstration and the examples use.
+/// Whether the programs that the demonstration and the examples use are installed.
 pub fn found() -> Check {
     let name = "programs";
     let is_there = |program: &str| {

@@ -1,4 +1,4 @@
-//! How well this host keeps the time.
+//! Timing of this host.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::lateness::Lateness;
 use crate::session::{self, Waiting};
 use crate::sys;
 
-/// Whether a core can be spared for watching the clock.
+/// Whether a core is free for polling the clock.
 pub fn cores() -> Check {
     let cores = session::cores();
     if Waiting::of_host() == Waiting::Precise {
@@ -29,24 +29,24 @@ pub fn cores() -> Check {
     )
 }
 
-/// How many times it is waited, and for how long.
+/// Number and length of the waits of a measurement.
 const WAITS: u32 = 100;
 const WAIT: Span = Span::from_millis(1);
-/// What is still called good.
+/// Limit of a good result.
 const GOOD: Measured = Measured { median: Span::from_micros(120), most: Span::from_millis(1) };
 
-/// How late this process wakes up, asleep and watching the clock, each as a link does it.
+/// How late this process wakes up, in both modes of a link: sleeping and polling the clock.
 pub fn wakeups() -> Check {
     let name = "timers";
     let sleep = || {
         let _ = nix::sys::prctl::set_timerslack(1);
-        sys::real_time();
+        sys::raise_to_realtime();
         |_: Clock, _: Instant| {
             let _ = ppoll(&mut [], Some(TimeSpec::from_duration(Duration::from_nanos(WAIT.as_nanos()))), None);
         }
     };
     let watch = || {
-        sys::largest_share();
+        sys::raise_nice_priority();
         |clock: Clock, due: Instant| while clock.now() < due {}
     };
     let (asleep, watching) = match (measure(sleep), measure(watch)) {
@@ -73,7 +73,7 @@ pub fn wakeups() -> Check {
     Check::limited(name, finding, meaning, next_step)
 }
 
-/// The lateness that half, and that all but one in a hundred, do not exceed.
+/// Median and 99th percentile of the lateness.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     median: Span,
@@ -93,7 +93,7 @@ impl fmt::Display for Measured {
     }
 }
 
-/// Waits many times in a process of its own, after `prepare` has made that ready.
+/// Measures in a child process, after `prepare` has set its priority.
 fn measure<W: Fn(Clock, Instant)>(prepare: impl FnOnce() -> W) -> Result<Measured, String> {
     let text = in_child(Place::Here, || {
         let (wait, clock, mut late) = (prepare(), Clock::start(), Lateness::new());

@@ -1,4 +1,4 @@
-//! What nftables answers: messages one after the other, each with attributes (netlink(7)).
+//! Responses of nftables: consecutive messages, each with attributes (netlink(7)).
 
 use std::io;
 
@@ -28,10 +28,10 @@ pub fn answers(mut datagram: &[u8]) -> impl Iterator<Item = Answer<'_>> {
 }
 
 impl<'a> Answer<'a> {
-    /// Nothing if all is well so far.
+    /// Checks the message for an error.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The error that the kernel reports.
     pub fn check(self) -> io::Result<()> {
         let code = self.body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
         if matches!(self.kind, ERROR | DONE) && code != 0 {
@@ -45,12 +45,12 @@ impl<'a> Answer<'a> {
         matches!(self.kind, ERROR | DONE)
     }
 
-    /// The family of protocols that it is about.
+    /// Its protocol family.
     pub fn family(self) -> u8 {
         self.body.first().copied().unwrap_or(0)
     }
 
-    /// What it says.
+    /// Its attributes.
     pub fn attributes(self) -> Values<'a> {
         Values(self.body.get(FAMILY_HEADER..).unwrap_or_default())
     }
@@ -75,18 +75,18 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// An attribute that is a number.
+    /// An attribute as a number.
     pub fn number(self, wanted: u16) -> Option<u32> {
         self.bytes(wanted)?.first_chunk().map(|number| u32::from_be_bytes(*number))
     }
 
-    /// An attribute that is a text.
+    /// An attribute as text.
     pub fn text(self, wanted: u16) -> Option<String> {
         let (_zero, text) = self.bytes(wanted)?.split_last()?;
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// An attribute that consists of others; empty if it is not there.
+    /// A nested attribute; empty if it is absent.
     pub fn nested(self, wanted: u16) -> Self {
         Self(self.bytes(wanted).unwrap_or_default())
     }

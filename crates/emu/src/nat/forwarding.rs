@@ -1,4 +1,4 @@
-//! What the host does with packets that are neither from it nor for it; only looked at, never set.
+//! Forwarding settings and firewall of the host: read, never changed.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// As it is now.
+    /// The current settings.
     pub fn of_host() -> Self {
         let is_on = |key| namespace::parameter(key).is_ok_and(|value| value != "0");
         Self { v4: is_on(namespace::FORWARDING), v6: is_on("net.ipv6.conf.all.forwarding") }
@@ -35,11 +35,11 @@ const HOOK_FORWARD: u32 = 2;
 const POLICY_DROP: u32 = 0;
 const FAMILIES: [(u8, &str); 3] = [(1, "inet"), (2, "ip"), (10, "ip6")];
 
-/// Chains of the host's firewall that drop what is forwarded unless a rule accepts it: family, table and name, as nft(8)
-/// lists them. Those of iptables are among them where it works through nftables, as it does on today's systems.
+/// Chains of the host's firewall that drop forwarded packets unless a rule accepts them: family, table and name, as nft(8)
+/// lists them. They include those of iptables where it uses nftables, as on current systems.
 ///
 /// # Errors
-/// Where they cannot be seen, as by ordinary users.
+/// If this user may not list them; ordinary users may not.
 pub fn closed_chains() -> io::Result<Vec<String>> {
     let socket = connect()?;
     socket.send(&message::listing(GET_CHAIN), 0)?;
@@ -63,7 +63,7 @@ pub fn closed_chains() -> io::Result<Vec<String>> {
     }
 }
 
-/// Whether there are filters of the older iptables, whose policy is not seen by [`closed_chains`].
+/// Whether there are filters of legacy iptables, whose policy [`closed_chains`] does not return.
 pub fn has_older_filters() -> bool {
     ["ip_tables_names", "ip6_tables_names"].into_iter().any(|tables| {
         let names = fs::read_to_string(format!("/proc/thread-self/net/{tables}")).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Messages to nftables (<linux/netfilter/nf_tables.h>): attributes, expressions, and batches that hold as a whole or not at
-//! all.
+//! Messages to nftables (<linux/netfilter/nf_tables.h>): attributes, expressions, and atomic batches.
 
 const SUBSYSTEM: u16 = 10;
 const FAMILY_ANY: u8 = 0;
@@ -21,7 +20,7 @@ pub fn listing(kind: u16) -> Vec<u8> {
     bytes
 }
 
-/// What stands before the attributes of a message: `nlmsghdr` and `nfgenmsg`, without what is zero for all of ours.
+/// The header before the attributes of a message: `nlmsghdr` and `nfgenmsg`, without the fields that are always zero here.
 #[derive(Default)]
 struct Header {
     kind: u16,
@@ -43,7 +42,7 @@ fn push(bytes: &mut Vec<u8>, header: Header, attributes: &[u8]) {
     bytes.extend(attributes);
 }
 
-/// Changes that are made together.
+/// Changes that are applied atomically.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -51,14 +50,14 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Without changes.
+    /// An empty batch.
     pub fn new() -> Self {
         let mut batch = Self { bytes: Vec::new(), messages: 0 };
         batch.mark(BATCH_BEGIN);
         batch
     }
 
-    /// Adds a message of the kind `kind` about the family of IPv4 and IPv6 together.
+    /// Adds a message of the kind `kind` for the inet family (IPv4 and IPv6).
     pub fn add(&mut self, kind: u16, attributes: Attributes) {
         self.messages += 1;
         let header = Header {
@@ -71,7 +70,7 @@ impl Batch {
         push(&mut self.bytes, header, &attributes.0);
     }
 
-    /// The bytes to send, and how many answers come.
+    /// The bytes to send, and the number of responses to expect.
     pub fn finish(mut self) -> (Vec<u8>, u32) {
         self.mark(BATCH_END);
         (self.bytes, self.messages)
@@ -83,7 +82,7 @@ impl Batch {
     }
 }
 
-/// Attributes one after the other, each with its length and type.
+/// Consecutive attributes, each with its length and type.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes(Vec<u8>);
 
@@ -103,7 +102,7 @@ impl Attributes {
         self.bytes(kind, &number.to_be_bytes())
     }
 
-    /// Adds attributes as one.
+    /// Adds a nested attribute.
     pub fn nested(self, kind: u16, attributes: Self) -> Self {
         self.bytes(kind | NESTED, &attributes.0)
     }
@@ -118,11 +117,11 @@ impl Attributes {
     }
 }
 
-/// What a rule looks at and does, in order.
+/// The expressions of a rule, in order.
 #[derive(Debug, Default)]
 pub struct Expressions(Attributes);
 
-/// The register through which expressions hand values on.
+/// The register through which expressions pass values.
 const REGISTER: u32 = 1;
 
 impl Expressions {
@@ -131,20 +130,20 @@ impl Expressions {
         Self::default()
     }
 
-    /// Goes on with packets of this network protocol only.
+    /// Matches packets of this network protocol.
     pub fn protocol_is(self, protocol: u8) -> Self {
         const KEY_PROTOCOL: u32 = 15;
         self.add("meta", Attributes::new().number(1, REGISTER).number(2, KEY_PROTOCOL)).equals(&[protocol])
     }
 
-    /// Goes on with packets that have these bytes at this offset in their network header.
+    /// Matches packets with these bytes at this offset of their network header.
     pub fn header_has(self, offset: u32, bytes: &[u8]) -> Self {
         const NETWORK_HEADER: u32 = 1;
         let place = Attributes::new().number(1, REGISTER).number(2, NETWORK_HEADER);
         self.add("payload", place.number(3, offset).number(4, bytes.len() as u32)).equals(bytes)
     }
 
-    /// Gives packets the address of the interface through which they leave.
+    /// Replaces the source address by that of the outgoing interface.
     pub fn masquerade(self) -> Self {
         self.add("masq", Attributes::new())
     }

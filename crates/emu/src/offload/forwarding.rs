@@ -1,5 +1,5 @@
-//! What does not cross the link, because a router would not forward it. The kernel says much of this by itself on any
-//! interface; on the bearer it would keep an idle radio awake.
+//! Packets that do not cross the link, because a router would not forward them. The kernel sends such packets on every
+//! interface; on the bearer they would keep an idle radio active.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use airpath_wire::ip::Protocol;
 
 use super::network::Network;
 
-/// Why a packet is not carried.
+/// Why a packet is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refused {
     /// Neither IPv4 nor IPv6.
@@ -16,10 +16,10 @@ pub enum Refused {
     /// A header is cut short, or lengths contradict each other.
     #[error("a header is cut short, or its lengths contradict each other")]
     Malformed,
-    /// The checksum of the IPv4 header does not hold.
+    /// The checksum of the IPv4 header is wrong.
     #[error("the checksum of its IPv4 header does not hold")]
     HeaderChecksum,
-    /// The offload header asks for what the packet cannot be, or for what airpath does not do.
+    /// The offload header contradicts the packet, or requests an unsupported operation.
     #[error("its offload header does not fit the packet")]
     Offload,
     /// IGMP or multicast listener discovery.
@@ -31,7 +31,7 @@ pub enum Refused {
     /// To an address of this link only: link-local unicast and multicast, or the limited broadcast.
     #[error("its address is of this link only")]
     LinkLocal,
-    /// From or to an address that no packet on a wire has.
+    /// From or to an address that is not valid on a wire.
     #[error("no packet on a wire has its address")]
     Martian,
 }
@@ -67,7 +67,7 @@ impl Refused {
 /// The Internet Group Management Protocol (RFC 9776 §4).
 const IGMP: Protocol = Protocol(2);
 
-/// Whether a router would forward `packet`, whose lengths hold.
+/// Whether a router would forward `packet`, whose lengths are valid.
 pub(super) fn check(network: &Network, packet: &[u8]) -> Result<(), Refused> {
     if network.protocol == IGMP {
         return Err(Refused::GroupMembership);

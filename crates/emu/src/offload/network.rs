@@ -11,10 +11,10 @@ const IPV4_HEADER: usize = 20;
 /// Bytes of the IPv6 header (RFC 8200 §3).
 const IPV6_HEADER: usize = 40;
 
-/// Extension headers that are followed: each of those of RFC 8200 §4.1 once, and destination options twice, make seven.
+/// Most extension headers of a packet: each of those of RFC 8200 §4.1 once, and destination options twice.
 const MAX_EXTENSIONS: usize = 8;
 
-/// What the network layer says of a packet.
+/// The network layer of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Network {
     pub is_ipv6: bool,
@@ -22,17 +22,17 @@ pub(super) struct Network {
     pub length: u32,
     /// Bytes of the IP header: with options in IPv4, without extension headers in IPv6.
     pub header_bytes: u16,
-    /// Where the transport header begins.
+    /// Offset of the transport header.
     pub transport: u16,
-    /// What begins there.
+    /// The protocol of the transport header.
     pub protocol: Protocol,
     pub ecn: Ecn,
     pub dscp: u8,
     pub may_fragment: bool,
     pub is_fragment: bool,
-    /// It is a fragment and begins in the midst of a packet: no transport header is in it.
+    /// Whether it is a fragment other than the first, which has no transport header.
     pub is_later_fragment: bool,
-    /// A routing header leads it past further nodes: its destination is not yet the last (RFC 8200 §4.4).
+    /// Whether a routing header has segments left: the destination is not the final one (RFC 8200 §4.4).
     pub is_source_routed: bool,
 }
 
@@ -53,7 +53,7 @@ impl Network {
         if header_bytes < IPV4_HEADER || length < header_bytes || packet.len() < length {
             return Err(Refused::Malformed);
         }
-        // RFC 1812 §5.2.2: what does not pass this is discarded.
+        // RFC 1812 §5.2.2: a router discards a packet that fails these checks.
         if !Sum::of(&packet[..header_bytes]).holds() {
             return Err(Refused::HeaderChecksum);
         }
@@ -102,7 +102,7 @@ impl Network {
         Err(Refused::Malformed)
     }
 
-    /// Goes past the extension header that stands where the transport header was looked for; `false` if none does.
+    /// Skips an extension header at the offset of the transport header; `false` if there is none.
     fn skip_extension(&mut self, packet: &[u8]) -> Result<bool, Refused> {
         let extension = &packet[usize::from(self.transport)..];
         // The length is in units of eight bytes, the first not counted (RFC 8200 §4.3), but for that of the
@@ -124,7 +124,7 @@ impl Network {
         if extension.len() < bytes {
             return Err(Refused::Malformed);
         }
-        // The fourth byte of a routing header counts the nodes that are left.
+        // The fourth byte of a routing header is the number of segments left.
         self.is_source_routed |= self.protocol == Protocol(ROUTING) && extension[3] != 0;
         self.protocol = Protocol(extension[0]);
         self.transport = u16::try_from(usize::from(self.transport) + bytes).map_err(|_| Refused::Malformed)?;

@@ -1,4 +1,4 @@
-//! The headers of segments that leave, made from those of the super-segment.
+//! Writes the headers of segments from those of their super-segment.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -14,31 +14,31 @@ const LAST_ONLY: u8 = 0x01 | 0x08;
 /// And to the first only: CWR (RFC 3168 §6.1.2).
 const FIRST_ONLY: u8 = 0x80;
 
-/// Where the checksum stands in a transport header.
+/// Offset of the checksum in a transport header.
 const TCP_CHECKSUM: u16 = 16;
 const UDP_CHECKSUM: u16 = 6;
 
-/// One packet to be written to the kernel: `header`, then `bytes`, then the bytes `payload` of the packet that was cut.
+/// One packet to be written to the kernel: `header`, then `bytes`, then the range `payload` of the super-segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written<'a> {
-    /// What the kernel is told.
+    /// The offload header.
     pub header: VirtioHeader,
     /// The packet's own headers.
     pub bytes: &'a [u8],
-    /// What follows them, as a part of the packet that was inspected.
+    /// The payload, as a range of the inspected packet.
     pub payload: Range<usize>,
 }
 
 impl Frame {
-    /// Makes the headers of segments `run` in `buffer`, with `ecn` in the IP header. `packet` is what was inspected. A run
-    /// of more than one is a smaller super-segment, which the kernel takes as one.
+    /// Writes the headers of segments `run` into `buffer`, with `ecn` in the IP header. `packet` is the inspected packet. A
+    /// run of more than one is a smaller super-segment, which the kernel accepts as one.
     ///
-    /// The headers of a segment are those of the super-segment, as Linux cuts it: identification counted up, sequence
-    /// number moved on, FIN and PSH on the last of all only, CWR on the first of all only, the checksum left to the kernel.
-    /// A packet that is none keeps its bytes, but for `ecn`.
+    /// The headers of a segment follow from those of the super-segment as in Linux: identification and sequence number
+    /// advance, FIN and PSH are on the last segment only, CWR on the first only, and the kernel completes the checksum. A
+    /// packet that is no super-segment keeps its bytes, but for `ecn`.
     ///
     /// # Panics
-    /// If the frame has no such segments, or `packet` is shorter than what was inspected.
+    /// If the frame has no such segments, or `packet` is shorter than the inspected one.
     pub fn write_segments<'a>(
         &self,
         packet: &[u8],
@@ -65,7 +65,7 @@ impl Frame {
         Written { header, bytes, payload }
     }
 
-    /// The TCP flags of segments `first..=last`, made of those of the super-segment.
+    /// The TCP flags of segments `first..=last`, from those of the super-segment.
     pub(crate) const fn flags_of(&self, mut flags: u8, first: u32, last: u32) -> u8 {
         if last + 1 < self.segments() {
             flags &= !LAST_ONLY;
@@ -76,7 +76,7 @@ impl Frame {
         flags
     }
 
-    /// What is said of a packet that was none to be cut: the checksum is left to the kernel if it was left to us.
+    /// The offload header of a packet that is no super-segment: a partial checksum stays partial.
     fn plain_header(&self) -> VirtioHeader {
         if !self.virtio.needs_checksum() {
             return VirtioHeader::default();
@@ -119,7 +119,7 @@ impl Frame {
         }
     }
 
-    /// Writes the transport header of a run, and says what is left to do.
+    /// Writes the transport header of a run and returns its offload header.
     fn write_transport(&self, bytes: &mut [u8], first: u32, last: u32, payload: usize) -> VirtioHeader {
         let header_length = bytes.len() as u16;
         let (network, transport) = bytes.split_at_mut(self.network.transport.into());
@@ -134,7 +134,7 @@ impl Frame {
             transport[4..6].copy_from_slice(&(length as u16).to_be_bytes());
             (UDP_CHECKSUM, false)
         };
-        // The sum of the pseudo header, folded and not inverted, is what the kernel goes on from.
+        // The kernel continues from the sum of the pseudo header, folded and not inverted.
         let addresses = if self.is_ipv6() { &network[8..40] } else { &network[12..20] };
         let rest = [0, self.protocol().0];
         let partial = !Sum::of(addresses).and(&rest).and(&length.to_be_bytes()).checksum();

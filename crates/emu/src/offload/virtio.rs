@@ -1,32 +1,31 @@
-//! The header that goes with each packet (Virtual I/O Device version 1.2 §5.1.6), and the checksum that it leaves open.
+//! The offload header of each packet (Virtual I/O Device version 1.2 §5.1.6), and completion of partial checksums.
 
 use airpath_wire::checksum::Sum;
 
 use super::Refused;
 use super::network::Network;
 
-/// `struct virtio_net_hdr`: what its sender left to the device to do. In the byte order of this machine, as the kernel
-/// has it where nothing else was agreed.
+/// `struct virtio_net_hdr`: work that the sender left to the device. In native byte order, the kernel's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtioHeader {
-    /// [`Self::NEEDS_CHECKSUM`] and bits that say nothing to a link.
+    /// [`Self::NEEDS_CHECKSUM`] and bits that a link ignores.
     pub flags: u8,
-    /// What the packet is cut into: [`Self::TCP_OVER_IPV4`] and the like, perhaps with [`Self::HAS_CWR`]; 0 for nothing.
+    /// Type of the segments: [`Self::TCP_OVER_IPV4`] and the others, optionally with [`Self::HAS_CWR`]; 0 if not segmented.
     pub gso_type: u8,
-    /// Bytes of all headers. A hint only: from Linux it is what lies in the first buffer.
+    /// Bytes of all headers. A hint only: Linux sets it to the length of the first buffer.
     pub header_length: u16,
     /// Payload bytes of each segment.
     pub segment_size: u16,
-    /// From where on the checksum is taken.
+    /// Offset at which the checksum starts.
     pub checksum_start: u16,
-    /// Where, counted from there, it is put.
+    /// Offset of the checksum field, from that start.
     pub checksum_offset: u16,
 }
 
-/// What a super-segment is cut into.
+/// The type of a super-segment's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Segmentation {
-    /// It is a packet as it is.
+    /// A single packet.
     None,
     TcpOverIpv4,
     TcpOverIpv6,
@@ -49,7 +48,7 @@ impl VirtioHeader {
     /// With a type of TCP: the CWR flag is set, and belongs to the first segment only.
     pub const HAS_CWR: u8 = 0x80;
 
-    /// The header that these bytes are.
+    /// Parses the header.
     #[must_use]
     pub const fn from_bytes(bytes: &[u8; Self::LENGTH]) -> Self {
         let [flags, gso_type, h0, h1, s0, s1, c0, c1, o0, o1] = *bytes;
@@ -63,7 +62,7 @@ impl VirtioHeader {
         }
     }
 
-    /// The bytes that this header is.
+    /// Serialises the header.
     #[must_use]
     pub const fn to_bytes(&self) -> [u8; Self::LENGTH] {
         let [h0, h1] = self.header_length.to_ne_bytes();
@@ -73,7 +72,7 @@ impl VirtioHeader {
         [self.flags, self.gso_type, h0, h1, s0, s1, c0, c1, o0, o1]
     }
 
-    /// Whether the checksum is left to whoever sends the packet on.
+    /// Whether the next sender must complete the checksum.
     #[must_use]
     pub const fn needs_checksum(&self) -> bool {
         self.flags & Self::NEEDS_CHECKSUM != 0
@@ -127,9 +126,9 @@ impl VirtioHeader {
     }
 }
 
-/// Puts in the checksum of `packet` that `header` leaves open, if it does: for captures, and for ports that cannot have
-/// the kernel do it. `packet` ends where the IP packet ends, and is no super-segment; [`Frame::inspect`] has passed it,
-/// or [`Frame::write_segments`] has written it. A checksum that would lie outside is not put in.
+/// Completes the checksum of `packet` if `header` leaves it partial, for captures and for ports without checksum offload.
+/// `packet` ends where the IP packet ends and is no super-segment; [`Frame::inspect`] has accepted it, or
+/// [`Frame::write_segments`] has written it. A checksum outside of the packet is not written.
 ///
 /// [`Frame::inspect`]: super::Frame::inspect
 /// [`Frame::write_segments`]: super::Frame::write_segments
@@ -142,7 +141,7 @@ pub fn complete_checksum(header: &VirtioHeader, packet: &mut [u8]) {
     if covered.len() < field + 2 {
         return;
     }
-    // Zero would say "no checksum" in UDP (RFC 768); in one's complement, all ones are zero as well.
+    // In UDP zero means "no checksum" (RFC 768); in one's complement, all ones are zero as well.
     let checksum = match Sum::of(covered).checksum() {
         0 => 0xFFFF,
         checksum => checksum,

@@ -1,15 +1,15 @@
-//! Signals belong to the command: this process passes them on.
+//! Signals to this process are forwarded to the command.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// Those that a user sends to a program in order to tell it something.
+/// Signals that a user sends to control a program.
 const FOR_THE_COMMAND: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// Signals that are held back from this process, until it is dropped.
+/// Blocks these signals for this process until it is dropped.
 #[derive(Debug)]
 pub struct Signals {
     descriptor: SignalFd,
@@ -17,7 +17,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on they come here.
+    /// Blocks the signals and collects them from now on.
     pub fn take() -> nix::Result<Self> {
         let taken: SigSet = FOR_THE_COMMAND.into_iter().collect();
         let before = SigSet::thread_get_mask()?;
@@ -26,7 +26,7 @@ impl Signals {
         Ok(Self { descriptor, before })
     }
 
-    /// The next signal that the command does not know of yet. What a terminal sends, it sends to the command, too.
+    /// The next signal to forward. A terminal sends its signals to the command as well, so those are skipped.
     pub fn next_for_command(&mut self) -> Option<Signal> {
         while let Ok(Some(signal)) = self.descriptor.read_signal() {
             // signal(7): a code above zero is the kernel's, at or below zero that of a process.

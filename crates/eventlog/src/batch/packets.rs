@@ -61,6 +61,10 @@ pub enum Step {
     Dropped,
     /// [`PacketStep::Received`].
     Received,
+    /// [`PacketStep::Created`].
+    Created,
+    /// [`PacketStep::Absorbed`].
+    Absorbed,
 }
 
 /// What waits where a packet was queued.
@@ -148,6 +152,12 @@ impl Batch for PacketBatch {
                 Step::Dropped
             }
             PacketStep::Received => Step::Received,
+            PacketStep::Created(header) => {
+                has_header = header.is_some();
+                self.headers.extend(header);
+                Step::Created
+            }
+            PacketStep::Absorbed => Step::Absorbed,
         };
         let (row, columns) = (self.rows, &mut *self.columns);
         assert!(row < FULL, "a batch is handed over when it is full");

@@ -8,12 +8,14 @@ use crate::column::{Booleans, Coded, Column, Dictionary, Encoding, Levels, Numbe
 use crate::table::Rows;
 
 /// The steps in the order of [`Step`].
-const STEPS: [PacketStep; 5] = [
+const STEPS: [PacketStep; 7] = [
     PacketStep::Sent(None),
     PacketStep::Queued { backlog_packets: 0, backlog_bytes: 0 },
     PacketStep::Delivered,
     PacketStep::Dropped(DropCause::QueueFull),
     PacketStep::Received,
+    PacketStep::Created(None),
+    PacketStep::Absorbed,
 ];
 
 /// Rows of `packets`.

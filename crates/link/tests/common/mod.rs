@@ -1,19 +1,12 @@
 //! Shared by several tests.
 
-use airpath_core::{Direction, Ecn, FlowId, Headers, Instant, Packet, Slot, UserId};
+use airpath_core::{Direction, Ecn, FlowId, Instant, Packet, Slot, UserId};
 use airpath_link::testing::Arrival;
 
 /// A packet down to the only user.
 pub fn arrival(id: usize, at: Instant, size: u32) -> Arrival {
-    let packet = Packet {
-        id: id as u64,
-        size,
-        flow: FlowId(0),
-        user: UserId(0),
-        ecn: Ecn::NotEct,
-        headers: Headers::Other,
-        slot: Slot(id as u32),
-    };
+    let packet =
+        Packet { id: id as u64, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(id as u32) };
     Arrival { at, direction: Direction::Down, packet }
 }
 

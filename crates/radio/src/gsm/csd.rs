@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`config`] | the parameters |
 //! | `ppp` | packets become frames in a stream of octets, and packets again |
-//! | `van_jacobson` | compression of TCP/IP headers, and what loss does to it |
+//! | `van_jacobson` | TCP/IP header compression, and its errors after a loss |
 //! | `modem` | the fixed leg: V.42 between two modems, or start and stop bits, which the serial interfaces have, too |
 //! | `traffic_channel` | the radio leg: RLP frames each 20 or 40 ms, over one channel or several |
 //! | `air`, `lanes` | frame errors by the mobile's conditions; what the radio log shows |
@@ -41,8 +41,8 @@
 //!
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
-//! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 808, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
+//! # use airpath_core::{Ecn, FlowId, Slot, UserId};
+//! # let packet = Packet { id: 0, size: 808, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx);
 //! // 816 octets are 34 RLP frames of 24. The frame that begins at 0 has passed; these take the next ones.
 //! let (_, departure) = bearer.pop(Instant::from_nanos(1_000_000_000), &mut cx).expect("a departure");
@@ -120,8 +120,8 @@ impl Bearer for GsmCsd {
         self.circuits.get(usize::from(user.0))?.radio_totals(direction)
     }
 
-    fn reads_headers(&self) -> bool {
-        self.circuits.get(0).is_some_and(Circuit::reads_headers)
+    fn inspects_segments(&self) -> bool {
+        self.circuits.get(0).is_some_and(Circuit::compresses_headers)
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {

@@ -44,8 +44,8 @@
 //!
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
-//! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 40, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
+//! # use airpath_core::{Ecn, FlowId, Slot, UserId};
+//! # let packet = Packet { id: 0, size: 40, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! assert_eq!(cell.next_wakeup(), None, "an idle cell sleeps");
 //! cell.push(Instant::ZERO, Direction::Up, packet, &mut cx);
 //! let (_, departure) = cell.pop(Instant::ZERO + Span::from_secs(5), &mut cx).expect("it has arrived");

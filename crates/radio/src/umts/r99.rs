@@ -46,8 +46,8 @@
 //!
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
-//! # use airpath_core::{Ecn, FlowId, Headers, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) };
+//! # use airpath_core::{Ecn, FlowId, Slot, UserId};
+//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx);
 //! // 1500 bytes are 38 PDUs, in the four TTIs from 10 ms on; 20 ms to the RLC at the other end, 30 ms to IP.
 //! let (_, departure) = bearer.pop(Instant::from_nanos(200_000_000), &mut cx).expect("a departure");

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use airpath_core::{
-    ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Headers, Instant, Memory, Packet, RadioEvent, Seed,
-    Slot, Span, UserId,
+    ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet, RadioEvent, Seed, Slot,
+    Span, UserId,
 };
 use airpath_link::testing::Arrival;
 use airpath_link::{Bearer, Departure};
@@ -105,7 +105,7 @@ pub fn cell(config: &hs_dsch_simple::Config, classes: &[Option<&str>]) -> HsDsch
 }
 
 pub fn packet(id: u64, user: u16, size: u32) -> Packet {
-    Packet { id, size, flow: FlowId(0), user: UserId(user), ecn: Ecn::NotEct, headers: Headers::Other, slot: Slot(0) }
+    Packet { id, size, flow: FlowId(0), user: UserId(user), ecn: Ecn::NotEct, slot: Slot(0) }
 }
 
 /// Packets of `size` bytes down to user 0, one every `gap` from `first` on.

@@ -1,19 +1,19 @@
-//! Datagrams at a constant rate, one way.
+//! Datagrams at a constant rate, in one direction.
 
 use airpath_app::Datagrams;
 use airpath_app::datagrams::{HEADERS, Receiver, Sender};
 use airpath_core::{AppStep, Ecn, Instant};
+use airpath_path::Side;
 
 use super::Identity;
-use crate::route::Side;
-use crate::store::Body;
-use crate::world::{Outgoing, World};
+use crate::network::{Network, Outgoing};
+use crate::packet_buffer::Payload;
 
 /// A stream of datagrams in progress.
 pub struct DatagramsFlow {
     /// Name, mobile, start.
     pub identity: Identity,
-    /// What is sent.
+    /// The workload.
     pub datagrams: Datagrams,
     /// The end that sends.
     pub sender: Sender,
@@ -37,15 +37,15 @@ impl DatagramsFlow {
         }
     }
 
-    /// Whether all was sent and the wait for the last ones is over.
+    /// Whether all were sent and the time-out of the last has passed.
     pub const fn is_over(&self) -> bool {
         self.over
     }
 
-    pub(super) fn wake(&mut self, now: Instant, world: &mut World<'_>) -> Option<Instant> {
+    pub(super) fn wake(&mut self, now: Instant, network: &mut Network<'_>) -> Option<Instant> {
         while let Some(sequence) = self.sender.poll(now) {
             if sequence == 0 {
-                self.identity.report(world, now, self.source(), AppStep::Started, 0);
+                self.identity.report(network, now, self.source(), AppStep::Started, 0);
             }
             let outgoing = Outgoing {
                 flow: self.identity.id,
@@ -53,9 +53,9 @@ impl DatagramsFlow {
                 side: self.source(),
                 size: self.datagrams.size + HEADERS,
                 ecn: Ecn::NotEct,
-                body: Body::Datagram { sequence, sent: now },
+                payload: Payload::Datagram { sequence, sent: now },
             };
-            world.send(now, outgoing);
+            network.send(now, outgoing);
         }
         self.over = self.sender.is_over(now);
         (!self.over).then(|| self.sender.next_wakeup()).flatten()
@@ -66,12 +66,12 @@ impl DatagramsFlow {
         now: Instant,
         sequence: u32,
         sent: Instant,
-        world: &mut World<'_>,
+        network: &mut Network<'_>,
     ) -> Option<Instant> {
         let delay = self.receiver.receive(now, sequence, sent)?;
         let delivered = u64::from(self.receiver.received()) * u64::from(self.datagrams.size);
         let side = Side::at_end_of(self.datagrams.direction);
-        self.identity.report(world, now, side, AppStep::Arrived { sequence, delay }, delivered);
+        self.identity.report(network, now, side, AppStep::Arrived { sequence, delay }, delivered);
         None
     }
 }

@@ -1,23 +1,23 @@
-//! Ping: the mobile asks, the server answers at once.
+//! Ping: the mobile sends echo requests, the server replies at once.
 
 use airpath_app::Ping;
 use airpath_app::ping::Pinger;
 use airpath_core::{AppStep, Ecn, Instant};
+use airpath_path::Side;
 use airpath_wire::icmp::IcmpEcho;
 use airpath_wire::ipv4::Ipv4Header;
 
 use super::Identity;
-use crate::route::Side;
-use crate::store::Body;
-use crate::world::{Outgoing, World};
+use crate::network::{Network, Outgoing};
+use crate::packet_buffer::Payload;
 
 /// A ping in progress.
 pub struct PingFlow {
     /// Name, mobile, start.
     pub identity: Identity,
-    /// What is sent.
+    /// The workload.
     pub ping: Ping,
-    /// The end that asks.
+    /// The end that sends requests.
     pub pinger: Pinger,
     over: bool,
 }
@@ -28,17 +28,17 @@ impl PingFlow {
         Self { pinger: Pinger::new(ping, identity.start), identity, ping, over: false }
     }
 
-    /// Whether all replies came or were given up.
+    /// Whether each reply has arrived or timed out.
     pub const fn is_over(&self) -> bool {
         self.over
     }
 
-    pub(super) fn wake(&mut self, now: Instant, world: &mut World<'_>) -> Option<Instant> {
+    pub(super) fn wake(&mut self, now: Instant, network: &mut Network<'_>) -> Option<Instant> {
         while let Some(sequence) = self.pinger.poll(now) {
             if sequence == 0 {
-                self.identity.report(world, now, Side::Mobile, AppStep::Started, 0);
+                self.identity.report(network, now, Side::Mobile, AppStep::Started, 0);
             }
-            self.send(now, Side::Mobile, Body::Echo { sequence, sent: now, reply: false }, world);
+            self.send(now, Side::Mobile, Payload::Echo { sequence, sent: now, reply: false }, network);
         }
         self.over = self.pinger.is_over(now);
         (!self.over).then(|| self.pinger.next_wakeup()).flatten()
@@ -50,25 +50,25 @@ impl PingFlow {
         sequence: u32,
         sent: Instant,
         reply: bool,
-        world: &mut World<'_>,
+        network: &mut Network<'_>,
     ) -> Option<Instant> {
         if !reply {
-            self.send(now, Side::Server, Body::Echo { sequence, sent, reply: true }, world);
+            self.send(now, Side::Server, Payload::Echo { sequence, sent, reply: true }, network);
             return None;
         }
         if let Some(delay) = self.pinger.reply(now, sequence, sent) {
             let answered = self.pinger.round_trips().count() * u64::from(self.ping.size);
-            self.identity.report(world, now, Side::Mobile, AppStep::Arrived { sequence, delay }, answered);
+            self.identity.report(network, now, Side::Mobile, AppStep::Arrived { sequence, delay }, answered);
         }
         self.over = self.pinger.is_over(now);
         (!self.over).then(|| self.pinger.next_wakeup()).flatten()
     }
 
-    fn send(&self, now: Instant, side: Side, body: Body, world: &mut World<'_>) {
+    fn send(&self, now: Instant, side: Side, payload: Payload, network: &mut Network<'_>) {
         let size = (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32 + self.ping.size;
-        world.send(
+        network.send(
             now,
-            Outgoing { flow: self.identity.id, user: self.identity.user, side, size, ecn: Ecn::NotEct, body },
+            Outgoing { flow: self.identity.id, user: self.identity.user, side, size, ecn: Ecn::NotEct, payload },
         );
     }
 }

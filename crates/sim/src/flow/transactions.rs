@@ -3,32 +3,32 @@
 use airpath_app::Transactions;
 use airpath_app::transactions::{Asked, Client, Server};
 use airpath_core::{AppStep, Context, Direction, Instant};
+use airpath_path::Side;
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Negotiated, Segment};
 
 use super::Identity;
 use super::transfer::{is_done, outgoing};
-use crate::route::Side;
-use crate::world::World;
+use crate::network::Network;
 
-/// First of the ports from which mobiles connect, and how many there are (RFC 6335 §6).
+/// The first dynamic port, and the number of dynamic ports (RFC 6335 §6).
 const PORTS: (u16, u32) = (49_152, 16_384);
-/// How far apart the first ports of two flows lie: a prime, so that those of many flows seldom meet.
+/// Distance between the first ports of two flows: a prime, so that the ports of many flows seldom collide.
 const PORTS_OF_A_FLOW: u32 = 1009;
 
 /// Transactions in progress.
 pub struct TransactionsFlow {
     /// Name, mobile, start.
     pub identity: Identity,
-    /// What is asked.
+    /// The workload.
     pub work: Transactions,
     /// TCP settings of both ends.
     pub tcp: Settings,
-    /// The end that asks.
+    /// The end that sends requests.
     pub client: Client,
-    /// What the server agreed to on the first connection.
+    /// Negotiated options of the first connection.
     pub negotiated: Option<Negotiated>,
-    /// The connections that are not over; the latest one is the last.
+    /// Open connections; the latest is the last.
     exchanges: Vec<Exchange>,
     opened: u32,
     aborted: Option<String>,
@@ -59,7 +59,7 @@ impl TransactionsFlow {
         }
     }
 
-    /// Whether all responses came and all connections are over, or one of them was lost.
+    /// Whether all responses have arrived and all connections are closed, or one was aborted.
     pub const fn is_over(&self) -> bool {
         self.over
     }
@@ -74,44 +74,44 @@ impl TransactionsFlow {
             Side::Mobile => segment.header.destination_port,
             Side::Server => segment.header.source_port,
         };
-        // What comes for a connection that both ends have forgotten is too late to matter.
+        // Late segments of a connection that both ends have closed are ignored.
         if let Some(exchange) = self.exchanges.iter_mut().rev().find(|exchange| exchange.port == port) {
             exchange.end(side).handle_segment(now, segment, cx);
         }
     }
 
-    pub(super) fn wake(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
-        let component = world.component(self.identity.user, side);
+    pub(super) fn wake(&mut self, now: Instant, side: Side, network: &mut Network<'_>) -> Option<Instant> {
+        let component = network.component(self.identity.user, side);
         for exchange in &mut self.exchanges {
             let end = exchange.end(side);
             if end.next_wakeup().is_some_and(|due| due <= now) {
-                end.handle_timeout(now, &mut world.cx(component));
+                end.handle_timeout(now, &mut network.context(component));
             }
         }
-        self.proceed(now, side, world)
+        self.proceed(now, side, network)
     }
 
-    /// Lets the application of `side` act, then sends what is to be sent.
-    pub(super) fn proceed(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
+    /// Runs the application of `side`, then sends segments.
+    pub(super) fn proceed(&mut self, now: Instant, side: Side, network: &mut Network<'_>) -> Option<Instant> {
         if self.over {
             return None;
         }
         match side {
-            Side::Mobile => self.ask(now, world),
+            Side::Mobile => self.ask(now, network),
             Side::Server => {
                 for exchange in &mut self.exchanges {
                     exchange.responder.step(&mut exchange.server);
                 }
             }
         }
-        let component = world.component(self.identity.user, side);
+        let component = network.component(self.identity.user, side);
         for exchange in &mut self.exchanges {
             let end = exchange.end(side);
-            while let Some(segment) = end.poll_transmit(now, &mut world.cx(component)) {
-                world.send(now, outgoing(&self.identity, self.identity.user, side, segment));
+            while let Some(segment) = end.poll_transmit(now, &mut network.context(component)) {
+                network.send(now, outgoing(&self.identity, self.identity.user, side, segment));
             }
         }
-        self.settle(now, side, world);
+        self.settle(now, side, network);
         let wakeups = self.exchanges.iter_mut().filter_map(|exchange| exchange.end(side).next_wakeup()).min();
         match side {
             Side::Mobile => wakeups.into_iter().chain(self.client.next_wakeup().filter(|_| !self.over)).min(),
@@ -119,28 +119,28 @@ impl TransactionsFlow {
         }
     }
 
-    fn ask(&mut self, now: Instant, world: &mut World<'_>) {
+    fn ask(&mut self, now: Instant, network: &mut Network<'_>) {
         loop {
             if self.client.opens(now) {
                 if self.opened == 0 {
-                    self.identity.report(world, now, Side::Mobile, AppStep::Started, 0);
+                    self.identity.report(network, now, Side::Mobile, AppStep::Started, 0);
                 }
                 let exchange = self.open(now);
                 self.exchanges.push(exchange);
-                // Without a handshake the server's end is open from the start, and nothing will wake it.
-                world.agenda.wake(world.route.node(self.identity.id, Side::Server), Some(now));
+                // Without a handshake the server's end is open from the start, and no packet wakes it.
+                network.events.wake(network.node(self.identity.id, Side::Server), Some(now));
             }
             let Some(exchange) = self.exchanges.last_mut() else { return };
             match self.client.step(now, &mut exchange.mobile) {
                 Asked::Nothing => return,
                 Asked::Connected => {
                     self.negotiated.get_or_insert_with(|| exchange.mobile.negotiated());
-                    self.identity.report(world, now, Side::Mobile, AppStep::Connected, self.delivered());
+                    self.identity.report(network, now, Side::Mobile, AppStep::Connected, self.delivered());
                 }
                 Asked::Request => {}
                 Asked::Response(sequence, delay) => {
                     let delivered = self.delivered();
-                    self.identity.report(world, now, Side::Mobile, AppStep::Arrived { sequence, delay }, delivered);
+                    self.identity.report(network, now, Side::Mobile, AppStep::Arrived { sequence, delay }, delivered);
                 }
             }
         }
@@ -165,8 +165,8 @@ impl TransactionsFlow {
         }
     }
 
-    /// Forgets connections that are over at both ends, and sees whether all is.
-    fn settle(&mut self, now: Instant, side: Side, world: &mut World<'_>) {
+    /// Removes connections that both ends have closed, and updates whether the workload is over.
+    fn settle(&mut self, now: Instant, side: Side, network: &mut Network<'_>) {
         let lost = self
             .exchanges
             .iter_mut()
@@ -178,7 +178,7 @@ impl TransactionsFlow {
             };
             self.aborted = Some(format!("{outcome}, says the {end}"));
             self.over = true;
-            self.identity.report(world, now, side, AppStep::Aborted, self.delivered());
+            self.identity.report(network, now, side, AppStep::Aborted, self.delivered());
             return;
         }
         self.exchanges.retain(|exchange| !(is_done(&exchange.mobile) && is_done(&exchange.server)));

@@ -1,20 +1,21 @@
-//! A bulk transfer: two TCP connections, joined by the world's hops, and an application on each.
+//! A bulk transfer: the two ends of a TCP connection, with an application on each.
 
 use airpath_app::bulk::{Milestones, Progress, Role, Transfer};
 use airpath_core::{AppStep, Context, Direction, Instant, UserId};
+use airpath_path::Side;
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Segment, State};
 use airpath_wire::ipv4::Ipv4Header;
 
 use super::Identity;
-use crate::route::Side;
-use crate::world::{Outgoing, World};
+use crate::network::{Network, Outgoing};
+use crate::packet_buffer::Payload;
 
 /// A transfer in progress.
 pub struct TransferFlow {
     /// Name, mobile, start.
     pub identity: Identity,
-    /// What is moved.
+    /// The workload.
     pub transfer: Transfer,
     /// TCP settings of both ends.
     pub tcp: Settings,
@@ -22,7 +23,7 @@ pub struct TransferFlow {
     pub mobile: Connection,
     /// The server's connection.
     pub server: Connection,
-    /// What happened when.
+    /// Times of its milestones.
     pub milestones: Milestones,
     mobile_role: Role,
     server_role: Role,
@@ -34,7 +35,7 @@ impl TransferFlow {
     /// A transfer that waits for its start.
     pub fn new(identity: Identity, transfer: Transfer, tcp: &Settings) -> Self {
         let ports = (49_152 + (identity.id.0 % 16_384) as u16, 80);
-        // Fixed initial sequence numbers: nobody guesses here, and a capture is easier to read.
+        // Fixed initial sequence numbers make a capture easier to read.
         let end = |direction, local_port, remote_port| TcpIdentity {
             flow: identity.id,
             direction,
@@ -73,7 +74,7 @@ impl TransferFlow {
         }
     }
 
-    /// The connection that takes them.
+    /// The connection that receives the bytes.
     pub const fn receiver(&self) -> &Connection {
         match self.transfer.direction {
             Direction::Down => &self.mobile,
@@ -92,53 +93,53 @@ impl TransferFlow {
         lost.or_else(|| Some("a connection was lost".to_owned()))
     }
 
-    /// Whether all is said and done.
+    /// Whether the transfer is complete or aborted.
     pub const fn is_over(&self) -> bool {
         self.over
     }
 
-    /// A segment has reached `side`. What comes of it is left to [`Self::proceed`].
+    /// `side` receives a segment. The caller calls [`Self::proceed`] next.
     #[inline]
     pub(super) fn receive(&mut self, now: Instant, side: Side, segment: &Segment, cx: &mut Context<'_>) {
         self.connection(side).handle_segment(now, segment, cx);
     }
 
-    pub(super) fn wake(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
+    pub(super) fn wake(&mut self, now: Instant, side: Side, network: &mut Network<'_>) -> Option<Instant> {
         if !self.started {
             self.started = true;
-            self.identity.report(world, now, Side::Mobile, AppStep::Started, 0);
-            // Without a handshake the server's end is open from the start, and nothing will wake it.
-            let server = self.proceed(now, Side::Server, world);
-            world.agenda.wake(world.route.node(self.identity.id, Side::Server), server);
-            return self.proceed(now, Side::Mobile, world);
+            self.identity.report(network, now, Side::Mobile, AppStep::Started, 0);
+            // Without a handshake the server's end is open from the start, and no packet wakes it.
+            let server = self.proceed(now, Side::Server, network);
+            network.events.wake(network.node(self.identity.id, Side::Server), server);
+            return self.proceed(now, Side::Mobile, network);
         }
-        let component = world.component(self.identity.user, side);
-        self.connection(side).handle_timeout(now, &mut world.cx(component));
-        self.proceed(now, side, world)
+        let component = network.component(self.identity.user, side);
+        self.connection(side).handle_timeout(now, &mut network.context(component));
+        self.proceed(now, side, network)
     }
 
-    /// Lets the application act on what its connection has, then sends what is to be sent.
+    /// Runs the application on the state of its connection, then sends segments.
     #[inline]
-    pub(super) fn proceed(&mut self, now: Instant, side: Side, world: &mut World<'_>) -> Option<Instant> {
+    pub(super) fn proceed(&mut self, now: Instant, side: Side, network: &mut Network<'_>) -> Option<Instant> {
         let (connection, role) = match side {
             Side::Mobile => (&mut self.mobile, &mut self.mobile_role),
             Side::Server => (&mut self.server, &mut self.server_role),
         };
         let progress = role.step(connection);
-        let component = world.component(self.identity.user, side);
-        while let Some(segment) = connection.poll_transmit(now, &mut world.cx(component)) {
-            world.send(now, outgoing(&self.identity, self.identity.user, side, segment));
+        let component = network.component(self.identity.user, side);
+        while let Some(segment) = connection.poll_transmit(now, &mut network.context(component)) {
+            network.send(now, outgoing(&self.identity, self.identity.user, side, segment));
         }
         let wakeup = connection.next_wakeup();
-        self.mark(now, side, progress, world);
+        self.mark(now, side, progress, network);
         wakeup
     }
 
     #[inline]
-    fn mark(&mut self, now: Instant, side: Side, progress: Progress, world: &mut World<'_>) {
+    fn mark(&mut self, now: Instant, side: Side, progress: Progress, network: &mut Network<'_>) {
         let steps = self.milestones.note(now, progress, self.transfer.bytes);
         for step in steps.into_iter().flatten() {
-            self.identity.report(world, now, side, step, self.milestones.delivered);
+            self.identity.report(network, now, side, step, self.milestones.delivered);
         }
         let delivered = self.milestones.delivered;
         if self.milestones.acknowledged.is_none()
@@ -146,14 +147,14 @@ impl TransferFlow {
             && self.sender().acknowledged() >= self.transfer.bytes.get()
         {
             self.milestones.acknowledged = Some(now);
-            self.identity.report(world, now, side, AppStep::Acknowledged, delivered);
+            self.identity.report(network, now, side, AppStep::Acknowledged, delivered);
         }
         if self.milestones.acknowledged.is_none()
             && self.milestones.aborted.is_none()
             && self.connection(side).outcome().is_some_and(|outcome| !outcome.is_orderly())
         {
             self.milestones.aborted = Some(now);
-            self.identity.report(world, now, side, AppStep::Aborted, delivered);
+            self.identity.report(network, now, side, AppStep::Aborted, delivered);
         }
         self.over = self.milestones.aborted.is_some()
             || (self.milestones.finished.is_some()
@@ -181,6 +182,6 @@ pub(super) fn outgoing(identity: &Identity, user: UserId, side: Side, segment: S
         side,
         size: segment.wire_size(Ipv4Header::LENGTH as u32),
         ecn: segment.ecn,
-        body: crate::store::Body::Segment(segment),
+        payload: Payload::Segment(segment),
     }
 }

@@ -90,7 +90,7 @@ impl Circuit {
     }
 
     /// Whether it compresses headers.
-    pub const fn reads_headers(&self) -> bool {
+    pub const fn compresses_headers(&self) -> bool {
         self.config.ppp.compressed_header.is_some()
     }
 
@@ -215,11 +215,11 @@ impl Circuit {
         let Self { legs, ppp, tallies, .. } = self;
         cx.direction = direction;
         while legs[first].waiting(direction) < u64::from(legs[first].takes_at_once()) {
-            let dropped = |packet: Packet| {
+            let dropped = |packet: Packet, cx: &mut Context<'_>| {
                 tallies[direction as usize].lose(&packet, DropCause::QueueManagement);
                 cx.drop_packet(now, packet, DropCause::QueueManagement);
             };
-            let Some(run) = ppp[direction as usize].frame(now, dropped) else { break };
+            let Some(run) = ppp[direction as usize].frame(now, cx, dropped) else { break };
             legs[first].offer(now, direction, run);
         }
     }

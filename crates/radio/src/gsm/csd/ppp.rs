@@ -5,13 +5,12 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::headers::PLAIN_HEADERS;
-use airpath_core::{DropCause, Instant, Packet};
+use airpath_core::{Context, DropCause, Instant, Packet};
 
 use super::config;
 use super::octets::Run;
 use super::stream::Fate;
-use super::van_jacobson::{Compressor, Decompressor, Form};
+use super::van_jacobson::{Compressor, Decompressor, Form, PLAIN_HEADERS};
 use crate::common::arq::rlc_queue::RlcQueue;
 
 /// One direction of PPP, both its ends.
@@ -67,10 +66,15 @@ impl Ppp {
     }
 
     /// Frames the packet that is next; `dropped` is called for those that the queue drops instead.
-    pub fn frame(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Run> {
-        let packet = self.queue.dequeue(now, dropped)?;
+    pub fn frame(
+        &mut self,
+        now: Instant,
+        cx: &mut Context<'_>,
+        mut dropped: impl FnMut(Packet, &mut Context<'_>),
+    ) -> Option<Run> {
+        let packet = self.queue.dequeue(now, |packet| dropped(packet, cx))?;
         let (form, size) = match &mut self.compression {
-            Some((compressor, _)) => compressor.compress(&packet),
+            Some((compressor, _)) => compressor.compress(&packet, cx.segment(packet.slot).as_ref()),
             None => (Form::Plain, packet.size),
         };
         let plain = size + self.overhead;
@@ -120,7 +124,6 @@ impl Ppp {
 
 #[cfg(test)]
 mod tests {
-    use airpath_core::headers::Headers;
     use airpath_core::{Ecn, FlowId, Slot, UserId};
     use airpath_link::queue::Queue;
 
@@ -129,17 +132,11 @@ mod tests {
     fn octets(toml: &str, size: u32) -> u32 {
         let ppp: config::Ppp = toml::from_str(toml).expect("a table");
         let mut ppp = Ppp::new(&ppp, RlcQueue::new(&Queue::default()));
-        let packet = Packet {
-            id: 0,
-            size,
-            flow: FlowId(0),
-            user: UserId(0),
-            ecn: Ecn::NotEct,
-            headers: Headers::Other,
-            slot: Slot(0),
-        };
+        let packet = Packet { id: 0, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
         assert!(ppp.enqueue(Instant::ZERO, packet));
-        ppp.frame(Instant::ZERO, |_| {}).expect("it waits").octets
+        let mut lost = Vec::new();
+        let mut cx = Context::new(None, &mut lost, Default::default());
+        ppp.frame(Instant::ZERO, &mut cx, |_, _| {}).expect("it waits").octets
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! The two ends of a link: network namespaces with an interface each, which know each other's address and send everything
-//! over the link.
+//! The two ends of a link: two network namespaces, each with one interface, between which all traffic crosses the link.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,14 +7,14 @@ use crate::namespace::{self, NetworkNamespace};
 use crate::nat::{Forwarding, Masquerade};
 use crate::netlink::Netlink;
 use crate::port::Port;
-use crate::{LinkError, household, sys};
+use crate::{LinkError, supervisor, sys};
 
 /// What lies at the server's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FarEnd {
-    /// A closed laboratory: a namespace for a server.
+    /// A closed testbed: a namespace for a server.
     Server,
-    /// What the host reaches, behind address translation.
+    /// The host's network, behind address translation.
     Outside,
 }
 
@@ -29,7 +28,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// The better one of those that this host has.
+    /// The better one of those that this host supports.
     pub fn of_host() -> Self {
         if sys::has_tun() { Self::Tun } else { Self::Ethernet }
     }
@@ -43,7 +42,7 @@ impl Device {
     }
 }
 
-/// What to make.
+/// How to build a testbed.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     /// What lies at the server's end.
@@ -54,44 +53,44 @@ pub struct Plan<'a> {
     pub offload: bool,
     /// The largest IP packet on the link, in bytes.
     pub mtu: u32,
-    /// Kernel parameters for the namespaces that are made, by their names in sysctl(8).
+    /// Kernel parameters for the new namespaces, by their names in sysctl(8).
     pub parameters: &'a [(String, String)],
 }
 
 /// The addresses of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Which of the links of this host it is.
+    /// Number of the link among those of this host.
     number: u8,
 }
 
 /// The two ends of a link.
 #[derive(Debug)]
-pub struct Laboratory {
+pub struct Testbed {
     /// Where the command runs.
     pub mobile: NetworkNamespace,
-    /// Where the server runs, if the outside does not lie there.
+    /// Where the server runs; none on a link to the host's network.
     pub server: Option<NetworkNamespace>,
-    /// The end at the mobile.
+    /// The port at the mobile.
     pub mobile_port: Port,
-    /// The end at the server.
+    /// The port at the server.
     pub server_port: Port,
-    /// Who has which address.
+    /// The addresses of both ends.
     pub addresses: Addresses,
     /// How packets are carried.
     pub device: Device,
     /// The host's namespace, and the name of the server's interface in its own.
     home: NetworkNamespace,
     server_interface: String,
-    /// Kept: the translation lasts as long as it.
+    /// Address translation, removed when this is dropped.
     _translation: Option<Masquerade>,
 }
 
-/// The interface at either end, as programs see it.
+/// Name of the interface at either end, as programs see it.
 const INTERFACE: &str = "air0";
 
-/// Packets that wait for this process at either end, should it be kept from taking them in for a moment. No queue of the
-/// link: in time it is empty.
+/// Length in packets of the kernel queue from which this process reads. It absorbs scheduling delays of the process and is
+/// not a queue of the link.
 const QUEUE_LENGTH: u32 = 10_000;
 
 impl Addresses {
@@ -128,13 +127,13 @@ impl Addresses {
     }
 }
 
-impl Laboratory {
-    /// Makes both ends. Where this process lacks the privileges for that, it moves into a user namespace of its own first.
-    /// The calling thread must be the only one; if it was privileged it is back in its network namespace in the end.
+impl Testbed {
+    /// Builds both ends. Without the privileges for that, this process enters a user namespace of its own first. The
+    /// calling thread must be the only one; a privileged one is back in its network namespace afterwards.
     ///
     /// # Errors
-    /// Where the host does not allow it. What was made until then goes away with this process at the latest.
-    pub fn make(plan: &Plan<'_>) -> Result<Self, LinkError> {
+    /// If the host does not permit it. What was built until then disappears with this process at the latest.
+    pub fn build(plan: &Plan<'_>) -> Result<Self, LinkError> {
         let privileged = namespace::is_privileged();
         if !privileged {
             if plan.far_end == FarEnd::Outside {
@@ -142,41 +141,41 @@ impl Laboratory {
             }
             namespace::enter_user_namespace()?;
         }
-        let home = NetworkNamespace::current().map_err(LinkError::host("the network namespace cannot be told"))?;
-        let beyond = match plan.far_end {
+        let home = NetworkNamespace::current().map_err(LinkError::host("the network namespace cannot be opened"))?;
+        let forwarding = match plan.far_end {
             FarEnd::Server => Forwarding { v4: true, v6: true },
             FarEnd::Outside => Forwarding::of_host(),
         };
-        if !beyond.v4 {
+        if !forwarding.v4 {
             return Err(LinkError::NoForwarding);
         }
-        // Virtual Ethernet pairs have their near ends here, out of everybody's sight.
-        let bench = match plan.device {
+        // The near ends of virtual Ethernet pairs are in a namespace of their own, hidden from programs.
+        let near_ends = match plan.device {
             Device::Tun => None,
             Device::Ethernet => Some(NetworkNamespace::create()?),
         };
-        let maker = Maker { plan, bench: bench.as_ref(), beyond };
+        let builder = Builder { plan, near_ends: near_ends.as_ref(), forwarding };
         let (server, server_port, server_interface, addresses, translation) = match plan.far_end {
             FarEnd::Server => {
                 let server = NetworkNamespace::create()?;
-                let (port, _) = maker.end(&server, INTERFACE)?;
+                let (port, _) = builder.end(&server, INTERFACE)?;
                 let addresses = Addresses { number: 0 };
-                maker.configure(INTERFACE, addresses.of_server(), Scope::Made)?;
+                builder.configure(INTERFACE, addresses.of_server(), Scope::Link)?;
                 (Some(server), port, INTERFACE.to_owned(), addresses, None)
             }
             FarEnd::Outside => {
                 home.enter()?;
-                let (port, name) = maker.end(&home, "air%d")?;
+                let (port, name) = builder.end(&home, "air%d")?;
                 let addresses = Addresses { number: number_of(&name)? };
-                maker.configure(&name, addresses.of_server(), Scope::Host)?;
+                builder.configure(&name, addresses.of_server(), Scope::Host)?;
                 let table = format!("airpath-{name}");
                 let translation = Masquerade::install(&table, addresses.mobile_v4(), addresses.mobile_v6())?;
                 (None, port, name, addresses, Some(translation))
             }
         };
         let mobile = NetworkNamespace::create()?;
-        let (mobile_port, _) = maker.end(&mobile, INTERFACE)?;
-        maker.configure(INTERFACE, addresses.of_mobile(), Scope::Made)?;
+        let (mobile_port, _) = builder.end(&mobile, INTERFACE)?;
+        builder.configure(INTERFACE, addresses.of_mobile(), Scope::Link)?;
         if privileged {
             home.enter()?;
         }
@@ -194,7 +193,7 @@ impl Laboratory {
         })
     }
 
-    /// Packets that the kernel dropped at either end because they were not taken in: the link never saw them.
+    /// Packets that the kernel dropped at either end because this process did not read them in time.
     ///
     /// The calling thread is in another network namespace afterwards.
     pub fn overruns(&self) -> u64 {
@@ -204,28 +203,28 @@ impl Laboratory {
     }
 }
 
-/// Whose namespace an interface is in.
+/// The owner of an interface's namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// One that was made for the link.
-    Made,
-    /// The host's: nothing but the interface itself may be touched.
+    /// The link: the namespace was created for it.
+    Link,
+    /// The host: nothing but the interface itself may be changed.
     Host,
 }
 
-struct Maker<'a> {
+struct Builder<'a> {
     plan: &'a Plan<'a>,
-    bench: Option<&'a NetworkNamespace>,
-    /// What is forwarded at the far end. Programs give up at once where there is no route, and try another address; where
-    /// packets vanish they would wait.
-    beyond: Forwarding,
+    near_ends: Option<&'a NetworkNamespace>,
+    /// What is forwarded at the far end. Without a route programs fail at once and try another address; if packets were
+    /// dropped silently, they would wait.
+    forwarding: Forwarding,
 }
 
-impl Maker<'_> {
-    /// Makes an interface in `network`, where the calling thread is, and the port to it. A `%d` in the name becomes the
+impl Builder<'_> {
+    /// Creates an interface in `network`, where the calling thread is, and the port to it. A `%d` in the name becomes the
     /// first free number.
     fn end(&self, network: &NetworkNamespace, name: &str) -> Result<(Port, String), LinkError> {
-        let Some(bench) = self.bench else {
+        let Some(near_ends) = self.near_ends else {
             return Port::tun(name, self.plan.offload).map_err(LinkError::host("no TUN interface can be made"));
         };
         let failed = LinkError::host;
@@ -237,11 +236,11 @@ impl Maker<'_> {
             .ok_or_else(|| {
                 LinkError::Host("no name for an interface is free", std::io::ErrorKind::AlreadyExists.into())
             })?;
-        bench.enter()?;
+        near_ends.enter()?;
         let mut netlink = Netlink::open().map_err(failed("the network cannot be configured"))?;
         let what = failed("no virtual Ethernet pair can be made");
         let pair = (|| {
-            // The bench may hold a pair already.
+            // The namespace may have a pair already.
             let near = (0..).map(|number| format!("near{number}")).find(|near| netlink.index_of(near).is_err());
             let near = near.expect("there are more numbers than interfaces");
             netlink.add_veth(&near, &name)?;
@@ -258,20 +257,20 @@ impl Maker<'_> {
         Ok((port, name))
     }
 
-    /// Gives the interface `name` in the namespace of the calling thread its addresses and takes it up.
+    /// Configures the addresses of the interface `name` in the namespace of the calling thread and sets it up.
     fn configure(&self, name: &str, addresses: [(IpAddr, u8); 2], scope: Scope) -> Result<(), LinkError> {
-        // The kernel must not talk over the link by itself: no link-local address, no solicitation of routers.
+        // The kernel must not send packets of its own over the link: no link-local address, no router solicitations.
         let quiet = [("addr_gen_mode", "1"), ("accept_ra", "0"), ("router_solicitations", "0"), ("accept_dad", "0")];
         let has_v6 =
             quiet.iter().all(|(key, value)| namespace::set(&format!("net.ipv6.conf.{name}.{key}"), value).is_ok());
-        if scope == Scope::Made {
+        if scope == Scope::Link {
             for (key, value) in self.plan.parameters {
                 namespace::set(key, value)?;
             }
         }
         let configured = (|| {
             let mut netlink = Netlink::open()?;
-            if scope == Scope::Made {
+            if scope == Scope::Link {
                 let loopback = netlink.index_of("lo")?;
                 netlink.set_up(loopback)?;
             }
@@ -284,8 +283,8 @@ impl Maker<'_> {
             netlink.set_up(index)?;
             for (address, prefix) in addresses.into_iter().filter(|(address, _)| has_v6 || address.is_ipv4()) {
                 netlink.add_address(index, address, prefix)?;
-                let leads_on = if address.is_ipv4() { self.beyond.v4 } else { self.beyond.v6 };
-                if scope == Scope::Made && leads_on {
+                let has_route = if address.is_ipv4() { self.forwarding.v4 } else { self.forwarding.v6 };
+                if scope == Scope::Link && has_route {
                     netlink.add_default_route(index, address)?;
                 }
             }
@@ -302,15 +301,15 @@ fn number_of(name: &str) -> Result<u8, LinkError> {
     })
 }
 
-/// What the programs of a link find around them.
-pub fn surroundings(addresses: Addresses, far_end: FarEnd) -> household::Surroundings {
+/// The environment of the programs of a link.
+pub fn environment(addresses: Addresses, far_end: FarEnd) -> supervisor::Environment {
     let mut hosts: Vec<(IpAddr, String)> = Vec::new();
     let mut variables = Vec::new();
     let mut name = |address: IpAddr, name: &str| {
         hosts.push((address, name.to_owned()));
         variables.push((format!("AIRPATH_{}", name.to_uppercase()), address.to_string()));
     };
-    // A name stands for one address, so that clients do not try two in turn, at the cost of round trips.
+    // Each name has one address, so that clients do not try two in turn, which costs round trips.
     name(addresses.mobile_v4().into(), "mobile");
     name(addresses.mobile_v6().into(), "mobile6");
     name(addresses.server_v4().into(), "server");
@@ -319,11 +318,10 @@ pub fn surroundings(addresses: Addresses, far_end: FarEnd) -> household::Surroun
         FarEnd::Server => None,
         FarEnd::Outside => reachable_resolver(),
     };
-    household::Surroundings { hosts, resolver, variables }
+    supervisor::Environment { hosts, resolver, variables }
 }
 
-/// Where the host's resolver listens at its loopback interface, the one that stands behind it: from the mobile, the
-/// host's loopback cannot be reached.
+/// Configuration of the upstream resolver, if the host's resolver listens on loopback, which the mobile cannot reach.
 fn reachable_resolver() -> Option<String> {
     let local = |text: &str| {
         let servers = text.lines().filter_map(|line| line.strip_prefix("nameserver")?.trim().parse::<IpAddr>().ok());
@@ -334,5 +332,5 @@ fn reachable_resolver() -> Option<String> {
     if !local(&configured) {
         return None;
     }
-    fs::read_to_string("/run/systemd/resolve/resolv.conf").ok().filter(|behind| !local(behind))
+    fs::read_to_string("/run/systemd/resolve/resolv.conf").ok().filter(|upstream| !local(upstream))
 }

@@ -1,11 +1,11 @@
-//! The programs of a link, in a PID namespace of their own: whatever they start ends with them.
+//! The programs of a link, in a PID namespace of their own, so that every process they start ends with the link.
 //!
-//! The first process of the namespace is the *parent*: it starts the server and the command, passes signals on, tells how
-//! they ended, and ends. With it the kernel ends every process in the namespace, daemons included. It is itself ended by
-//! the kernel when the emulator ends, however that happens.
+//! The *init* process, the first of the namespace, starts the server and the command, forwards signals, reports how they
+//! ended, and exits. Then the kernel kills every process in the namespace, daemons included. The kernel kills init itself
+//! when the emulator ends, for whatever reason.
 
-mod parent;
-mod surroundings;
+mod environment;
+mod init;
 
 use std::ffi::CString;
 use std::fs::File;
@@ -22,7 +22,7 @@ use nix::unistd::{Pid, close, pipe2};
 use crate::namespace::NetworkNamespace;
 use crate::{LinkError, sys};
 
-pub use surroundings::Surroundings;
+pub use environment::Environment;
 
 /// A program with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +31,10 @@ pub struct Program(Vec<CString>);
 const SHELL: (&str, &str) = ("/bin/sh", "-c");
 
 impl Program {
-    /// The program `words[0]`, found along the path, with the other words as its arguments.
+    /// The program `words[0]`, searched in `PATH`, with the other words as its arguments.
     ///
     /// # Errors
-    /// Where there is none, or a zero byte in one.
+    /// If there is no program, or a word contains a zero byte.
     pub fn new<T: AsRef<std::ffi::OsStr>>(words: &[T]) -> io::Result<Self> {
         let words = words.iter().map(|word| CString::new(word.as_ref().as_bytes()));
         let words = words.collect::<Result<Vec<_>, _>>().map_err(io::Error::from)?;
@@ -44,7 +44,7 @@ impl Program {
         Ok(Self(words))
     }
 
-    /// A line for the shell.
+    /// A command line for the shell.
     pub fn of_shell(line: &str) -> io::Result<Self> {
         Self::new(&[SHELL.0, SHELL.1, line])
     }
@@ -54,7 +54,7 @@ impl Program {
         self.0.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
-    /// The line for the shell that it is, if it is one.
+    /// The command line, if the program is the shell.
     pub fn shell_line(&self) -> Option<String> {
         match self.words().as_slice() {
             [shell, option, line] if (shell.as_str(), option.as_str()) == SHELL => Some(line.clone()),
@@ -68,14 +68,14 @@ impl Program {
 pub struct Programs<'a> {
     /// The command, at the mobile.
     pub command: &'a Program,
-    /// The server at the other end, if it is not the outside.
+    /// The server at the other end, with its network; none on a link to the host's network.
     pub server: Option<(&'a Program, &'a NetworkNamespace)>,
-    /// Where the server's words go; nowhere else than where ours go without it.
+    /// File for the server's output; without it, standard error.
     pub server_log: Option<PathBuf>,
     /// The mobile's network.
     pub mobile: &'a NetworkNamespace,
-    /// What the programs find around them.
-    pub surroundings: Surroundings,
+    /// Files and variables for the programs.
+    pub environment: Environment,
 }
 
 /// How a program ended.
@@ -85,7 +85,7 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// It was never run: the error of the system.
+    /// It could not be executed: the number of the system error.
     NotExecuted(i32),
 }
 
@@ -97,90 +97,90 @@ impl std::fmt::Display for Exit {
                 Ok(signal) => write!(f, "was ended by {signal}"),
                 Err(_) => write!(f, "was ended by signal {number}"),
             },
-            Self::NotExecuted(error) => write!(f, "cannot be run: {}", io::Error::from_raw_os_error(error)),
+            Self::NotExecuted(error) => write!(f, "cannot be executed: {}", io::Error::from_raw_os_error(error)),
         }
     }
 }
 
-/// What the parent tells.
+/// An event that init reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ChildEvent {
     /// The server has ended.
     Server(Exit),
-    /// The command has ended; the parent ends soon.
+    /// The command has ended; init exits soon.
     Command(Exit),
 }
 
 /// The running programs.
 #[derive(Debug)]
-pub struct Household {
-    parent: Pid,
-    /// A byte here lets the command begin.
+pub struct Supervisor {
+    init: Pid,
+    /// A byte here starts the command.
     go: File,
-    news: File,
+    events: File,
 }
 
-impl Household {
-    /// Starts the server, if there is one, and all that is needed for the command, which waits for [`Self::go`].
+impl Supervisor {
+    /// Starts init and the server, if there is one. The command starts at [`Self::go`].
     ///
     /// # Errors
-    /// Where the host does not allow it.
+    /// If the host does not permit it.
     pub fn start(programs: &Programs<'_>) -> Result<Self, LinkError> {
         let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(|error| LinkError::Host("a pipe cannot be made", error.into()));
-        let ((begin, go), (news, tell)) = (pipe()?, pipe()?);
-        let ours = [go.as_raw_fd(), news.as_raw_fd()];
-        let parent = sys::fork(true, || {
-            // Held here, they would hide from the parent that the emulator has gone.
+        let ((begin, go), (events, report)) = (pipe()?, pipe()?);
+        let ours = [go.as_raw_fd(), events.as_raw_fd()];
+        let init = sys::fork(true, || {
+            // Open in init, they would keep the pipes open after the emulator has ended.
             for end in ours {
                 let _ = close(end);
             }
-            parent::run(programs, begin.as_fd(), tell.as_fd())
+            init::run(programs, begin.as_fd(), report.as_fd())
         });
-        let parent = parent.map_err(|error| LinkError::Namespace("PID", error))?;
-        Ok(Self { parent, go: go.into(), news: news.into() })
+        let init = init.map_err(|error| LinkError::Namespace("PID", error))?;
+        Ok(Self { init, go: go.into(), events: events.into() })
     }
 
-    /// Lets the command begin.
+    /// Starts the command.
     ///
     /// # Errors
-    /// Where the parent is gone.
+    /// If init has ended.
     pub fn go(&mut self) -> Result<(), LinkError> {
-        self.go.write_all(&[1]).map_err(|_| LinkError::ParentGone)
+        self.go.write_all(&[1]).map_err(|_| LinkError::InitGone)
     }
 
     /// Sends a signal to the command.
     pub fn signal(&self, signal: Signal) {
-        // It fails only if all is over, and then there is nobody to tell.
-        let _ = kill(self.parent, signal);
+        // This fails only if init has ended, and then there is no process to signal.
+        let _ = kill(self.init, signal);
     }
 
-    /// The process that is the first in the programs' PID namespace.
-    pub fn parent(&self) -> Pid {
-        self.parent
+    /// The first process in the PID namespace of the programs.
+    pub fn init(&self) -> Pid {
+        self.init
     }
 
-    /// What can be waited for: it becomes readable when there is news.
+    /// Becomes readable when there is an event.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.news.as_fd()
+        self.events.as_fd()
     }
 
-    /// The next news; waits for it. `None` when the parent has ended.
-    pub fn news(&mut self) -> Option<News> {
-        let mut record = [0; News::LENGTH];
-        self.news.read_exact(&mut record).ok()?;
-        News::from_bytes(record)
+    /// Waits for the next event; `None` when init has ended.
+    pub fn next_event(&mut self) -> Option<ChildEvent> {
+        let mut record = [0; ChildEvent::LENGTH];
+        self.events.read_exact(&mut record).ok()?;
+        ChildEvent::from_bytes(record)
     }
 }
 
-impl Drop for Household {
-    /// Ends every program that still runs, and waits for the end.
+impl Drop for Supervisor {
+    /// Kills every program that still runs, and waits for init.
     fn drop(&mut self) {
-        let _ = kill(self.parent, Signal::SIGKILL);
-        let _ = waitpid(self.parent, None);
+        let _ = kill(self.init, Signal::SIGKILL);
+        let _ = waitpid(self.init, None);
     }
 }
 
-impl News {
+impl ChildEvent {
     const LENGTH: usize = 6;
 
     fn to_bytes(self) -> [u8; Self::LENGTH] {
@@ -218,10 +218,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_survives_the_pipe() {
+    fn events_survive_the_pipe() {
         for exit in [Exit::Code(0), Exit::Code(255), Exit::Signal(9), Exit::NotExecuted(2)] {
-            for news in [News::Server(exit), News::Command(exit)] {
-                assert_eq!(News::from_bytes(news.to_bytes()), Some(news));
+            for event in [ChildEvent::Server(exit), ChildEvent::Command(exit)] {
+                assert_eq!(ChildEvent::from_bytes(event.to_bytes()), Some(event));
             }
         }
     }

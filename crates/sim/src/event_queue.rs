@@ -1,25 +1,24 @@
-//! The event queue: who is to be called next, and when.
+//! The event queue: which node is called next, and when.
 
 use airpath_core::Instant;
 
-/// Wake-ups of nodes, each with at most one that counts.
+/// Wake-ups of nodes, at most one for each.
 ///
-/// A node that finds its next wake-up later than the one on the agenda leaves that in place, is
-/// called too early once, and asks again: a timer that is put off with every packet costs nothing
-/// until it would have gone off.
+/// A node whose next wake-up moves to a later time keeps the earlier one: it is called too early once and then sets the
+/// new one. So a timer that every packet postpones costs nothing until its first time has come.
 #[derive(Debug)]
-pub struct Agenda {
+pub struct EventQueue {
     heap: Heap,
     wakeups: Vec<Instant>,
 }
 
-impl Agenda {
-    /// An empty agenda for `nodes` nodes.
+impl EventQueue {
+    /// An empty queue for `nodes` nodes.
     pub fn new(nodes: usize) -> Self {
         Self { heap: Heap::default(), wakeups: vec![Instant::FAR_FUTURE; nodes] }
     }
 
-    /// Sees to it that `node` is called at `time` at the latest.
+    /// Schedules a call of `node` at `time`, unless one at an earlier time is scheduled.
     #[inline]
     pub fn wake(&mut self, node: u32, time: Option<Instant>) {
         let Some(time) = time else { return };
@@ -30,7 +29,7 @@ impl Agenda {
         }
     }
 
-    /// The next node to call, and when; its wake-up is then spent.
+    /// Removes and returns the next wake-up and its node.
     #[inline]
     pub fn pop(&mut self) -> Option<(Instant, u32)> {
         while let Some(key) = self.heap.pop() {
@@ -45,28 +44,27 @@ impl Agenda {
     }
 }
 
-/// Time first; ties are settled by node number, so that the order never depends on history.
+/// Time first, then the number of the node, so that the order of ties does not depend on history.
 #[inline]
 fn key(time: Instant, node: u32) -> u128 {
     u128::from(time.as_nanos()) << 32 | u128::from(node)
 }
 
-/// A priority queue with four children to a place, which is half as deep as one with two. Siblings share a cache line.
-/// What is popped leaves a hole at the top until the next call: the node that was served nearly always asks for its
-/// next wake-up, which then takes the hole.
+/// A 4-ary heap, which is half as deep as a binary one. Siblings share a cache line. The popped key leaves a hole at the top
+/// until the next call: the node that was called nearly always sets its next wake-up, which then fills the hole.
 ///
-/// Places are counted so that the children of place p are the four of line p − [`TOP`] + 1: the top is the last place of
-/// the first line, whose other places stay empty, and the second line has its children.
+/// The children of index i are the four keys of line i − [`TOP`] + 1: the top is the last key of the first line, whose other
+/// keys stay empty, and the second line has its children.
 #[derive(Debug)]
 struct Heap {
-    /// Keys; beyond the last place, and before the top, [`EMPTY`].
+    /// Keys; behind the last index, and before the top, [`EMPTY`].
     lines: Vec<Line>,
-    /// The place behind the last.
+    /// The index behind the last key.
     end: usize,
     hole: bool,
 }
 
-/// The place of the least key.
+/// The index of the least key.
 const TOP: usize = 3;
 
 /// Later than any key.
@@ -84,32 +82,32 @@ impl Default for Heap {
 
 impl Heap {
     #[inline]
-    fn key(&mut self, place: usize) -> &mut u128 {
-        &mut self.lines[place / 4].0[place % 4]
+    fn key(&mut self, index: usize) -> &mut u128 {
+        &mut self.lines[index / 4].0[index % 4]
     }
 
     #[inline]
     fn push(&mut self, key: u128) {
         if self.hole {
             self.hole = false;
-            self.sink(key);
+            self.sift_down(key);
             return;
         }
-        let mut place = self.end;
+        let mut index = self.end;
         self.end += 1;
-        if place / 4 == self.lines.len() {
+        if index / 4 == self.lines.len() {
             self.lines.push(Line([EMPTY; 4]));
         }
-        while place > TOP {
-            let parent = place / 4 + TOP - 1;
+        while index > TOP {
+            let parent = index / 4 + TOP - 1;
             let above = *self.key(parent);
             if above <= key {
                 break;
             }
-            *self.key(place) = above;
-            place = parent;
+            *self.key(index) = above;
+            index = parent;
         }
-        *self.key(place) = key;
+        *self.key(index) = key;
     }
 
     #[inline]
@@ -118,30 +116,30 @@ impl Heap {
             self.end -= 1;
             let last = std::mem::replace(self.key(self.end), EMPTY);
             if self.end > TOP {
-                self.sink(last);
+                self.sift_down(last);
             }
         }
         self.hole = self.end > TOP;
         self.hole.then(|| *self.key(TOP))
     }
 
-    /// Puts `key` into the hole at the top and lets it sink to its place.
+    /// Puts `key` into the hole at the top and sifts it down.
     #[inline]
-    fn sink(&mut self, key: u128) {
+    fn sift_down(&mut self, key: u128) {
         let lines = self.lines.as_mut_slice();
-        let mut place = TOP;
-        while let Some(Line(children)) = lines.get(place - TOP + 1) {
-            // Both halves first, so that the two comparisons do not wait for each other.
+        let mut index = TOP;
+        while let Some(Line(children)) = lines.get(index - TOP + 1) {
+            // The two halves are compared independently, for instruction-level parallelism.
             let [a, b, c, d] = *children;
             let (left, right) = (if b < a { (b, 1) } else { (a, 0) }, if d < c { (d, 3) } else { (c, 2) });
             let (least, child) = if right.0 < left.0 { right } else { left };
             if least >= key {
                 break;
             }
-            lines[place / 4].0[place % 4] = least;
-            place = 4 * (place - TOP + 1) + child;
+            lines[index / 4].0[index % 4] = least;
+            index = 4 * (index - TOP + 1) + child;
         }
-        lines[place / 4].0[place % 4] = key;
+        lines[index / 4].0[index % 4] = key;
     }
 }
 
@@ -155,14 +153,14 @@ mod tests {
 
     #[test]
     fn calls_in_time_order_and_each_node_once() {
-        let mut agenda = Agenda::new(3);
-        agenda.wake(2, at(5));
-        agenda.wake(1, at(7));
-        agenda.wake(0, at(5));
-        agenda.wake(1, at(3));
-        agenda.wake(1, at(9));
-        agenda.wake(0, None);
-        let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(time, node)| (time.as_nanos(), node)).collect();
+        let mut queue = EventQueue::new(3);
+        queue.wake(2, at(5));
+        queue.wake(1, at(7));
+        queue.wake(0, at(5));
+        queue.wake(1, at(3));
+        queue.wake(1, at(9));
+        queue.wake(0, None);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(time, node)| (time.as_nanos(), node)).collect();
         assert_eq!(order, [(3, 1), (5, 0), (5, 2)]);
     }
 
@@ -194,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn a_node_may_ask_again() {
-        let mut agenda = Agenda::new(1);
-        agenda.wake(0, at(3));
-        assert_eq!(agenda.pop(), at(3).map(|time| (time, 0)));
-        agenda.wake(0, at(4));
-        assert_eq!(agenda.pop(), at(4).map(|time| (time, 0)));
-        assert_eq!(agenda.pop(), None);
+    fn a_node_can_be_scheduled_again() {
+        let mut queue = EventQueue::new(1);
+        queue.wake(0, at(3));
+        assert_eq!(queue.pop(), at(3).map(|time| (time, 0)));
+        queue.wake(0, at(4));
+        assert_eq!(queue.pop(), at(4).map(|time| (time, 0)));
+        assert_eq!(queue.pop(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The first process of the programs' PID namespace: starts them, passes signals on, tells how they end.
+//! The first process of the PID namespace: starts the programs, forwards signals, reports how the programs ended.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,31 +12,31 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, read, setpgid, write};
 
-use super::{Exit, News, Program, Programs};
+use super::{ChildEvent, Exit, Program, Programs};
 use crate::namespace::{NetworkNamespace, capability};
 use crate::sys;
 
-/// Programs have this many rounds of 20 ms to end by themselves once the command has ended.
-const PATIENCE_ROUNDS: u32 = 50;
-const PATIENCE_ROUND: u16 = 20;
+/// After the command has ended, other programs have this many periods of 20 ms to exit before they are killed.
+const GRACE_PERIODS: u32 = 50;
+const GRACE_PERIOD_MS: u16 = 20;
 
-/// What a program in a user namespace of ours needs to put a link of its own into this one.
+/// Capabilities that a program needs to run a link inside this one.
 const KEPT: [u8; 4] = [capability::NET_BIND_SERVICE, capability::NET_ADMIN, capability::NET_RAW, capability::SYS_ADMIN];
 
-/// Runs the programs until the command has ended. `begin` gives a byte when the command may start, and its end when the
-/// emulator is gone; news goes to `tell`.
-pub fn run(programs: &Programs<'_>, begin: BorrowedFd<'_>, tell: BorrowedFd<'_>) -> i32 {
+/// Runs the programs until the command has ended. A byte from `begin` starts the command; its end of file means that the
+/// emulator has ended. Events are written to `report`.
+pub fn run(programs: &Programs<'_>, begin: BorrowedFd<'_>, report: BorrowedFd<'_>) -> i32 {
     let own = SigSet::all();
     if nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).is_err() || own.thread_block().is_err() {
         return 1;
     }
     let Ok(signals) = SignalFd::with_flags(&own, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC) else { return 1 };
-    programs.surroundings.enter();
-    let mut family = Family { tell, server: None, command: None };
+    programs.environment.enter();
+    let mut children = Children { report, server: None, command: None };
     if let Some((program, network)) = programs.server {
         match start(program, network, programs, Role::Server) {
-            Ok(child) => family.server = Some(child),
-            Err(error) => family.tell(News::Server(Exit::NotExecuted(error as i32))),
+            Ok(child) => children.server = Some(child),
+            Err(error) => children.report(ChildEvent::Server(Exit::NotExecuted(error as i32))),
         }
     }
     let mut waits_to_begin = true;
@@ -53,9 +53,9 @@ pub fn run(programs: &Programs<'_>, begin: BorrowedFd<'_>, tell: BorrowedFd<'_>)
                 return 1;
             }
             match start(programs.command, programs.mobile, programs, Role::Command) {
-                Ok(child) => family.command = Some(child),
+                Ok(child) => children.command = Some(child),
                 Err(error) => {
-                    family.tell(News::Command(Exit::NotExecuted(error as i32)));
+                    children.report(ChildEvent::Command(Exit::NotExecuted(error as i32)));
                     return 0;
                 }
             }
@@ -63,28 +63,28 @@ pub fn run(programs: &Programs<'_>, begin: BorrowedFd<'_>, tell: BorrowedFd<'_>)
         while let Ok(Some(signal)) = signals.read_signal() {
             match Signal::try_from(signal.ssi_signo as i32) {
                 Ok(Signal::SIGCHLD) => {}
-                // What comes from a terminal has gone to the command, too.
+                // A terminal sends its signals to the command as well.
                 Ok(signal_for_command) if signal.ssi_code <= 0 => {
-                    family.command.map(|command| kill(command, signal_for_command));
+                    children.command.map(|command| kill(command, signal_for_command));
                 }
                 _ => {}
             }
         }
-        if family.reap() {
+        if children.reap() {
             end_all();
             return 0;
         }
     }
 }
 
-struct Family<'a> {
-    tell: BorrowedFd<'a>,
+struct Children<'a> {
+    report: BorrowedFd<'a>,
     server: Option<Pid>,
     command: Option<Pid>,
 }
 
-impl Family<'_> {
-    /// Takes note of all who have ended; whether the command is among them.
+impl Children<'_> {
+    /// Reports all children that have ended. Returns whether the command is among them.
     fn reap(&mut self) -> bool {
         let mut over = false;
         loop {
@@ -96,19 +96,19 @@ impl Family<'_> {
             };
             if self.server == Some(child) {
                 self.server = None;
-                self.tell(News::Server(exit));
+                self.report(ChildEvent::Server(exit));
             }
             if self.command == Some(child) {
                 self.command = None;
-                self.tell(News::Command(exit));
+                self.report(ChildEvent::Command(exit));
                 over = true;
             }
         }
     }
 
-    fn tell(&self, news: News) {
-        // If nobody listens any more, the end is near.
-        let _ = write(self.tell, &news.to_bytes());
+    fn report(&self, event: ChildEvent) {
+        // This fails only if the emulator has ended, and then the kernel kills this process.
+        let _ = write(self.report, &event.to_bytes());
     }
 }
 
@@ -118,7 +118,7 @@ enum Role {
     Command,
 }
 
-/// Starts `program` in `network`. It returns when the program is being executed, or cannot be.
+/// Starts `program` in `network`. Returns when it is being executed, or cannot be.
 fn start(program: &Program, network: &NetworkNamespace, programs: &Programs<'_>, role: Role) -> Result<Pid, Errno> {
     let (failure, fails) = pipe2(OFlag::O_CLOEXEC)?;
     let child = sys::fork(false, || {
@@ -129,7 +129,7 @@ fn start(program: &Program, network: &NetworkNamespace, programs: &Programs<'_>,
     drop(fails);
     let child = child.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
     let mut error = [0; 4];
-    // The pipe closes without a word when the program takes over.
+    // The pipe is closed, and empty, when the program has been executed.
     match File::from(failure).read_exact(&mut error) {
         Ok(()) => {
             let _ = waitpid(child, None);
@@ -139,27 +139,27 @@ fn start(program: &Program, network: &NetworkNamespace, programs: &Programs<'_>,
     }
 }
 
-/// In the new process: becomes `program`, or returns why not.
+/// In the new process: executes `program`, or returns the error.
 fn become_program(program: &Program, network: &NetworkNamespace, programs: &Programs<'_>, role: Role) -> i32 {
     let raw = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
     if let Err(crate::LinkError::Namespace(_, error)) = network.enter() {
         return raw(error);
     }
     if role == Role::Server
-        && let Err(error) = stand_apart(programs)
+        && let Err(error) = detach(programs)
     {
         return raw(error);
     }
     sys::reset_signals();
-    // Root has all that it needs; where the kernel does not let others keep it, a link cannot be put into this one.
+    // Root has all capabilities. If others cannot keep them, a link inside this one is not possible.
     if !nix::unistd::geteuid().is_root() {
         let _ = sys::keep_capabilities(&KEPT);
     }
-    raw(sys::execute(&program.0, &programs.surroundings.environment()))
+    raw(sys::execute(&program.0, &programs.environment.variables()))
 }
 
-/// A server has nothing to do with the terminal, and standard output belongs to the command.
-fn stand_apart(programs: &Programs<'_>) -> std::io::Result<()> {
+/// Detaches a server from the terminal; standard output belongs to the command.
+fn detach(programs: &Programs<'_>) -> std::io::Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     dup2_stdin(File::open("/dev/null")?)?;
     match &programs.server_log {
@@ -173,14 +173,14 @@ fn stand_apart(programs: &Programs<'_>) -> std::io::Result<()> {
     std::io::stdout().flush()
 }
 
-/// Ends all processes of the namespace but this one: first they are asked to.
+/// Asks all other processes of the namespace to exit, and waits for the grace period.
 fn end_all() {
     let everyone = Pid::from_raw(-1);
     let _ = kill(everyone, Signal::SIGTERM);
-    for _ in 0..PATIENCE_ROUNDS {
+    for _ in 0..GRACE_PERIODS {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Err(_) => return,
-            Ok(WaitStatus::StillAlive) => drop(poll(&mut [], PATIENCE_ROUND)),
+            Ok(WaitStatus::StillAlive) => drop(poll(&mut [], GRACE_PERIOD_MS)),
             Ok(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What programs find around them: names for the two ends of the link, a resolver that is reachable, their own processes.
+//! The environment of the programs: host names of the two ends of the link, a reachable resolver, their own `/proc`.
 
 use std::ffi::CString;
 use std::fs;
@@ -10,25 +10,25 @@ use std::path::Path;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 
-/// The hosts file and the resolver of the programs, and what their environment has in addition.
+/// The hosts file, the resolver and additional environment variables of the programs.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct Environment {
     /// Lines for the hosts file: addresses and names.
     pub hosts: Vec<(IpAddr, String)>,
-    /// What the resolver's configuration is to be, if not the host's.
+    /// Configuration of the resolver, if it differs from the host's.
     pub resolver: Option<String>,
     /// Variables for the environment.
     pub variables: Vec<(String, String)>,
 }
 
-/// A folder that every Linux has, and that can be covered for a moment while files are made in it.
-const WORKSHOP: &str = "/sys";
+/// A folder that every Linux has. It is covered by a temporary file system while files are created in it.
+const SCRATCH: &str = "/sys";
 
-impl Surroundings {
-    /// Moves this process, the first of a PID namespace, into a mount namespace in which all this holds. Nothing of it is
-    /// ever seen outside, and nothing is left on any disk.
+impl Environment {
+    /// Moves this process, the first of a PID namespace, into a mount namespace with these files. They are not visible
+    /// outside of it, and no file remains on any disk.
     ///
-    /// What the host does not allow is left out: names may then be unknown, but addresses still work.
+    /// Steps that the host does not permit are skipped: then names may be unknown, but addresses still work.
     pub fn enter(&self) {
         if unshare(CloneFlags::CLONE_NEWNS).is_err() {
             return;
@@ -39,9 +39,9 @@ impl Surroundings {
         }
         let careful = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         let _ = mount(Some("proc"), "/proc", Some("proc"), careful, none);
-        if mount(Some("airpath"), WORKSHOP, Some("tmpfs"), careful, none).is_ok() {
+        if mount(Some("airpath"), SCRATCH, Some("tmpfs"), careful, none).is_ok() {
             let _ = self.replace_files();
-            let _ = umount2(WORKSHOP, MntFlags::MNT_DETACH);
+            let _ = umount2(SCRATCH, MntFlags::MNT_DETACH);
         }
     }
 
@@ -58,8 +58,8 @@ impl Surroundings {
         }
     }
 
-    /// The environment of a program: ours, and what is added.
-    pub fn environment(&self) -> Vec<CString> {
+    /// The variables of a program: those of this process, and the additional ones.
+    pub fn variables(&self) -> Vec<CString> {
         let added = |name: &std::ffi::OsStr| self.variables.iter().any(|(variable, _)| name == variable.as_str());
         let inherited = std::env::vars_os().filter(|(name, _)| !added(name)).map(|(name, value)| {
             let mut entry = name;
@@ -72,10 +72,10 @@ impl Surroundings {
     }
 }
 
-/// Lays a file with this text over that at `path`, in this mount namespace.
+/// Mounts a file with this text over the one at `path`, in this mount namespace.
 fn cover(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
-    let made = Path::new(WORKSHOP).join(path.file_name().unwrap_or_default());
+    let made = Path::new(SCRATCH).join(path.file_name().unwrap_or_default());
     fs::write(&made, text)?;
     mount(Some(&made), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
     Ok(())

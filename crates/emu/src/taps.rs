@@ -1,82 +1,79 @@
-//! Those who look at the packets of a link: captures at both ends, the record of what it delivered, the log's flows.
+//! Packet observers of a link: captures at both ends, the recorder of deliveries, the flow observer.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 
 use airpath_capture::write::{CapturedPacket, Interface, InterfaceId, Writer};
-use airpath_core::{AppEvent, Direction, Instant, Packet, SegmentInfo, Span, Succession};
+use airpath_core::{AppEvent, Direction, Instant, Packet, SegmentInfo, Span};
+use airpath_path::Side;
 
 use crate::observe::Observer;
 use crate::offload::{Frame, MAX_HEADER, complete_checksum};
 use crate::record::Recorder;
 
-/// Who looks; nobody does if nothing was asked for.
+/// The packet observers of a link; each is optional.
 #[derive(Debug, Default)]
-pub struct Watch {
-    /// The flows, as they can be told from packets.
+pub struct Taps {
+    /// Flows, identified from packets.
     pub observer: Option<Observer>,
     /// Captures at both ends.
     pub captures: Option<Captures>,
-    /// What was delivered.
+    /// Delivered packets as a recorded link.
     pub recorder: Option<Recorder>,
-    /// What was last sent of each flow, each way, if the link reads headers; it takes an observer to tell flows apart.
-    pub successions: Option<Vec<[Succession; 2]>>,
 }
 
-impl Watch {
-    /// A packet enters the link: segment `segment` of what was read with it. Says what its headers are, if somebody wants
-    /// to know, and to which flow it belongs.
+/// A packet as an observer sees it: a segment of a super-segment.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The structure of the super-segment.
+    pub frame: &'a Frame,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Number of the segment.
+    pub segment: u32,
+}
+
+impl Taps {
+    /// A packet enters the link. Sets its flow and returns its TCP header, if flows are observed.
     #[inline]
     pub fn enters(
         &mut self,
         now: Instant,
         direction: Direction,
         packet: &mut Packet,
-        frame: &Frame,
-        bytes: &[u8],
-        segment: u32,
+        view: View<'_>,
     ) -> Option<SegmentInfo> {
         if let Some(captures) = &mut self.captures {
-            captures.add(End::where_enters(direction), now, packet, frame, bytes, segment);
+            captures.add(Side::at_start_of(direction), now, packet, view);
         }
-        let observer = self.observer.as_mut()?;
-        let sighting = observer.enters(now, direction, frame, bytes, segment);
+        let View { frame, bytes, segment } = view;
+        let sighting = self.observer.as_mut()?.enters(now, direction, frame, bytes, segment);
         packet.flow = sighting.flow;
-        if let (Some(successions), Some(segment)) = (&mut self.successions, &sighting.segment) {
-            let index = packet.flow.0 as usize;
-            if successions.len() <= index {
-                successions.resize(index + 1, Default::default());
-            }
-            packet.headers = successions[index][direction as usize].next(packet.size, segment);
-        }
         sighting.segment
     }
 
-    /// A packet leaves the link: it was due at `due`, and is handed over now. Says what an application got by it.
+    /// A packet that was due at `due` leaves the link at `now`. Returns progress of its application, if flows are observed.
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "they are what is known of a packet")]
     pub fn leaves(
         &mut self,
         due: Instant,
         now: Instant,
         direction: Direction,
         packet: &Packet,
-        frame: &Frame,
-        bytes: &[u8],
-        segment: u32,
+        view: View<'_>,
     ) -> Option<AppEvent> {
         if let Some(recorder) = &mut self.recorder {
             recorder.delivered(due, direction, packet.size);
         }
         if let Some(captures) = &mut self.captures {
-            captures.add(End::where_leaves(direction), now, packet, frame, bytes, segment);
+            captures.add(Side::at_end_of(direction), now, packet, view);
         }
-        let observer = self.observer.as_mut()?;
-        observer.leaves(due, direction, packet.flow, frame, bytes, segment)
+        let View { frame, bytes, segment } = view;
+        self.observer.as_mut()?.leaves(due, direction, packet.flow, frame, bytes, segment)
     }
 
-    /// A packet was lost on the link.
+    /// A packet was dropped on the link.
     #[inline]
     pub fn is_lost(&mut self, direction: Direction, packet: &Packet) {
         if let Some(observer) = &mut self.observer {
@@ -85,31 +82,8 @@ impl Watch {
     }
 }
 
-/// An end of the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Server,
-    Mobile,
-}
-
-impl End {
-    const fn where_enters(direction: Direction) -> Self {
-        match direction {
-            Direction::Down => Self::Server,
-            Direction::Up => Self::Mobile,
-        }
-    }
-
-    const fn where_leaves(direction: Direction) -> Self {
-        match direction {
-            Direction::Down => Self::Mobile,
-            Direction::Up => Self::Server,
-        }
-    }
-}
-
-/// Captures at both ends, each packet as it is on the wire there: cut to the size of the link's packets, with its checksum
-/// and the marks that it got on the way.
+/// Captures at both ends. Each packet is captured as it is on the wire there: of the link's size, with its checksum and its
+/// ECN marks.
 #[derive(Debug)]
 pub struct Captures {
     server: (Writer<BufWriter<File>>, InterfaceId),
@@ -121,11 +95,11 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Begins `0000-server.pcapng` and `0000-mobile.pcapng` in `folder`. The link's clock began at `origin`, counted from
+    /// Creates `0000-server.pcapng` and `0000-mobile.pcapng` in `folder`. The link's clock began at `origin`, counted from
     /// 1 January 1970, UTC.
     ///
     /// # Errors
-    /// Where they cannot be written.
+    /// If they cannot be written.
     pub fn create(folder: &Path, origin: Span) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let begin = |name: &str, description: &str| {
@@ -143,7 +117,8 @@ impl Captures {
         })
     }
 
-    fn add(&mut self, end: End, now: Instant, packet: &Packet, frame: &Frame, bytes: &[u8], segment: u32) {
+    fn add(&mut self, side: Side, now: Instant, packet: &Packet, view: View<'_>) {
+        let View { frame, bytes, segment } = view;
         if self.failure.is_some() {
             return;
         }
@@ -153,9 +128,9 @@ impl Captures {
         self.scratch.extend_from_slice(written.bytes);
         self.scratch.extend_from_slice(&bytes[written.payload]);
         complete_checksum(&written.header, &mut self.scratch);
-        let (writer, interface) = match end {
-            End::Server => &mut self.server,
-            End::Mobile => &mut self.mobile,
+        let (writer, interface) = match side {
+            Side::Server => &mut self.server,
+            Side::Mobile => &mut self.mobile,
         };
         let timestamp = (now + self.origin).as_nanos();
         let original_length = self.scratch.len() as u32;
@@ -166,7 +141,7 @@ impl Captures {
     /// Ends both files.
     ///
     /// # Errors
-    /// The first that there was; what was written before is kept.
+    /// The first error of writing; what was written before is kept.
     pub fn finish(self) -> io::Result<()> {
         self.failure.map_or(Ok(()), Err)?;
         self.server.0.finish()?;

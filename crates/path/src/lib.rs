@@ -1,0 +1,38 @@
+//! The hops between the two ends of a network, under either clock.
+//!
+//! ```text
+//! server → [access] → fixed → [middlebox] → cell → mobile
+//! ```
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`path`] | the [`Path`]: hops, forwarding, packet events, component numbers |
+//! | [`polled`] | the [`PolledPath`]: a path that a caller under the real clock polls |
+//! | [`route`] | the order of the hops for each flow and user, as data |
+//! | [`hop`] | a hop: a bearer or a middlebox |
+//! | [`middlebox`] | middleboxes: hops that may absorb, hold, rewrite and create packets |
+//! | [`ack_filter`] | a middlebox that absorbs superseded acknowledgements |
+//! | [`store`] | the packet buffer of the simulator or the emulator, as the path uses it |
+//! | `testing` | checks of the contracts of middleboxes (feature `testing`) |
+//!
+//! The simulator keeps its own event queue with one entry per hop and calls [`Path::pop`] and [`Path::forward`] at the
+//! times of [`Path::next_wakeup`]. The emulator polls a [`PolledPath`] whenever the real clock lets it. Both give the same
+//! departures and drops at the same times.
+
+pub mod ack_filter;
+pub mod hop;
+pub mod middlebox;
+pub mod path;
+pub mod polled;
+pub mod route;
+pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use ack_filter::AckFilter;
+pub use hop::Hop;
+pub use middlebox::{Middlebox, MiddleboxContext, NewPacket};
+pub use path::{Path, Topology};
+pub use polled::{Change, PolledPath};
+pub use route::{Route, Side};
+pub use store::{Contents, PacketStore};

@@ -1,0 +1,228 @@
+//! Middleboxes: hops that may absorb, hold, rewrite and create packets.
+//!
+//! A middlebox keeps the contracts of every bearer (see [`airpath_link`]): time is a parameter, calls are monotone in it,
+//! all that happens inside up to `now` is done before the call's own work, and polling late changes nothing. Its packets
+//! are conserved, in packets and bytes:
+//!
+//! ```text
+//! offered + created = delivered + dropped + absorbed + queued
+//! ```
+//!
+//! The hop around the middlebox counts and reports: a middlebox calls the methods of its [`MiddleboxContext`] and returns
+//! departures, and has no counters of its own.
+
+use airpath_core::{
+    ComponentId, Context, Direction, DropCause, Ecn, FlowId, Instant, Packet, PacketCounters, PacketStep, SegmentInfo,
+    Slot, UserId,
+};
+use airpath_link::{BearerCommand, CommandError, Departure};
+
+use crate::store::{Contents, PacketStore};
+
+/// A hop that may absorb, hold, rewrite and create packets.
+pub trait Middlebox {
+    /// Gives a packet to the middlebox. It is delivered by [`Self::pop`], or dropped or absorbed through `cx`, at once or
+    /// later.
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>);
+
+    /// The next packet that left at or before `now`. The caller repeats the call until it returns `None`. Departures come
+    /// in the order of their `due`.
+    fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)>;
+
+    /// When to call [`Self::pop`] next: never later than the next event inside; `None` if there will be none.
+    fn next_wakeup(&self) -> Option<Instant>;
+
+    /// Whether it can carry out this command.
+    ///
+    /// # Errors
+    /// If it cannot; by default it can carry out none.
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        Err(CommandError::Foreign {
+            key: command.change.kind().name(),
+            what: "this middlebox",
+            help: "give the command to a bearer",
+        })
+    }
+
+    /// Changes its conditions.
+    ///
+    /// # Errors
+    /// Those of [`Self::check`]; then nothing has changed.
+    fn command(
+        &mut self,
+        now: Instant,
+        command: &BearerCommand,
+        cx: &mut MiddleboxContext<'_>,
+    ) -> Result<(), CommandError> {
+        let _ = (now, cx);
+        self.check(command)
+    }
+
+    /// Whether it calls [`MiddleboxContext::segment`]: real packets are parsed only if some hop does.
+    fn inspects_segments(&self) -> bool {
+        true
+    }
+}
+
+/// Identifiers of created packets have this bit, so that they do not depend on how many packets the ends have sent.
+/// Below it are the component in 16 bits and a counter in 40.
+const CREATED: u64 = 1 << 62;
+
+/// A middlebox with its counters.
+pub struct MiddleboxHop {
+    middlebox: Box<dyn Middlebox>,
+    account: Account,
+}
+
+/// What a middlebox did with packets.
+#[derive(Debug, Default)]
+struct Account {
+    /// By direction.
+    counters: [PacketCounters; 2],
+    /// Packets created.
+    created: u64,
+}
+
+/// The environment of a call into a middlebox: packets, their contents, and events.
+pub struct MiddleboxContext<'a> {
+    context: Context<'a>,
+    store: &'a mut dyn PacketStore,
+    account: &'a mut Account,
+}
+
+/// A packet that a middlebox creates.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPacket<'a> {
+    /// Size of the IP packet in bytes.
+    pub size: u32,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Its mobile.
+    pub user: UserId,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Headers and payload.
+    pub contents: Contents<'a>,
+}
+
+impl MiddleboxContext<'_> {
+    /// The component number of the middlebox.
+    pub const fn component(&self) -> ComponentId {
+        self.context.at
+    }
+
+    /// The TCP header of the packet at `slot`; `None` if it is not TCP.
+    pub fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
+        self.store.segment(slot)
+    }
+
+    /// Takes a packet out of the network at `now`: the middlebox has consumed it.
+    pub fn absorb(&mut self, now: Instant, direction: Direction, packet: Packet) {
+        self.account.counters[direction as usize].absorb(&packet);
+        self.report(now, direction, packet, PacketStep::Absorbed);
+        self.store.take_absorbed(&packet);
+    }
+
+    /// Drops a packet at `now`.
+    pub fn drop_packet(&mut self, now: Instant, direction: Direction, packet: Packet, cause: DropCause) {
+        self.account.counters[direction as usize].lose(&packet, cause);
+        self.context.direction = direction;
+        self.context.drop_packet(now, packet, cause);
+    }
+
+    /// Creates a packet at `now` that goes in `direction`. It is inside the middlebox until [`Middlebox::pop`] returns it.
+    /// `None` where packets cannot have these contents.
+    pub fn create(&mut self, now: Instant, direction: Direction, packet: NewPacket<'_>) -> Option<Packet> {
+        let NewPacket { size, flow, user, ecn, contents } = packet;
+        let slot = self.store.create(now, direction, contents)?;
+        let id = CREATED | u64::from(self.context.at.0) << 40 | self.account.created;
+        self.account.created += 1;
+        let packet = Packet { id, size, flow, user, ecn, slot };
+        self.account.counters[direction as usize].create(&packet);
+        let segment = self.store.segment(slot);
+        self.report(now, direction, packet, PacketStep::Created(segment));
+        Some(packet)
+    }
+
+    /// Gives a packet that is inside another size and other contents at `now`. Its identifier stays. `None`, and no change, where
+    /// packets cannot have these contents.
+    pub fn rewrite(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        size: u32,
+        contents: Contents<'_>,
+    ) -> Option<Packet> {
+        let slot = self.store.create(now, direction, contents)?;
+        self.store.take_absorbed(&packet);
+        self.account.counters[direction as usize].resize(packet.size, size);
+        Some(Packet { size, slot, ..packet })
+    }
+
+    fn report(&mut self, now: Instant, direction: Direction, packet: Packet, step: PacketStep) {
+        self.context.direction = direction;
+        self.context.packet(now, packet, || step);
+    }
+}
+
+impl MiddleboxHop {
+    /// A middlebox that no packet has entered.
+    pub fn new(middlebox: Box<dyn Middlebox>) -> Self {
+        Self { middlebox, account: Account::default() }
+    }
+
+    pub(crate) fn push<'c>(
+        &'c mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        context: Context<'c>,
+        store: &'c mut dyn PacketStore,
+    ) {
+        let counters = &mut self.account.counters[direction as usize];
+        counters.offer(&packet);
+        let (backlog_packets, backlog_bytes) = (counters.queued.packets as u32, counters.queued.bytes);
+        let mut cx = MiddleboxContext { context, store, account: &mut self.account };
+        cx.report(now, direction, packet, PacketStep::Queued { backlog_packets, backlog_bytes });
+        self.middlebox.push(now, direction, packet, &mut cx);
+    }
+
+    pub(crate) fn pop<'c>(
+        &'c mut self,
+        now: Instant,
+        context: Context<'c>,
+        store: &'c mut dyn PacketStore,
+    ) -> Option<(Direction, Departure)> {
+        let mut cx = MiddleboxContext { context, store, account: &mut self.account };
+        let (direction, departure) = self.middlebox.pop(now, &mut cx)?;
+        cx.account.counters[direction as usize].deliver(&departure.packet);
+        cx.report(departure.due, direction, departure.packet, PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    pub(crate) fn command<'c>(
+        &'c mut self,
+        now: Instant,
+        command: &BearerCommand,
+        context: Context<'c>,
+        store: &'c mut dyn PacketStore,
+    ) -> Result<(), CommandError> {
+        let mut cx = MiddleboxContext { context, store, account: &mut self.account };
+        self.middlebox.command(now, command, &mut cx)?;
+        command.report(now, &mut cx.context);
+        Ok(())
+    }
+
+    pub(crate) fn next_wakeup(&self) -> Option<Instant> {
+        self.middlebox.next_wakeup()
+    }
+
+    pub(crate) const fn counters(&self, direction: Direction) -> PacketCounters {
+        self.account.counters[direction as usize]
+    }
+
+    pub(crate) fn inspects_segments(&self) -> bool {
+        self.middlebox.inspects_segments()
+    }
+}

@@ -1,0 +1,80 @@
+//! The path of a scenario: its hops, their order, and the planned changes of conditions.
+
+use airpath_core::Seed;
+use airpath_path::route::Plan;
+use airpath_path::{Change, Hop, Route, Topology};
+
+use crate::change::{Hop as Target, TimedOrder};
+use crate::error::{Origin, ScenarioError};
+use crate::{PlannedFlow, Scenario};
+
+/// The users whose path is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Users {
+    /// Every mobile of the scenario, with an access link for each flow.
+    All,
+    /// The first mobile; no access links.
+    First,
+}
+
+/// The path of a scenario before one run.
+pub struct PlannedPath {
+    /// The hops, in this order: fixed network, middlebox, cells, access links.
+    pub topology: Topology,
+    /// Planned changes of conditions, in the order of their times.
+    pub changes: Vec<Change>,
+}
+
+impl Scenario {
+    /// Builds the path between the servers and `users` for a run with this seed.
+    ///
+    /// # Errors
+    /// If the bearers cannot be built, or there are more than 65,535 components.
+    pub fn build_path(&self, seed: Seed, users: Users) -> Result<PlannedPath, ScenarioError> {
+        let mut mobiles: Vec<String> = self.mobiles().into_iter().map(|mobile| mobile.name).collect();
+        let mut cells = self.build_cells(seed)?;
+        if users == Users::First {
+            mobiles.truncate(1);
+            cells.of_user.truncate(1);
+            cells.bearers.truncate(cells.of_user.iter().map(|cell| cell + 1).max().unwrap_or(0));
+        }
+        let mut hops = vec![("fixed".to_owned(), Hop::Bearer(self.build_fixed(seed)))];
+        let mut plan = Plan::default();
+        if let Some(middlebox) = &self.middlebox {
+            plan.middlebox = Some(hops.len());
+            hops.push(("middlebox".to_owned(), Hop::middlebox(middlebox.build())));
+        }
+        plan.first_cell = hops.len();
+        plan.cell_of = cells.of_user.iter().map(|cell| plan.first_cell + cell).collect();
+        hops.extend(cells.bearers.into_iter().map(|(name, bearer)| (name, Hop::Bearer(bearer))));
+        if users == Users::All && self.access.is_some() {
+            for PlannedFlow { name, .. } in self.flows() {
+                let access = self.build_access(&name, seed).expect("the scenario has access links");
+                plan.access_of.push(hops.len());
+                hops.push((format!("access-{name}"), Hop::Bearer(access)));
+            }
+        }
+        let components = hops.len() + 1 + mobiles.len();
+        if u16::try_from(components).is_err() {
+            let message = "too many mobiles and access links for one run";
+            return Err(ScenarioError::new(message, Origin::default(), "").help("the limit is 65,535 components"));
+        }
+        let route = Route::new(hops.len(), plan);
+        let changes = self.timed_orders().into_iter();
+        let changes = changes.filter_map(|TimedOrder { at, order }| {
+            Some(Change { at, hop: order.hop.index(&route)?, command: order.command })
+        });
+        let changes = changes.collect();
+        Ok(PlannedPath { topology: Topology { hops, route, mobiles }, changes })
+    }
+}
+
+impl Target {
+    /// The index of this bearer among the hops of `route`; `None` if the path does not have it.
+    pub fn index(self, route: &Route) -> Option<usize> {
+        match self {
+            Self::Fixed => Some(route.fixed()),
+            Self::Cell(cell) => route.cell(cell),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The `[middlebox]` table: its place in the path, and its errors.
+
+use std::path::Path;
+
+use airpath_core::Seed;
+use airpath_scenario::{Scenario, ScenarioError, Users};
+
+const GOOD: &str = r#"format = 1
+
+[access]
+delay = "1 ms"
+
+[middlebox]
+kind = "ack-filter"
+hold = "50 ms"
+
+[bearer]
+preset = "umts-dch-384"
+
+[[mobile]]
+count = 2
+
+[[flow]]
+kind = "ping"
+"#;
+
+fn read(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::read(text, "s.toml", Path::new("."), &[])
+}
+
+fn error(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    read(&GOOD.replace(from, to)).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn the_middlebox_is_between_fixed_network_and_cells() {
+    let scenario = read(GOOD).expect("a valid scenario");
+    let names = |scenario: &Scenario, users| {
+        scenario.build_path(Seed::new(1), users).expect("it can be built").topology.component_names()
+    };
+    let all = names(&scenario, Users::All);
+    assert_eq!(all[..2], ["fixed", "middlebox"]);
+    assert_eq!(all[all.len() - 5..], ["access-ping-0", "access-ping-1", "server", "mobile-0", "mobile-1"]);
+    let first = names(&scenario, Users::First);
+    assert_eq!(
+        (first.len(), &first[..2], &first[3..]),
+        (5, &all[..2], &["server".to_owned(), "mobile-0".to_owned()][..])
+    );
+    let resolved = read(&scenario.to_toml()).expect("the resolved scenario is valid");
+    assert_eq!(resolved.middlebox, scenario.middlebox);
+}
+
+#[test]
+fn errors_name_the_line_and_the_key() {
+    let cases = [
+        (error("\"ack-filter\"", "\"ack-filtre\""), "s.toml:7: middlebox.kind:", "ack-filter"),
+        (error("kind = \"ack-filter\"\n", ""), "middlebox", "kind"),
+        (error("\"50 ms\"", "\"50 m\""), "s.toml:8: middlebox.hold:", "unit"),
+        (error("\"50 ms\"", "\"0 s\""), "s.toml:8: middlebox.hold:", "longer than 0 s"),
+        (error("\"50 ms\"", "\"2 s\""), "s.toml:8: middlebox.hold:", "at most 1 s"),
+        (error("hold", "holt"), "s.toml:8: middlebox.holt:", "unknown key"),
+    ];
+    for (error, start, text) in cases {
+        assert!(error.contains(start) && error.contains(text), "{error}");
+    }
+}

@@ -1,0 +1,176 @@
+//! The network of a simulation, which all flows share: the path, the event queue, the packet buffer, captures.
+
+use airpath_core::{AppEvent, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, UserId};
+use airpath_link::{BearerCommand, CommandError, Departure};
+use airpath_path::{Path, Side};
+
+use crate::capture::Captures;
+use crate::event_queue::EventQueue;
+use crate::packet_buffer::{PacketBuffer, Payload};
+
+/// The network of a simulation.
+pub struct Network<'a> {
+    /// The hops between servers and mobiles.
+    pub path: Path<'a>,
+    /// Wake-ups of the hops and of both ends of each flow.
+    pub events: EventQueue,
+    /// Packet captures, if they were requested.
+    pub captures: Option<Captures>,
+    /// Packets that end points have sent.
+    pub packets: u64,
+    buffer: PacketBuffer,
+    /// Number of hops: nodes of the event queue from here on are end points.
+    hops: u32,
+}
+
+/// A packet that an end point sends.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Its mobile.
+    pub user: UserId,
+    /// The side that sends.
+    pub side: Side,
+    /// Size of the IP packet in bytes.
+    pub size: u32,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its payload.
+    pub payload: Payload,
+}
+
+/// A node of the event queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A hop.
+    Hop(usize),
+    /// One end of a flow.
+    End(FlowId, Side),
+}
+
+impl<'a> Network<'a> {
+    /// A network without packets, for `flows` flows.
+    pub fn new(path: Path<'a>, flows: usize) -> Self {
+        let hops = path.hops().len();
+        Self {
+            path,
+            events: EventQueue::new(hops + 2 * flows),
+            captures: None,
+            packets: 0,
+            buffer: PacketBuffer::default(),
+            hops: hops as u32,
+        }
+    }
+
+    /// The node of one end of a flow.
+    #[inline]
+    pub const fn node(&self, flow: FlowId, side: Side) -> u32 {
+        self.hops + 2 * flow.0 + side as u32
+    }
+
+    /// The hop or end that a node stands for.
+    #[inline]
+    pub const fn at_node(&self, node: u32) -> Node {
+        match node.checked_sub(self.hops) {
+            None => Node::Hop(node as usize),
+            Some(end) => Node::End(FlowId(end / 2), if end % 2 == 0 { Side::Server } else { Side::Mobile }),
+        }
+    }
+
+    /// Whether the event log or the captures can record no more.
+    pub fn has_failed(&self) -> bool {
+        self.path.has_failed() || self.captures.as_ref().is_some_and(Captures::has_failed)
+    }
+
+    /// The component number of an end point.
+    #[inline]
+    pub const fn component(&self, user: UserId, side: Side) -> ComponentId {
+        self.path.component(user, side)
+    }
+
+    /// A context for a call into `component`.
+    #[inline]
+    pub fn context(&mut self, component: ComponentId) -> Context<'_> {
+        self.path.context(component)
+    }
+
+    /// Reports progress of an application.
+    pub fn report(&mut self, now: Instant, user: UserId, side: Side, event: impl FnOnce() -> AppEvent) {
+        let component = self.component(user, side);
+        self.context(component).app(now, event);
+    }
+
+    /// Sends a packet from an end point.
+    #[inline]
+    pub fn send(&mut self, now: Instant, outgoing: Outgoing) {
+        let Outgoing { flow, user, side, size, ecn, payload } = outgoing;
+        let id = self.packets;
+        self.packets += 1;
+        let slot = self.buffer.insert(payload);
+        let packet = Packet { id, size, flow, user, ecn, slot };
+        let direction = side.sends();
+        if self.captures.is_some() {
+            self.capture(now, side, direction, &packet);
+        }
+        let hop = self.path.enter(now, direction, packet, &mut self.buffer);
+        self.rearm(hop);
+    }
+
+    /// Forwards all packets that have left `hop` by `now`. `arrived` is called for each that has reached an end point;
+    /// [`Self::open`] has its payload during that call.
+    #[inline]
+    pub fn serve(&mut self, now: Instant, hop: usize, mut arrived: impl FnMut(&mut Self, Side, &Packet)) {
+        while let Some((direction, Departure { packet, .. })) = &self.path.pop(now, hop, &mut self.buffer) {
+            if let Some(next) = self.path.forward(now, hop, *direction, packet, &mut self.buffer) {
+                self.rearm(next);
+                continue;
+            }
+            let side = Side::at_end_of(*direction);
+            if let Payload::Segment(segment) = self.buffer.get_mut(packet.slot) {
+                segment.ecn = packet.ecn;
+            }
+            if self.captures.is_some() {
+                self.capture(now, side, *direction, packet);
+            }
+            arrived(self, side, packet);
+            self.buffer.release(packet.slot);
+        }
+        self.rearm(hop);
+    }
+
+    /// The payload of a packet that has arrived at `side`, and a context for its receiver.
+    #[inline]
+    pub fn open(&mut self, packet: &Packet, side: Side) -> (&Payload, Context<'_>) {
+        let component = self.component(packet.user, side);
+        (self.buffer.get(packet.slot), self.path.context(component))
+    }
+
+    /// Changes the conditions of `hop`.
+    ///
+    /// # Errors
+    /// If the hop cannot carry out the command; then nothing has changed.
+    pub fn command(&mut self, now: Instant, hop: usize, command: &BearerCommand) -> Result<(), CommandError> {
+        let outcome = self.path.command(now, hop, command, &mut self.buffer);
+        self.rearm(hop);
+        outcome
+    }
+
+    /// Number of packets in the network.
+    pub fn packets_inside(&self) -> u64 {
+        self.buffer.len() as u64
+    }
+
+    /// Schedules the next wake-up of `hop`.
+    #[inline]
+    fn rearm(&mut self, hop: usize) {
+        self.events.wake(hop as u32, self.path.next_wakeup(hop));
+    }
+
+    #[cold]
+    fn capture(&mut self, now: Instant, side: Side, direction: Direction, packet: &Packet) {
+        if let Some(captures) = &mut self.captures {
+            captures.record(side, now, direction, packet, self.buffer.get(packet.slot));
+        }
+    }
+}
