@@ -33,7 +33,7 @@ use std::path::Path;
 
 use airpath_core::{Classes, ComponentId, Context, Instant, Seed, Span, UserId};
 use airpath_link::Bearer;
-use airpath_radio::conditions;
+use airpath_radio::{Models, conditions};
 use serde::{Deserialize, Serialize};
 
 pub use bearer::{BearerConfig, Cells};
@@ -194,6 +194,20 @@ impl Scenario {
     /// Reads the scenario `text`. `file` is what errors call it, `folder` what relative paths in it
     /// start from, and `sets` are values to lay over it, as dotted paths and TOML values.
     pub fn read(text: &str, file: &str, folder: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
+        Self::read_with(text, file, folder, sets, &Models::shipped())
+    }
+
+    /// The same with a list of bearer models other than those of airpath.
+    ///
+    /// # Errors
+    /// If the scenario cannot be run.
+    pub fn read_with(
+        text: &str,
+        file: &str,
+        folder: &Path,
+        sets: &[(String, String)],
+        models: &Models,
+    ) -> Result<Self, ScenarioError> {
         let mut node = Node::parse(text, file)?;
         for (path, value) in sets {
             node.set(path, value)?;
@@ -212,7 +226,7 @@ impl Scenario {
         let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
-        let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder)?;
+        let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder, models)?;
         let groups = read_mobiles(&mut node, &bearer_table, folder)?;
         if let Some(conditions) = bearer.conditions() {
             let own = |group: &MobileGroup| iter::repeat_n(group.conditions.clone(), group.count.into());
@@ -426,8 +440,7 @@ impl Scenario {
         }
         // Building finds what only the models know, such as a class that does not exist.
         self.build_cells(Seed::default()).map_err(|mut error| {
-            let path = error.field.as_deref().and_then(|field| field.strip_prefix("bearer."));
-            error.origin = bearer.origin_of(path.unwrap_or_default()).clone();
+            error.origin = bearer.origin_of(bearer::field_below_bearer(&error)).clone();
             error
         })?;
         Ok(())

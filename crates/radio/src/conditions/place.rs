@@ -6,13 +6,15 @@
 //! are decibels over the noise of the receiver.
 
 use airpath_core::{Decibel, Frequency, Length, Probability, Seed};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shadowing::Shadowing;
-use crate::ConfigError;
+use crate::conditions::ConfigError;
+use crate::error::ValueError;
 
 /// The cells around a mobile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cells {
     /// How many stand along the way, the first at 0: those that may serve the mobile.
@@ -93,15 +95,15 @@ struct Site {
 impl Place {
     pub fn new(cells: &Cells, radio: &Radio, seed: Seed, path: &str) -> Result<Self, ConfigError> {
         let key = |key: &str| format!("conditions.{key}");
-        let range = |key: String, expected| Err(ConfigError::Range { key, expected });
+        let range = |key: String, expected| Err(ValueError::Range { key, expected }.into());
         if !(1..=MOST_CELLS).contains(&cells.count) {
             return range(key("cells.count"), "1 to 32");
         }
         if cells.spacing.is_zero() {
-            return Err(ConfigError::Zero { key: key("cells.spacing") });
+            return Err(ValueError::Zero { key: key("cells.spacing") }.into());
         }
         if cells.antenna.is_zero() {
-            return Err(ConfigError::Zero { key: key("cells.antenna") });
+            return Err(ValueError::Zero { key: key("cells.antenna") }.into());
         }
         if !(150.0..=2200.0).contains(&radio.frequency.as_megahertz()) {
             return range(key("network.frequency"), "150 MHz to 2.2 GHz, where the model of path loss holds");

@@ -1,13 +1,15 @@
 //! C/I drawn from a table, anew from time to time.
 
 use airpath_core::{Decibel, Instant, Seed, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::draws::Draws;
-use crate::ConfigError;
+use crate::conditions::ConfigError;
+use crate::error::ValueError;
 
 /// Values of C/I and how often each comes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// How long a value holds before the next is drawn, independently of it.
@@ -21,7 +23,7 @@ pub struct Table {
 impl Table {
     pub(super) fn process(&self, seed: Seed, path: &str) -> Result<Process, ConfigError> {
         if self.hold.is_zero() {
-            return Err(ConfigError::Zero { key: "conditions.table.hold".to_owned() });
+            return Err(ValueError::Zero { key: "conditions.table.hold".to_owned() }.into());
         }
         let total: f64 = self.weights.iter().sum();
         let sound = self.weights.len() == self.values.len()

@@ -54,6 +54,7 @@ mod air;
 mod balanced;
 mod circuit;
 pub mod config;
+mod error;
 mod lanes;
 mod modem;
 mod octets;
@@ -67,9 +68,26 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use circuit::Circuit;
 pub use config::Config;
+pub use error::ConfigError;
 
-use crate::ConfigError;
 use crate::common::multiplexing::members::Members;
+use crate::conditions;
+use crate::model::Model;
+
+impl Model for Config {
+    const NAME: &'static str = "gsm-csd";
+    const TITLE: &'static str = "a circuit-switched call of GSM for each mobile";
+
+    type Error = ConfigError;
+
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        self.conditions.as_mut()
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(GsmCsd::new(self, classes.len(), seed, name)?))
+    }
+}
 
 /// The calls of all mobiles.
 #[derive(Debug)]

@@ -60,6 +60,7 @@ pub mod coding_scheme;
 pub mod config;
 mod downlink;
 mod ends;
+mod error;
 mod goodput;
 mod lanes;
 mod llc;
@@ -80,15 +81,32 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 pub use adaptation::{Adaptation, ByErrors, ByRatio};
 pub use coding_scheme::CodingScheme;
 pub use config::Config;
+pub use error::ConfigError;
 pub use goodput::{crossing, goodput};
 pub use shares::Shares;
 pub use voice::Voice;
 
-use crate::ConfigError;
+use crate::conditions;
+use crate::model::Model;
 use cell::Cell;
 use ends::Ends;
 use mobile::{Mobile, Timing};
 use voice::Calls;
+
+impl Model for Config {
+    const NAME: &'static str = "gprs";
+    const TITLE: &'static str = "a GPRS or EGPRS cell whose timeslots all mobiles share";
+
+    type Error = ConfigError;
+
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        Some(&mut self.conditions)
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(Gprs::new(self, classes.len(), seed, name)?))
+    }
+}
 
 /// A cell and its mobiles.
 #[derive(Debug)]

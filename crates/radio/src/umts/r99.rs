@@ -68,9 +68,26 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 pub use crate::common::arq::rlc_am::{Discard, Rlc};
 pub use config::{Config, Connected, Fading, Format, Mobility, Pch, RadioLink, Rrc, Switching, Undelivered};
 
-use crate::ConfigError;
 use crate::common::multiplexing::members::Members;
+use crate::conditions;
+use crate::model::Model;
+use crate::umts::ConfigError;
 use mobile::Mobile;
+
+impl Model for Config {
+    const NAME: &'static str = "umts";
+    const TITLE: &'static str = "a UMTS packet bearer over dedicated channels for each mobile";
+
+    type Error = ConfigError;
+
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        Some(&mut self.conditions)
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(Umts::new(self, classes.len(), seed, name)?))
+    }
+}
 
 /// The packet bearers of all mobiles of a network.
 #[derive(Debug)]

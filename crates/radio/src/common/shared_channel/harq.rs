@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use airpath_core::Probability;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the receiver does with a block that it could not decode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combining {
     /// It discards the block: each attempt fails with the same probability (H-ARQ type I).

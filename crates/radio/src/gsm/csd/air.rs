@@ -5,9 +5,9 @@ use airpath_link::{Change, CommandError};
 
 use super::config::{Config, Radio};
 use super::lanes::Lanes;
-use crate::ConfigError;
 use crate::conditions::{Conditions, Transition};
 use crate::gsm::block_errors::Curve;
+use crate::gsm::csd::ConfigError;
 
 /// The conditions of one mobile.
 #[derive(Debug)]

@@ -14,10 +14,10 @@ use super::octets::Run;
 use super::ppp::Ppp;
 use super::stream::{Fate, Outcome};
 use super::traffic_channel::TrafficChannel;
-use crate::ConfigError;
 use crate::common::arq::rlc_queue::RlcQueue;
 use crate::common::multiplexing::members::Member;
-use crate::error::check_queue;
+use crate::error::{ValueError, check_queue};
+use crate::gsm::csd::ConfigError;
 
 /// The call of one mobile.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Circuit {
     /// # Errors
     /// If the queues make no sense.
     pub fn new(config: &Config, user: UserId, seed: Seed, path: &str) -> Result<Self, ConfigError> {
-        let queue = |direction: &super::config::Direction, table| {
+        let queue = |direction: &super::config::Direction, table| -> Result<Ppp, ValueError> {
             Ok(Ppp::new(&config.ppp, RlcQueue::new(&check_queue(direction.queue.as_ref(), table)?)))
         };
         let wire = |end: &str| {

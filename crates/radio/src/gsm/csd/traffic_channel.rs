@@ -15,7 +15,7 @@ use super::config::{Config, Radio};
 use super::lanes::Lanes;
 use super::octets::Run;
 use super::stream::{Outcome, Stream};
-use crate::ConfigError;
+use crate::gsm::csd::ConfigError;
 
 /// The radio leg of one mobile.
 #[derive(Debug)]

@@ -2,17 +2,19 @@
 
 use airpath_core::{Bytes, Direction, Probability, Span};
 use airpath_link::queue::Queue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::adaptation::Adaptation;
 use super::coding_scheme::CodingScheme;
 use super::voice::Voice;
 use super::{llc, multislot};
-use crate::error::{ConfigError, above_zero, at_most, within_an_hour};
+use crate::error::{ValueError, above_zero, at_most, within_an_hour};
+use crate::gsm::gprs::ConfigError;
 use crate::{conditions, error};
 
 /// A cell with packet data channels, and the mobiles in it, which are all alike but for their radio conditions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What all mobiles share.
@@ -32,7 +34,7 @@ pub struct Config {
 }
 
 /// What all mobiles share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
     /// Packet data channels: timeslots in a row that carry data in both directions, 1 to 8.
@@ -46,7 +48,7 @@ pub struct Cell {
 }
 
 /// What each mobile can do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mobile {
     /// Multislot class, 1 to 12: how many timeslots it can receive and send in, and in sum (3GPP TS 45.002 annex B).
@@ -57,7 +59,7 @@ pub struct Mobile {
 }
 
 /// One direction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Way {
     /// The coding scheme of what is sent for the first time, at the beginning.
@@ -77,7 +79,7 @@ pub struct Way {
 }
 
 /// Acknowledged mode of the RLC.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rlc {
     /// Blocks between the oldest that is not acknowledged and the newest: 64 for GPRS, 64 to 1024 for EGPRS (3GPP TS
@@ -93,7 +95,7 @@ pub struct Rlc {
 }
 
 /// Temporary block flows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tbf {
     /// How a mobile that is idle asks for an uplink.
@@ -135,7 +137,7 @@ pub struct Tbf {
 }
 
 /// How a mobile that is idle asks for an uplink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// The answer to the access burst assigns the flow's timeslot.
@@ -185,11 +187,12 @@ impl Config {
             }
             let frame = way.frame.get();
             if !(u64::from(llc::MIN_FRAME)..=u64::from(llc::MAX_FRAME)).contains(&frame) {
-                return Err(ConfigError::OutOfRange {
+                return Err(ValueError::OutOfRange {
                     key: format!("{table}.frame"),
                     min: llc::MIN_FRAME.into(),
                     max: llc::MAX_FRAME.into(),
-                });
+                }
+                .into());
             }
         }
         if downlink.scheme.is_egprs() != uplink.scheme.is_egprs() {
@@ -198,7 +201,7 @@ impl Config {
         let windows = if downlink.scheme.is_egprs() { (64, 1024) } else { (1, 64) };
         if !(windows.0..=windows.1).contains(&rlc.window) {
             let (min, max) = (windows.0.into(), windows.1.into());
-            return Err(ConfigError::OutOfRange { key: "rlc.window".to_owned(), min, max });
+            return Err(ValueError::OutOfRange { key: "rlc.window".to_owned(), min, max }.into());
         }
         above_zero(rlc.poll_interval > 0, "rlc", "poll_interval")?;
         above_zero(rlc.ack_interval > 0, "rlc", "ack_interval")?;
@@ -208,7 +211,7 @@ impl Config {
         above_zero(tbf.max_unanswered > 0, "tbf", "max_unanswered")?;
         above_zero(!tbf.keep_interval.is_zero(), "tbf", "keep_interval")?;
         if !(2..=9).contains(&tbf.paging_multiframes) {
-            return Err(ConfigError::OutOfRange { key: "tbf.paging_multiframes".to_owned(), min: 2, max: 9 });
+            return Err(ValueError::OutOfRange { key: "tbf.paging_multiframes".to_owned(), min: 2, max: 9 }.into());
         }
         for (span, key) in [
             (tbf.assignment_wait, "assignment_wait"),

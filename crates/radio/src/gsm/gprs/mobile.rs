@@ -16,7 +16,8 @@ use super::multiframe::{block_from, ccch_from, end_of, paging_from, start_of};
 use super::uplink::{self, Uplink};
 use crate::common::arq::acknowledged::Settings;
 use crate::conditions::{Conditions, Transition};
-use crate::error::{ConfigError, check_queue};
+use crate::error::check_queue;
+use crate::gsm::gprs::ConfigError;
 
 /// The end of a silence that only the user can end.
 const STUCK: u64 = u64::MAX;

@@ -21,12 +21,12 @@ use super::iub::Iub;
 use super::reordering::Reordering;
 use super::reports::Reports;
 use super::unit::{Block, Unit};
-use crate::ConfigError;
 use crate::common::arq::acknowledged::Pdu;
 use crate::common::arq::rlc_am::{Control, Late, Parameters, Resets, RlcAm, opposite_of};
 use crate::common::log::Tracks;
 use crate::common::multiplexing::due::pop_due;
 use crate::conditions::Conditions;
+use crate::umts::ConfigError;
 use crate::umts::r99::radio_link::RadioLink;
 
 /// One mobile.

@@ -17,11 +17,11 @@ use super::config::{Config, Format, Mobility};
 use super::radio_link::RadioLink;
 use super::rrc::{Rrc, State};
 use super::switching::Switching;
-use crate::ConfigError;
 use crate::common::arq::rlc_am::{Carried, Control, Late, Resets, opposite_of};
 use crate::common::log::Tracks;
 use crate::common::multiplexing::members::Member;
 use crate::conditions::{Conditions, Sample};
+use crate::umts::ConfigError;
 use movement::Coverage;
 
 /// One mobile and its bearer.

@@ -6,11 +6,11 @@ use airpath_core::{Context, Decibel, Direction, DropCause, Instant, Packet, Radi
 
 use super::config::{self, Fading, Format};
 use super::errors::BlockErrors;
-use crate::ConfigError;
 use crate::common::arq::acknowledged::Pdu;
 use crate::common::arq::rlc_am::{Carried, Control, Parameters, Rlc, RlcAm};
 use crate::conditions::Profile;
 use crate::conditions::Sample;
+use crate::umts::ConfigError;
 
 /// One direction of a mobile.
 #[derive(Debug)]
