@@ -8,6 +8,7 @@
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
 //! | [`headers`] | which packets a header compressor can delta-code |
 //! | [`event`] | the events of the log |
+//! | [`state`] | the names of the states of a radio connection |
 //! | [`sink`] | the receiver of events, and the context of each call |
 //! | [`counters`] | packet counters with a conservation law |
 //!
@@ -25,6 +26,7 @@ pub mod packet;
 mod quantity;
 pub mod rng;
 pub mod sink;
+pub mod state;
 pub mod time;
 pub mod units;
 
@@ -37,5 +39,6 @@ pub use headers::{Headers, Succession};
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{RandomStream, Seed};
 pub use sink::{Classes, Context, Dropped, Memory, Sink};
+pub use state::{LinkState, ModeState, RrcState, TbfState};
 pub use time::{Instant, Span};
 pub use units::{Bitrate, Bytes, Decibel, Frequency, Length, Probability, Speed, UnitError};

@@ -11,7 +11,7 @@
 //! | `van_jacobson` | compression of TCP/IP headers, and what loss does to it |
 //! | `modem` | the fixed leg: V.42 between two modems, or start and stop bits, which the serial interfaces have, too |
 //! | `traffic_channel` | the radio leg: RLP frames each 20 or 40 ms, over one channel or several |
-//! | `air`, `lanes` | frame errors by the mobile's conditions; what the radio log shows |
+//! | `air`, `tracks` | frame errors by the mobile's conditions; what the radio log shows |
 //! | `balanced` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
 //! | `circuit` | the call of one mobile: the legs in a row |
 //!
@@ -55,11 +55,11 @@ mod balanced;
 mod circuit;
 pub mod config;
 mod error;
-mod lanes;
 mod modem;
 mod octets;
 mod ppp;
 mod stream;
+mod tracks;
 mod traffic_channel;
 mod van_jacobson;
 

@@ -9,13 +9,12 @@ mod movement;
 
 use airpath_core::{
     Aspect, Classes, Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent,
-    RadioTotals, Seed, StateValue, UserId,
-};
+    RadioTotals, Seed, StateValue, UserId, LinkState, RrcState};
 use airpath_link::{Admission, Departure};
 
 use super::config::{Config, Format, Mobility};
 use super::radio_link::RadioLink;
-use super::rrc::{Rrc, State};
+use super::rrc::Rrc;
 use super::switching::Switching;
 use crate::common::arq::rlc_am::{Carried, Control, Late, Resets, opposite_of};
 use crate::common::log::Tracks;
@@ -40,7 +39,7 @@ pub struct Mobile {
     coverage: Coverage,
     /// Until when the driver keeps what the mobile gets.
     held_until: Instant,
-    lanes: Tracks,
+    tracks: Tracks,
     /// Packets that a queue dropped in the current TTI; kept for its memory.
     dropped: Vec<Packet>,
     /// All that happens up to here has happened.
@@ -73,7 +72,7 @@ impl Mobile {
             mobility: config.mobility.clone(),
             coverage: Coverage::default(),
             held_until: Instant::ZERO,
-            lanes: Tracks::new(UserId(user)),
+            tracks: Tracks::new(UserId(user)),
             dropped: Vec::new(),
             clock: Instant::ZERO,
         })
@@ -168,9 +167,9 @@ impl Mobile {
         }
         let leg = &self.links[direction as usize];
         match self.rrc.state() {
-            State::Idle | State::Pch => None,
-            State::Fach => self.common[direction as usize].as_ref(),
-            State::Dch => Some(&leg.formats[leg.format]),
+            RrcState::Idle | RrcState::CellPch => None,
+            RrcState::CellFach => self.common[direction as usize].as_ref(),
+            RrcState::CellDch => Some(&leg.formats[leg.format]),
         }
     }
 
@@ -195,12 +194,12 @@ impl Mobile {
         if !self.coverage.is_covered() || self.links[index].blocked_until > now {
             return;
         }
-        let is_dedicated = self.rrc.state() == State::Dch;
+        let is_dedicated = self.rrc.state() == RrcState::CellDch;
         if is_dedicated && self.switch(now, direction, &sample, cx) {
             return;
         }
         let Some(format) = self.channel(direction).copied() else { return };
-        self.tell_lanes(now, direction, &sample, cx);
+        self.report_tracks(now, direction, &sample, cx);
         let (ci, needs) = (self.links[index].ci(&sample), self.links[index].needs(&format));
         let [down, up] = &mut self.links;
         let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
@@ -266,7 +265,7 @@ impl Mobile {
     /// The PDUs that may not be sent once more: both ends begin anew.
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         self.resets.begin(now, direction, &mut self.links[direction as usize].rlc);
-        self.lanes.link(now, "reset", cx);
+        self.tracks.link(now, LinkState::Reset, cx);
     }
 
     fn expire_reset(&mut self, now: Instant, cx: &mut Context<'_>) {
@@ -288,17 +287,17 @@ impl Mobile {
     fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         if let Some(goes_on) = self.resets.acknowledged(direction) {
             self.links[goes_on as usize].rlc.is_stopped = false;
-            self.lanes.link(now, "connected", cx);
+            self.tracks.link(now, LinkState::Connected, cx);
         }
     }
 
     /// The RRC connection is in another state.
     fn enter_state(&mut self, now: Instant, cx: &mut Context<'_>) {
-        self.tell_state(now, cx);
+        self.report_state(now, cx);
         for direction in Direction::BOTH {
             let leg = &mut self.links[direction as usize];
             leg.tti_at = None;
-            if self.rrc.state() == State::Dch && self.switching[direction as usize].is_some() {
+            if self.rrc.state() == RrcState::CellDch && self.switching[direction as usize].is_some() {
                 leg.format = 0;
             }
             let waits = leg.rlc.sender.backlog(now).1;
@@ -307,24 +306,24 @@ impl Mobile {
         }
     }
 
-    fn tell_lanes(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) {
+    fn report_tracks(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {
             return;
         }
-        self.lanes.connected(now, self.resets.is_running(), cx);
-        self.tell_state(now, cx);
-        self.lanes.radio(now, sample, cx);
+        self.tracks.connected(now, self.resets.is_running(), cx);
+        self.report_state(now, cx);
+        self.tracks.radio(now, sample, cx);
         self.tell_slots(now, direction, cx);
     }
 
-    fn tell_state(&mut self, now: Instant, cx: &mut Context<'_>) {
-        self.lanes.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
+    fn report_state(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.tracks.report(now, None, Aspect::Rrc, self.rrc.state().into(), cx);
     }
 
     /// What a TTI carries: none without a channel.
     fn tell_slots(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let pdus = self.channel(direction).map_or(0, |format| format.pdus);
-        self.lanes.tell(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
+        self.tracks.report(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
     }
 }
 
