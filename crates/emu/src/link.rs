@@ -121,7 +121,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let mobile = scenario.mobiles()[0].name.clone();
     components.push(mobile.clone());
     let folder = options.out.as_deref().map(|out| {
-        let kept = scenario.kept(out, INPUTS);
+        let kept = scenario.archive(out, INPUTS);
         Folder::create(out, &kept.toml, &kept.files)
     });
     let folder = folder.transpose()?;

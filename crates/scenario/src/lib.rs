@@ -13,15 +13,15 @@
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | [`work`] | the `[[flow]]` tables |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
-//! | [`kept`] | a scenario and its files as a result keeps them |
+//! | [`archive`] | a scenario with its files, as it is stored in a result folder |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
 //! | [`error`] | what is wrong, where, and what to do next |
 
+pub mod archive;
 pub mod bearer;
 pub mod change;
 pub mod document;
 pub mod error;
-pub mod kept;
 pub mod links;
 pub mod preset;
 mod scene;
@@ -36,10 +36,10 @@ use airpath_link::Bearer;
 use airpath_radio::{Models, conditions};
 use serde::{Deserialize, Serialize};
 
+pub use archive::Archive;
 pub use bearer::{BearerConfig, Cells};
 pub use change::{Hop, Order, PlannedChange, TimedOrder};
 pub use error::{Origin, ScenarioError};
-pub use kept::Kept;
 pub use links::{BothWays, OneWay};
 pub use preset::Preset;
 pub use work::{FlowGroup, Kind, Work};

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::fading::Fading;
 use super::mobility::{Correlation, Manner, Mobility};
 use super::movement::Movement;
-use super::place::{Cells, Place, Radio};
+use super::site::{Cells, Sites, Radio};
 use super::profile::Profile;
-use super::serving::{Measurements, Rule};
+use super::cell_selection::{Measurements, Rule};
 use super::shadowing::Shadowing;
 use super::{Process, Series, Table, Varying};
 use crate::conditions::ConfigError;
@@ -213,7 +213,7 @@ impl Config {
             deviation,
             site_correlation: variation.site_correlation.unwrap_or(SITE_CORRELATION),
         };
-        let place = Place::new(cells, &radio, seed, path)?;
+        let place = Sites::new(cells, &radio, seed, path)?;
         let motion = movement.motion(&mut seed.stream(&format!("{path}/start")))?;
         let measurements = network.measurements()?;
         let rule = Rule { hysteresis: network.hysteresis.get(), measurements, lowest: network.lowest.get() };

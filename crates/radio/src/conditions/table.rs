@@ -4,7 +4,7 @@ use airpath_core::{Decibel, Instant, Seed, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::draws::Draws;
+use super::indexed_random::IndexedRandom;
 use crate::conditions::ConfigError;
 use crate::error::ValueError;
 
@@ -42,7 +42,7 @@ impl Table {
             hold: self.hold,
             up_to: up_to.collect(),
             values: self.values.iter().map(|value| value.get()).collect(),
-            draws: Draws::new(seed, path),
+            random: IndexedRandom::new(seed, path),
         })
     }
 }
@@ -54,14 +54,14 @@ pub struct Process {
     /// The probability that it is the first value, one of the first two, …
     up_to: Vec<f64>,
     values: Vec<f64>,
-    draws: Draws,
+    random: IndexedRandom,
 }
 
 impl Process {
     /// The value that holds at `now`.
     #[inline]
     pub fn at(&self, now: Instant) -> f64 {
-        let draw = self.draws.uniform(now.as_nanos() / self.hold.as_nanos());
+        let draw = self.random.uniform(now.as_nanos() / self.hold.as_nanos());
         let index = self.up_to.iter().take_while(|up_to| draw >= **up_to).count();
         // Rounding may leave the last sum a little below 1.
         self.values[index.min(self.values.len() - 1)]

@@ -12,7 +12,7 @@
 //! | `modem` | the fixed leg: V.42 between two modems, or start and stop bits, which the serial interfaces have, too |
 //! | `traffic_channel` | the radio leg: RLP frames each 20 or 40 ms, over one channel or several |
 //! | `air`, `tracks` | frame errors by the mobile's conditions; what the radio log shows |
-//! | `balanced` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
+//! | `hdlc_abm` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
 //! | `circuit` | the call of one mobile: the legs in a row |
 //!
 //! ```
@@ -51,7 +51,7 @@
 //! ```
 
 mod air;
-mod balanced;
+mod hdlc_abm;
 mod circuit;
 pub mod config;
 mod error;

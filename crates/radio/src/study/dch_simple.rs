@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::multiplexing::path_bearer::PathBearer;
 use crate::common::multiplexing::paths::OneWay;
-use crate::common::shared_channel::harq::BlockErrors;
+use crate::common::shared_channel::harq::ErrorsByAttempt;
 use crate::common::shared_channel::scheduler::round_robin::RoundRobin;
 use crate::common::shared_channel::transport_channel::{Parameters, Repetition, TransportChannel};
 use crate::error::{above_zero, at_most, check_queue, pdu_size, within_an_hour};
@@ -147,7 +147,7 @@ impl Dch {
             tti: self.tti,
             pdu: pdu_size(self.pdu, table)?,
             pdus_per_tti: vec![self.channels],
-            errors: BlockErrors::constant(self.bler),
+            errors: ErrorsByAttempt::constant(self.bler),
             repetition: Repetition::Pdus { together: self.error_unit == ErrorUnit::Tti },
             retransmission_delay: self.retransmission_delay,
             max_attempts: self.max_attempts,

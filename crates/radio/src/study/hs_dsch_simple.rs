@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::multiplexing::path_bearer::PathBearer;
 use crate::common::multiplexing::paths::OneWay;
 use crate::common::shared_channel::channel::{Channel, Levels};
-use crate::common::shared_channel::harq::{BlockErrors, Combining, DEFAULT_CQI, MAX_CQI};
+use crate::common::shared_channel::harq::{ErrorsByAttempt, Combining, DEFAULT_CQI, MAX_CQI};
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::common::shared_channel::transport_channel::{Parameters, Repetition, TransportChannel};
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
@@ -164,9 +164,9 @@ impl HsDsch {
         }
     }
 
-    fn errors(&self) -> Result<BlockErrors, ConfigError> {
+    fn errors(&self) -> Result<ErrorsByAttempt, ConfigError> {
         match (self.combining, self.cqi) {
-            (Combining::None, None) => Ok(BlockErrors::constant(self.bler)),
+            (Combining::None, None) => Ok(ErrorsByAttempt::constant(self.bler)),
             (Combining::None, Some(_)) => {
                 Err(ValueError::Needs { key: "downlink.cqi".to_owned(), needs: "combining = \"chase\"" }.into())
             }
@@ -174,7 +174,7 @@ impl HsDsch {
                 let cqi = cqi.unwrap_or(DEFAULT_CQI);
                 above_zero(cqi > 0, "downlink", "cqi")?;
                 at_most(cqi.into(), MAX_CQI.into(), "downlink", "cqi")?;
-                Ok(BlockErrors::chase(self.bler, cqi))
+                Ok(ErrorsByAttempt::chase(self.bler, cqi))
             }
         }
     }

@@ -23,7 +23,7 @@
 //! use airpath_link::Bearer;
 //! use airpath_radio::umts::r99::{Config, Umts};
 //!
-//! let leg = |formats: &str| format!(r#"
+//! let link = |formats: &str| format!(r#"
 //!     formats = [{formats}]
 //!     pdu = "40 B"
 //!     bler = 0.0
@@ -39,7 +39,7 @@
 //!     timer_poll = "200 ms"
 //!     status_missing = true
 //! "#);
-//! let (down, up) = (leg(r#"{ tti = "10 ms", pdus = 12 }"#), leg(r#"{ tti = "20 ms", pdus = 4 }"#));
+//! let (down, up) = (link(r#"{ tti = "10 ms", pdus = 12 }"#), link(r#"{ tti = "20 ms", pdus = 4 }"#));
 //! let (down, up) = (down.replace("RLC", "downlink.rlc"), up.replace("RLC", "uplink.rlc"));
 //! let config: Config = toml::from_str(&format!("conditions.ci = \"12 dB\"\n[downlink]{down}[uplink]{up}"))?;
 //! let mut bearer = Umts::new(&config, 1, Seed::new(1), "cell")?;

@@ -5,7 +5,7 @@ use airpath_link::queue::Queue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::balanced::Settings;
+use super::hdlc_abm::Settings;
 use crate::conditions;
 use crate::error::{ValueError, above_zero, at_most, within_an_hour};
 use crate::gsm::csd::ConfigError;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use airpath_core::{Context, Direction, Instant, RadioEvent, RadioTotals, Seed, Span, UserId, LinkState};
 
 use super::air::Air;
-use super::balanced::{Frame, Phase, Reaction, Station};
+use super::hdlc_abm::{Frame, Phase, Reaction, Station};
 use super::config::{Config, Radio};
 use super::tracks::Tracks;
 use super::octets::Run;

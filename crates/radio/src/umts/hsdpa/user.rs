@@ -324,7 +324,7 @@ impl User {
         let needs = self.up.needs(&format);
         let ci = self.up.ci(&sample);
         let is_errored =
-            |errors: &mut crate::umts::r99::errors::BlockErrors| errors.is_errored(now, format.tti, ci, needs);
+            |errors: &mut crate::umts::r99::errors::ErrorsByAttempt| errors.is_errored(now, format.tti, ci, needs);
         let (carried, errored) = self.up.send(now, &format, &self.down, is_errored, &mut self.dropped);
         self.up.rlc.lose(now, &mut self.dropped, cx);
         if carried.pdus > 0 {

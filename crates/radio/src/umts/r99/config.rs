@@ -85,7 +85,7 @@ fn ci_per_decade() -> Decibel {
 pub struct Fading {
     /// By how much more C/I than its `needs` a format then needs.
     pub margin: Decibel,
-    /// The `ci_per_decade` of the leg then.
+    /// The `ci_per_decade` of the link then.
     pub ci_per_decade: Decibel,
 }
 

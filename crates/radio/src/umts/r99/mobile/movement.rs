@@ -105,7 +105,7 @@ impl Mobile {
             Undelivered::Keep => {}
             Undelivered::Forward => {
                 self.resets.forget(None);
-                self.links.iter_mut().for_each(|leg| leg.re_establish(now, DropCause::Handover, cx));
+                self.links.iter_mut().for_each(|link| link.re_establish(now, DropCause::Handover, cx));
             }
             Undelivered::Discard => self.discard(now, DropCause::Handover, cx),
         }
@@ -129,17 +129,17 @@ impl Mobile {
 
     fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.resets.forget(None);
-        for leg in &mut self.links {
-            leg.discard(now, cause, cx);
+        for link in &mut self.links {
+            link.discard(now, cause, cx);
         }
     }
 
     /// Nothing is sent before `until`.
     fn block(&mut self, now: Instant, until: Instant) {
-        for leg in &mut self.links {
-            leg.blocked_until = leg.blocked_until.max(until);
-            if leg.tti_at.is_some_and(|at| at > now && at < until) {
-                leg.tti_at = None;
+        for link in &mut self.links {
+            link.blocked_until = link.blocked_until.max(until);
+            if link.tti_at.is_some_and(|at| at > now && at < until) {
+                link.tti_at = None;
             }
         }
     }

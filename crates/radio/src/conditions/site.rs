@@ -51,7 +51,7 @@ pub fn path_loss(frequency: Frequency, antenna: Length) -> (f64, f64) {
     (fixed + by_frequency * frequency - 13.82 * height - mobile, 44.9 - 6.55 * height)
 }
 
-/// What a [`Place`] is made of, beside the cells.
+/// What a [`Sites`] is made of, beside the cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Radio {
     pub frequency: Frequency,
@@ -69,7 +69,7 @@ pub struct Radio {
 
 /// The cells of one mobile.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Sites {
     /// Those that may serve come first.
     sites: Vec<Site>,
     /// The sites that interfere with each that may serve.
@@ -92,7 +92,7 @@ struct Site {
     shadowing: Shadowing,
 }
 
-impl Place {
+impl Sites {
     pub fn new(cells: &Cells, radio: &Radio, seed: Seed, path: &str) -> Result<Self, ConfigError> {
         let key = |key: &str| format!("conditions.{key}");
         let range = |key: String, expected| Err(ValueError::Range { key, expected }.into());
@@ -204,7 +204,7 @@ mod sectors;
 mod tests {
     use super::*;
 
-    fn place(reuse: u32, deviation: f64) -> Place {
+    fn place(reuse: u32, deviation: f64) -> Sites {
         let text = "count = 3\nspacing = \"3 km\"\nsetback = \"100 m\"\nantenna = \"30 m\"";
         let cells: Cells = toml::from_str(text).expect("cells");
         let radio = Radio {
@@ -215,7 +215,7 @@ mod tests {
             deviation,
             site_correlation: Probability::new(0.5).expect("within range"),
         };
-        Place::new(&cells, &radio, Seed::new(1), "a").expect("sound")
+        Sites::new(&cells, &radio, Seed::new(1), "a").expect("sound")
     }
 
     #[test]
