@@ -253,6 +253,9 @@ def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
         ScenarioError: The scenario is invalid.
     """
 
+def states_without_transfer() -> list[tuple[str, str]]:
+    """Return the states of radio connections in which nothing is carried, as pairs of aspect and name."""
+
 def presets() -> str:
     """Return the presets as a JSON list.
 

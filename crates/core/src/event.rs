@@ -394,10 +394,10 @@ pub struct StateEvent {
     pub value: StateValue,
 }
 
-/// What of a radio connection has a state. Each is a lane of the radio log.
+/// What of a radio connection has a state. Each is a track of the radio log. [`state`](crate::state) has the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aspect {
-    /// What the mobile does as a whole: a name such as `idle`, `transfer`, `reselection`, `handover`, `no-coverage`.
+    /// What the mobile does as a whole: a [`ModeState`](crate::ModeState).
     Mode,
     /// The serving cell: its number.
     Cell,
@@ -407,12 +407,11 @@ pub enum Aspect {
     Scheme,
     /// Timeslots, codes or channels that are assigned: their number.
     Slots,
-    /// The temporary block flow of GPRS: a name such as `none`, `establishment`, `transfer`, `delayed-release`.
+    /// The temporary block flow of GPRS: a [`TbfState`](crate::TbfState).
     Tbf,
-    /// The RRC state of UMTS and its successors: its name, such as `idle`, `cell-fach`, `cell-dch`.
+    /// The RRC state of UMTS: an [`RrcState`](crate::RrcState).
     Rrc,
-    /// The acknowledged link of data link control (RLP, RLC): a name such as `disconnected`, `set-up`, `connected`,
-    /// `reset`, `stalled`.
+    /// The acknowledged link of data link control (RLP, RLC): a [`LinkState`](crate::LinkState).
     Link,
 }
 

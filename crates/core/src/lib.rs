@@ -7,6 +7,7 @@
 //! | [`rng`] | generator streams, one a component, by name |
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
 //! | [`event`] | the events of the log |
+//! | [`state`] | the names of the states of a radio connection |
 //! | [`sink`] | the receiver of events, and the context of each call |
 //! | [`counters`] | packet counters with a conservation law |
 //!
@@ -23,6 +24,7 @@ pub mod packet;
 mod quantity;
 pub mod rng;
 pub mod sink;
+pub mod state;
 pub mod time;
 pub mod units;
 
@@ -34,5 +36,6 @@ pub use event::{
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{RandomStream, Seed};
 pub use sink::{Classes, Context, Dropped, Memory, Reporter, SegmentLookup, Sink};
+pub use state::{LinkState, ModeState, RrcState, TbfState};
 pub use time::{Instant, Span};
 pub use units::{Bitrate, Bytes, Decibel, Frequency, Length, Probability, Speed, UnitError};

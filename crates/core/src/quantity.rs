@@ -155,6 +155,20 @@ macro_rules! serde_as_text {
                 deserializer.deserialize_str(Text)
             }
         }
+
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "title": $expecting })
+            }
+        }
     };
 }
 pub(crate) use serde_as_text;

@@ -171,13 +171,30 @@ impl serde::Serialize for Probability {
     }
 }
 
+impl schemars::JsonSchema for Probability {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Probability".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": ["number", "string"], "title": A_PROBABILITY })
+    }
+}
+
+/// What the text of a [`Probability`] can be.
+const A_PROBABILITY: &str = "a probability such as 0.1 or \"10 %\"";
+
 impl<'de> serde::Deserialize<'de> for Probability {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Number;
         impl serde::de::Visitor<'_> for Number {
             type Value = Probability;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a probability such as 0.1 or \"10 %\"")
+                f.write_str(A_PROBABILITY)
             }
             fn visit_f64<E: serde::de::Error>(self, p: f64) -> Result<Probability, E> {
                 Probability::new(p).ok_or_else(|| E::custom(UnitError::NotAProbability { text: p.to_string() }))

@@ -194,7 +194,7 @@ fn plan_path(scenario: &Scenario) -> Result<PlannedPath, LinkError> {
 /// Creates the result folder, with a summary that remains if the process is killed.
 fn create_folder(scenario: &Scenario, options: &Options, components: &[String]) -> Result<Option<Folder>, LinkError> {
     let Some(out) = &options.out else { return Ok(None) };
-    let kept = scenario.kept(out, INPUTS);
+    let kept = scenario.archive(out, INPUTS);
     let folder = Folder::create(out, &kept.toml, &kept.files)?;
     let mut summary = Summary::new(&scenario.name, scenario.seed, components);
     summary.unfinished("ended from outside before its command had ended");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use airpath_core::Bitrate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::delay::{Delay, DistributionError};
@@ -30,7 +31,7 @@ use crate::recorded::{Recording, RecordingError};
 /// let path = Pipe::new(&config, Seed::new(1), "fixed/down")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The rate. Without `rate` and `recorded` it is infinite.

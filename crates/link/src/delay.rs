@@ -2,11 +2,13 @@
 
 pub mod distribution;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 
 use airpath_core::{Instant, Packet, RandomStream, Seed, Span};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -72,13 +74,30 @@ impl Serialize for Delay {
     }
 }
 
+/// The forms of a [`Delay`] in a scenario.
+const FORMS: &str = "a length of time such as \"110 ms\", or a table with a `distribution`";
+
+impl JsonSchema for Delay {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Delay".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": ["string", "object"], "title": FORMS })
+    }
+}
+
 impl<'de> Deserialize<'de> for Delay {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TimeOrTable;
         impl<'de> Visitor<'de> for TimeOrTable {
             type Value = Delay;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length of time such as \"110 ms\", or a table with a `distribution`")
+                f.write_str(FORMS)
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Delay, E> {
                 text.parse::<Span>().map(Delay::from).map_err(E::custom)

@@ -1,8 +1,10 @@
 //! Packet loss: independent, or in bursts.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use airpath_core::{Probability, RandomStream, Seed};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -101,13 +103,30 @@ impl Serialize for Loss {
     }
 }
 
+/// The forms of a [`Loss`] in a scenario.
+const FORMS: &str = "a probability such as 0.01 or \"1 %\", or a table with `good_to_bad` and `bad_to_good`";
+
+impl JsonSchema for Loss {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Loss".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": ["number", "string", "object"], "title": FORMS })
+    }
+}
+
 impl<'de> Deserialize<'de> for Loss {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NumberOrTable;
         impl<'de> Visitor<'de> for NumberOrTable {
             type Value = Loss;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a probability such as 0.01 or \"1 %\", or a table with `good_to_bad` and `bad_to_good`")
+                f.write_str(FORMS)
             }
             fn visit_f64<E: Error>(self, p: f64) -> Result<Loss, E> {
                 Probability::deserialize(serde::de::value::F64Deserializer::new(p)).map(Loss::Bernoulli)

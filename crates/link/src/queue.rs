@@ -4,6 +4,7 @@ pub mod codel;
 pub mod drop_tail;
 
 use airpath_core::{Bytes, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The queue in front of a transmitter. Written as a table:
@@ -17,8 +18,9 @@ use serde::{Deserialize, Serialize};
 /// Limits apply to waiting packets. The packet in transmission has left the queue, as in Linux,
 /// ns-2 and mahimahi, so that `packets` + 1 can be inside. A packet that arrives at an idle
 /// transmitter does not wait, whatever its size. A packet that exceeds a limit is dropped on entry.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Table", into = "Table")]
+#[schemars(with = "Table")]
 pub struct Queue {
     /// `packets`: maximum number of waiting packets, at least one; `None`: unlimited.
     pub packets: Option<u32>,
@@ -91,24 +93,30 @@ impl Queue {
 }
 
 /// The written form of a queue.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Table {
+    /// What is done before the queue is full. Default: `drop-tail`, nothing.
     #[serde(default)]
     discipline: Name,
+    /// Packets that may wait, at least one; without it, any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     packets: Option<u32>,
+    /// Bytes that may wait, IP headers included; without it, any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<Bytes>,
+    /// CoDel: the queueing delay that is acceptable for long (RFC 8289 §4). Default: 5 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<Span>,
+    /// CoDel: how long the delay may exceed the target before packets are dropped (RFC 8289 §4). Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<Span>,
+    /// CoDel: packets of flows that know ECN are marked instead of dropped. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     ecn: Option<bool>,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Name {
     #[default]

@@ -45,8 +45,16 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_figures, module)?)?;
+    module.add_function(wrap_pyfunction!(states_without_transfer, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
     module.add_function(wrap_pyfunction!(preset, module)?)
+}
+
+/// Returns the states of radio connections in which nothing is carried, as pairs of aspect and name.
+#[pyfunction]
+fn states_without_transfer() -> Vec<(&'static str, &'static str)> {
+    let silent = airpath_core::state::all().filter(|(_, _, is_silent)| *is_silent);
+    silent.map(|(aspect, name, _)| (aspect.name(), name)).collect()
 }
 
 /// Runs a scenario and returns its summary as JSON.

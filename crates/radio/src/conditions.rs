@@ -17,15 +17,16 @@
 //! ```
 
 mod config;
-mod draws;
+mod indexed_random;
+mod error;
 mod fading;
 mod mobility;
 mod movement;
-mod place;
+mod site;
 mod profile;
 mod recorded;
 pub mod scenes;
-mod serving;
+mod cell_selection;
 mod shadowing;
 mod table;
 
@@ -33,13 +34,13 @@ use airpath_core::{Instant, Seed, Span};
 use airpath_link::{Change, CommandError};
 
 pub use config::{CellChange, Config, Network, Variation};
+pub use error::ConfigError;
 pub use movement::{Movement, Path};
-pub use place::Cells;
+pub use site::Cells;
 pub use profile::Profile;
 pub use recorded::{Series, SeriesError};
 pub use table::Table;
 
-use crate::ConfigError;
 use fading::Fading;
 use mobility::{Correlation, Mobility};
 use shadowing::Shadowing;

@@ -8,19 +8,24 @@
 //! | [`gsm::block_errors`] | block error rates of GSM coding schemes over C/I |
 //! | [`umts::r99`] | UMTS packet bearers with the RLC of TS 25.322, RRC states, handover |
 //! | [`umts::hsdpa`] | an HSDPA cell: CQI, codes, hybrid ARQ, reordering, Iub flow control |
+//! | [`plain`] | bearers that are no radio: two plain links for each mobile |
 //! | [`study::dch_simple`] | the study's UMTS dedicated channels: a constant rate, ARQ by its mean effect |
 //! | [`study::hs_dsch_simple`] | the study's shared channel: schedulers, drawn C/I levels, hybrid ARQ |
 //! | [`conditions`] | radio conditions of a mobile: C/I, serving cell, movement |
+//! | [`model`] | what a model declares, and the list of all models |
 //! | [`common`] | mechanisms that several technologies use |
 
 pub mod common;
 pub mod conditions;
 mod error;
 pub mod gsm;
+pub mod model;
+pub mod plain;
 pub mod study;
 pub mod umts;
 
-pub use error::ConfigError;
+pub use error::{ModelError, ValueError};
+pub use model::{Model, Models};
 
 /// The guide to schedulers, compiled and run.
 #[cfg(doctest)]

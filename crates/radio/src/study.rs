@@ -1,8 +1,11 @@
 //! The simple models of the study `hsdpa-sim`; what goes beyond it says so.
 
 pub mod dch_simple;
+mod error;
 pub mod hs_dsch_simple;
 pub mod uplink;
+
+pub use error::ConfigError;
 
 /// The default of `in_sequence`: packets are delivered in the order in which they were offered.
 pub(crate) const fn in_sequence() -> bool {

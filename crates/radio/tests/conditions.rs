@@ -3,6 +3,7 @@
 
 use airpath_core::{Instant, Seed, Span};
 use airpath_link::Change;
+use airpath_radio::ModelError;
 use airpath_radio::conditions::Profile;
 use airpath_radio::conditions::{Conditions, Config, Sample, Transition, scenes};
 use proptest::prelude::*;

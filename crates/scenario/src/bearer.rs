@@ -1,51 +1,22 @@
-//! The bearer of a scenario: which model, with which parameters, and the objects made from them.
+//! The bearer of a scenario: its model with its parameters, and the objects made from them.
 
 use std::path::{Path, PathBuf};
 
 use airpath_core::Seed;
 use airpath_link::Bearer;
-use airpath_radio::gsm::{csd, gprs};
-use airpath_radio::study::uplink::Uplink;
-use airpath_radio::study::{dch_simple, hs_dsch_simple};
-use airpath_radio::umts::{hsdpa, r99};
-use airpath_radio::{ConfigError, conditions};
-use serde::Serialize;
+use airpath_radio::model::{AnyModel, Entry};
+use airpath_radio::{ModelError, Models, conditions};
+use serde::{Serialize, Serializer};
 
 use crate::Mobile;
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
-use crate::links::{BothWays, OneWay};
 use crate::preset::{Kind, Preset};
 use crate::scene;
 
 /// A bearer's model and parameters.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "model", rename_all = "kebab-case")]
-pub enum BearerConfig {
-    /// Two plain links for each mobile; a recorded link among them if they say so.
-    Wired(Wired),
-    /// A UMTS dedicated channel for each mobile.
-    DchSimple(dch_simple::Config),
-    /// A circuit-switched call of GSM for each mobile.
-    GsmCsd(Box<csd::Config>),
-    /// A UMTS packet bearer for each mobile, with RLC by its specification and RRC states.
-    Umts(Box<r99::Config>),
-    /// A cell whose HS-DSCH all mobiles share.
-    HsDschSimple(hs_dsch_simple::Config),
-    /// A cell with HSDPA by its specifications, whose codes all mobiles share.
-    Hsdpa(Box<hsdpa::Config>),
-    /// A GPRS or EGPRS cell, whose timeslots all mobiles share.
-    Gprs(Box<gprs::Config>),
-}
-
-/// Two plain links.
-#[derive(Clone, Debug, Serialize)]
-pub struct Wired {
-    /// Towards the mobile.
-    pub downlink: OneWay,
-    /// From the mobile.
-    pub uplink: OneWay,
-}
+#[derive(Clone, Debug)]
+pub struct BearerConfig(Box<dyn AnyModel>);
 
 /// The bearer objects of a scenario.
 pub struct Cells {
@@ -55,228 +26,140 @@ pub struct Cells {
     pub of_user: Vec<usize>,
 }
 
-/// The keys of `[bearer]` itself, of whichever model.
-const OWN_KEYS: &[&str] = &[
-    "preset",
-    "model",
-    "downlink",
-    "uplink",
-    "conditions",
-    "ppp",
-    "serial",
-    "modem",
-    "radio",
-    "call",
-    "cell",
-    "mobile",
-    "rlc",
-    "tbf",
-    "rrc",
-    "switching",
-    "mobility",
-];
-
-const MODELS: &[&str] = &["wired", "recorded", "gsm-csd", "gprs", "dch-simple", "umts", "hs-dsch-simple", "hsdpa"];
-
-/// Former names of models, and what they are called now.
-const RENAMED: &[(&str, &str)] = &[("umts-dch", "dch-simple"), ("hsdpa-cell", "hsdpa")];
-
 impl BearerConfig {
-    /// Reads a `[bearer]` table: a model with all its parameters, or a preset and what differs from it.
-    /// Keys right below `bearer` are those of its downlink: `bearer.bler` is short for `bearer.downlink.bler`.
-    /// Returns the table as it was resolved, too: what only building finds wrong was written there.
-    pub(crate) fn read(mut node: Node, folder: &Path) -> Result<(Self, Node), ScenarioError> {
-        let short: Vec<String> = node.keys().filter(|key| !OWN_KEYS.contains(key)).map(str::to_owned).collect();
-        for key in short {
-            let value = node.take(&key).expect("it is one of the keys");
-            let mut downlink = Node::table(value.origin().clone());
-            downlink.insert(&key, value);
-            match node.take("downlink") {
-                Some(mut given) => {
-                    given.overlay(downlink);
-                    node.insert("downlink", given);
-                }
-                None => node.insert("downlink", downlink),
-            }
-        }
+    /// Reads a `[bearer]` table: one of `models` with all its parameters, or a preset and what differs from it.
+    /// Returns the resolved table, too: errors that only building finds name its origins.
+    pub(crate) fn read(mut node: Node, folder: &Path, models: &Models) -> Result<(Self, Node), ScenarioError> {
         let given = node.take("conditions");
+        let mut base = Node::table(node.origin().clone());
         if let Some(preset) = node.take("preset") {
             let name: String = preset.read("bearer.preset")?;
-            let mut base = Preset::load_kind(Kind::Bearer, &name, folder, preset.origin()).map_err(|mut error| {
+            let preset = Preset::load_kind(Kind::Bearer, &name, folder, preset.origin()).map_err(|mut error| {
                 error.field.get_or_insert_with(|| "bearer.preset".to_owned());
                 error
             })?;
-            base.content.overlay(node);
-            node = base.content;
+            base = preset.content;
         }
-        let preset = node.take("conditions");
-        if let Some(given) = given.or_else(|| preset.as_ref().map(|preset| Node::table(preset.origin().clone()))) {
-            node.insert("conditions", scene::resolve(given, preset, folder, "bearer.conditions")?);
-        }
-        let Some(model) = node.take("model") else {
+        let Some(model) = node.take("model").or_else(|| base.take("model")) else {
             return Err(ScenarioError::new("this key is missing", node.origin().clone(), "bearer.preset")
                 .help("name a preset (`airpath presets list` shows them), or give a `model` and all its parameters"));
         };
-        let name: String = model.read("bearer.model")?;
-        let config = match name.as_str() {
-            // A recorded bearer is a wired one that must not lack its files.
-            "wired" | "recorded" => {
-                if node.get("conditions").is_some() {
-                    return Err(node.unknown_key("bearer", "conditions", &["preset", "model", "downlink", "uplink"]));
-                }
-                let link = |key: &str| {
-                    let link = node.get(key).ok_or_else(|| {
-                        ScenarioError::new("this table is missing", node.origin().clone(), format!("bearer.{key}"))
-                    })?;
-                    let at = format!("bearer.{key}");
-                    if name == "recorded" && link.get("recorded").is_none() {
-                        let error =
-                            ScenarioError::new("this key is missing", link.origin().clone(), join(&at, "recorded"));
-                        return Err(error.help("name a file of delivery opportunities in the mahimahi format"));
-                    }
-                    OneWay::read(link, &at, folder)
-                };
-                Self::Wired(Wired { downlink: link("downlink")?, uplink: link("uplink")? })
-            }
-            "dch-simple" => {
-                let mut config: dch_simple::Config = node.read("bearer")?;
-                locate(&mut config.uplink, folder);
-                Self::DchSimple(config)
-            }
-            "gsm-csd" => {
-                let mut config: csd::Config = node.read("bearer")?;
-                if let Some(conditions) = &mut config.conditions {
-                    conditions.locate(folder);
-                }
-                Self::GsmCsd(Box::new(config))
-            }
-            "umts" => {
-                let mut config: r99::Config = node.read("bearer")?;
-                config.conditions.locate(folder);
-                Self::Umts(Box::new(config))
-            }
-            "hs-dsch-simple" => {
-                let mut config: hs_dsch_simple::Config = node.read("bearer")?;
-                locate(&mut config.uplink, folder);
-                Self::HsDschSimple(config)
-            }
-            "hsdpa" => {
-                let mut config: hsdpa::Config = node.read("bearer")?;
-                config.conditions.locate(folder);
-                Self::Hsdpa(Box::new(config))
-            }
-            "gprs" => {
-                let mut config: gprs::Config = node.read("bearer")?;
-                config.conditions.locate(folder);
-                Self::Gprs(Box::new(config))
-            }
-            _ => {
-                return Err(ScenarioError::new(
-                    format!("there is no bearer model `{name}`"),
-                    model.origin().clone(),
-                    "bearer.model",
-                )
-                .help(match RENAMED.iter().find(|(former, _)| *former == name) {
-                    Some((_, now)) => format!("it is called `{now}` now"),
-                    None => did_you_mean(&name, MODELS),
-                }));
-            }
-        };
-        Ok((config, node))
+        base.take("model");
+        let entry = find(&model, models)?;
+        expand(&mut base, entry)?;
+        expand(&mut node, entry)?;
+        base.overlay(node);
+        let preset = base.take("conditions");
+        if let Some(given) = given.or_else(|| preset.as_ref().map(|preset| Node::table(preset.origin().clone()))) {
+            base.insert("conditions", scene::resolve(given, preset, folder, "bearer.conditions")?);
+        }
+        let parameters = base.read_with("bearer", |value| entry.read(value))?;
+        let mut config = Self(parameters);
+        for file in config.files_mut() {
+            *file = folder.join(&*file);
+        }
+        config.0.prepare().map_err(|error| {
+            let error = refuse(error.as_ref());
+            ScenarioError { origin: base.origin_of(field_below_bearer(&error)).clone(), ..error }
+        })?;
+        Ok((config, base))
     }
 
-    /// The radio conditions of its mobiles, where the model knows them.
+    /// The radio conditions of its mobiles, if the model has any.
     pub(crate) fn conditions(&mut self) -> Option<&mut conditions::Config> {
-        match self {
-            Self::Gprs(config) => Some(&mut config.conditions),
-            Self::Umts(config) => Some(&mut config.conditions),
-            Self::Hsdpa(config) => Some(&mut config.conditions),
-            Self::GsmCsd(config) => config.conditions.as_mut(),
-            Self::Wired(_) | Self::DchSimple(_) | Self::HsDschSimple(_) => None,
-        }
+        self.0.conditions()
     }
 
     /// Whether one bearer has all mobiles, rather than each its own.
-    pub(crate) const fn is_shared(&self) -> bool {
-        !matches!(self, Self::Wired(_))
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.is_shared()
     }
 
     /// Where its recorded links and radio conditions lie.
     pub(crate) fn files_mut(&mut self) -> Vec<&mut PathBuf> {
-        fn of_uplink(uplink: &mut Uplink) -> Option<&mut PathBuf> {
-            match uplink {
-                Uplink::Link(link) => link.recorded.as_mut(),
-                Uplink::Dch(_) => None,
-            }
-        }
-        match self {
-            Self::Wired(Wired { downlink, uplink }) => {
-                [downlink.file_mut(), uplink.file_mut()].into_iter().flatten().collect()
-            }
-            Self::DchSimple(config) => of_uplink(&mut config.uplink).into_iter().collect(),
-            Self::HsDschSimple(config) => of_uplink(&mut config.uplink).into_iter().collect(),
-            Self::Umts(_) | Self::Hsdpa(_) | Self::Gprs(_) | Self::GsmCsd(_) => {
-                self.conditions().into_iter().flat_map(conditions::Config::files_mut).collect()
-            }
-        }
+        self.0.files_mut()
     }
 
-    /// Makes the bearers for `mobiles`.
+    /// Makes the bearers for `mobiles`. Errors have no origin yet.
     pub(crate) fn build(&self, mobiles: &[Mobile], seed: Seed) -> Result<Cells, ScenarioError> {
-        let refuse =
-            |error: ConfigError| ScenarioError::new(error.to_string(), Origin::Default, join("bearer", &error.field()));
-        match self {
-            Self::DchSimple(config) => {
-                let bearer = dch_simple::DchSimple::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
-                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
+        let classes: Vec<Option<String>> = mobiles.iter().map(|mobile| mobile.class.clone()).collect();
+        let build = |classes: &[Option<String>], name: String| {
+            let bearer = self.0.build(classes, seed, &name).map_err(|error| refuse(error.as_ref()))?;
+            Ok((name, bearer))
+        };
+        if self.is_shared() {
+            return Ok(Cells { bearers: vec![build(&classes, "cell".to_owned())?], of_user: vec![0; mobiles.len()] });
+        }
+        let own = |(mobile, class): (&Mobile, &Option<String>)| {
+            build(std::slice::from_ref(class), format!("bearer-{}", mobile.name))
+        };
+        let bearers = mobiles.iter().zip(&classes).map(own).collect::<Result<_, ScenarioError>>()?;
+        Ok(Cells { bearers, of_user: (0..mobiles.len()).collect() })
+    }
+}
+
+impl Serialize for BearerConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut table = self.0.to_value();
+        table.insert("model".to_owned(), self.0.name().into());
+        table.serialize(serializer)
+    }
+}
+
+/// The error of a model as one of the scenario, without an origin.
+fn refuse(error: &dyn ModelError) -> ScenarioError {
+    ScenarioError::new(error.to_string(), Origin::Default, join("bearer", &error.field()))
+}
+
+/// The dotted path of an error's field in the table `bearer`.
+pub(crate) fn field_below_bearer(error: &ScenarioError) -> &str {
+    error.field.as_deref().and_then(|field| field.strip_prefix("bearer.")).unwrap_or_default()
+}
+
+/// The model that `bearer.model` names.
+fn find<'a>(model: &Node, models: &'a Models) -> Result<&'a Entry, ScenarioError> {
+    let name: String = model.read("bearer.model")?;
+    models.get(&name).ok_or_else(|| {
+        let names: Vec<&str> = models.iter().map(|entry| entry.name).collect();
+        let message = format!("there is no bearer model `{name}`");
+        let help = match models.get_former(&name) {
+            Some(entry) => format!("it is called `{}` now", entry.name),
+            None => did_you_mean(&name, &names),
+        };
+        ScenarioError::new(message, model.origin().clone(), "bearer.model").help(help)
+    })
+}
+
+/// Moves keys that stand right below `[bearer]` into the table of which the model declares them short. A key that belongs
+/// to neither is an error.
+fn expand(node: &mut Node, entry: &Entry) -> Result<(), ScenarioError> {
+    let own = entry.keys(None);
+    let unknown: Vec<String> = node.keys().filter(|key| !own.iter().any(|it| it == key)).map(str::to_owned).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let Some(table) = entry.shorthand else { return Err(unknown_key(node, &unknown[0], &own, &[])) };
+    let of_table = entry.keys(Some(table));
+    for key in unknown {
+        if !of_table.contains(&key) {
+            return Err(unknown_key(node, &key, &own, &of_table));
+        }
+        let value = node.take(&key).expect("it is one of the keys");
+        let mut moved = Node::table(value.origin().clone());
+        moved.insert(&key, value);
+        match node.take(table) {
+            Some(mut given) => {
+                given.overlay(moved);
+                node.insert(table, given);
             }
-            Self::GsmCsd(config) => {
-                let bearer = csd::GsmCsd::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
-                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
-            }
-            Self::Umts(config) => {
-                let bearer = r99::Umts::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
-                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
-            }
-            Self::HsDschSimple(config) => {
-                let classes: Vec<Option<String>> = mobiles.iter().map(|mobile| mobile.class.clone()).collect();
-                let bearer = hs_dsch_simple::HsDschSimple::new(config, &classes, seed, "cell").map_err(refuse)?;
-                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
-            }
-            Self::Hsdpa(config) => {
-                let bearer = hsdpa::Hsdpa::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
-                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
-            }
-            Self::Gprs(config) => {
-                let bearer = gprs::Gprs::new(config, mobiles.len(), seed, "cell").map_err(refuse)?;
-                Ok(Cells::shared(Box::new(bearer), mobiles.len()))
-            }
-            Self::Wired(Wired { downlink, uplink }) => {
-                let both = BothWays { down: downlink.clone(), up: uplink.clone() };
-                Ok(Cells::own(mobiles, |name| Box::new(both.build(seed, name))))
-            }
+            None => node.insert(table, moved),
         }
     }
+    Ok(())
 }
 
-/// Makes the path of a recorded uplink one from the working directory.
-fn locate(uplink: &mut Uplink, folder: &Path) {
-    if let Uplink::Link(link) = uplink {
-        link.recorded = link.recorded.take().map(|file| folder.join(file));
-    }
-}
-
-impl Cells {
-    fn shared(bearer: Box<dyn Bearer>, users: usize) -> Self {
-        Self { bearers: vec![("cell".to_owned(), bearer)], of_user: vec![0; users] }
-    }
-
-    fn own(mobiles: &[Mobile], make: impl Fn(&str) -> Box<dyn Bearer>) -> Self {
-        let named = |mobile: &Mobile| {
-            let name = format!("bearer-{}", mobile.name);
-            let bearer = make(&name);
-            (name, bearer)
-        };
-        Self { bearers: mobiles.iter().map(named).collect(), of_user: (0..mobiles.len()).collect() }
-    }
+fn unknown_key(node: &Node, key: &str, own: &[String], of_table: &[String]) -> ScenarioError {
+    let known: Vec<&str> =
+        ["preset", "model"].into_iter().chain(own.iter().chain(of_table).map(String::as_str)).collect();
+    node.unknown_key("bearer", key, &known)
 }

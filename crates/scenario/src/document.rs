@@ -201,7 +201,16 @@ impl Node {
     /// Reads the value as a `T`. Errors name the place of the offending value; `at` is the dotted path
     /// of this node.
     pub fn read<T: DeserializeOwned>(&self, at: &str) -> Result<T, ScenarioError> {
-        serde_path_to_error::deserialize(self.to_value()).map_err(|error| {
+        self.read_with(at, |value| serde_path_to_error::deserialize(value))
+    }
+
+    /// The same with a function that reads the plain value.
+    pub fn read_with<T>(
+        &self,
+        at: &str,
+        read: impl FnOnce(toml::Value) -> Result<T, serde_path_to_error::Error<toml::de::Error>>,
+    ) -> Result<T, ScenarioError> {
+        read(self.to_value()).map_err(|error| {
             let path = error.path().clone();
             self.explain(at, &path, error.into_inner().message())
         })

@@ -15,15 +15,15 @@
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | [`work`] | the `[[flow]]` tables |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
-//! | [`kept`] | a scenario and its files as a result keeps them |
+//! | [`archive`] | a scenario with its files, as it is stored in a result folder |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
 //! | [`error`] | what is wrong, where, and what to do next |
 
+pub mod archive;
 pub mod bearer;
 pub mod change;
 pub mod document;
 pub mod error;
-pub mod kept;
 pub mod links;
 pub mod middlebox;
 pub mod planned_path;
@@ -37,13 +37,13 @@ use std::path::Path;
 
 use airpath_core::{Classes, ComponentId, Context, Instant, Seed, Span, UserId};
 use airpath_link::Bearer;
-use airpath_radio::conditions;
+use airpath_radio::{Models, conditions};
 use serde::{Deserialize, Serialize};
 
+pub use archive::Archive;
 pub use bearer::{BearerConfig, Cells};
 pub use change::{Hop, Order, PlannedChange, TimedOrder};
 pub use error::{Origin, ScenarioError};
-pub use kept::Kept;
 pub use links::{BothWays, OneWay};
 pub use middlebox::MiddleboxConfig;
 pub use planned_path::{PlannedPath, Users};
@@ -203,6 +203,20 @@ impl Scenario {
     /// Reads the scenario `text`. `file` is what errors call it, `folder` what relative paths in it
     /// start from, and `sets` are values to lay over it, as dotted paths and TOML values.
     pub fn read(text: &str, file: &str, folder: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
+        Self::read_with(text, file, folder, sets, &Models::shipped())
+    }
+
+    /// The same with a list of bearer models other than those of airpath.
+    ///
+    /// # Errors
+    /// If the scenario cannot be run.
+    pub fn read_with(
+        text: &str,
+        file: &str,
+        folder: &Path,
+        sets: &[(String, String)],
+        models: &Models,
+    ) -> Result<Self, ScenarioError> {
         let mut node = Node::parse(text, file)?;
         for (path, value) in sets {
             node.set(path, value)?;
@@ -222,7 +236,7 @@ impl Scenario {
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
         let middlebox = node.take("middlebox").map(MiddleboxConfig::read).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
-        let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder)?;
+        let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder, models)?;
         let groups = read_mobiles(&mut node, &bearer_table, folder)?;
         if let Some(conditions) = bearer.conditions() {
             let own = |group: &MobileGroup| iter::repeat_n(group.conditions.clone(), group.count.into());
@@ -449,8 +463,7 @@ impl Scenario {
         }
         // Building finds what only the models know, such as a class that does not exist.
         self.build_cells(Seed::default()).map_err(|mut error| {
-            let path = error.field.as_deref().and_then(|field| field.strip_prefix("bearer."));
-            error.origin = bearer.origin_of(path.unwrap_or_default()).clone();
+            error.origin = bearer.origin_of(bearer::field_below_bearer(&error)).clone();
             error
         })?;
         Ok(())

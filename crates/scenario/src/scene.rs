@@ -54,7 +54,9 @@ fn load(scene: &Node, folder: &Path, at: &str) -> Result<Node, ScenarioError> {
 /// Reads resolved conditions at the path `at`; relative paths in them start from `folder`.
 pub(crate) fn read(node: &Node, folder: &Path, at: &str) -> Result<Config, ScenarioError> {
     let mut config: Config = node.read(at)?;
-    config.locate(folder);
+    for file in config.files_mut() {
+        *file = folder.join(&*file);
+    }
     Ok(config)
 }
 

@@ -51,7 +51,7 @@ fn an_unknown_key_names_its_line_and_the_nearest_right_key() {
     assert!(error("count =", "cuont =").contains("s.toml:13: mobile.0.cuont: unknown key; did you mean `count`?"));
     assert!(
         error("preset = \"umts-dch-384\"", "preset = \"umts-dch-384\"\nblre = 0.1")
-            .starts_with("s.toml:10: bearer.downlink.blre: unknown key; did you mean `bler`?")
+            .starts_with("s.toml:10: bearer.blre: unknown key; did you mean `bler`?")
     );
 }
 
@@ -75,6 +75,28 @@ fn a_wrong_value_names_its_line_and_what_would_do() {
     );
     assert!(error("100 kB", "0 B").starts_with("s.toml:18: flow.0.bytes: there is nothing to move"));
     assert!(error("count = 2", "count = 0").contains("mobile: there is no mobile"));
+}
+
+#[test]
+fn an_unknown_table_of_a_bearer_is_not_moved() {
+    let error = |to: &str| error("preset = \"umts-dch-384\"", to);
+    let wrong = error("preset = \"umts-dch-384\"\nharq.processes = 3");
+    assert!(wrong.starts_with("s.toml:10: bearer.harq: unknown key; known here: preset, model, "), "{wrong}");
+    let wrong = error("preset = \"gprs-3+1\"\nblc.window = 3");
+    assert!(wrong.starts_with("s.toml:10: bearer.blc: unknown key; did you mean `rlc`?"), "{wrong}");
+    let right = GOOD.replace("preset = \"umts-dch-384\"", "preset = \"umts-dch-384\"\nqueue.packets = 7");
+    assert!(read(&right).expect("a table of the downlink").to_toml().contains("packets = 7"));
+}
+
+#[test]
+fn a_former_name_of_a_model_gives_the_new_one() {
+    for (former, now) in [("umts-dch", "dch-simple"), ("hsdpa-cell", "hsdpa")] {
+        let wrong = error("preset = \"umts-dch-384\"", &format!("model = \"{former}\""));
+        let expected = format!("s.toml:9: bearer.model: there is no bearer model `{former}`; it is called `{now}` now");
+        assert_eq!(wrong, expected);
+    }
+    let wrong = error("preset = \"umts-dch-384\"", "model = \"gpsr\"");
+    assert!(wrong.contains("there is no bearer model `gpsr`; did you mean `gprs`?"), "{wrong}");
 }
 
 #[test]
@@ -201,7 +223,7 @@ fn a_setting_from_the_command_line_is_named_as_such() {
     let error = set("bearer.bler", "2").expect_err("no probability").to_string();
     assert!(error.starts_with("--set bearer.bler=2: bearer.downlink.bler: `2` is not a probability"), "{error}");
     let error = set("bearer.rtae", "2").expect_err("no such key").to_string();
-    assert!(error.starts_with("--set bearer.rtae=2: bearer.downlink.rtae: unknown key"), "{error}");
+    assert!(error.starts_with("--set bearer.rtae=2: bearer.rtae: unknown key"), "{error}");
     let error = set("tcp.profile", "linux-7").expect_err("no such profile").to_string();
     assert!(error.contains("there is no TCP profile `linux-7`; did you mean `linux-6`?"), "{error}");
 }

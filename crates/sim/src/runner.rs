@@ -110,7 +110,7 @@ pub fn run(
 
 /// Begins a result of `scenario` in the folder `out`.
 pub(crate) fn begin_folder(scenario: &Scenario, out: &Path) -> Result<Folder, FolderError> {
-    let kept = scenario.kept(out, INPUTS);
+    let kept = scenario.archive(out, INPUTS);
     Folder::create(out, &kept.toml, &kept.files)
 }
 

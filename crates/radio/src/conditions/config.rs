@@ -1,19 +1,21 @@
 //! What a scenario says of radio conditions, and what is made of it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use airpath_core::{Decibel, Frequency, Length, Probability, Seed, Span, Speed};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fading::Fading;
 use super::mobility::{Correlation, Manner, Mobility};
 use super::movement::Movement;
-use super::place::{Cells, Place, Radio};
+use super::site::{Cells, Sites, Radio};
 use super::profile::Profile;
-use super::serving::{Measurements, Rule};
+use super::cell_selection::{Measurements, Rule};
 use super::shadowing::Shadowing;
 use super::{Process, Series, Table, Varying};
-use crate::ConfigError;
+use crate::conditions::ConfigError;
+use crate::error::ValueError;
 
 /// Radio conditions: exactly one of `ci`, `table`, `recorded` and `cells`, and what goes with it.
 ///
@@ -23,7 +25,7 @@ use crate::ConfigError;
 /// [bearer.conditions]
 /// ci = "12 dB"
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// C/I that is always the same, or the median of that with `shadowing`.
@@ -61,7 +63,7 @@ pub struct Config {
 }
 
 /// Slow variation of C/I, or of the levels of cells.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variation {
     /// Its standard deviation.
@@ -78,7 +80,7 @@ pub struct Variation {
 }
 
 /// How a technology uses the cells.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// The carrier's frequency.
@@ -108,7 +110,7 @@ pub struct Network {
 }
 
 /// How a mobile changes cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellChange {
     /// The mobile decides, and is gone for a time.
@@ -131,11 +133,6 @@ impl Config {
         Self { ci: Some(ci), ..Self::default() }
     }
 
-    /// Makes the path of a recorded series one from the working directory.
-    pub fn locate(&mut self, folder: &Path) {
-        self.recorded = self.recorded.take().map(|file| folder.join(file));
-    }
-
     /// The files that they are read from, those of single mobiles included.
     pub fn files_mut(&mut self) -> Vec<&mut PathBuf> {
         let own = self.of_mobiles.iter_mut().flatten().filter_map(|own| own.recorded.as_mut());
@@ -154,9 +151,9 @@ impl Config {
                 Some(variation) => Process::Varying(self.varying(*ci, variation, seed, path)?),
             },
             (None, Some(table), None, None) => table.process(seed, path).map(Process::Table)?,
-            (None, None, Some(file), None) => Series::read(file).map(Process::Recorded).map_err(ConfigError::Series)?,
+            (None, None, Some(file), None) => Series::read(file).map(Process::Recorded)?,
             (None, None, None, Some(cells)) => Process::Cells(Box::new(self.mobility(cells, seed, path)?)),
-            _ => return Err(ConfigError::Conditions),
+            _ => return Err(ConfigError::Kind),
         };
         let among_cells = matches!(made, Process::Cells(_));
         let varies = among_cells || matches!(made, Process::Varying(_));
@@ -216,7 +213,7 @@ impl Config {
             deviation,
             site_correlation: variation.site_correlation.unwrap_or(SITE_CORRELATION),
         };
-        let place = Place::new(cells, &radio, seed, path)?;
+        let place = Sites::new(cells, &radio, seed, path)?;
         let motion = movement.motion(&mut seed.stream(&format!("{path}/start")))?;
         let measurements = network.measurements()?;
         let rule = Rule { hysteresis: network.hysteresis.get(), measurements, lowest: network.lowest.get() };
@@ -231,13 +228,15 @@ impl Variation {
     fn check(&self) -> Result<(f64, Correlation), ConfigError> {
         let key = |key: &str| format!("conditions.shadowing.{key}");
         if !(0.0..=40.0).contains(&self.deviation.get()) {
-            return Err(ConfigError::Range { key: key("deviation"), expected: "0 dB to 40 dB" });
+            return Err(ValueError::Range { key: key("deviation"), expected: "0 dB to 40 dB" }.into());
         }
         let correlation = match (self.correlation_distance, self.correlation_time) {
             (Some(distance), None) if distance.is_zero() => {
-                return Err(ConfigError::Zero { key: key("correlation_distance") });
+                return Err(ValueError::Zero { key: key("correlation_distance") }.into());
             }
-            (None, Some(time)) if time.is_zero() => return Err(ConfigError::Zero { key: key("correlation_time") }),
+            (None, Some(time)) if time.is_zero() => {
+                return Err(ValueError::Zero { key: key("correlation_time") }.into());
+            }
             (Some(distance), None) => Correlation::Distance(distance.as_metres()),
             (None, Some(time)) => Correlation::Time(time.as_secs_f64()),
             (None, None) | (Some(_), Some(_)) => return Err(ConfigError::Correlation),
@@ -251,13 +250,13 @@ impl Network {
     fn measurements(&self) -> Result<u32, ConfigError> {
         let key = |key: &str| format!("conditions.network.{key}");
         if self.period < Span::from_millis(10) || self.period > LONGEST {
-            return Err(ConfigError::Range { key: key("period"), expected: "10 ms to 60 s" });
+            return Err(ValueError::Range { key: key("period"), expected: "10 ms to 60 s" }.into());
         }
         if self.time_to_trigger > LONGEST {
-            return Err(ConfigError::Range { key: key("time_to_trigger"), expected: "at most 60 s" });
+            return Err(ValueError::Range { key: key("time_to_trigger"), expected: "at most 60 s" }.into());
         }
         if self.hysteresis.get() < 0.0 {
-            return Err(ConfigError::Range { key: key("hysteresis"), expected: "0 dB or more" });
+            return Err(ValueError::Range { key: key("hysteresis"), expected: "0 dB or more" }.into());
         }
         // The first measurement and all within the time that follows.
         Ok((self.time_to_trigger.as_nanos() / self.period.as_nanos()) as u32 + 1)
@@ -266,7 +265,7 @@ impl Network {
     fn manner(&self) -> Result<Manner, ConfigError> {
         if self.gap.is_some_and(|gap| gap > LONGEST) {
             let key = "conditions.network.gap".to_owned();
-            return Err(ConfigError::Range { key, expected: "at most 60 s" });
+            return Err(ValueError::Range { key, expected: "at most 60 s" }.into());
         }
         match (self.change, self.gap, self.window) {
             (CellChange::Reselection, Some(gap), None) => Ok(Manner::Reselection(gap)),
@@ -282,5 +281,5 @@ impl Network {
 
 /// What only means something with something else.
 fn foreign(key: &str, needs: &'static str) -> ConfigError {
-    ConfigError::Foreign { key: format!("conditions.{key}"), needs }
+    ValueError::Needs { key: format!("conditions.{key}"), needs }.into()
 }

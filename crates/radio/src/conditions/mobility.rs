@@ -1,19 +1,19 @@
-//! A mobile among cells: where it is, which of them serves it, and how well.
+//! A mobile among cells: its position, serving cell and C/I.
 //!
-//! Time goes in measurements, at the multiples of their period. The serving cell changes at measurements only; C/I
-//! between two of them lies on a straight line. All of it follows from the seed and the number of the measurement, but
-//! for the serving cell, which with hysteresis depends on what was before. When many measurements were passed over, it is
-//! found by coupling from the past (J. G. Propp and D. B. Wilson, Random Structures and Algorithms 9, 1996): from each
-//! cell that may have served some time ago, the measurements since then are gone through; where all lead to the same
-//! cell, no matter what was before, that is the one, and otherwise more of the past is looked at.
+//! Measurements are at multiples of their period. The serving cell changes at measurements only; C/I is interpolated
+//! linearly between two of them. Levels follow from the seed and the number of the measurement. The serving cell also
+//! depends on the previous ones, because of the hysteresis. After a long gap between calls it is found by coupling from
+//! the past (J. G. Propp and D. B. Wilson, Random Structures and Algorithms 9, 1996): the measurements of the last
+//! `past` steps are processed for every possible serving cell at their beginning. If all end in the same cell, that is
+//! the serving cell; otherwise the number of steps is doubled.
 
 use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
 
 use super::movement::Motion;
-use super::place::Place;
-use super::serving::{Measurements, Serving};
+use super::site::Sites;
+use super::cell_selection::{Measurements, ServingCell};
 use super::{Sample, Transition};
 
 /// How a mobile changes cells.
@@ -23,21 +23,21 @@ pub enum Manner {
     Reselection(Span),
     /// By the network's command, with a gap.
     Handover(Span),
-    /// All cells at most so many decibels weaker than the strongest serve it together.
+    /// All cells within this window below the strongest serve it together, in decibels.
     Soft(f64),
 }
 
-/// Over what the shadowing changes.
+/// The correlation of the shadowing.
 #[derive(Clone, Copy, Debug)]
 pub enum Correlation {
-    /// Over so many metres.
+    /// Correlation distance in metres.
     Distance(f64),
-    /// Over so many seconds.
+    /// Correlation time in seconds.
     Time(f64),
 }
 
 impl Correlation {
-    /// How many correlation distances, or times, it has come.
+    /// The position, or the time, in units of the correlation distance or time.
     pub fn reached(self, position: f64, seconds: f64) -> f64 {
         match self {
             Self::Distance(distance) => position / distance,
@@ -46,10 +46,10 @@ impl Correlation {
     }
 }
 
-/// How far back changes are told one by one to someone who has not asked for long.
-pub const TOLD: Span = Span::from_secs(60);
+/// If not polled for long, only the changes of this last span are returned one by one.
+pub const REPORTED: Span = Span::from_secs(60);
 
-/// What a cell is like at a measurement and at the next, in decibels.
+/// A cell at a measurement and at the next.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     step: u64,
@@ -58,19 +58,19 @@ struct Line {
     end: Point,
 }
 
-/// What a cell is like at a measurement, in decibels.
+/// A cell at a measurement, in decibels.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    /// C/I, of all those that serve together.
+    /// C/I; of all serving cells together in soft handover.
     ratio: f64,
     /// The level over noise.
     level: f64,
 }
 
-/// Changes that are kept for someone who never asks for them.
-const MOST_KEPT: usize = 64;
+/// Limit of stored changes, for a caller that never takes them.
+const MAX_STORED: usize = 64;
 
-/// C/I is not told below that, in decibels: nothing gets through anyway.
+/// Lower limit of reported C/I, in decibels: no block is received there.
 const LOWEST: f64 = -40.0;
 
 /// A mobile among cells.
@@ -78,17 +78,17 @@ const LOWEST: f64 = -40.0;
 pub struct Mobility {
     motion: Motion,
     correlation: Correlation,
-    place: Place,
+    sites: Sites,
     period: Span,
     manner: Manner,
     /// From this measurement on, nothing changes.
     last: u64,
-    /// How many measurements are looked back at first.
+    /// Measurements for which coupling from the past looks back at first.
     past: u64,
     /// The measurement up to which the serving cell is known.
     step: u64,
     measurements: Measurements,
-    serving: Serving,
+    serving: ServingCell,
     /// The cell that served last, where there is no coverage.
     cell: u16,
     changes: VecDeque<(Instant, Transition)>,
@@ -97,16 +97,16 @@ pub struct Mobility {
 }
 
 impl Mobility {
-    /// A mobile whose choice of cells follows the rule of `measurements`, of which it needs `window` in a row.
+    /// A mobile whose serving cell follows the rule of `measurements`, with a time to trigger of `window` measurements.
     pub fn new(
         (motion, correlation): (Motion, Correlation),
-        place: Place,
+        sites: Sites,
         (period, window): (Span, u32),
         manner: Manner,
         measurements: Measurements,
     ) -> Self {
         let last = match (correlation, motion.settles()) {
-            // Some more, so that what is counted over a window comes to its end.
+            // The window is added, so that its counters reach their final values.
             (Correlation::Distance(_), Some(seconds)) => {
                 (seconds / period.as_secs_f64()).ceil() as u64 + u64::from(window)
             }
@@ -133,7 +133,7 @@ impl Mobility {
         mobility
     }
 
-    /// What it is like at `now`.
+    /// The conditions at `now`.
     pub fn at(&mut self, now: Instant) -> Sample {
         let step = self.advance(now);
         let Some(cell) = self.serving else {
@@ -168,7 +168,7 @@ impl Mobility {
     /// Brings the serving cell up to `now`, and says which measurement that is.
     fn advance(&mut self, now: Instant) -> u64 {
         let step = (now.as_nanos() / self.period.as_nanos()).min(self.last);
-        let told = TOLD.as_nanos() / self.period.as_nanos();
+        let told = REPORTED.as_nanos() / self.period.as_nanos();
         if step > self.step && step - self.step > told {
             self.jump(step - told);
         }
@@ -199,7 +199,7 @@ impl Mobility {
             }
             // Of the counts, the first measurements only know a part: half of the past is there to fill them.
             self.measurements.clear();
-            let mut possible: Vec<Serving> = (0..self.place.cells() as u16).map(Some).chain([None]).collect();
+            let mut possible: Vec<ServingCell> = (0..self.sites.cells() as u16).map(Some).chain([None]).collect();
             for step in begin..=step {
                 self.measure(step);
                 if step >= begin + past / 2 {
@@ -216,7 +216,7 @@ impl Mobility {
         self.step = step;
     }
 
-    fn change(&mut self, serving: Serving) {
+    fn change(&mut self, serving: ServingCell) {
         let transition = match (self.serving, serving, self.manner) {
             (_, None, _) => Transition::CoverageLost,
             (None, Some(to), _) => Transition::CoverageBack { to },
@@ -226,7 +226,7 @@ impl Mobility {
         };
         self.serving = serving;
         self.cell = serving.unwrap_or(self.cell);
-        if self.changes.len() == MOST_KEPT {
+        if self.changes.len() == MAX_STORED {
             self.changes.pop_front();
         }
         self.changes.push_back((self.time(self.step), transition));
@@ -252,17 +252,17 @@ impl Mobility {
     /// What a cell is like at a measurement, with those that serve together with it.
     fn point(&mut self, cell: u16, step: u64) -> Point {
         let (position, shadow) = self.whereabouts(step);
-        let level = self.place.level(usize::from(cell), position, shadow);
+        let level = self.sites.level(usize::from(cell), position, shadow);
         let ratio = match self.manner {
-            Manner::Reselection(_) | Manner::Handover(_) => self.place.ratio(usize::from(cell), position, shadow),
+            Manner::Reselection(_) | Manner::Handover(_) => self.sites.ratio(usize::from(cell), position, shadow),
             Manner::Soft(window) => {
-                let mut levels = Vec::with_capacity(self.place.cells());
-                self.place.levels(position, shadow, &mut levels);
+                let mut levels = Vec::with_capacity(self.sites.cells());
+                self.sites.levels(position, shadow, &mut levels);
                 let strongest = levels[usize::from(cell)];
                 // What each leg brings is added up, as by maximal-ratio combining.
                 (0..levels.len())
                     .filter(|leg| *leg == usize::from(cell) || levels[*leg] >= strongest - window)
-                    .map(|leg| self.place.ratio(leg, position, shadow))
+                    .map(|leg| self.sites.ratio(leg, position, shadow))
                     .sum()
             }
         };

@@ -1,12 +1,14 @@
 //! How a mobile moves: along a line, once or to and fro.
 
 use airpath_core::{Length, RandomStream, Speed};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ConfigError;
+use crate::conditions::ConfigError;
+use crate::error::ValueError;
 
 /// A movement along the line on which the cells stand.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Movement {
     /// How fast. 0 for a mobile that stays where it is.
@@ -24,7 +26,7 @@ pub struct Movement {
 }
 
 /// What happens at the ends of the way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Path {
     /// The mobile turns.
@@ -38,10 +40,10 @@ impl Movement {
     pub(super) fn motion(&self, stream: &mut RandomStream) -> Result<Motion, ConfigError> {
         let key = |key: &str| format!("conditions.movement.{key}");
         if self.to < self.from {
-            return Err(ConfigError::Range { key: key("to"), expected: "at least `from`" });
+            return Err(ValueError::Range { key: key("to"), expected: "at least `from`" }.into());
         }
         if self.start.is_some_and(|start| start < self.from || start > self.to) {
-            return Err(ConfigError::Range { key: key("start"), expected: "between `from` and `to`" });
+            return Err(ValueError::Range { key: key("start"), expected: "between `from` and `to`" }.into());
         }
         let way = self.to.as_metres() - self.from.as_metres();
         let drawn = stream.uniform() * if self.path == Path::ToAndFro { 2.0 * way } else { way };

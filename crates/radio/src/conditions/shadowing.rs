@@ -9,12 +9,12 @@
 
 use airpath_core::Seed;
 
-use super::draws::Draws;
+use super::indexed_random::IndexedRandom;
 
 /// A standard Gaussian process over distance, in units of the correlation distance.
 #[derive(Clone, Debug)]
 pub struct Shadowing {
-    draws: Draws,
+    random: IndexedRandom,
     /// For each halving, from the widest: the weight of the sum of both ends, and that of the new draw.
     weights: [(f64, f64); HALVINGS],
     /// The points between which the last value was found: the number of the first, and the values of both.
@@ -36,7 +36,7 @@ impl Shadowing {
             let square = correlation * correlation;
             *weights = (correlation / (1.0 + square), ((1.0 - square) / (1.0 + square)).sqrt());
         }
-        Self { draws: Draws::new(seed, path), weights, last: None }
+        Self { random: IndexedRandom::new(seed, path), weights, last: None }
     }
 
     /// The value at `distance` correlation distances, not negative.
@@ -55,15 +55,15 @@ impl Shadowing {
 
     fn point(&self, point: u64) -> f64 {
         let mut begin = point >> HALVINGS << HALVINGS;
-        let mut low = self.draws.gaussian(begin);
+        let mut low = self.random.gaussian(begin);
         if point == begin {
             return low;
         }
-        let mut high = self.draws.gaussian(begin + (1 << HALVINGS));
+        let mut high = self.random.gaussian(begin + (1 << HALVINGS));
         let mut half = 1 << (HALVINGS - 1);
         for (of_ends, of_draw) in self.weights {
             let middle = begin + half;
-            let value = of_ends * (low + high) + of_draw * self.draws.gaussian(middle);
+            let value = of_ends * (low + high) + of_draw * self.random.gaussian(middle);
             match point.cmp(&middle) {
                 std::cmp::Ordering::Equal => return value,
                 std::cmp::Ordering::Less => high = value,

@@ -1,13 +1,15 @@
 //! C/I drawn from a table, anew from time to time.
 
 use airpath_core::{Decibel, Instant, Seed, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::draws::Draws;
-use crate::ConfigError;
+use super::indexed_random::IndexedRandom;
+use crate::conditions::ConfigError;
+use crate::error::ValueError;
 
 /// Values of C/I and how often each comes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// How long a value holds before the next is drawn, independently of it.
@@ -21,7 +23,7 @@ pub struct Table {
 impl Table {
     pub(super) fn process(&self, seed: Seed, path: &str) -> Result<Process, ConfigError> {
         if self.hold.is_zero() {
-            return Err(ConfigError::Zero { key: "conditions.table.hold".to_owned() });
+            return Err(ValueError::Zero { key: "conditions.table.hold".to_owned() }.into());
         }
         let total: f64 = self.weights.iter().sum();
         let sound = self.weights.len() == self.values.len()
@@ -40,7 +42,7 @@ impl Table {
             hold: self.hold,
             up_to: up_to.collect(),
             values: self.values.iter().map(|value| value.get()).collect(),
-            draws: Draws::new(seed, path),
+            random: IndexedRandom::new(seed, path),
         })
     }
 }
@@ -52,14 +54,14 @@ pub struct Process {
     /// The probability that it is the first value, one of the first two, …
     up_to: Vec<f64>,
     values: Vec<f64>,
-    draws: Draws,
+    random: IndexedRandom,
 }
 
 impl Process {
     /// The value that holds at `now`.
     #[inline]
     pub fn at(&self, now: Instant) -> f64 {
-        let draw = self.draws.uniform(now.as_nanos() / self.hold.as_nanos());
+        let draw = self.random.uniform(now.as_nanos() / self.hold.as_nanos());
         let index = self.up_to.iter().take_while(|up_to| draw >= **up_to).count();
         // Rounding may leave the last sum a little below 1.
         self.values[index.min(self.values.len() - 1)]

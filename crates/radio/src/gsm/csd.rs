@@ -11,8 +11,8 @@
 //! | `van_jacobson` | TCP/IP header compression, and its errors after a loss |
 //! | `modem` | the fixed leg: V.42 between two modems, or start and stop bits, which the serial interfaces have, too |
 //! | `traffic_channel` | the radio leg: RLP frames each 20 or 40 ms, over one channel or several |
-//! | `air`, `lanes` | frame errors by the mobile's conditions; what the radio log shows |
-//! | `balanced` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
+//! | `air`, `tracks` | frame errors by the mobile's conditions; what the radio log shows |
+//! | `hdlc_abm` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
 //! | `circuit` | the call of one mobile: the legs in a row |
 //!
 //! ```
@@ -51,14 +51,15 @@
 //! ```
 
 mod air;
-mod balanced;
+mod hdlc_abm;
 mod circuit;
 pub mod config;
-mod lanes;
+mod error;
 mod modem;
 mod octets;
 mod ppp;
 mod stream;
+mod tracks;
 mod traffic_channel;
 mod van_jacobson;
 
@@ -67,9 +68,26 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use circuit::Circuit;
 pub use config::Config;
+pub use error::ConfigError;
 
-use crate::ConfigError;
 use crate::common::multiplexing::members::Members;
+use crate::conditions;
+use crate::model::Model;
+
+impl Model for Config {
+    const NAME: &'static str = "gsm-csd";
+    const TITLE: &'static str = "a circuit-switched call of GSM for each mobile";
+
+    type Error = ConfigError;
+
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        self.conditions.as_mut()
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(GsmCsd::new(self, classes.len(), seed, name)?))
+    }
+}
 
 /// The calls of all mobiles.
 #[derive(Debug)]

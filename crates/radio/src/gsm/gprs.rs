@@ -2,32 +2,33 @@
 //!
 //! ```text
 //!   server ─► support nodes ─► base station ─── timeslots, 20 ms blocks ───► mobile
-//!              queue            LLC frames       RLC blocks, window, bitmaps
+//!              queue            LLC frames       RLC blocks, window, Ack/Nack
 //! ```
 //!
-//! A packet becomes LLC frames, these become RLC blocks, and a radio block of 4 bursts carries one of them (two, with the
-//! fastest schemes of EGPRS). Before that, a temporary block flow (TBF) is set up, each way by itself, and it is released
-//! when there is nothing more to send: the first packet of a burst waits for it, the others do not. Bitmaps of what was
-//! received go the other way, those of the downlink when the network polls.
+//! A packet is cut into LLC frames, these into RLC blocks. A radio block of 4 bursts carries one RLC block, or two with the
+//! fastest schemes of EGPRS. A temporary block flow (TBF) is set up before, in each direction by itself, and released when
+//! there is no more data: the first packet after a pause waits for it. The receiver acknowledges with bitmaps (Packet
+//! Downlink and Uplink Ack/Nack); the mobile sends its own when the network polls.
 //!
 //! One mechanism a file:
 //!
 //! | file | what |
 //! | --- | --- |
 //! | `multiframe` | the clocks: 12 blocks in 240 ms, and the common control channel |
-//! | `coding_scheme` | what a block carries |
+//! | `coding_scheme` | payload of a block |
 //! | `llc` | headers and segments of LLC and SNDCP |
-//! | `multislot` | how many timeslots a mobile uses |
-//! | `cell` | who sends in which block of which timeslot |
-//! | `mobile` | how its flows are set up, and what it reports |
-//! | `downlink`, `uplink` | a flow's life, polls and bitmaps |
-//! | `radio_block` | what is sent in a block: new, repeated, halved |
-//! | `adaptation`, `shares` | which scheme is used |
-//! | `goodput` | what a scheme carries at a C/I |
+//! | `multislot` | timeslots that a mobile uses |
+//! | `cell` | the scheduler of blocks on timeslots |
+//! | `mobile` | establishment and release of TBFs, radio log |
+//! | `downlink`, `uplink` | the phases of a TBF, polls, Ack/Nack |
+//! | `radio_block` | the content of a block (new, repeated, halved), and its transmission |
+//! | `adaptation`, `shares` | link adaptation |
+//! | `goodput` | goodput of a scheme at a C/I |
 //! | `voice` | calls that take timeslots away |
-//! | `air` | whether a block gets through |
+//! | `air` | radio conditions, and whether a block is received |
+//! | `tracks` | states in the radio log |
 //!
-//! The clauses that are cited are 3GPP TS 44.060's where nothing else is said.
+//! Clauses without a document are of 3GPP TS 44.060.
 //!
 //! ```
 //! use airpath_core::{Context, Direction, Instant, Packet, Seed, Span};
@@ -60,35 +61,53 @@ pub mod coding_scheme;
 pub mod config;
 mod downlink;
 mod ends;
+mod error;
 mod goodput;
-mod lanes;
 mod llc;
 mod mobile;
 pub mod multiframe;
 pub mod multislot;
 mod radio_block;
 mod shares;
+mod tracks;
 mod uplink;
 mod voice;
 
 use airpath_core::{
     Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
 };
-use airpath_link::command::{Buffer, Change};
+use airpath_link::command::Change;
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use adaptation::{Adaptation, ByErrors, ByRatio};
 pub use coding_scheme::CodingScheme;
 pub use config::Config;
+pub use error::ConfigError;
 pub use goodput::{crossing, goodput};
 pub use shares::Shares;
 pub use voice::Voice;
 
-use crate::ConfigError;
+use crate::conditions;
+use crate::model::Model;
 use cell::Cell;
 use ends::Ends;
-use mobile::{Mobile, Timing};
+use mobile::{Mobile, Parameters};
 use voice::Calls;
+
+impl Model for Config {
+    const NAME: &'static str = "gprs";
+    const TITLE: &'static str = "a GPRS or EGPRS cell whose timeslots all mobiles share";
+
+    type Error = ConfigError;
+
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        Some(&mut self.conditions)
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(Gprs::new(self, classes.len(), seed, name)?))
+    }
+}
 
 /// A cell and its mobiles.
 #[derive(Debug)]
@@ -105,10 +124,9 @@ impl Gprs {
     pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         config.check()?;
         let mobiles = (0..users).map(|user| Mobile::new(config, user, seed, name)).collect::<Result<_, _>>()?;
-        let slots = (config.cell.slots, config.slots()?);
         let ends = Ends::new([config.downlink.delay, config.uplink.delay]);
         let calls = config.cell.voice.as_ref().map(|voice| Calls::new(voice, seed, &format!("{name}/voice")));
-        Ok(Self { cell: Cell::new(Timing::new(config), mobiles, ends, slots, calls) })
+        Ok(Self { cell: Cell::new(Parameters::new(config), mobiles, ends, config.cell.slots, config.slots()?, calls) })
     }
 
     fn mobile(&mut self, user: UserId) -> &mut Mobile {
@@ -135,11 +153,14 @@ impl Gprs {
         let Cell { mobiles, ends, .. } = &mut self.cell;
         let mobile = &mut mobiles[index];
         if let Some((span, _)) = change.interruption() {
-            let is_anew = matches!(change, Change::Handover { .. });
-            mobile.silence(direction, multiframe::block_from(now + span), is_anew);
+            let block = multiframe::block_from(now + span);
+            match change {
+                Change::Handover { .. } => mobile.reconnect(direction, block),
+                _ => mobile.silence(direction, block),
+            }
         }
         match change {
-            Change::Handover { buffer, .. } => mobile.change_cell(direction, now, *buffer == Buffer::Keep, ends, cx),
+            Change::Handover { buffer, .. } => mobile.hand_over(direction, now, *buffer, ends, cx),
             Change::Bler(rate) => mobile.air.force(direction, *rate),
             _ => {}
         }

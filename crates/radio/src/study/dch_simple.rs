@@ -36,22 +36,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::path::PathBuf;
+
 use airpath_core::{Bytes, Direction, Probability, Seed, Span};
+use airpath_link::Bearer;
 use airpath_link::queue::Queue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ConfigError;
 use crate::common::multiplexing::path_bearer::PathBearer;
 use crate::common::multiplexing::paths::OneWay;
-use crate::common::shared_channel::harq::BlockErrors;
+use crate::common::shared_channel::harq::ErrorsByAttempt;
 use crate::common::shared_channel::scheduler::round_robin::RoundRobin;
 use crate::common::shared_channel::transport_channel::{Parameters, Repetition, TransportChannel};
-use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
+use crate::error::{above_zero, at_most, check_queue, pdu_size, within_an_hour};
+use crate::model::Model;
+use crate::study::ConfigError;
 use crate::study::in_sequence;
 use crate::study::uplink::Uplink;
 
 /// A dedicated channel down and an uplink for each user.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Towards the mobile.
@@ -61,7 +66,7 @@ pub struct Config {
 }
 
 /// A dedicated channel in one direction. Its rate is `channels` · `pdu` / `tti`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dch {
     /// Length of a TTI. TTIs begin at multiples of it.
@@ -92,7 +97,7 @@ pub struct Dch {
 }
 
 /// What is in error as one on a dedicated channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorUnit {
     /// All PDUs of a TTI.
@@ -136,15 +141,13 @@ impl Dch {
         within_an_hour(self.delay, table, "delay")?;
         above_zero(self.channels > 0, table, "channels")?;
         above_zero(self.max_attempts != Some(0), table, "max_attempts")?;
-        if self.channels > u32::from(u16::MAX) {
-            return Err(ConfigError::TooLarge { key: format!("{table}.channels"), max: u64::from(u16::MAX) });
-        }
+        at_most(self.channels.into(), u16::MAX.into(), table, "channels")?;
         Ok(Parameters {
             direction,
             tti: self.tti,
             pdu: pdu_size(self.pdu, table)?,
             pdus_per_tti: vec![self.channels],
-            errors: BlockErrors::constant(self.bler),
+            errors: ErrorsByAttempt::constant(self.bler),
             repetition: Repetition::Pdus { together: self.error_unit == ErrorUnit::Tti },
             retransmission_delay: self.retransmission_delay,
             max_attempts: self.max_attempts,
@@ -153,6 +156,23 @@ impl Dch {
             queue: check_queue(self.queue.as_ref(), table)?,
             levels: None,
         })
+    }
+}
+
+impl Model for Config {
+    const NAME: &'static str = "dch-simple";
+    const TITLE: &'static str =
+        "a dedicated channel at a constant rate for each mobile: the model of the study hsdpa-sim";
+    const FORMER_NAMES: &'static [&'static str] = &["umts-dch"];
+
+    type Error = ConfigError;
+
+    fn files_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.uplink.file_mut().into_iter().collect()
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(DchSimple::new(self, classes.len(), seed, name)?))
     }
 }
 

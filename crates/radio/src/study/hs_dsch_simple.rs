@@ -32,23 +32,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::path::PathBuf;
+
 use airpath_core::{Bytes, Direction, Probability, Seed, Span};
+use airpath_link::Bearer;
 use airpath_link::queue::Queue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ConfigError;
 use crate::common::multiplexing::path_bearer::PathBearer;
 use crate::common::multiplexing::paths::OneWay;
 use crate::common::shared_channel::channel::{Channel, Levels};
-use crate::common::shared_channel::harq::{BlockErrors, Combining, DEFAULT_CQI, MAX_CQI};
+use crate::common::shared_channel::harq::{ErrorsByAttempt, Combining, DEFAULT_CQI, MAX_CQI};
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::common::shared_channel::transport_channel::{Parameters, Repetition, TransportChannel};
-use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
+use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
+use crate::model::Model;
+use crate::study::ConfigError;
 use crate::study::in_sequence;
 use crate::study::uplink::Uplink;
 
 /// A cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The HS-DSCH, towards the mobiles.
@@ -58,7 +63,7 @@ pub struct Config {
 }
 
 /// A high-speed downlink shared channel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HsDsch {
     /// Length of a TTI. TTIs begin at multiples of it.
@@ -135,13 +140,10 @@ impl HsDsch {
         match (self.pdus_per_tti, &self.levels) {
             (Some(pdus), None) => {
                 above_zero(pdus > 0, "downlink", "pdus_per_tti")?;
-                if pdus > u32::from(u16::MAX) {
-                    let key = "downlink.pdus_per_tti".to_owned();
-                    return Err(ConfigError::TooLarge { key, max: u64::from(u16::MAX) });
-                }
+                at_most(pdus.into(), u16::MAX.into(), "downlink", "pdus_per_tti")?;
                 Ok(vec![pdus])
             }
-            (None, Some(levels)) => levels.pdus_per_tti(self.tti, pdu, users),
+            (None, Some(levels)) => Ok(levels.pdus_per_tti(self.tti, pdu, users)?),
             (Some(_), Some(_)) | (None, None) => Err(ConfigError::Rate),
         }
     }
@@ -153,7 +155,7 @@ impl HsDsch {
                 let channel = |(user, class): (usize, &Option<String>)| {
                     levels.channel(class.as_deref(), seed, &format!("{name}/user-{user}/channel"))
                 };
-                classes.iter().enumerate().map(channel).collect()
+                Ok(classes.iter().enumerate().map(channel).collect::<Result<_, _>>()?)
             }
             None => match classes.iter().flatten().next() {
                 Some(class) => Err(ConfigError::NoLevels { class: class.clone() }),
@@ -162,21 +164,34 @@ impl HsDsch {
         }
     }
 
-    fn errors(&self) -> Result<BlockErrors, ConfigError> {
+    fn errors(&self) -> Result<ErrorsByAttempt, ConfigError> {
         match (self.combining, self.cqi) {
-            (Combining::None, None) => Ok(BlockErrors::constant(self.bler)),
+            (Combining::None, None) => Ok(ErrorsByAttempt::constant(self.bler)),
             (Combining::None, Some(_)) => {
-                Err(ConfigError::Foreign { key: "downlink.cqi".to_owned(), needs: "combining = \"chase\"" })
+                Err(ValueError::Needs { key: "downlink.cqi".to_owned(), needs: "combining = \"chase\"" }.into())
             }
             (Combining::Chase, cqi) => {
                 let cqi = cqi.unwrap_or(DEFAULT_CQI);
                 above_zero(cqi > 0, "downlink", "cqi")?;
-                if cqi > MAX_CQI {
-                    return Err(ConfigError::TooLarge { key: "downlink.cqi".to_owned(), max: u64::from(MAX_CQI) });
-                }
-                Ok(BlockErrors::chase(self.bler, cqi))
+                at_most(cqi.into(), MAX_CQI.into(), "downlink", "cqi")?;
+                Ok(ErrorsByAttempt::chase(self.bler, cqi))
             }
         }
+    }
+}
+
+impl Model for Config {
+    const NAME: &'static str = "hs-dsch-simple";
+    const TITLE: &'static str = "an HS-DSCH that all mobiles share in time: the model of the study hsdpa-sim";
+
+    type Error = ConfigError;
+
+    fn files_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.uplink.file_mut().into_iter().collect()
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(HsDschSimple::new(self, classes, seed, name)?))
     }
 }
 

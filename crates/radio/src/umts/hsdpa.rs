@@ -45,10 +45,28 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 pub use config::{Cell, Config, Downlink, Harq, Iub, Mobile, TTI};
 pub use link_quality::Combining;
 
-use crate::ConfigError;
 use crate::common::shared_channel::scheduler::Scheduler;
+use crate::conditions;
+use crate::model::Model;
+use crate::umts::ConfigError;
 use plan::Plan;
 use user::User;
+
+impl Model for Config {
+    const NAME: &'static str = "hsdpa";
+    const TITLE: &'static str = "an HSDPA cell whose codes and power all mobiles share";
+    const FORMER_NAMES: &'static [&'static str] = &["hsdpa-cell"];
+
+    type Error = ConfigError;
+
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        Some(&mut self.conditions)
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(Hsdpa::new(self, classes.len(), seed, name)?))
+    }
+}
 
 /// A cell with its mobiles.
 #[derive(Debug)]

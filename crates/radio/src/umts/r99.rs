@@ -23,7 +23,7 @@
 //! use airpath_link::Bearer;
 //! use airpath_radio::umts::r99::{Config, Umts};
 //!
-//! let leg = |formats: &str| format!(r#"
+//! let link = |formats: &str| format!(r#"
 //!     formats = [{formats}]
 //!     pdu = "40 B"
 //!     bler = 0.0
@@ -39,7 +39,7 @@
 //!     timer_poll = "200 ms"
 //!     status_missing = true
 //! "#);
-//! let (down, up) = (leg(r#"{ tti = "10 ms", pdus = 12 }"#), leg(r#"{ tti = "20 ms", pdus = 4 }"#));
+//! let (down, up) = (link(r#"{ tti = "10 ms", pdus = 12 }"#), link(r#"{ tti = "20 ms", pdus = 4 }"#));
 //! let (down, up) = (down.replace("RLC", "downlink.rlc"), up.replace("RLC", "uplink.rlc"));
 //! let config: Config = toml::from_str(&format!("conditions.ci = \"12 dB\"\n[downlink]{down}[uplink]{up}"))?;
 //! let mut bearer = Umts::new(&config, 1, Seed::new(1), "cell")?;
@@ -68,9 +68,26 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 pub use crate::common::arq::rlc_am::{Discard, Rlc};
 pub use config::{Config, Connected, Fading, Format, Mobility, Pch, RadioLink, Rrc, Switching, Undelivered};
 
-use crate::ConfigError;
 use crate::common::multiplexing::members::Members;
+use crate::conditions;
+use crate::model::Model;
+use crate::umts::ConfigError;
 use mobile::Mobile;
+
+impl Model for Config {
+    const NAME: &'static str = "umts";
+    const TITLE: &'static str = "a UMTS packet bearer over dedicated channels for each mobile";
+
+    type Error = ConfigError;
+
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        Some(&mut self.conditions)
+    }
+
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
+        Ok(Box::new(Umts::new(self, classes.len(), seed, name)?))
+    }
+}
 
 /// The packet bearers of all mobiles of a network.
 #[derive(Debug)]

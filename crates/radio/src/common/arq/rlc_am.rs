@@ -16,13 +16,12 @@ use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounter
 use airpath_link::Departure;
 use airpath_link::queue::Queue;
 
-pub use config::{Discard, Rlc};
+pub use config::{Discard, Rlc, RlcError};
 pub(crate) use polling::{Polling, Reporting};
 pub(crate) use reset::{Late, Resets};
 
 use super::acknowledged::{Pdu, Receiver, Reception, Sender, Settings, Status};
-use crate::ConfigError;
-use crate::error::check_queue;
+use crate::error::{ValueError, check_queue};
 use discard::Discarding;
 use polling::Sent;
 
@@ -125,7 +124,7 @@ pub(crate) const fn opposite_of(direction: Direction) -> Direction {
 
 impl RlcAm {
     /// An idle one.
-    pub fn new(parameters: &Parameters<'_>) -> Result<Self, ConfigError> {
+    pub fn new(parameters: &Parameters<'_>) -> Result<Self, ValueError> {
         let Parameters { rlc, opposite, direction, pdu, pdcp_header, delay, queue } = *parameters;
         let settings = Settings {
             window: rlc.window.into(),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use airpath_core::{Bitrate, RandomStream, Seed, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ConfigError;
+use crate::error::ModelError;
 
 /// C/I levels. The channel of each user is drawn anew in each TTI, independently of all others.
 ///
@@ -15,7 +16,7 @@ use crate::ConfigError;
 /// rate_share = "per-user"
 /// classes.a = [9, 60, 24, 5, 2]
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Levels {
     /// The rate at level 1, 2, …
@@ -28,7 +29,7 @@ pub struct Levels {
 }
 
 /// What a level's rate is the rate of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateShare {
     /// Of the cell: while it sends to a user at that level, it sends at this rate.
@@ -38,12 +39,76 @@ pub enum RateShare {
     PerUser,
 }
 
+/// C/I levels that make no sense, or a class that they do not have.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LevelsError {
+    /// No level, or too many.
+    #[error("there are {given} levels: give 1 to 255 rates")]
+    Count {
+        /// How many there are.
+        given: usize,
+    },
+    /// Not even one PDU fits into a TTI.
+    #[error(
+        "a TTI at level {level} carries {bytes} B, less than a PDU of {pdu} B: give a higher rate or a smaller `pdu`"
+    )]
+    TooSlow {
+        /// The level, from 1.
+        level: usize,
+        /// What a TTI carries, in bytes.
+        bytes: u64,
+        /// The size of a PDU in bytes.
+        pdu: u32,
+    },
+    /// More PDUs than can be counted.
+    #[error("a TTI at level {level} carries more than 65535 PDUs: give a lower rate or a larger `pdu`")]
+    TooFast {
+        /// The level, from 1.
+        level: usize,
+    },
+    /// Weights that do not fit the levels.
+    #[error(
+        "class `{class}` must say how often each of the {levels} levels comes: {levels} numbers, none negative, not all zero"
+    )]
+    Weights {
+        /// The class.
+        class: String,
+        /// The number of levels.
+        levels: usize,
+    },
+    /// A user without a class in a cell with classes.
+    #[error("each mobile needs a class in this cell: one of {known}")]
+    NoClass {
+        /// The classes there are.
+        known: String,
+    },
+    /// A class that is not there.
+    #[error("there is no class `{class}` in this cell: its classes are {known}")]
+    UnknownClass {
+        /// The class.
+        class: String,
+        /// The classes there are.
+        known: String,
+    },
+}
+
+impl ModelError for LevelsError {
+    fn field(&self) -> String {
+        match self {
+            Self::Count { .. } | Self::TooSlow { .. } | Self::TooFast { .. } => "downlink.levels.rates".to_owned(),
+            Self::Weights { class, .. } => format!("downlink.levels.classes.{class}"),
+            Self::NoClass { .. } | Self::UnknownClass { .. } => String::new(),
+        }
+    }
+}
+
 impl Levels {
     /// How many PDUs of `pdu` bytes a TTI carries, by level, in a cell of `users`; level 0 does not
     /// exist and carries none.
-    pub(crate) fn pdus_per_tti(&self, tti: Span, pdu: u32, users: usize) -> Result<Vec<u32>, ConfigError> {
+    pub(crate) fn pdus_per_tti(&self, tti: Span, pdu: u32, users: usize) -> Result<Vec<u32>, LevelsError> {
         if self.rates.is_empty() || self.rates.len() > usize::from(u8::MAX) {
-            return Err(ConfigError::LevelCount { given: self.rates.len() });
+            return Err(LevelsError::Count { given: self.rates.len() });
         }
         let share = match self.rate_share {
             RateShare::Cell => 1,
@@ -52,10 +117,9 @@ impl Levels {
         let mut pdus = vec![0];
         for (index, rate) in self.rates.iter().enumerate() {
             let bytes = rate.bytes_in(tti.saturating_mul(share)).get();
-            let fit =
-                u16::try_from(bytes / u64::from(pdu)).map_err(|_| ConfigError::LevelTooFast { level: index + 1 })?;
+            let fit = u16::try_from(bytes / u64::from(pdu)).map_err(|_| LevelsError::TooFast { level: index + 1 })?;
             if fit == 0 {
-                return Err(ConfigError::LevelTooSlow { level: index + 1, bytes, pdu });
+                return Err(LevelsError::TooSlow { level: index + 1, bytes, pdu });
             }
             pdus.push(u32::from(fit));
         }
@@ -63,16 +127,16 @@ impl Levels {
     }
 
     /// The channel of a user of `class`, which draws from the stream `path`.
-    pub(crate) fn channel(&self, class: Option<&str>, seed: Seed, path: &str) -> Result<Channel, ConfigError> {
-        let name = class.ok_or_else(|| ConfigError::NoClass { known: self.class_names() })?;
+    pub(crate) fn channel(&self, class: Option<&str>, seed: Seed, path: &str) -> Result<Channel, LevelsError> {
+        let name = class.ok_or_else(|| LevelsError::NoClass { known: self.class_names() })?;
         let up_to = self
             .distribution(name)
-            .ok_or_else(|| ConfigError::UnknownClass { class: name.to_owned(), known: self.class_names() })?;
+            .ok_or_else(|| LevelsError::UnknownClass { class: name.to_owned(), known: self.class_names() })?;
         Ok(Channel { up_to, stream: seed.stream(path) })
     }
 
     /// Whether the weights of all classes make sense: any of them may be commanded later.
-    pub(crate) fn check_classes(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check_classes(&self) -> Result<(), LevelsError> {
         let sound = |weights: &[f64]| {
             let total: f64 = weights.iter().sum();
             weights.len() == self.rates.len()
@@ -81,7 +145,7 @@ impl Levels {
                 && total.is_finite()
         };
         match self.classes.iter().find(|(_, weights)| !sound(weights)) {
-            Some((class, _)) => Err(ConfigError::Weights { class: class.clone(), levels: self.rates.len() }),
+            Some((class, _)) => Err(LevelsError::Weights { class: class.clone(), levels: self.rates.len() }),
             None => Ok(()),
         }
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use airpath_core::Probability;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the receiver does with a block that it could not decode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combining {
     /// It discards the block: each attempt fails with the same probability (H-ARQ type I).
@@ -28,14 +29,14 @@ pub const MAX_CQI: u8 = 30;
 
 /// The probability of an error by attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BlockErrors {
+pub struct ErrorsByAttempt {
     /// First, second, …; the last holds for all that follow.
     by_attempt: Arc<[Probability]>,
     /// With soft combining, the CQI of the blocks.
     combined_cqi: Option<u8>,
 }
 
-impl BlockErrors {
+impl ErrorsByAttempt {
     /// The same probability at each attempt.
     pub fn constant(bler: Probability) -> Self {
         Self { by_attempt: [bler].into(), combined_cqi: None }
@@ -86,7 +87,7 @@ const MAX_COMBINED: u32 = 16;
 ///
 /// with the SINR in decibels after despreading. R. Litjens, "HSDPA flow level performance and the impact of terminal
 /// mobility", IEEE WCNC 2005, after F. Brouwer et al., "Usage of link-level performance indicators
-/// for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA 2004. [`BlockErrors`] only uses its steepness:
+/// for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA 2004. [`ErrorsByAttempt`] only uses its steepness:
 /// the place on the curve follows from the error probability of the first attempt.
 struct ErrorCurve {
     /// Growth of x per decibel.
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn without_combining_every_attempt_is_alike() {
-        let errors = BlockErrors::constant(probability(0.2));
+        let errors = ErrorsByAttempt::constant(probability(0.2));
         assert_eq!([1, 2, 99].map(|attempt| errors.at(attempt).get()), [0.2; 3]);
     }
 
@@ -141,13 +142,13 @@ mod tests {
     fn chase_adds_signal_to_noise_ratios() {
         // By hand for CQI 1, where the curve is flattest (2/√3 a decibel): x₁ = log₁₀(0.1^-0.7 − 1) = 0.6032,
         // x₂ = x₁ + 3.0103 · 1.1547 = 4.0792, BLER₂ = 10^(−4.0792/0.7) = 1.49e-6.
-        let errors = BlockErrors::chase(probability(0.1), 1);
+        let errors = ErrorsByAttempt::chase(probability(0.1), 1);
         assert!((errors.at(1).get() - 0.1).abs() < 1e-12);
         assert!((errors.at(2).get() / 1.49e-6 - 1.0).abs() < 0.01, "{:?}", errors.at(2));
         assert!(errors.at(3) < errors.at(2));
         for cqi in 1..=MAX_CQI {
             for bler in [0.01, 0.5, 0.9, 0.9999] {
-                let errors = BlockErrors::chase(probability(bler), cqi);
+                let errors = ErrorsByAttempt::chase(probability(bler), cqi);
                 assert!((errors.at(1).get() - bler).abs() < 1e-9, "the first attempt has nothing to combine with");
                 assert!((1..=MAX_COMBINED).all(|attempt| errors.at(attempt + 1) <= errors.at(attempt)));
                 assert!(errors.at(MAX_COMBINED).get() < 1e-9);
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_hopeless_channel_stays_hopeless() {
-        assert_eq!(BlockErrors::chase(Probability::ALWAYS, 8).at(5), Probability::ALWAYS);
-        assert_eq!(BlockErrors::chase(Probability::NEVER, 8).at(5), Probability::NEVER);
+        assert_eq!(ErrorsByAttempt::chase(Probability::ALWAYS, 8).at(5), Probability::ALWAYS);
+        assert_eq!(ErrorsByAttempt::chase(Probability::NEVER, 8).at(5), Probability::NEVER);
     }
 }

@@ -8,15 +8,16 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use airpath_core::Span;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ConfigError;
+use crate::error::ValueError;
 use maximum_ci::MaximumCi;
 use proportional_fair::ProportionalFair;
 use round_robin::RoundRobin;
 
 /// The schedulers by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerName {
     /// Every user in turn.
@@ -40,16 +41,19 @@ impl SchedulerName {
         tti: Span,
         averaging_time: Option<Span>,
         table: &str,
-    ) -> Result<Box<dyn Scheduler>, ConfigError> {
+    ) -> Result<Box<dyn Scheduler>, ValueError> {
         match (self, averaging_time) {
             (Self::ProportionalFair, time) => {
                 let time = time.unwrap_or(AVERAGING_TIME);
                 if time <= tti {
-                    return Err(ConfigError::AveragingTime { key: format!("{table}.averaging_time") });
+                    return Err(ValueError::Range {
+                        key: format!("{table}.averaging_time"),
+                        expected: "longer than a TTI",
+                    });
                 }
                 Ok(Box::new(ProportionalFair::new(users, tti, time)))
             }
-            (_, Some(_)) => Err(ConfigError::Foreign {
+            (_, Some(_)) => Err(ValueError::Needs {
                 key: format!("{table}.averaging_time"),
                 needs: "scheduler = \"proportional-fair\"",
             }),

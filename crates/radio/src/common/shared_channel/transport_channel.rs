@@ -32,7 +32,7 @@ use airpath_link::queue::{Discipline, Queue};
 use airpath_link::{Admission, Departure};
 
 use super::channel::{Channel, Levels};
-use super::harq::BlockErrors;
+use super::harq::ErrorsByAttempt;
 use super::scheduler::{Candidate, Scheduler};
 use crate::common::arq::repeats::{Repeat, Repeats};
 use crate::common::arq::rlc::{Rlc, Run};
@@ -49,7 +49,7 @@ pub struct Parameters {
     /// How many PDUs a TTI carries, by level.
     pub pdus_per_tti: Vec<u32>,
     /// The probability of an error, for each user until a command changes it.
-    pub errors: BlockErrors,
+    pub errors: ErrorsByAttempt,
     /// What is in error, and sent again, as one.
     pub repetition: Repetition,
     /// From the end of a TTI to when what was in error may be sent again.
@@ -122,7 +122,7 @@ struct Interruption {
 struct User {
     rlc: Rlc,
     errors: RandomStream,
-    block_errors: BlockErrors,
+    block_errors: ErrorsByAttempt,
     is_candidate: bool,
     /// Whether it is interrupted: then it is no candidate, whatever it has.
     is_interrupted: bool,

@@ -1,13 +1,13 @@
 //! What comes through the air: the probability that a frame is in error, by the conditions of the mobile or as it was set.
 
-use airpath_core::{Context, Instant, Probability, Seed, Span};
+use airpath_core::{Context, Instant, Probability, Seed, Span, ModeState};
 use airpath_link::{Change, CommandError};
 
 use super::config::{Config, Radio};
-use super::lanes::Lanes;
-use crate::ConfigError;
+use super::tracks::Tracks;
 use crate::conditions::{Conditions, Transition};
 use crate::gsm::block_errors::Curve;
+use crate::gsm::csd::ConfigError;
 
 /// The conditions of one mobile.
 #[derive(Debug)]
@@ -44,11 +44,11 @@ impl Air {
         &mut self,
         now: Instant,
         mut interrupt: impl FnMut(Instant, Span),
-        lanes: &mut Lanes,
+        tracks: &mut Tracks,
         cx: &mut Context<'_>,
     ) -> Probability {
         let Some((conditions, curve)) = &mut self.conditions else {
-            lanes.mode(now, "call", cx);
+            tracks.mode(now, ModeState::Call, cx);
             return self.frame_errors.unwrap_or(Probability::NEVER);
         };
         while let Some((at, transition)) = conditions.next_transition(now) {
@@ -60,14 +60,14 @@ impl Air {
             }
         }
         let sample = conditions.at(now);
-        lanes.radio(now, &sample, cx);
+        tracks.radio(now, &sample, cx);
         self.handover_until = self.handover_until.filter(|until| *until > now);
         let mode = match self.handover_until {
-            _ if !sample.covered => "no-coverage",
-            Some(_) => "handover",
-            None => "call",
+            _ if !sample.covered => ModeState::NoCoverage,
+            Some(_) => ModeState::Handover,
+            None => ModeState::Call,
         };
-        lanes.mode(now, mode, cx);
+        tracks.mode(now, mode, cx);
         match self.frame_errors {
             _ if !sample.covered => Probability::ALWAYS,
             Some(frame_errors) => frame_errors,

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
-};
+    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId, LinkState};
 use airpath_link::command::{Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
 
@@ -14,10 +13,10 @@ use super::octets::Run;
 use super::ppp::Ppp;
 use super::stream::{Fate, Outcome};
 use super::traffic_channel::TrafficChannel;
-use crate::ConfigError;
 use crate::common::arq::rlc_queue::RlcQueue;
 use crate::common::multiplexing::members::Member;
-use crate::error::check_queue;
+use crate::error::{ValueError, check_queue};
+use crate::gsm::csd::ConfigError;
 
 /// The call of one mobile.
 #[derive(Debug)]
@@ -59,7 +58,7 @@ impl Circuit {
     /// # Errors
     /// If the queues make no sense.
     pub fn new(config: &Config, user: UserId, seed: Seed, path: &str) -> Result<Self, ConfigError> {
-        let queue = |direction: &super::config::Direction, table| {
+        let queue = |direction: &super::config::Direction, table| -> Result<Ppp, ValueError> {
             Ok(Ppp::new(&config.ppp, RlcQueue::new(&check_queue(direction.queue.as_ref(), table)?)))
         };
         let wire = |end: &str| {
@@ -126,7 +125,7 @@ impl Circuit {
     fn step(&mut self, now: Instant, cx: &mut Context<'_>) {
         if let Call::SettingUp(_) = self.call {
             self.call = Call::Up;
-            self.report_link(now, "connected", cx);
+            self.report_link(now, LinkState::Connected, cx);
         }
         for index in 0..self.legs.len() {
             self.legs[index].step(now, &mut self.outcomes, cx);
@@ -246,12 +245,12 @@ impl Circuit {
             Dial::Before => Call::Lost,
             Dial::FirstPacket => Call::Idle,
         };
-        self.report_link(now, "disconnected", cx);
+        self.report_link(now, LinkState::Disconnected, cx);
     }
 
-    fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
+    fn report_link(&mut self, now: Instant, state: LinkState, cx: &mut Context<'_>) {
         if let Some(radio) = self.radio_mut() {
-            radio.report_link(now, name, cx);
+            radio.report_link(now, state, cx);
         }
     }
 
@@ -288,7 +287,7 @@ impl Member for Circuit {
         match self.call {
             Call::Idle => {
                 self.call = Call::SettingUp(now + self.config.call.set_up);
-                self.report_link(now, "set-up", cx);
+                self.report_link(now, LinkState::SetUp, cx);
             }
             Call::Up => self.feed(now, direction, cx),
             Call::SettingUp(_) | Call::Lost => {}

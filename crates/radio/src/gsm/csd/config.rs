@@ -2,15 +2,17 @@
 
 use airpath_core::{Bitrate, Bytes, Probability, Span};
 use airpath_link::queue::Queue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::balanced::Settings;
-use crate::error::{above_zero, within_an_hour};
-use crate::{ConfigError, conditions};
+use super::hdlc_abm::Settings;
+use crate::conditions;
+use crate::error::{ValueError, above_zero, at_most, within_an_hour};
+use crate::gsm::csd::ConfigError;
 
 /// A call to a gateway for each mobile: `PPP – modems – interworking function – RLP – mobile`. Without `radio` the subscriber has
 /// a modem on a telephone line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How IP packets are framed, the same both ways.
@@ -38,7 +40,7 @@ pub struct Config {
 }
 
 /// What is particular to one direction.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Direction {
     /// Bound and discipline of the packets that wait to be framed. Without it, any number may wait.
@@ -47,7 +49,7 @@ pub struct Direction {
 }
 
 /// PPP in HDLC-like framing (RFC 1662).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ppp {
     /// What a frame adds to a packet: flag, address, control, protocol, FCS.
@@ -69,7 +71,7 @@ pub struct Ppp {
 
 /// The serial interface between data terminal equipment and what makes its call (ITU-T V.24): between the gateway and its
 /// modem, and between a terminal and its phone or modem. Characters are start-stop: ten bits for eight.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Serial {
     /// The rate of the interface, start and stop bits included.
@@ -77,7 +79,7 @@ pub struct Serial {
 }
 
 /// Two modems on a line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Modem {
     /// The rate of the line.
@@ -110,7 +112,7 @@ pub struct Modem {
 }
 
 /// How modems protect what they send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorControl {
     /// LAPM of V.42, synchronous; data compression is off.
@@ -120,7 +122,7 @@ pub enum ErrorControl {
 }
 
 /// The leg over the air.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Radio {
     /// The channel coding.
@@ -146,7 +148,7 @@ pub struct Radio {
 }
 
 /// Channel codings of non-transparent data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channel {
     /// TCH/F9.6: an RLP frame of 240 bits each 20 ms.
@@ -158,7 +160,7 @@ pub enum Channel {
 }
 
 /// How RLP asks for missing frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
     /// SREJ: for each by itself.
@@ -168,7 +170,7 @@ pub enum Recovery {
 }
 
 /// The call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
     /// When it is made.
@@ -178,7 +180,7 @@ pub struct Call {
 }
 
 /// When a call is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dial {
     /// Before the run: it is there from the beginning. If it is lost it stays lost.
@@ -309,7 +311,7 @@ impl Modem {
             ];
             return match foreign.into_iter().find(|(_, is_given)| *is_given) {
                 Some((key, _)) => {
-                    Err(ConfigError::Foreign { key: format!("{table}.{key}"), needs: "error_control = \"v42\"" })
+                    Err(ValueError::Needs { key: format!("{table}.{key}"), needs: "error_control = \"v42\"" }.into())
                 }
                 None => Ok(()),
             };
@@ -330,7 +332,7 @@ impl Config {
     /// If they do not.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.modem.is_none() && self.radio.is_none() {
-            return Err(ConfigError::NoLeg);
+            return Err(ConfigError::NoLink);
         }
         at_most(self.ppp.overhead.get(), 64, "ppp", "overhead")?;
         at_most(self.ppp.compressed_header.map_or(0, Bytes::get), 40, "ppp", "compressed_header")?;
@@ -338,16 +340,12 @@ impl Config {
         let frame_errors = self.radio.as_ref().and_then(|radio| radio.frame_errors);
         match (&self.radio, frame_errors.is_some(), self.conditions.is_some()) {
             (Some(_), true, true) | (Some(_), false, false) => return Err(ConfigError::FrameErrors),
-            (None, _, true) => return Err(ConfigError::Foreign { key: "conditions".to_owned(), needs: "radio" }),
+            (None, _, true) => return Err(ValueError::Needs { key: "conditions".to_owned(), needs: "radio" }.into()),
             _ => {}
         }
         self.modem.as_ref().map_or(Ok(()), Modem::check)?;
         self.radio.as_ref().map_or(Ok(()), Radio::check)
     }
-}
-
-fn at_most(given: u64, max: u64, table: &str, key: &str) -> Result<(), ConfigError> {
-    if given <= max { Ok(()) } else { Err(ConfigError::TooLarge { key: format!("{table}.{key}"), max }) }
 }
 
 fn longer_than(timer: Span, round_trip: Span, table: &str) -> Result<(), ConfigError> {

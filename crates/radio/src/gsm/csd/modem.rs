@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{Direction, Instant, Probability, Seed, Span};
 
-use super::balanced::{Frame, Phase, Reaction, Station};
+use super::hdlc_abm::{Frame, Phase, Reaction, Station};
 use super::config::{ErrorControl, Modem};
 use super::octets::Run;
 use super::stream::{Outcome, Stream};

@@ -7,15 +7,15 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Context, Direction, Instant, RadioEvent, RadioTotals, Seed, Span, UserId};
+use airpath_core::{Context, Direction, Instant, RadioEvent, RadioTotals, Seed, Span, UserId, LinkState};
 
 use super::air::Air;
-use super::balanced::{Frame, Phase, Reaction, Station};
+use super::hdlc_abm::{Frame, Phase, Reaction, Station};
 use super::config::{Config, Radio};
-use super::lanes::Lanes;
+use super::tracks::Tracks;
 use super::octets::Run;
 use super::stream::{Outcome, Stream};
-use crate::ConfigError;
+use crate::gsm::csd::ConfigError;
 
 /// The radio leg of one mobile.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct TrafficChannel {
     is_awake: bool,
     /// Frames that begin before then are lost.
     interrupted_until: Instant,
-    lanes: Lanes,
+    tracks: Tracks,
 }
 
 impl TrafficChannel {
@@ -64,7 +64,7 @@ impl TrafficChannel {
             next_frame: 0,
             is_awake: false,
             interrupted_until: Instant::ZERO,
-            lanes: Lanes::new(user, radio.channel.name(), radio.slots),
+            tracks: Tracks::new(user, radio.channel.name(), radio.slots),
         })
     }
 
@@ -153,7 +153,7 @@ impl TrafficChannel {
     /// Uses so many channels from now on.
     pub fn set_slots(&mut self, now: Instant, slots: u32, cx: &mut Context<'_>) {
         self.slots = slots;
-        self.lanes.slots(now, slots, cx);
+        self.tracks.slots(now, slots, cx);
     }
 
     fn is_busy(&self) -> bool {
@@ -175,8 +175,8 @@ impl TrafficChannel {
 
     /// Sends a frame on each channel, both ways.
     fn transmit(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { conditions, lanes, interrupted_until, .. } = self;
-        let p = conditions.at(now, |at, gap| *interrupted_until = (*interrupted_until).max(at + gap), lanes, cx);
+        let Self { conditions, tracks, interrupted_until, .. } = self;
+        let p = conditions.at(now, |at, gap| *interrupted_until = (*interrupted_until).max(at + gap), tracks, cx);
         let is_interrupted = now < self.interrupted_until;
         for direction in Direction::BOTH {
             let index = direction as usize;
@@ -229,18 +229,18 @@ impl TrafficChannel {
     /// Reports the state of the link, if it has changed.
     fn report(&mut self, now: Instant, cx: &mut Context<'_>) {
         let [down, up] = [0, 1].map(|index| self.stations[index].phase());
-        let name = match down.max(up) {
-            Phase::Connected => "connected",
-            Phase::Recovering => "recovering",
-            Phase::Resetting => "reset",
-            Phase::Disconnected => "disconnected",
+        let state = match down.max(up) {
+            Phase::Connected => LinkState::Connected,
+            Phase::Recovering => LinkState::Recovering,
+            Phase::Resetting => LinkState::Reset,
+            Phase::Disconnected => LinkState::Disconnected,
         };
-        self.report_link(now, name, cx);
+        self.report_link(now, state, cx);
     }
 
-    /// Reports this as the state of the link, if it is news.
-    pub fn report_link(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
-        self.lanes.link(now, name, cx);
+    /// Reports the state of the link, if it has changed.
+    pub fn report_link(&mut self, now: Instant, state: LinkState, cx: &mut Context<'_>) {
+        self.tracks.link(now, state, cx);
     }
 }
 

@@ -6,17 +6,18 @@
 //! its scheme with GPRS (TS 44.060 §8.1.1), and its family with EGPRS.
 
 use airpath_core::{Decibel, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::coding_scheme::CodingScheme;
 use super::shares::Shares;
-use crate::error::ConfigError;
+use crate::gsm::gprs::ConfigError;
 
 /// Nominal blocks in a second, for averages.
 const BLOCKS_PER_SECOND: f64 = 50.0;
 
 /// How the scheme of a direction is chosen: by `ci`, `errors` or both, which then must both allow a scheme.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptation {
     /// The schemes to choose from, from the most robust to the fastest.
@@ -30,7 +31,7 @@ pub struct Adaptation {
 }
 
 /// By C/I.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ByRatio {
     /// The C/I at which the second scheme is taken, the third, …
@@ -42,7 +43,7 @@ pub struct ByRatio {
 }
 
 /// By the share of blocks in error.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ByErrors {
     /// From this share on the next more robust scheme is taken,
@@ -59,7 +60,8 @@ pub struct ByErrors {
 impl Adaptation {
     /// Whether it makes sense in a direction that begins with `initial`.
     pub fn check(&self, initial: CodingScheme, table: &str) -> Result<(), ConfigError> {
-        let wrong = |key: &str, what| Err(ConfigError::Adaptation { key: format!("{table}.adaptation.{key}"), what });
+        let wrong =
+            |key: &str, problem| Err(ConfigError::Adaptation { key: format!("{table}.adaptation.{key}"), problem });
         if !self.schemes.is_sorted_by(|a, b| a < b) {
             return wrong("schemes", "give the schemes from the most robust to the fastest, each once");
         }

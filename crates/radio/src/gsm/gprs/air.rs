@@ -1,4 +1,4 @@
-//! The radio of a mobile: what it is like now, and whether a block gets through.
+//! The radio of a mobile: its conditions now, and whether a block is received.
 
 use airpath_core::{Direction, Instant, Probability, RandomStream, Seed};
 use airpath_link::{Change, CommandError};
@@ -8,7 +8,7 @@ use crate::conditions::Profile;
 use crate::conditions::{Conditions, Sample, Transition};
 use crate::gsm::block_errors::Curve;
 
-/// Transmissions of a block that have error rates of their own: a receiver with incremental redundancy combines as many.
+/// Transmissions of a block with error rates of their own: a receiver with incremental redundancy combines up to four.
 const ATTEMPTS: usize = 4;
 
 /// The radio of a mobile.
@@ -16,11 +16,11 @@ const ATTEMPTS: usize = 4;
 pub struct Air {
     conditions: Conditions,
     pub sample: Sample,
-    /// The schemes that are in use.
+    /// The schemes in use.
     schemes: Vec<CodingScheme>,
-    /// By scheme and attempt.
+    /// Error rates by scheme and attempt.
     curves: Vec<[&'static Curve; ATTEMPTS]>,
-    /// What a command set instead; down, up.
+    /// Error rates set by a command, which replace the curves; down, up.
     forced: [Option<Probability>; 2],
     errors: [RandomStream; 2],
 }
@@ -34,7 +34,7 @@ impl Air {
         Self { conditions, sample, schemes, curves, forced: [None; 2], errors }
     }
 
-    /// Finds out what the radio is like at the beginning of a block.
+    /// Samples the radio conditions at the beginning of a block.
     #[inline]
     pub fn sample(&mut self, at: Instant) {
         self.sample = self.conditions.at(at);
@@ -65,7 +65,7 @@ impl Air {
         self.receives(direction, CodingScheme::Cs1, 1)
     }
 
-    /// Whether it can change so.
+    /// Whether the radio conditions can change as commanded.
     pub fn check(&self, change: &Change) -> Result<(), CommandError> {
         self.conditions.check(change)
     }
@@ -74,7 +74,7 @@ impl Air {
     pub fn command(&mut self, now: Instant, change: &Change) {
         self.conditions.command(now, change).expect("it was checked before");
         self.curves = curves(&self.schemes, self.conditions.profile());
-        // Whoever says what the C/I is wants it to have its effect.
+        // A commanded C/I takes effect only without a commanded error rate.
         self.forced = [None; 2];
     }
 
@@ -84,7 +84,7 @@ impl Air {
     }
 }
 
-/// The curves of all schemes; those that are not in use have that of CS-1.
+/// The curves of all schemes; schemes that are not in use have the curve of CS-1.
 fn curves(schemes: &[CodingScheme], profile: Profile) -> Vec<[&'static Curve; ATTEMPTS]> {
     let of = |scheme: CodingScheme| {
         let name = if schemes.contains(&scheme) { scheme.name() } else { CodingScheme::Cs1.name() };

@@ -1,14 +1,14 @@
-//! A mobile's downlink: what waits for it, and its temporary block flow.
+//! A mobile's downlink: its queues in the network, and its temporary block flow (TBF).
 //!
 //! ```text
 //!          CCCH (idle)                       PACCH
 //!   none ─► paging ─► assigned on CCCH ─► assignment ─► acknowledged ─► transfer ─► none
-//!     └──────── still listening (T3192), or an uplink flow ──┘
+//!     └──────── T3192 is running, or an uplink TBF ──────────┘
 //! ```
 //!
-//! An assignment on the common channel gives one timeslot, so that one on the packet data channel follows, which
-//! the mobile acknowledges (3GPP TS 44.060 §7.2, TS 44.018 §3.5.3). The network polls for bitmaps while it sends; a poll
-//! with the last block ends the flow when all is acknowledged (TS 44.060 §9.3.2.5).
+//! An assignment on the common channel (CCCH) gives one timeslot. A Packet Downlink Assignment on the packet data channel
+//! (PACCH) follows, which the mobile acknowledges (3GPP TS 44.060 §7.2, TS 44.018 §3.5.3). The network polls for Packet
+//! Downlink Ack/Nack while it sends; a poll with the last block ends the TBF when all is acknowledged (TS 44.060 §9.3.2.5).
 
 use airpath_core::{Context, Direction, DropCause, Instant, Packet, Span};
 use airpath_link::queue::Queue;
@@ -16,9 +16,9 @@ use airpath_link::queue::Queue;
 use super::adaptation::Adapter;
 use super::air::Air;
 use super::coding_scheme::CodingScheme;
-use super::config::Way;
+use super::config::DirectionConfig;
 use super::ends::Ends;
-use super::mobile::{Burst, Timing};
+use super::mobile::{Parameters, PeriodCounts};
 use super::multiframe::{end_of, start_of};
 use super::radio_block::{self, Half};
 use crate::common::arq::acknowledged::{Framing, Receiver, Sender, Settings, Status};
@@ -26,107 +26,108 @@ use crate::common::arq::rlc_queue::RlcQueue;
 
 const DOWN: Direction = Direction::Down;
 
-/// How far a flow has come.
+/// The phase of a downlink TBF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// There is none.
+    /// There is no TBF.
     None,
-    /// The mobile was paged, and answers in that block.
+    /// The mobile is paged, and responds from that block on.
     Paging {
-        /// When.
+        /// The block.
         at: u64,
     },
-    /// The answer to the page is under way: the mobile sets an uplink flow up.
+    /// The mobile responds to the page: it sets up an uplink TBF.
     Paged,
-    /// An assignment was sent on the common channel.
-    Common {
+    /// An assignment was sent on the CCCH.
+    AssignedOnCcch {
         /// The block from which the mobile can be addressed on its packet data channel.
         at: u64,
-        /// Whether it got it.
+        /// Whether the mobile received it.
         heard: bool,
     },
-    /// An assignment is to be sent on the packet data channel.
-    Assign {
+    /// A Packet Downlink Assignment is to be sent on the PACCH.
+    AssignmentPending {
         /// From this block on.
         from: u64,
     },
-    /// It was sent, and the acknowledgement is due.
-    Assigned {
-        /// Whether the mobile got it.
+    /// It was sent; the acknowledgement is due.
+    AssignmentSent {
+        /// Whether the mobile received it.
         heard: bool,
     },
-    /// It was acknowledged, or not, which the network will know.
-    Answered {
-        /// From this block on.
+    /// The block reserved for its acknowledgement has passed.
+    AssignmentAcknowledged {
+        /// The network acts on it from this block on.
         at: u64,
-        /// Whether it was.
+        /// Whether the network received the acknowledgement.
         heard: bool,
     },
-    /// It carries data.
+    /// The TBF carries data.
     Transfer,
 }
 
-/// A poll that was sent with a block.
+/// A poll for a Packet Downlink Ack/Nack, sent with a block.
 #[derive(Clone, Copy, Debug)]
 struct Poll {
-    /// Whether the mobile got it.
+    /// Whether the mobile received it.
     heard: bool,
-    /// Whether it is the one that ends the flow.
+    /// Whether the block had the final block indicator, which ends the TBF.
     is_final: bool,
-    /// When the network knows what came of it; set with the reply.
-    answer: Option<(u64, bool)>,
+    /// The block from which the network acts on the response, and whether it received it; set with the response.
+    response: Option<(u64, bool)>,
 }
 
-/// What a flow could do with a block of its timeslots.
+/// How urgently a TBF needs a block of its timeslots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Want {
-    /// Nothing.
-    Nothing,
-    /// Repeat what was not acknowledged yet, for want of anything better.
-    Repeat,
-    /// Send.
+pub enum Demand {
+    /// It has nothing to send.
+    None,
+    /// It can only repeat blocks that are not acknowledged yet (TS 44.060 §9.1.3).
+    Repetition,
+    /// It has new data, a reported loss, or a poll to send.
     Data,
 }
 
 /// A mobile's downlink.
 #[derive(Debug)]
 pub struct Downlink {
-    /// What waits in the support node.
+    /// Packets in the support node (SGSN).
     pub queue: RlcQueue,
     pub sender: Sender,
     receiver: Receiver,
     pub phase: Phase,
     pub scheme: CodingScheme,
     pub adapter: Option<Adapter>,
-    /// An RLC block of which the second half is to be sent.
+    /// An RLC block whose second half is to be sent.
     half: Option<Half>,
-    /// The network leaves the mobile alone until this block.
+    /// No TBF is set up before this block (T3195).
     not_before: u64,
     poll: Option<Poll>,
     since_poll: u32,
-    /// Polls without an answer, in a row.
+    /// Polls without a response, in a row (N3105).
     unanswered: u32,
-    /// The last block was sent: what comes now waits for the next flow.
+    /// The final block was sent: new packets wait for the next TBF.
     is_finishing: bool,
-    /// When there was nothing to do for the first time, and when the flow was given a block last since.
+    /// While all is acknowledged: the first such block, and the last block that the TBF sent since.
     idle_since: Option<(u64, u64)>,
     /// The block from which the search for something to repeat goes on.
     repeat_from: u64,
-    /// The bitmap of the poll that is being answered, and which transmissions it can know of.
+    /// The bitmap of the last response.
     status: Status,
-    judged: u64,
+    /// The number of transmissions before that response: it says nothing of later ones.
+    reported_transmissions: u64,
 }
 
 impl Downlink {
     /// An idle downlink.
-    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, way: &Way) -> Self {
+    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, config: &DirectionConfig) -> Self {
         Self {
             queue: RlcQueue::new(queue),
             sender: Sender::new(settings, &Queue::default()).framed(framing),
             receiver: Receiver::new(settings.window),
             phase: Phase::None,
-            scheme: way.scheme,
-            adapter: way.adaptation.as_ref().map(|config| Adapter::new(config, way.scheme)),
+            scheme: config.scheme,
+            adapter: config.adaptation.as_ref().map(|adaptation| Adapter::new(adaptation, config.scheme)),
             half: None,
             not_before: 0,
             poll: None,
@@ -136,11 +137,11 @@ impl Downlink {
             idle_since: None,
             repeat_from: 0,
             status: Status::default(),
-            judged: 0,
+            reported_transmissions: 0,
         }
     }
 
-    /// Whether anything is inside that was not delivered.
+    /// Whether any packet is not delivered yet.
     pub fn has_data(&self) -> bool {
         !self.queue.is_empty() || self.sender.has_new() || self.sender.has_unacknowledged()
     }
@@ -151,17 +152,17 @@ impl Downlink {
         (queued.0 + sent.0, queued.1 + sent.1)
     }
 
-    /// Whether a flow could be set up in `block`.
+    /// Whether a TBF may be set up in `block`.
     pub fn may_begin(&self, block: u64) -> bool {
         self.phase == Phase::None && block >= self.not_before && self.has_data()
     }
 
-    /// Whether the flow waits for a window that is full.
+    /// Whether the window of the TBF is full.
     pub fn is_stalled(&self) -> bool {
         self.phase == Phase::Transfer && self.sender.is_stalled()
     }
 
-    /// Lets data flow.
+    /// Begins the transfer of data.
     pub fn begin_transfer(&mut self) {
         self.phase = Phase::Transfer;
         self.poll = None;
@@ -172,17 +173,17 @@ impl Downlink {
     }
 
     /// Fetches packets from the support node while the base station has room for them.
-    fn feed(&mut self, at: Instant, timing: &Timing, ends: &mut Ends, cx: &mut Context<'_>) {
-        while !self.is_finishing && self.sender.backlog(at).1 < timing.base_station_buffer {
+    fn feed(&mut self, at: Instant, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
+        while !self.is_finishing && self.sender.backlog(at).1 < parameters.base_station_buffer {
             let dropped = |packet| ends.lose(DOWN, at, packet, DropCause::QueueManagement, cx);
             let Some(packet) = self.queue.dequeue(at, dropped) else { break };
             self.sender.enqueue(at, packet);
         }
     }
 
-    /// Takes in the answer to a poll that the network has by `block`. Returns whether that ends the flow.
-    pub fn take_answer(&mut self, block: u64) -> bool {
-        let Some(Poll { is_final, answer: Some((at, received)), .. }) = self.poll else { return false };
+    /// Handles the response to a poll that the network has by `block`. Returns whether that ends the TBF.
+    pub fn handle_ack_nack(&mut self, block: u64) -> bool {
+        let Some(Poll { is_final, response: Some((at, received)), .. }) = self.poll else { return false };
         if at > block {
             return false;
         }
@@ -192,138 +193,126 @@ impl Downlink {
             return false;
         }
         self.unanswered = 0;
-        self.sender.handle(&self.status, self.judged);
+        self.sender.handle(&self.status, self.reported_transmissions);
         if let Some(adapter) = &mut self.adapter {
             self.scheme = adapter.decide();
         }
         is_final && !self.sender.has_unacknowledged()
     }
 
-    /// Whether the network gives the flow up: so many polls went unanswered.
-    pub fn has_failed(&self, timing: &Timing) -> bool {
-        self.unanswered >= timing.max_unanswered
+    /// Whether the network releases the TBF abnormally: N3105 has reached its limit.
+    pub fn has_failed(&self, parameters: &Parameters) -> bool {
+        self.unanswered >= parameters.max_unanswered
     }
 
-    /// Ends the flow; `until` that block there will be none.
-    pub fn release(&mut self, until: u64) {
+    /// Ends the TBF. None is set up before the block `not_before`.
+    pub fn release(&mut self, not_before: u64) {
         self.phase = Phase::None;
         self.poll = None;
         self.half = None;
-        self.not_before = until;
+        self.not_before = not_before;
         self.unanswered = 0;
     }
 
-    /// Gives up what the base station has, wholly or in part sent.
+    /// Drops the packets of the base station that are sent, wholly or in part.
     pub fn discard(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.reset(|packet| ends.lose(DOWN, at, packet, cause, cx));
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
     }
 
-    /// Gives up what the base station has and was not sent.
+    /// Drops the packets of the base station that are not sent yet.
     pub fn discard_waiting(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.clear_queue(|packet: Packet| ends.lose(DOWN, at, packet, cause, cx));
     }
 
-    /// Sends anew in the next flow what was sent in part.
+    /// Sends packets that are not delivered again from their beginning, in the next TBF.
     pub fn restart(&mut self) {
         self.sender.restart();
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
     }
 
-    /// What it could do with a block, on the timeslot of its control channel or another.
+    /// How urgently it needs a block; polls are sent on the timeslot of its control channel only.
     #[inline]
-    pub fn wants(
+    pub fn demand(
         &mut self,
         block: u64,
         is_control: bool,
-        timing: &Timing,
+        parameters: &Parameters,
         ends: &mut Ends,
         cx: &mut Context<'_>,
-    ) -> Want {
+    ) -> Demand {
         if self.phase != Phase::Transfer {
-            return Want::Nothing;
+            return Demand::None;
         }
-        self.feed(start_of(block), timing, ends, cx);
+        self.feed(start_of(block), parameters, ends, cx);
         if self.half.is_some() || self.sender.has_repeats() || (self.sender.has_new() && self.sender.is_open()) {
             self.idle_since = None;
-            return Want::Data;
+            return Demand::Data;
         }
         let may_poll = is_control && self.poll.is_none();
         if self.sender.has_unacknowledged() {
-            return if may_poll { Want::Data } else { Want::Repeat };
+            return if may_poll { Demand::Data } else { Demand::Repetition };
         }
-        // All is acknowledged: the flow is kept for a time, if at all.
+        // All is acknowledged: delayed release keeps the TBF for a time (TS 44.060 §9.3.1a).
         let (since, last) = *self.idle_since.get_or_insert((block, block));
-        if start_of(block).since(start_of(since)) >= timing.delayed_release {
+        if start_of(block).since(start_of(since)) >= parameters.delayed_release {
             self.is_finishing = true;
         }
-        let is_due = self.is_finishing || start_of(block).since(start_of(last)) >= timing.keep_interval;
-        if may_poll && is_due { Want::Data } else { Want::Nothing }
+        let is_due = self.is_finishing || start_of(block).since(start_of(last)) >= parameters.keep_interval;
+        if may_poll && is_due { Demand::Data } else { Demand::None }
     }
 
-    /// Sends a radio block. Returns whether it polls, so that an uplink block is needed for the answer.
+    /// Sends a radio block. Returns whether it polls, so that an uplink block must be reserved for the response.
     pub fn send(
         &mut self,
         block: u64,
         is_control: bool,
-        timing: &Timing,
+        parameters: &Parameters,
         air: &mut Air,
-        (ends, burst): (&mut Ends, &mut Burst),
+        (ends, counts): (&mut Ends, &mut PeriodCounts),
         cx: &mut Context<'_>,
     ) -> bool {
         let at = start_of(block);
         let Self { sender, half, repeat_from, receiver, adapter, .. } = self;
         let dropped = |packet| ends.lose(DOWN, at, packet, DropCause::QueueManagement, cx);
         let filled = radio_block::fill(sender, half, repeat_from, (self.scheme, 0), at, dropped);
-        let mut any_received = false;
-        for pdu in filled.iter().flat_map(|filled| filled.pdus).flatten() {
-            let filled = filled.as_ref().expect("it carries something");
-            let attempt = filled.attempt(&pdu);
-            let received = air.receives(DOWN, filled.scheme, attempt);
-            burst.add(filled.scheme, pdu.attempt, received);
-            any_received |= received;
-            if let Some(adapter) = adapter.as_mut().filter(|_| attempt == 1) {
-                adapter.count(received);
-            }
-            if filled.completes(&pdu, received, half) {
-                receiver.receive(&pdu);
-            }
-        }
+        let sent = filled.as_ref().map(|filled| filled.transmit(DOWN, half, receiver, adapter.as_mut(), air, counts));
         self.since_poll += 1;
         let end = end_of(block);
         self.sender.hand_over(self.receiver.complete(), |packet| ends.deliver(DOWN, end, packet));
-        if filled.is_none() {
-            // A dummy frame keeps the flow; it is coded as control blocks are.
+        let mut any_received = sent.is_some_and(|sent| sent.any_received);
+        if sent.is_none() {
+            // A dummy block keeps the TBF; it has the coding of control blocks.
             any_received = air.receives_control(DOWN);
             if let Some((_, last)) = &mut self.idle_since {
                 *last = block;
             }
         }
-        let nothing_new = !self.sender.has_new() && (self.is_finishing || self.queue.is_empty());
-        if nothing_new && timing.delayed_release == Span::ZERO {
+        let is_drained = !self.sender.has_new() && (self.is_finishing || self.queue.is_empty());
+        if is_drained && parameters.delayed_release == Span::ZERO {
             self.is_finishing = true;
         }
-        let is_due = self.since_poll >= timing.poll_interval || nothing_new || !self.sender.is_open();
+        let is_due = self.since_poll >= parameters.poll_interval || is_drained || !self.sender.is_open();
         let polls = is_control && self.poll.is_none() && (is_due || self.unanswered > 0);
         if polls {
             // The header of EGPRS, with the poll, is coded by itself and more robustly than the data (3GPP TS 45.003
             // §5.1.5 ff.); GPRS codes them together.
             any_received |= self.scheme.is_egprs() && air.receives_control(DOWN);
-            self.poll = Some(Poll { heard: any_received, is_final: self.is_finishing, answer: None });
+            self.poll = Some(Poll { heard: any_received, is_final: self.is_finishing, response: None });
             self.since_poll = 0;
         }
         polls
     }
 
-    /// The mobile answers the poll, which `gets_through` or not; the network knows `known_at`. Returns whether the
-    /// network learns what else the answer says.
-    pub fn answer(&mut self, known_at: u64, gets_through: impl FnOnce() -> bool) -> bool {
+    /// The mobile responds to the poll with a Packet Downlink Ack/Nack. `is_received` draws whether the network receives
+    /// it; the network acts on it from block `known_at` on. Returns whether it is received.
+    pub fn send_ack_nack(&mut self, known_at: u64, is_received: impl FnOnce() -> bool) -> bool {
         let Some(poll) = &mut self.poll else { return false };
-        let received = poll.heard && gets_through();
-        poll.answer = Some((known_at, received));
+        let received = poll.heard && is_received();
+        poll.response = Some((known_at, received));
         if received {
             self.receiver.report(&mut self.status);
-            self.judged = self.sender.transmissions();
+            self.reported_transmissions = self.sender.transmissions();
         }
         received
     }

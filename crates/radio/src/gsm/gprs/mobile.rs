@@ -1,32 +1,38 @@
-//! A mobile: its two flows, its radio, and what it does when.
+//! A mobile: its downlink and uplink TBF, its radio, and the procedures that set TBFs up and end them.
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, Probability, RadioEvent, RadioTotals, RandomStream, Seed, Span, StateValue,
-    UserId,
+    Context, Direction, DropCause, Instant, LinkState, ModeState, Probability, RadioEvent, RadioTotals, RandomStream, Seed,
+    Span, StateValue, TbfState, UserId,
 };
+use airpath_link::command::Buffer;
 
 use super::air::Air;
 use super::coding_scheme::CodingScheme;
 use super::config::{Access, Config};
 use super::downlink::{self, Downlink};
 use super::ends::Ends;
-use super::lanes::Lanes;
+use super::tracks::Tracks;
 use super::llc;
+use super::multislot::Timeslots;
 use super::multiframe::{block_from, ccch_from, end_of, paging_from, start_of};
 use super::uplink::{self, Uplink};
 use crate::common::arq::acknowledged::Settings;
 use crate::conditions::{Conditions, Transition};
-use crate::error::{ConfigError, check_queue};
+use crate::error::check_queue;
+use crate::gsm::gprs::ConfigError;
 
-/// The end of a silence that only the user can end.
+/// A mobile that is silent until this block is stuck: only a new connection by its user ends that.
 const STUCK: u64 = u64::MAX;
 
-/// A frame of the TDMA, rounded to nanoseconds.
+/// For `release`: a new TBF may be set up at once.
+const AT_ONCE: u64 = 0;
+
+/// A TDMA frame, rounded to nanoseconds.
 const FRAME: Span = Span::from_nanos(60_000_000 / 13);
 
-/// Parameters as the flows use them.
+/// The parameters that TBFs use.
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct Parameters {
     pub network_delay: Span,
     pub poll_interval: u32,
     pub ack_interval: u32,
@@ -48,7 +54,7 @@ pub struct Timing {
     pub stuck: Probability,
 }
 
-impl Timing {
+impl Parameters {
     pub fn new(config: &Config) -> Self {
         let Config { cell, rlc, tbf, .. } = config;
         Self {
@@ -74,20 +80,20 @@ impl Timing {
         }
     }
 
-    /// The block in which the network can answer what it got in `block`.
-    pub fn network(&self, block: u64) -> u64 {
+    /// The first block in which the network can respond to what it received in `block`.
+    pub fn network_response(&self, block: u64) -> u64 {
         block_from(end_of(block) + self.network_delay)
     }
 
-    /// The block from which a mobile uses what it was assigned in `block`.
-    pub fn mobile(&self, block: u64) -> u64 {
+    /// The first block in which a mobile can use what an assignment in `block` gave it.
+    pub fn assignment_start(&self, block: u64) -> u64 {
         block_from(end_of(block) + self.reaction)
     }
 }
 
-/// What a mobile sent or got in one block period, on all of its timeslots.
+/// RLC blocks that a mobile sent or received in one block period, on all of its timeslots.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Burst {
+pub struct PeriodCounts {
     pdus: u16,
     repeated: u16,
     errored: u16,
@@ -95,7 +101,7 @@ pub struct Burst {
     level: u8,
 }
 
-impl Burst {
+impl PeriodCounts {
     /// Counts an RLC block.
     #[inline]
     pub fn add(&mut self, scheme: CodingScheme, attempt: u32, received: bool) {
@@ -107,17 +113,37 @@ impl Burst {
     }
 }
 
-/// What an uplink block is reserved for.
+/// The control message for which an uplink block is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// A bitmap of the downlink.
-    Bitmap,
-    /// The acknowledgement of a downlink assignment.
-    Assignment,
-    /// The acknowledgement of the uplink's last bitmap.
-    LastBitmap,
-    /// What the mobile needs, with two-phase access.
-    Resources,
+pub enum UplinkControl {
+    /// Packet Downlink Ack/Nack: the bitmap of the downlink (TS 44.060 §9.3.2.5).
+    DownlinkAckNack,
+    /// Packet Control Acknowledgement of a Packet Downlink Assignment (TS 44.060 §7.2).
+    AssignmentAcknowledgement,
+    /// Packet Control Acknowledgement of the final Packet Uplink Ack/Nack (TS 44.060 §9.3.2.4).
+    FinalAckNackAcknowledgement,
+    /// Packet Resource Request, with two-phase access (TS 44.060 §7.1.3).
+    ResourceRequest,
+}
+
+/// What a mobile's control channel carries in a downlink block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DownlinkControl {
+    /// No control message: the block is free for data.
+    None,
+    /// A message without a response.
+    Sent,
+    /// A message to which the mobile responds in a reserved uplink block.
+    Polled(UplinkControl),
+}
+
+/// Whether the network knows yet which mobile uses a new uplink TBF (TS 44.060 §7.1.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contention {
+    /// One-phase access: each block carries the mobile's identity until the network has confirmed it.
+    Unresolved,
+    /// The assignment already named the mobile.
+    Resolved,
 }
 
 /// A mobile.
@@ -127,21 +153,21 @@ pub struct Mobile {
     pub down: Downlink,
     pub up: Uplink,
     pub air: Air,
-    /// The first of its timeslots, on which it is controlled.
+    /// The first of its timeslots, which carries its control channel (PACCH).
     pub slot: u8,
     pub is_active: bool,
-    pub bursts: [Burst; 2],
+    pub counts: [PeriodCounts; 2],
     pub totals: [RadioTotals; 2],
     /// Nothing is sent before this block; down, up.
     silent_until: [u64; 2],
-    /// It is on its way to another cell before this block.
+    /// It changes its cell until this block.
     reselects_until: u64,
-    lanes: Lanes,
-    access: RandomStream,
+    tracks: Tracks,
+    access_stream: RandomStream,
     paging_group: u64,
-    /// When the last flow ended.
+    /// When the last TBF ended.
     transfer_ended: Option<Instant>,
-    /// It listens on its packet data channel until then, though there is no downlink flow.
+    /// It monitors its packet data channel until then without a downlink TBF (T3192).
     listens_until: Instant,
 }
 
@@ -158,7 +184,8 @@ impl Mobile {
         let mut schemes = vec![CodingScheme::Cs1];
         for way in [&config.downlink, &config.uplink] {
             let used = way.adaptation.as_ref().map_or_else(|| vec![way.scheme], |it| it.schemes.clone());
-            // What was sent in a fast one may be sent again in one that is used for nothing else.
+            // EGPRS repeats a block in a scheme of the family of its first one, which need not be among those configured
+            // (TS 44.060 §8.1.1).
             for original in &used {
                 schemes.extend(used.iter().map(|current| original.repeated_as(*current)));
             }
@@ -172,19 +199,19 @@ impl Mobile {
             air: Air::new(conditions, schemes, seed, &path),
             slot: 0,
             is_active: false,
-            bursts: [Burst::default(); 2],
+            counts: [PeriodCounts::default(); 2],
             totals: [RadioTotals::default(); 2],
             silent_until: [0; 2],
             reselects_until: 0,
-            lanes: Lanes::default(),
-            access: seed.stream(&format!("{path}/access")),
+            tracks: Tracks::default(),
+            access_stream: seed.stream(&format!("{path}/access")),
             paging_group: seed.stream(&format!("{path}/paging")).bits(),
             transfer_ended: None,
             listens_until: Instant::ZERO,
         })
     }
 
-    /// Whether it could be forgotten: no flow, and nothing to make one for.
+    /// Whether it has neither a TBF nor data for one.
     pub fn is_idle(&self) -> bool {
         self.down.phase == downlink::Phase::None
             && self.up.phase == uplink::Phase::None
@@ -192,12 +219,12 @@ impl Mobile {
             && !self.up.has_data()
     }
 
-    /// Whether it has a downlink flow, or is about to.
+    /// Whether it has a downlink TBF, or one is being set up.
     pub fn receives(&self) -> bool {
         self.down.phase != downlink::Phase::None
     }
 
-    /// Whether it is silent in `block` in a direction.
+    /// Whether nothing is sent in `block` in a direction.
     pub const fn is_silent(&self, direction: Direction, block: u64) -> bool {
         self.silent_until[direction as usize] > block
     }
@@ -210,31 +237,31 @@ impl Mobile {
         }
     }
 
-    /// The mobile leaves its cell: the flow ends. What was not delivered is kept for the new cell, or lost with all
-    /// that waits.
-    pub fn change_cell(
+    /// Ends the TBF of a direction by a commanded handover. Packets that are not delivered are kept for the new cell, or
+    /// lost with all that wait, as `buffer` says. For a change of cell by the radio conditions see [`Self::reselect`].
+    pub fn hand_over(
         &mut self,
         direction: Direction,
         at: Instant,
-        keeps: bool,
+        buffer: Buffer,
         ends: &mut Ends,
         cx: &mut Context<'_>,
     ) {
         let lost = DropCause::Handover;
         match direction {
             Direction::Down => {
-                if keeps {
+                if buffer == Buffer::Keep {
                     self.down.restart();
                 } else {
                     self.down.discard(at, lost, ends, cx);
                     self.down.discard_waiting(at, lost, ends, cx);
                     self.down.queue.clear(|packet| ends.lose(direction, at, packet, lost, cx));
                 }
-                self.down.release(0);
+                self.down.release(AT_ONCE);
                 self.listens_until = at;
             }
             Direction::Up => {
-                if keeps {
+                if buffer == Buffer::Keep {
                     self.up.restart();
                 } else {
                     self.up.discard(at, lost, ends, cx);
@@ -247,8 +274,8 @@ impl Mobile {
         self.transfer_ended = Some(at);
     }
 
-    /// What happens at the beginning of a block, before anything is sent in it.
-    pub fn begin(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Context<'_>) {
+    /// Procedures at the beginning of a block, before anything is sent in it.
+    pub fn begin(&mut self, block: u64, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
         let now = start_of(block);
         self.air.sample(now);
         for adapter in [&mut self.down.adapter, &mut self.up.adapter].into_iter().flatten() {
@@ -259,22 +286,22 @@ impl Mobile {
                 self.reselect(now, at + gap, ends, cx);
             }
         }
-        self.begin_down(block, timing, ends, cx);
-        self.begin_up(block, timing);
+        self.begin_down(block, parameters, ends, cx);
+        self.begin_up(block, parameters);
     }
 
-    /// The mobile has left its cell for another, in which it can send from `until` on. What the old cell's base station
-    /// had for it is lost; its own frames it sends anew. It tells the network where it is before that can send
-    /// anything (3GPP TS 23.060 §6.9.1, cell update).
+    /// Changes the cell by the radio conditions; the mobile can send in the new one from `until` on. Frames in the old
+    /// base station are lost; the mobile sends its own frames again. The network sends nothing before the mobile's cell
+    /// update (3GPP TS 23.060 §6.9.1), which is modelled as the response to a page.
     fn reselect(&mut self, now: Instant, until: Instant, ends: &mut Ends, cx: &mut Context<'_>) {
-        let had_flows = self.down.phase != downlink::Phase::None || self.up.phase != uplink::Phase::None;
-        if until <= now && !had_flows {
-            // It was idle, and is long there.
+        let had_tbf = self.down.phase != downlink::Phase::None || self.up.phase != uplink::Phase::None;
+        if until <= now && !had_tbf {
+            // An idle mobile that reached the new cell in the past: nothing was interrupted.
             return;
         }
         self.down.discard(now, DropCause::Handover, ends, cx);
         self.down.discard_waiting(now, DropCause::Handover, ends, cx);
-        self.down.release(0);
+        self.down.release(AT_ONCE);
         self.up.restart();
         self.up.release();
         self.listens_until = now;
@@ -282,210 +309,223 @@ impl Mobile {
         self.silent_until = self.silent_until.map(|silent| silent.max(block_from(until)));
         self.reselects_until = block_from(until);
         self.down.phase = downlink::Phase::Paged;
-        self.up.answers_page = true;
+        self.up.responds_to_page = true;
     }
 
-    fn begin_down(&mut self, block: u64, timing: &Timing, ends: &mut Ends, cx: &mut Context<'_>) {
+    fn begin_down(&mut self, block: u64, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
         use downlink::Phase;
         let now = start_of(block);
         match self.down.phase {
             Phase::None if self.down.may_begin(block) && !self.is_silent(Direction::Down, block) => {
-                self.set_up_down(block, timing);
+                self.establish_downlink(block, parameters);
             }
             Phase::Paging { at } if at <= block => {
-                self.up.answers_page = true;
+                self.up.responds_to_page = true;
                 self.down.phase = Phase::Paged;
             }
-            Phase::Paged if self.up.phase == uplink::Phase::Transfer => self.down.phase = Phase::Assign { from: block },
-            Phase::Common { at, heard } if at <= block => {
-                // The network finds out by an assignment that goes unanswered; the time is about the same.
+            Phase::Paged if self.up.phase == uplink::Phase::Transfer => self.down.phase = Phase::AssignmentPending { from: block },
+            Phase::AssignedOnCcch { at, heard } if at <= block => {
+                // A lost assignment ends the attempt at the same time: the network learns of it by the missing response to
+                // its next assignment, which takes about as long.
                 if heard {
-                    self.down.phase = Phase::Assign { from: block };
+                    self.down.phase = Phase::AssignmentPending { from: block };
                 } else {
                     self.down.phase = Phase::None;
                 }
             }
-            Phase::Answered { at, heard } if at <= block => {
+            Phase::AssignmentAcknowledged { at, heard } if at <= block => {
                 if heard {
                     self.down.begin_transfer();
                 } else {
-                    self.down.phase = Phase::Assign { from: block };
+                    self.down.phase = Phase::AssignmentPending { from: block };
                 }
             }
             Phase::Transfer => {
-                if self.down.take_answer(block) {
+                if self.down.handle_ack_nack(block) {
                     self.down.release(block);
-                    self.listens_until = now + timing.t3192;
+                    self.listens_until = now + parameters.t3192;
                     self.transfer_ended = Some(now);
-                } else if self.down.has_failed(timing) {
+                } else if self.down.has_failed(parameters) {
                     self.down.discard(now, DropCause::AttemptsExhausted, ends, cx);
-                    self.down.release(block_from(now + timing.t3195));
-                    self.give_up(now, timing);
+                    self.down.release(block_from(now + parameters.t3195));
+                    self.abandon_tbf(now, parameters);
                 }
             }
             _ => {}
         }
     }
 
-    /// Chooses how the mobile is told of a downlink flow.
-    fn set_up_down(&mut self, block: u64, timing: &Timing) {
+    /// Chooses the channel of a downlink assignment: PACCH, CCCH, or CCCH after a page.
+    fn establish_downlink(&mut self, block: u64, parameters: &Parameters) {
         use downlink::Phase;
         let now = start_of(block);
         self.down.phase = if self.up.phase == uplink::Phase::Transfer || now < self.listens_until {
-            Phase::Assign { from: block }
+            Phase::AssignmentPending { from: block }
         } else if self.up.phase != uplink::Phase::None {
-            // It is busy with an access of its own, and cannot be told before its uplink flow is there.
+            // During its own access it monitors no other assignment; the downlink follows on the PACCH of its uplink TBF.
             Phase::None
         } else {
-            let sent = now + timing.network_delay;
+            let sent = now + parameters.network_delay;
             let recently = |span: Span| self.transfer_ended.is_some_and(|ended| now.since(ended) < span);
-            let until = if recently(timing.non_drx) {
+            let until = if recently(parameters.non_drx) {
                 ccch_from(sent)
             } else {
-                paging_from(sent, self.paging_group, timing.paging_multiframes)
+                paging_from(sent, self.paging_group, parameters.paging_multiframes)
             };
-            if recently(timing.ready) {
+            if recently(parameters.ready) {
                 let heard = self.air.receives_control(Direction::Down);
-                Phase::Common { at: block_from(until + timing.assignment_wait), heard }
+                Phase::AssignedOnCcch { at: block_from(until + parameters.assignment_wait), heard }
             } else {
                 Phase::Paging { at: block_from(until) }
             }
         };
     }
 
-    fn begin_up(&mut self, block: u64, timing: &Timing) {
+    fn begin_up(&mut self, block: u64, parameters: &Parameters) {
         use uplink::Phase;
         let now = start_of(block);
         match self.up.phase {
             Phase::None if self.up.has_data() && !self.is_silent(Direction::Up, block) => {
-                self.set_up_up(block, timing);
+                self.establish_uplink(block, parameters);
             }
             Phase::Access { at, heard } if at <= block => {
                 if !heard {
                     self.up.phase = Phase::None;
-                } else if timing.access == Access::TwoPhase {
+                } else if parameters.access == Access::TwoPhase {
                     self.up.phase = Phase::SingleBlock { at: block };
                 } else {
-                    self.up.begin_transfer(true);
+                    self.up.begin_transfer(Contention::Unresolved);
                 }
             }
-            Phase::Request if self.down.phase != downlink::Phase::Transfer => self.up.phase = Phase::None,
-            Phase::Start { at } if at <= block => self.up.begin_transfer(false),
+            // The request goes with a Packet Downlink Ack/Nack, and the downlink TBF that would be polled has ended.
+            Phase::RequestPending if self.down.phase != downlink::Phase::Transfer => self.up.phase = Phase::None,
+            Phase::Start { at } if at <= block => self.up.begin_transfer(Contention::Resolved),
             Phase::Transfer => {
                 self.up.take_acknowledgement(block);
-                if self.up.has_failed(timing) {
+                if self.up.has_failed(parameters) {
                     self.up.restart();
                     self.up.release();
-                    self.give_up(now, timing);
+                    self.abandon_tbf(now, parameters);
                 }
             }
             _ => {}
         }
     }
 
-    /// The network has given up a flow, after which the mobile may be stuck.
-    fn give_up(&mut self, now: Instant, timing: &Timing) {
+    /// The network has released a TBF abnormally, after which the mobile may be stuck.
+    fn abandon_tbf(&mut self, now: Instant, parameters: &Parameters) {
         self.transfer_ended = Some(now);
-        if self.access.chance(timing.stuck) {
+        if self.access_stream.chance(parameters.stuck) {
             self.silent_until = [STUCK; 2];
         }
     }
 
-    /// Keeps the mobile silent in a direction until `block`: a user who has connected anew is no longer stuck.
-    pub fn silence(&mut self, direction: Direction, block: u64, is_anew: bool) {
+    /// Sends nothing in a direction until `block`.
+    pub fn silence(&mut self, direction: Direction, block: u64) {
         let silent = &mut self.silent_until[direction as usize];
-        *silent = if is_anew && *silent == STUCK { block } else { (*silent).max(block) };
+        *silent = (*silent).max(block);
     }
 
-    /// Chooses how the mobile asks for an uplink flow.
-    fn set_up_up(&mut self, block: u64, timing: &Timing) {
+    /// Connects anew, which takes until `block` in a direction: the mobile is no longer stuck.
+    pub fn reconnect(&mut self, direction: Direction, block: u64) {
+        let silent = &mut self.silent_until[direction as usize];
+        *silent = if *silent == STUCK { block } else { (*silent).max(block) };
+    }
+
+    /// Chooses how the mobile requests an uplink TBF: with a Packet Downlink Ack/Nack, or by random access.
+    fn establish_uplink(&mut self, block: u64, parameters: &Parameters) {
         use uplink::Phase;
         self.up.phase = match self.down.phase {
-            downlink::Phase::Transfer => Phase::Request,
-            // It is about to get a downlink flow, and asks then.
-            downlink::Phase::Common { heard: true, .. }
-            | downlink::Phase::Assign { .. }
-            | downlink::Phase::Assigned { .. }
-            | downlink::Phase::Answered { .. } => Phase::None,
+            downlink::Phase::Transfer => Phase::RequestPending,
+            // A downlink TBF is being set up: the request goes with its first Packet Downlink Ack/Nack.
+            downlink::Phase::AssignedOnCcch { heard: true, .. }
+            | downlink::Phase::AssignmentPending { .. }
+            | downlink::Phase::AssignmentSent { .. }
+            | downlink::Phase::AssignmentAcknowledged { .. } => Phase::None,
             _ => {
-                let frames = self.access.below(timing.access_frames.into());
-                let burst = start_of(block) + FRAME * (frames + 1);
-                let answered = ccch_from(burst + timing.network_delay);
+                let frames = self.access_stream.below(parameters.access_frames.into());
+                let access_burst = start_of(block) + FRAME * (frames + 1);
+                let answered = ccch_from(access_burst + parameters.network_delay);
                 let heard = self.air.receives_control(Direction::Down);
-                Phase::Access { at: block_from(answered + timing.reaction), heard }
+                Phase::Access { at: block_from(answered + parameters.reaction), heard }
             }
         };
     }
 
-    /// Sends a control block on its control channel, if there is one to send. Returns what for an uplink block is
-    /// needed, if it needs one.
-    pub fn send_control(&mut self, block: u64, timing: &Timing) -> Option<Option<Reply>> {
+    /// Sends a control message on the PACCH, if one is pending.
+    pub fn send_control(&mut self, block: u64, parameters: &Parameters) -> DownlinkControl {
         if self.up.has_acknowledgement(block) {
             let heard = self.air.receives_control(Direction::Down);
-            return Some(self.up.send_acknowledgement(block, heard).then_some(Reply::LastBitmap));
+            return if self.up.send_acknowledgement(block, heard) {
+                DownlinkControl::Polled(UplinkControl::FinalAckNackAcknowledgement)
+            } else {
+                DownlinkControl::Sent
+            };
         }
-        if let uplink::Phase::Assign { from } = self.up.phase
+        if let uplink::Phase::AssignmentPending { from } = self.up.phase
             && from <= block
         {
             self.up.phase = if self.air.receives_control(Direction::Down) {
-                uplink::Phase::Start { at: timing.mobile(block) }
+                uplink::Phase::Start { at: parameters.assignment_start(block) }
             } else {
-                // The mobile asks again.
+                // The mobile requests again.
                 uplink::Phase::None
             };
-            return Some(None);
+            return DownlinkControl::Sent;
         }
-        if let downlink::Phase::Assign { from } = self.down.phase
+        if let downlink::Phase::AssignmentPending { from } = self.down.phase
             && from <= block
         {
             let heard = self.air.receives_control(Direction::Down);
-            self.down.phase = downlink::Phase::Assigned { heard };
-            return Some(Some(Reply::Assignment));
+            self.down.phase = downlink::Phase::AssignmentSent { heard };
+            return DownlinkControl::Polled(UplinkControl::AssignmentAcknowledgement);
         }
-        None
+        DownlinkControl::None
     }
 
-    /// Sends what an uplink block was reserved for, if the block is there.
-    pub fn reply(&mut self, block: u64, reply: Reply, is_there: bool, timing: &Timing) {
-        let known_at = timing.network(block);
-        let is_silent = !is_there || self.is_silent(Direction::Up, block);
+    /// Sends the control message for which an uplink block was reserved, unless a call has taken the timeslot
+    /// (`has_timeslot` is false).
+    pub fn respond(&mut self, block: u64, message: UplinkControl, has_timeslot: bool, parameters: &Parameters) {
+        let known_at = parameters.network_response(block);
+        let is_silent = !has_timeslot || self.is_silent(Direction::Up, block);
         let air = &mut self.air;
-        let mut gets_through = || !is_silent && air.receives_control(Direction::Up);
-        match reply {
-            Reply::Bitmap => {
-                if self.down.answer(known_at, gets_through) && self.up.phase == uplink::Phase::Request {
-                    self.up.phase = uplink::Phase::Assign { from: known_at };
+        // Drawn only where it matters, so that the stream of errors is used for blocks that are sent.
+        let mut is_received = || !is_silent && air.receives_control(Direction::Up);
+        match message {
+            UplinkControl::DownlinkAckNack => {
+                if self.down.send_ack_nack(known_at, is_received) && self.up.phase == uplink::Phase::RequestPending {
+                    self.up.phase = uplink::Phase::AssignmentPending { from: known_at };
                 }
             }
-            Reply::Assignment => {
-                if let downlink::Phase::Assigned { heard } = self.down.phase {
-                    self.down.phase = downlink::Phase::Answered { at: known_at, heard: heard && gets_through() };
+            UplinkControl::AssignmentAcknowledgement => {
+                if let downlink::Phase::AssignmentSent { heard } = self.down.phase {
+                    self.down.phase = downlink::Phase::AssignmentAcknowledged { at: known_at, heard: heard && is_received() };
                 }
             }
-            Reply::LastBitmap => {
-                self.up.answer(known_at, gets_through);
+            UplinkControl::FinalAckNackAcknowledgement => {
+                self.up.acknowledge_final(known_at, is_received);
                 if self.up.phase == uplink::Phase::None {
                     self.transfer_ended = Some(end_of(block));
                 }
             }
-            Reply::Resources => {
+            UplinkControl::ResourceRequest => {
                 self.up.phase =
-                    if gets_through() { uplink::Phase::Assign { from: known_at } } else { uplink::Phase::None };
+                    if is_received() { uplink::Phase::AssignmentPending { from: known_at } } else { uplink::Phase::None };
             }
         }
     }
 
-    /// Whether it waits for a single block, and may have it in `block`.
+    /// Whether it waits for the single block of two-phase access, and may have it in `block`.
     pub fn needs_single_block(&self, block: u64) -> bool {
         matches!(self.up.phase, uplink::Phase::SingleBlock { at } if at <= block)
     }
 
-    /// Reports what it sent and got in a block, and what is new about it. `slots` are those that it may use (down, up, and up
-    /// while it receives nothing), `left` those that calls leave.
-    pub fn end(&mut self, block: u64, slots: [u8; 3], left: u8, cx: &mut Context<'_>) {
+    /// Reports the transmissions of a block period, and the states that have changed. `slots` are the timeslots that its
+    /// multislot class allows, `for_data` the number of the cell's timeslots that calls leave.
+    pub fn end(&mut self, block: u64, slots: Timeslots, for_data: u8, cx: &mut Context<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
-            let Burst { pdus, repeated, errored, bytes, level } = std::mem::take(&mut self.bursts[direction as usize]);
+            let PeriodCounts { pdus, repeated, errored, bytes, level } = std::mem::take(&mut self.counts[direction as usize]);
             if pdus > 0 {
                 let duration = end_of(block).since(at);
                 let event = RadioEvent { direction, user: self.user, duration, pdus, repeated, errored, bytes, level };
@@ -493,51 +533,52 @@ impl Mobile {
                 cx.radio(at, || event);
             }
         }
-        let Self { lanes, user, slot, down, up, air, silent_until, reselects_until, .. } = self;
-        lanes.report(at, *user, cx, || {
+        let Self { tracks, user, slot, down, up, air, silent_until, reselects_until, .. } = self;
+        tracks.report(at, *user, cx, || {
             let down_tbf = match down.phase {
-                downlink::Phase::None => "none",
-                downlink::Phase::Paging { .. } | downlink::Phase::Paged => "paging",
-                downlink::Phase::Transfer => "transfer",
-                _ => "establishment",
+                downlink::Phase::None => TbfState::None,
+                downlink::Phase::Paging { .. } | downlink::Phase::Paged => TbfState::Paging,
+                downlink::Phase::Transfer => TbfState::Transfer,
+                _ => TbfState::Establishment,
             };
             let up_tbf = match up.phase {
-                uplink::Phase::None => "none",
-                uplink::Phase::Transfer => "transfer",
-                _ => "establishment",
+                uplink::Phase::None => TbfState::None,
+                uplink::Phase::Transfer => TbfState::Transfer,
+                _ => TbfState::Establishment,
             };
             let mode = if *reselects_until > block {
-                "reselection"
+                ModeState::Reselection
             } else if !air.sample.covered || silent_until.iter().all(|until| *until > block) {
-                "no-coverage"
+                ModeState::NoCoverage
             } else {
                 match (down_tbf, up_tbf) {
-                    ("transfer", _) | (_, "transfer") => "transfer",
-                    ("none", "none") => "idle",
-                    _ => "access",
+                    (TbfState::Transfer, _) | (_, TbfState::Transfer) => ModeState::Transfer,
+                    (TbfState::None, TbfState::None) => ModeState::Idle,
+                    _ => ModeState::Access,
                 }
             };
             let link = if silent_until.contains(&STUCK) {
-                "stuck"
+                LinkState::Stuck
             } else if down.is_stalled() || up.is_stalled() {
-                "stalled"
+                LinkState::Stalled
             } else {
-                "connected"
+                LinkState::Connected
             };
-            let there = left.saturating_sub(*slot);
-            let used = |tbf, slots: u8| f64::from(if tbf == "transfer" { slots.min(there) } else { 0 });
-            let up_slots = slots[if down.phase == downlink::Phase::None { 2 } else { 1 }];
+            // Calls take the last timeslots of the cell.
+            let available = for_data.saturating_sub(*slot);
+            let used = |tbf, slots: u8| f64::from(if tbf == TbfState::Transfer { slots.min(available) } else { 0 });
+            let up_slots = slots.up_while(down.phase != downlink::Phase::None);
             [
-                StateValue::Name(mode),
+                mode.into(),
                 StateValue::Number(air.sample.cell.into()),
                 StateValue::Number(air.sample.carrier_to_interference),
-                StateValue::Name(down_tbf),
-                StateValue::Name(up_tbf),
+                down_tbf.into(),
+                up_tbf.into(),
                 StateValue::Name(down.scheme.name()),
                 StateValue::Name(up.scheme.name()),
-                StateValue::Number(used(down_tbf, slots[0])),
+                StateValue::Number(used(down_tbf, slots.down)),
                 StateValue::Number(used(up_tbf, up_slots)),
-                StateValue::Name(link),
+                link.into(),
             ]
         });
     }

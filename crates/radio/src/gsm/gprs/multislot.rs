@@ -1,4 +1,4 @@
-//! Multislot classes: how many timeslots of a frame a mobile can use.
+//! Multislot classes: the number of timeslots of a frame that a mobile can use.
 
 /// What a class allows (3GPP TS 45.002, table B.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,25 @@ pub struct Class {
     pub sum: u8,
 }
 
-/// The classes that there are, for messages.
+/// The numbers of timeslots that a mobile uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeslots {
+    /// To receive in.
+    pub down: u8,
+    /// To send in, while it receives.
+    pub up: u8,
+    /// To send in, while it does not receive.
+    pub up_alone: u8,
+}
+
+impl Timeslots {
+    /// To send in, while it `receives` or not.
+    pub const fn up_while(self, receives: bool) -> u8 {
+        if receives { self.up } else { self.up_alone }
+    }
+}
+
+/// The modelled classes, for messages.
 pub const KNOWN: &str = "1 to 12, 32 and 33";
 
 impl Class {

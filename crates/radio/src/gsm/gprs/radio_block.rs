@@ -1,11 +1,14 @@
-//! What a radio block carries: new RLC blocks, or repeated ones in the scheme in which they may be.
+//! The content of a radio block: new RLC blocks, or repeated ones in a scheme that can carry them; and its transmission.
 
-use airpath_core::{Instant, Packet};
+use airpath_core::{Direction, Instant, Packet};
 
+use super::adaptation::Adapter;
+use super::air::Air;
 use super::coding_scheme::CodingScheme;
-use crate::common::arq::acknowledged::{Pdu, Sender};
+use super::mobile::PeriodCounts;
+use crate::common::arq::acknowledged::{Pdu, Receiver, Sender};
 
-/// An RLC block of EGPRS of which half was sent, in a radio block of the scheme with half its payload.
+/// An RLC block of EGPRS whose first half was sent, in a scheme with half its payload (TS 44.060 §8.1.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Half {
     pdu: Pdu,
@@ -18,9 +21,9 @@ pub struct Half {
 pub struct RadioBlock {
     /// Its scheme.
     pub scheme: CodingScheme,
-    /// What it carries: one RLC block or two, each by itself right or in error.
+    /// Its RLC blocks, one or two, which are in error independently.
     pub pdus: [Option<Pdu>; 2],
-    /// It carries the first or the second half of the one.
+    /// Whether it carries the whole of them, or half of one.
     part: Part,
 }
 
@@ -31,8 +34,9 @@ enum Part {
     Second { first_received: bool },
 }
 
-/// Fills a radio block: the half that is left, what is to be repeated, something new, or else what was sent and not
-/// acknowledged, from `repeat_from` on. `less` octets of new blocks are taken by something else. `None`: there is nothing.
+/// Fills a radio block. In this order of preference: the second half of an RLC block, blocks reported missing, new blocks,
+/// and blocks that are not acknowledged, from `repeat_from` on. New blocks leave `less` octets free for other fields.
+/// Returns `None` if there is nothing to send.
 pub fn fill(
     sender: &mut Sender,
     half: &mut Option<Half>,
@@ -75,16 +79,52 @@ pub fn fill(
     block
 }
 
+/// The result of a transmission.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Transmission {
+    /// Whether the receiver decoded any of its RLC blocks.
+    pub any_received: bool,
+    /// RLC blocks that the receiver now has whole.
+    pub completed: u32,
+}
+
 impl RadioBlock {
-    /// Which transmission of an RLC block this is for a receiver that combines them: only those in the scheme of the
-    /// first are combined.
-    pub fn attempt(&self, pdu: &Pdu) -> u32 {
+    /// Sends it over the air: counts its RLC blocks, and passes those that arrive whole to `receiver`.
+    #[inline]
+    pub fn transmit(
+        &self,
+        direction: Direction,
+        half: &mut Option<Half>,
+        receiver: &mut Receiver,
+        mut adapter: Option<&mut Adapter>,
+        air: &mut Air,
+        counts: &mut PeriodCounts,
+    ) -> Transmission {
+        let mut sent = Transmission::default();
+        for pdu in self.pdus.into_iter().flatten() {
+            let attempt = self.attempt(&pdu);
+            let received = air.receives(direction, self.scheme, attempt);
+            counts.add(self.scheme, pdu.attempt, received);
+            sent.any_received |= received;
+            if let Some(adapter) = adapter.as_mut().filter(|_| attempt == 1) {
+                adapter.count(received);
+            }
+            if self.completes(&pdu, received, half) {
+                receiver.receive(&pdu);
+                sent.completed += 1;
+            }
+        }
+        sent
+    }
+
+    /// The number of the transmission for a receiver that combines them: it combines only those in the scheme of the first.
+    fn attempt(&self, pdu: &Pdu) -> u32 {
         if original(pdu) == self.scheme { pdu.attempt } else { 1 }
     }
 
-    /// What the receiver has got whole, given whether it decoded what this block carries of it. The first half of an RLC
-    /// block is kept in `half` until the second is sent.
-    pub fn completes(&self, pdu: &Pdu, received: bool, half: &mut Option<Half>) -> bool {
+    /// Whether the receiver has an RLC block whole, if it decoded (`received`) the part in this radio block. The first half
+    /// is kept in `half` until the second is sent.
+    fn completes(&self, pdu: &Pdu, received: bool, half: &mut Option<Half>) -> bool {
         match self.part {
             Part::Whole => received,
             Part::First => {

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use airpath_core::Probability;
+use schemars::JsonSchema;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// One share for all steps between neighbouring schemes, or one for each, from the most robust on. Written `"10 %"` or
 /// `["10 %", "5 %"]`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Shares {
     /// The same for each step.

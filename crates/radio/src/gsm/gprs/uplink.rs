@@ -1,16 +1,16 @@
-//! A mobile's uplink: what waits in it, and its temporary block flow.
+//! A mobile's uplink: its queue, and its temporary block flow (TBF).
 //!
 //! ```text
 //!   none ─► random access ─► assigned on CCCH ────────────────┐
 //!     │        └──────────► single block ─► assignment on PACCH ─► transfer ─► none
-//!     └─ asked for with a downlink bitmap ───────┘
+//!     └─ request in a Packet Downlink Ack/Nack ──┘
 //! ```
 //!
-//! An idle mobile sends an access burst; the answer on the common channel assigns a timeslot (one-phase) or a single
-//! block in which to say more (two-phase). A mobile with a downlink flow asks for an uplink with the bitmap that it
-//! sends when it is polled (3GPP TS 44.060 §7.1, §8.1.2.5). Then the network gives it blocks of its timeslots, one
-//! after the other, and sends bitmaps; with its last blocks the mobile counts down, and can take nothing new in. The
-//! network's last bitmap is acknowledged (§9.3.2.4). Extended uplink TBF mode keeps the flow instead (§9.3.1b.2).
+//! An idle mobile sends an access burst. The assignment on the common channel (CCCH) gives a timeslot (one-phase access), or
+//! a single block for a Packet Resource Request (two-phase access). A mobile with a downlink TBF adds its request to the
+//! Packet Downlink Ack/Nack for which it is polled (3GPP TS 44.060 §7.1, §8.1.2.5). The network then schedules blocks of its
+//! timeslots, and sends Packet Uplink Ack/Nack. With its last blocks the mobile counts down, and accepts no new packets; it
+//! acknowledges the final Packet Uplink Ack/Nack (§9.3.2.4). Extended uplink TBF mode keeps the TBF instead (§9.3.1b.2).
 
 use airpath_core::{Context, Direction, DropCause, Instant};
 use airpath_link::queue::Queue;
@@ -18,9 +18,9 @@ use airpath_link::queue::Queue;
 use super::adaptation::Adapter;
 use super::air::Air;
 use super::coding_scheme::CodingScheme;
-use super::config::Way;
+use super::config::DirectionConfig;
 use super::ends::Ends;
-use super::mobile::{Burst, Timing};
+use super::mobile::{Contention, Parameters, PeriodCounts};
 use super::multiframe::{end_of, start_of};
 use super::radio_block::{self, Half};
 use crate::common::arq::acknowledged::{Framing, Receiver, Sender, Settings, Status};
@@ -31,16 +31,16 @@ const UP: Direction = Direction::Up;
 /// Octets of the mobile's identity (TLLI) in each block until the network has confirmed it (TS 44.060 §7.1.2.3).
 const CONTENTION_BYTES: u32 = 4;
 
-/// How far a flow has come.
+/// The phase of an uplink TBF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// There is none.
+    /// There is no TBF.
     None,
-    /// Access burst and answer, until that block.
+    /// Random access, until that block.
     Access {
-        /// From this block on the mobile may use what was assigned.
+        /// The mobile may use the assignment from this block on.
         at: u64,
-        /// Whether it got the answer; otherwise it begins again then.
+        /// Whether it received the assignment; otherwise it begins again then.
         heard: bool,
     },
     /// It waits for the single block that was assigned to it.
@@ -48,58 +48,59 @@ pub enum Phase {
         /// The block, or the first that is free.
         at: u64,
     },
-    /// It waits for a poll of the downlink.
-    Request,
-    /// An assignment is to be sent on the packet data channel.
-    Assign {
+    /// The request waits for a poll of the downlink TBF.
+    RequestPending,
+    /// A Packet Uplink Assignment is to be sent on the PACCH.
+    AssignmentPending {
         /// From this block on.
         from: u64,
     },
-    /// It has got it.
+    /// The mobile has received it.
     Start {
         /// The first block that uses it.
         at: u64,
     },
-    /// It carries data.
+    /// The TBF carries data.
     Transfer,
 }
 
-/// A bitmap of the network's on its way.
+/// A Packet Uplink Ack/Nack of the network.
 #[derive(Clone, Copy, Debug)]
-enum Acknowledgement {
+enum AckNack {
     /// It may be sent from that block on.
     Ready { from: u64 },
-    /// The mobile got it, and acts on it from that block on.
+    /// The mobile received it, and acts on it from that block on.
     Heard { at: u64 },
-    /// The last one was sent, and is to be answered.
-    Unanswered { heard: bool },
+    /// The final one was sent, and is to be acknowledged.
+    Unacknowledged { heard: bool },
 }
 
 /// A mobile's uplink.
 #[derive(Debug)]
 pub struct Uplink {
-    /// What waits until a flow can take it in.
+    /// Packets that no TBF has accepted yet.
     pub queue: RlcQueue,
     sender: Sender,
     receiver: Receiver,
     pub phase: Phase,
     pub scheme: CodingScheme,
     pub adapter: Option<Adapter>,
-    /// An RLC block of which the second half is to be sent.
+    /// An RLC block whose second half is to be sent.
     half: Option<Half>,
-    /// A flow is needed whether there is data or not: the answer to a page.
-    pub answers_page: bool,
-    /// The network has not confirmed whose flow it is.
-    is_contended: bool,
+    /// A TBF is needed without data, to respond to a page.
+    pub responds_to_page: bool,
+    /// Until it is resolved, each block carries the mobile's identity.
+    contention: Contention,
     /// The countdown has begun.
     is_closed: bool,
-    acknowledgement: Option<Acknowledgement>,
-    /// Whether that bitmap is the last one.
+    acknowledgement: Option<AckNack>,
+    /// Whether that Ack/Nack is the final one.
     is_final: bool,
     status: Status,
-    judged: u64,
+    /// The number of transmissions before that Ack/Nack: it says nothing of later ones.
+    reported_transmissions: u64,
     since_acknowledgement: u32,
-    /// Chances to send that nothing came of, in a row.
+    /// Scheduled blocks from which the network received nothing, in a row (N3101).
     unanswered: u32,
     idle_since: Option<(u64, u64)>,
     repeat_from: u64,
@@ -107,22 +108,22 @@ pub struct Uplink {
 
 impl Uplink {
     /// An idle uplink.
-    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, way: &Way) -> Self {
+    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, config: &DirectionConfig) -> Self {
         Self {
             queue: RlcQueue::new(queue),
             sender: Sender::new(settings, &Queue::default()).framed(framing),
             receiver: Receiver::new(settings.window),
             phase: Phase::None,
-            scheme: way.scheme,
-            adapter: way.adaptation.as_ref().map(|config| Adapter::new(config, way.scheme)),
+            scheme: config.scheme,
+            adapter: config.adaptation.as_ref().map(|adaptation| Adapter::new(adaptation, config.scheme)),
             half: None,
-            answers_page: false,
-            is_contended: false,
+            responds_to_page: false,
+            contention: Contention::Resolved,
             is_closed: false,
             acknowledgement: None,
             is_final: false,
             status: Status::default(),
-            judged: 0,
+            reported_transmissions: 0,
             since_acknowledgement: 0,
             unanswered: 0,
             idle_since: None,
@@ -130,44 +131,44 @@ impl Uplink {
         }
     }
 
-    /// Whether a flow is wanted.
+    /// Whether it needs a TBF.
     pub fn has_data(&self) -> bool {
-        self.answers_page || !self.queue.is_empty() || self.sender.has_new() || self.sender.has_unacknowledged()
+        self.responds_to_page || !self.queue.is_empty() || self.sender.has_new() || self.sender.has_unacknowledged()
     }
 
-    /// Whether the flow waits for a window that is full.
+    /// Whether the window of the TBF is full.
     pub fn is_stalled(&self) -> bool {
         self.phase == Phase::Transfer && self.sender.is_stalled()
     }
 
-    /// Lets data flow; `is_contended` with one-phase access.
-    pub fn begin_transfer(&mut self, is_contended: bool) {
+    /// Begins the transfer of data.
+    pub fn begin_transfer(&mut self, contention: Contention) {
         self.phase = Phase::Transfer;
-        self.is_contended = is_contended;
+        self.contention = contention;
         self.is_closed = false;
         self.is_final = false;
         self.acknowledgement = None;
         self.since_acknowledgement = 0;
         self.unanswered = 0;
         self.idle_since = None;
-        self.answers_page = false;
+        self.responds_to_page = false;
     }
 
-    /// Ends the flow.
+    /// Ends the TBF.
     pub fn release(&mut self) {
         self.phase = Phase::None;
         self.acknowledgement = None;
         self.half = None;
     }
 
-    /// Whether the network gives the flow up: so many chances to send went unused.
-    pub fn has_failed(&self, timing: &Timing) -> bool {
-        self.unanswered >= timing.max_unanswered
+    /// Whether the network releases the TBF abnormally: N3101 has reached its limit.
+    pub fn has_failed(&self, parameters: &Parameters) -> bool {
+        self.unanswered >= parameters.max_unanswered
     }
 
-    /// Whether a chance to send is worth a block: of a flow that is only kept, now and then.
+    /// Whether the network schedules a block for it: always while it has data, at intervals while the TBF is only kept.
     #[inline]
-    pub fn wants(&mut self, block: u64, timing: &Timing) -> bool {
+    pub fn has_demand(&mut self, block: u64, parameters: &Parameters) -> bool {
         if self.phase != Phase::Transfer || self.is_final {
             return false;
         }
@@ -175,16 +176,16 @@ impl Uplink {
             self.idle_since = None;
             return true;
         }
-        // A flow that is kept: the network knows nothing of what the mobile has, and offers it a block now and then.
+        // A TBF without data is kept: the network cannot know when the mobile has data, and schedules blocks at intervals.
         let (since, last) = *self.idle_since.get_or_insert((block, block));
-        if start_of(block).since(start_of(since)) >= timing.extended_uplink {
+        if start_of(block).since(start_of(since)) >= parameters.extended_uplink {
             self.close(block);
             return false;
         }
-        start_of(block).since(start_of(last)) >= timing.keep_interval
+        start_of(block).since(start_of(last)) >= parameters.keep_interval
     }
 
-    /// The network ends a flow that was kept without data.
+    /// The network ends a TBF that was kept without data.
     fn close(&mut self, block: u64) {
         self.is_closed = true;
         self.acknowledge(block);
@@ -194,33 +195,21 @@ impl Uplink {
     pub fn send(
         &mut self,
         block: u64,
-        timing: &Timing,
+        parameters: &Parameters,
         air: &mut Air,
-        (ends, burst): (&mut Ends, &mut Burst),
+        (ends, counts): (&mut Ends, &mut PeriodCounts),
         cx: &mut Context<'_>,
     ) {
         let at = start_of(block);
-        let less = if self.is_contended { CONTENTION_BYTES } else { 0 };
-        self.feed(at, self.scheme.payload() - less, timing, ends, cx);
+        let less = if self.contention == Contention::Unresolved { CONTENTION_BYTES } else { 0 };
+        self.feed(at, self.scheme.payload() - less, parameters, ends, cx);
         let Self { sender, half, repeat_from, receiver, adapter, .. } = self;
         let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
         let filled = radio_block::fill(sender, half, repeat_from, (self.scheme, less), at, dropped);
-        let mut any_received = false;
-        for pdu in filled.iter().flat_map(|filled| filled.pdus).flatten() {
-            let filled = filled.as_ref().expect("it carries something");
-            let attempt = filled.attempt(&pdu);
-            let received = air.receives(UP, filled.scheme, attempt);
-            burst.add(filled.scheme, pdu.attempt, received);
-            any_received |= received;
-            if let Some(adapter) = adapter.as_mut().filter(|_| attempt == 1) {
-                adapter.count(received);
-            }
-            if filled.completes(&pdu, received, half) {
-                receiver.receive(&pdu);
-                self.since_acknowledgement += 1;
-            }
-        }
-        if filled.is_none() {
+        let sent = filled.as_ref().map(|filled| filled.transmit(UP, half, receiver, adapter.as_mut(), air, counts));
+        self.since_acknowledgement += sent.map_or(0, |sent| sent.completed);
+        let mut any_received = sent.is_some_and(|sent| sent.any_received);
+        if sent.is_none() {
             any_received = air.receives_control(UP);
             if let Some((_, last)) = &mut self.idle_since {
                 *last = block;
@@ -230,96 +219,98 @@ impl Uplink {
         self.sender.hand_over(self.receiver.complete(), |packet| ends.deliver(UP, end_of(block), packet));
         if any_received {
             let is_last = self.is_closed && !self.sender.has_new();
-            let is_due = self.is_contended || is_last || self.since_acknowledgement >= timing.ack_interval;
+            let is_due = self.contention == Contention::Unresolved || is_last || self.since_acknowledgement >= parameters.ack_interval;
             let is_kept = !self.is_closed && !self.sender.has_new() && self.sender.has_unacknowledged();
             if self.acknowledgement.is_none() && (is_due || is_kept || !self.sender.is_open()) {
-                self.acknowledge(timing.network(block));
+                self.acknowledge(parameters.network_response(block));
             }
         }
     }
 
-    /// The network makes a bitmap, which it can send from block `from` on.
+    /// The network makes a Packet Uplink Ack/Nack, which it can send from block `from` on.
     fn acknowledge(&mut self, from: u64) {
         self.receiver.report(&mut self.status);
-        self.judged = self.sender.transmissions();
+        self.reported_transmissions = self.sender.transmissions();
         self.since_acknowledgement = 0;
         self.is_final =
             self.is_closed && !self.sender.has_new() && self.receiver.next_expected() == self.sender.next_sequence();
-        self.acknowledgement = Some(Acknowledgement::Ready { from });
+        self.acknowledgement = Some(AckNack::Ready { from });
     }
 
-    /// Takes packets in while the countdown has not begun, so many that the next block is full, and finds out whether
-    /// it begins.
-    fn feed(&mut self, at: Instant, payload: u32, timing: &Timing, ends: &mut Ends, cx: &mut Context<'_>) {
+    /// Accepts packets before the countdown, until they fill the next block. Begins the countdown when all packets fit into
+    /// its blocks.
+    fn feed(&mut self, at: Instant, payload: u32, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
         if self.is_closed {
             return;
         }
-        let countdown = u64::from(timing.countdown * payload);
+        let countdown = u64::from(parameters.countdown * payload);
         while self.sender.backlog(at).1 <= countdown {
             let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
             let Some(packet) = self.queue.dequeue(at, dropped) else {
-                // All that there is fits into the blocks of the countdown.
-                self.is_closed = timing.extended_uplink.is_zero();
+                // All packets fit into the blocks of the countdown.
+                self.is_closed = parameters.extended_uplink.is_zero();
                 return;
             };
             self.sender.enqueue(at, packet);
         }
     }
 
-    /// Whether a bitmap is to be sent in `block`.
+    /// Whether a Packet Uplink Ack/Nack is to be sent in `block`.
     pub fn has_acknowledgement(&self, block: u64) -> bool {
-        matches!(self.acknowledgement, Some(Acknowledgement::Ready { from }) if from <= block)
+        matches!(self.acknowledgement, Some(AckNack::Ready { from }) if from <= block)
     }
 
-    /// The bitmap is sent, and `heard` or not. Returns whether it is to be answered.
+    /// Sends the Packet Uplink Ack/Nack; `heard` says whether the mobile receives it. Returns whether it is the final one,
+    /// which is to be acknowledged.
     pub fn send_acknowledgement(&mut self, block: u64, heard: bool) -> bool {
         if self.is_final {
-            self.acknowledgement = Some(Acknowledgement::Unanswered { heard });
+            self.acknowledgement = Some(AckNack::Unacknowledged { heard });
         } else {
-            self.acknowledgement = heard.then_some(Acknowledgement::Heard { at: block + 2 });
+            self.acknowledgement = heard.then_some(AckNack::Heard { at: block + 2 });
         }
         self.is_final
     }
 
-    /// The mobile takes in a bitmap that it has by `block`.
+    /// The mobile handles a Packet Uplink Ack/Nack that it has by `block`.
     pub fn take_acknowledgement(&mut self, block: u64) {
-        if let Some(Acknowledgement::Heard { at }) = self.acknowledgement
+        if let Some(AckNack::Heard { at }) = self.acknowledgement
             && at <= block
         {
             self.acknowledgement = None;
-            self.is_contended = false;
-            self.sender.handle(&self.status, self.judged);
+            self.contention = Contention::Resolved;
+            self.sender.handle(&self.status, self.reported_transmissions);
             if let Some(adapter) = &mut self.adapter {
                 self.scheme = adapter.decide();
             }
         }
     }
 
-    /// The mobile answers the last bitmap, if it has heard it, and the network hears that or not, and acts from block `known_at` on.
-    pub fn answer(&mut self, known_at: u64, gets_through: impl FnOnce() -> bool) {
-        let Some(Acknowledgement::Unanswered { heard }) = self.acknowledgement else { return };
-        if heard && gets_through() {
+    /// The mobile acknowledges the final Ack/Nack, if it has received it. `is_received` draws whether the network receives
+    /// that; otherwise the network repeats the Ack/Nack from block `known_at` on.
+    pub fn acknowledge_final(&mut self, known_at: u64, is_received: impl FnOnce() -> bool) {
+        let Some(AckNack::Unacknowledged { heard }) = self.acknowledgement else { return };
+        if heard && is_received() {
             self.sender.handle(&self.status, u64::MAX);
             self.release();
         } else {
             self.unanswered += 1;
-            self.acknowledgement = Some(Acknowledgement::Ready { from: known_at });
+            self.acknowledgement = Some(AckNack::Ready { from: known_at });
         }
     }
 
-    /// Sends anew in the next flow what was sent in part.
+    /// Sends packets that are not delivered again from their beginning, in the next TBF.
     pub fn restart(&mut self) {
         self.sender.restart();
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
     }
 
-    /// Gives up what was sent in part.
+    /// Drops the packets that are sent in part.
     pub fn discard(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.reset(|packet| ends.lose(UP, at, packet, cause, cx));
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
     }
 
-    /// Gives up what was taken into the flow and not sent.
+    /// Drops the packets that the TBF has accepted and not sent.
     pub fn discard_waiting(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.clear_queue(|packet| ends.lose(UP, at, packet, cause, cx));
     }

@@ -4,12 +4,14 @@
 //! loss system. It takes the channels that carry no data first.
 
 use airpath_core::{Instant, RandomStream, Seed, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ConfigError, above_zero, at_most, within_an_hour};
+use crate::error::{ValueError, above_zero, at_most, within_an_hour};
+use crate::gsm::gprs::ConfigError;
 
 /// Calls in the cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Voice {
     /// Channels that calls can have, those for data among them.
@@ -24,7 +26,7 @@ impl Voice {
     pub(super) fn check(&self, slots: u8) -> Result<(), ConfigError> {
         let min = u64::from(slots);
         if u64::from(self.channels) < min {
-            return Err(ConfigError::OutOfRange { key: "cell.voice.channels".to_owned(), min, max: 1000 });
+            return Err(ValueError::OutOfRange { key: "cell.voice.channels".to_owned(), min, max: 1000 }.into());
         }
         at_most(u64::from(self.channels), 1000, "cell.voice", "channels")?;
         for (span, key) in [(self.interval, "interval"), (self.duration, "duration")] {

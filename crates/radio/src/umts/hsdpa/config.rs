@@ -2,6 +2,7 @@
 
 use airpath_core::{Bytes, Probability, Span};
 use airpath_link::queue::Queue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::link_quality::Combining;
@@ -9,12 +10,13 @@ use super::transport_block::{Category, TransportBlock};
 use crate::common::arq::rlc_am::Rlc;
 use crate::common::shared_channel::harq::MAX_CQI;
 use crate::common::shared_channel::scheduler::SchedulerName;
-use crate::error::{above_zero, at_most, check_queue, pdu_size, within_an_hour};
+use crate::conditions;
+use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
+use crate::umts::ConfigError;
 use crate::umts::r99;
-use crate::{ConfigError, conditions};
 
 /// A cell whose HS-DSCH its mobiles share, and a dedicated channel of each towards it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What the mobiles share.
@@ -30,7 +32,7 @@ pub struct Config {
 }
 
 /// The HS-DSCH.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
     /// HS-PDSCH codes of spreading factor 16, at most 15.
@@ -46,7 +48,7 @@ pub struct Cell {
 }
 
 /// A mobile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mobile {
     /// Its HS-DSCH category, 1 to 12.
@@ -62,7 +64,7 @@ pub struct Mobile {
 }
 
 /// Towards the mobiles.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Downlink {
     /// Payload of a PDU of the RLC, without its header.
@@ -92,7 +94,7 @@ pub struct Downlink {
 }
 
 /// Hybrid ARQ: processes that each stop and wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Harq {
     /// How many processes a mobile has, at most 8.
@@ -107,7 +109,7 @@ pub struct Harq {
 }
 
 /// Between the RNC and the base station.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Iub {
     /// One way.
@@ -130,7 +132,7 @@ impl Config {
         above_zero(!mobile.cqi_cycle.is_zero(), "mobile", "cqi_cycle")?;
         if !mobile.cqi_cycle.as_nanos().is_multiple_of(TTI.as_nanos()) {
             let key = "mobile.cqi_cycle".to_owned();
-            return Err(ConfigError::Range { key, expected: "a multiple of 2 ms" });
+            return Err(ValueError::Range { key, expected: "a multiple of 2 ms" }.into());
         }
         within_an_hour(mobile.cqi_cycle, "mobile", "cqi_cycle")?;
         within_an_hour(mobile.cqi_delay, "mobile", "cqi_delay")?;
@@ -141,20 +143,20 @@ impl Config {
         uplink.check("uplink")?;
         if uplink.formats.len() > 1 {
             let key = "uplink.formats".to_owned();
-            return Err(ConfigError::Range { key, expected: "one format: there is no switching here" });
+            return Err(ValueError::Range { key, expected: "one format: there is no switching here" }.into());
         }
         Ok(())
     }
 
     /// The category of the mobiles.
     pub(super) fn category(&self) -> Result<Category, ConfigError> {
-        let out_of_range = || ConfigError::OutOfRange { key: "mobile.category".to_owned(), min: 1, max: 12 };
-        Category::of(self.mobile.category).ok_or_else(out_of_range)
+        let out_of_range = || ValueError::OutOfRange { key: "mobile.category".to_owned(), min: 1, max: 12 };
+        Category::of(self.mobile.category).ok_or_else(out_of_range).map_err(ConfigError::from)
     }
 }
 
 /// Refuses what is not 1 to `max`.
-fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), ConfigError> {
+fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), ValueError> {
     above_zero(number > 0, table, key)?;
     at_most(number.into(), max.into(), table, key)
 }
@@ -170,10 +172,11 @@ impl Downlink {
         };
         if !(1..=category.highest).any(fits) {
             let key = "downlink.pdu".to_owned();
-            return Err(ConfigError::Range {
+            return Err(ValueError::Range {
                 key,
                 expected: "so small that a block with the codes of the cell holds one",
-            });
+            }
+            .into());
         }
         if let Some(cqi) = self.cqi {
             within(cqi, MAX_CQI, "downlink", "cqi")?;
@@ -186,13 +189,13 @@ impl Downlink {
         within_an_hour(self.iub.interval, "downlink.iub", "interval")?;
         if self.iub.buffer < self.pdu {
             let key = "downlink.iub.buffer".to_owned();
-            return Err(ConfigError::Range { key, expected: "enough for a PDU" });
+            return Err(ValueError::Range { key, expected: "enough for a PDU" }.into());
         }
         at_most(self.iub.buffer.get(), u64::from(u32::MAX), "downlink.iub", "buffer")?;
         within_an_hour(self.radio_delay, "downlink", "radio_delay")?;
         within_an_hour(self.delay, "downlink", "delay")?;
         at_most(self.pdcp_header.get(), 255, "downlink", "pdcp_header")?;
         check_queue(self.queue.as_ref(), "downlink")?;
-        self.rlc.check("downlink.rlc")
+        Ok(self.rlc.check("downlink.rlc")?)
     }
 }

@@ -1,13 +1,14 @@
 //! From signal-to-noise ratio to CQI and to block errors, and what combining adds.
 
 use airpath_core::Probability;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::transport_block::TransportBlock;
 use crate::common::shared_channel::harq::{MAX_CQI, block_error_rate, ratio_of_block_error_rate};
 
 /// What the receiver does with a block that it could not decode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combining {
     /// It discards the block.

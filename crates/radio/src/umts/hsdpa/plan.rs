@@ -5,8 +5,8 @@ use airpath_core::{Probability, Span};
 use super::config::{Config, TTI};
 use super::link_quality::{self, Combining};
 use super::transport_block::TransportBlock;
-use crate::ConfigError;
 use crate::common::shared_channel::harq::MAX_CQI;
+use crate::umts::ConfigError;
 
 /// The parameters of a cell as the TTIs need them.
 #[derive(Debug)]

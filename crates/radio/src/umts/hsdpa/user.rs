@@ -3,7 +3,7 @@
 //! What happens inside happens at exact times, worked off in their order. The TTIs of the HS-DSCH are the cell's.
 
 mod change;
-mod lanes;
+mod tracks;
 mod movement;
 mod transmission;
 
@@ -11,8 +11,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{
     Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent, RadioTotals, RandomStream,
-    Seed, Span, UserId,
-};
+    Seed, Span, UserId, LinkState};
 use airpath_link::{Admission, Departure};
 
 use super::config::Config;
@@ -21,12 +20,12 @@ use super::iub::Iub;
 use super::reordering::Reordering;
 use super::reports::Reports;
 use super::unit::{Block, Unit};
-use crate::ConfigError;
 use crate::common::arq::acknowledged::Pdu;
 use crate::common::arq::rlc_am::{Control, Late, Parameters, Resets, RlcAm, opposite_of};
 use crate::common::log::Tracks;
 use crate::common::multiplexing::due::pop_due;
 use crate::conditions::Conditions;
+use crate::umts::ConfigError;
 use crate::umts::r99::radio_link::RadioLink;
 
 /// One mobile.
@@ -53,7 +52,7 @@ pub struct User {
     /// The number of the TTI after the one in which it was served last.
     pub waiting_since: u64,
     totals: RadioTotals,
-    lanes: Tracks,
+    tracks: Tracks,
     /// Packets that a queue dropped; kept for its memory.
     dropped: Vec<Packet>,
     pdus: VecDeque<Pdu>,
@@ -98,7 +97,7 @@ impl User {
             ratio: 0.0,
             waiting_since: 0,
             totals: RadioTotals::default(),
-            lanes: Tracks::new(UserId(index as u16)),
+            tracks: Tracks::new(UserId(index as u16)),
             dropped: Vec::new(),
             pdus: VecDeque::new(),
             spare: Vec::new(),
@@ -260,7 +259,7 @@ impl User {
             Control::ResetAck => {
                 if let Some(goes_on) = self.resets.acknowledged(direction) {
                     self.rlc(goes_on).is_stopped = false;
-                    self.lanes.link(now, "connected", cx);
+                    self.tracks.link(now, LinkState::Connected, cx);
                 }
             }
             discard => match direction {
@@ -273,7 +272,7 @@ impl User {
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let Self { resets, down, up, .. } = self;
         resets.begin(now, direction, if direction == Direction::Down { down } else { &mut up.rlc });
-        self.lanes.link(now, "reset", cx);
+        self.tracks.link(now, LinkState::Reset, cx);
     }
 
     /// Keeps the memory of a block that is no more.
@@ -325,11 +324,11 @@ impl User {
         let needs = self.up.needs(&format);
         let ci = self.up.ci(&sample);
         let is_errored =
-            |errors: &mut crate::umts::r99::errors::BlockErrors| errors.is_errored(now, format.tti, ci, needs);
+            |errors: &mut crate::umts::r99::errors::ErrorsByAttempt| errors.is_errored(now, format.tti, ci, needs);
         let (carried, errored) = self.up.send(now, &format, &self.down, is_errored, &mut self.dropped);
         self.up.rlc.lose(now, &mut self.dropped, cx);
         if carried.pdus > 0 {
-            self.tell_lanes(now, &sample, cx);
+            self.report_tracks(now, &sample, cx);
             let event = RadioEvent {
                 direction: Direction::Up,
                 user: self.id,
@@ -350,7 +349,7 @@ impl User {
 
     /// The connection has failed: all is lost, and it is set up again.
     fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
-        self.lanes.link(now, "disconnected", cx);
+        self.tracks.link(now, LinkState::Disconnected, cx);
         self.resets.forget(None);
         self.discard(now, &Direction::BOTH, DropCause::AttemptsExhausted, cx);
         self.block(now + RE_ESTABLISHMENT);

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use airpath_core::{Bytes, Decibel, Probability, Span};
 use airpath_link::command::Buffer;
 use airpath_link::queue::Queue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::common::arq::rlc_am::Rlc;
+use crate::conditions;
 use crate::conditions::Profile;
-use crate::error::{above_zero, check_queue, pdu_size, within_an_hour};
-use crate::{ConfigError, conditions};
+use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
+use crate::umts::ConfigError;
 
 /// A packet bearer of UMTS for each mobile: its dedicated channels, their RLC, and the states of its RRC connection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Towards the mobile.
@@ -34,7 +36,7 @@ pub struct Config {
 }
 
 /// One direction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RadioLink {
     /// What the dedicated channel can carry in a TTI, from the slowest to the fastest.
@@ -78,17 +80,17 @@ fn ci_per_decade() -> Decibel {
 
 /// What fast fading costs a dedicated channel. While there is power left, power control makes up for it; at its limit nothing
 /// does.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fading {
     /// By how much more C/I than its `needs` a format then needs.
     pub margin: Decibel,
-    /// The `ci_per_decade` of the leg then.
+    /// The `ci_per_decade` of the link then.
     pub ci_per_decade: Decibel,
 }
 
 /// What a dedicated channel carries in a TTI.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
     /// Length of a TTI. TTIs begin at multiples of it.
@@ -101,7 +103,7 @@ pub struct Format {
 }
 
 /// The states of an RRC connection (TS 25.331 §7): IDLE, CELL_FACH, CELL_PCH or URA_PCH, CELL_DCH.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rrc {
     /// Without traffic, CELL_DCH is left for CELL_FACH after this time.
@@ -132,7 +134,7 @@ pub struct Rrc {
 }
 
 /// CELL_PCH or URA_PCH.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pch {
     /// Without traffic, it is left for IDLE after this time.
@@ -142,7 +144,7 @@ pub struct Pch {
 }
 
 /// Where a connection begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connected {
     /// With a dedicated channel.
@@ -153,7 +155,7 @@ pub enum Connected {
 }
 
 /// Radio-bearer switching in CELL_DCH.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Switching {
     /// What waits for the next faster format to be chosen: more than this.
@@ -167,7 +169,7 @@ pub struct Switching {
 }
 
 /// What movement does to the connection. Where the mobile moves, and when it is handed over, is said by its conditions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mobility {
     /// What a handover does to the packets that the RLC has not delivered.
@@ -191,7 +193,7 @@ pub struct Mobility {
 
 /// What a handover does to the packets that the RLC has not delivered. It depends on where the RLC ends: in the radio network
 /// controller (RNC), which stays the serving one as long as an Iur connects it to the one of the new cell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undelivered {
     /// Both cells belong to one RNC, or there is an Iur: the RLC goes on where it was.
@@ -263,7 +265,8 @@ impl Config {
         within_an_hour(self.mobility.driver_hold, "mobility", "driver_hold")?;
         within_an_hour(self.mobility.link_failure, "mobility", "link_failure")?;
         within_an_hour(self.mobility.link_release, "mobility", "link_release")?;
-        within_an_hour(self.mobility.re_establishment, "mobility", "re_establishment")
+        within_an_hour(self.mobility.re_establishment, "mobility", "re_establishment")?;
+        Ok(())
     }
 }
 
@@ -276,9 +279,7 @@ impl RadioLink {
         for fading in self.fading.values() {
             above_zero(fading.ci_per_decade.get() > 0.0, table, "fading")?;
         }
-        if self.pdcp_header.get() > 255 {
-            return Err(ConfigError::TooLarge { key: format!("{table}.pdcp_header"), max: 255 });
-        }
+        at_most(self.pdcp_header.get(), 255, table, "pdcp_header")?;
         if self.burst.is_some_and(|burst| !burst.is_finite() || burst < self.shortest_burst()) {
             let shortest = self.shortest_burst();
             return Err(ConfigError::Burst { key: format!("{table}.burst"), shortest });
@@ -286,10 +287,10 @@ impl RadioLink {
         within_an_hour(self.radio_delay, table, "radio_delay")?;
         within_an_hour(self.delay, table, "delay")?;
         check_queue(self.queue.as_ref(), table)?;
-        self.rlc.check(&format!("{table}.rlc"))
+        Ok(self.rlc.check(&format!("{table}.rlc"))?)
     }
 
-    pub(crate) fn pdu_size(&self, table: &str) -> Result<u32, ConfigError> {
+    pub(crate) fn pdu_size(&self, table: &str) -> Result<u32, ValueError> {
         let size = pdu_size(self.pdu, table)?;
         // Two length indicators and a byte between them.
         above_zero(size > 4, table, "pdu").map(|()| size)
@@ -302,15 +303,10 @@ impl RadioLink {
 }
 
 impl Format {
-    pub(crate) fn check(&self, table: &str) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, table: &str) -> Result<(), ValueError> {
         above_zero(!self.tti.is_zero(), table, "tti")?;
         within_an_hour(self.tti, table, "tti")?;
         above_zero(self.pdus > 0, table, "pdus")?;
-        let max = u64::from(u16::MAX);
-        if u64::from(self.pdus) > max {
-            Err(ConfigError::TooLarge { key: format!("{table}.pdus"), max })
-        } else {
-            Ok(())
-        }
+        at_most(self.pdus.into(), u16::MAX.into(), table, "pdus")
     }
 }

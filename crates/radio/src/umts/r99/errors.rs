@@ -9,7 +9,7 @@ use airpath_core::{Instant, Probability, RandomStream, Span};
 
 /// The errors of one direction.
 #[derive(Clone, Debug)]
-pub struct BlockErrors {
+pub struct TtiErrors {
     target: f64,
     burst: Option<f64>,
     ci_per_decade: f64,
@@ -18,7 +18,7 @@ pub struct BlockErrors {
     last: Option<(Instant, bool)>,
 }
 
-impl BlockErrors {
+impl TtiErrors {
     /// Errors in this share of TTIs, `burst` in a row on average, or each by itself.
     pub const fn new(target: Probability, burst: Option<f64>, ci_per_decade: f64, stream: RandomStream) -> Self {
         Self { target: target.get(), burst, ci_per_decade, stream, last: None }
@@ -78,11 +78,11 @@ mod tests {
 
     const TTI: Span = Span::from_millis(10);
 
-    fn errors(target: f64, burst: Option<f64>) -> BlockErrors {
-        BlockErrors::new(Probability::new(target).expect("a share"), burst, 2.0, Seed::new(3).stream("errors"))
+    fn errors(target: f64, burst: Option<f64>) -> TtiErrors {
+        TtiErrors::new(Probability::new(target).expect("a share"), burst, 2.0, Seed::new(3).stream("errors"))
     }
 
-    fn draws(errors: &mut BlockErrors, count: u64, ci: f64, needs: Option<f64>) -> Vec<bool> {
+    fn draws(errors: &mut TtiErrors, count: u64, ci: f64, needs: Option<f64>) -> Vec<bool> {
         (0..count).map(|n| errors.is_errored(Instant::ZERO + TTI * n, TTI, ci, needs)).collect()
     }
 

@@ -9,19 +9,18 @@ mod movement;
 
 use airpath_core::{
     Aspect, Classes, Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent,
-    RadioTotals, Seed, StateValue, UserId,
-};
+    RadioTotals, Seed, StateValue, UserId, LinkState, RrcState};
 use airpath_link::{Admission, Departure};
 
 use super::config::{Config, Format, Mobility};
 use super::radio_link::RadioLink;
-use super::rrc::{Rrc, State};
+use super::rrc::Rrc;
 use super::switching::Switching;
-use crate::ConfigError;
 use crate::common::arq::rlc_am::{Carried, Control, Late, Resets, opposite_of};
 use crate::common::log::Tracks;
 use crate::common::multiplexing::members::Member;
 use crate::conditions::{Conditions, Sample};
+use crate::umts::ConfigError;
 use movement::Coverage;
 
 /// One mobile and its bearer.
@@ -40,7 +39,7 @@ pub struct Mobile {
     coverage: Coverage,
     /// Until when the driver keeps what the mobile gets.
     held_until: Instant,
-    lanes: Tracks,
+    tracks: Tracks,
     /// Packets that a queue dropped in the current TTI; kept for its memory.
     dropped: Vec<Packet>,
     /// All that happens up to here has happened.
@@ -58,10 +57,10 @@ impl Mobile {
         ];
         if config.switching.is_some() {
             // A bearer that can be switched begins with the slowest format.
-            links.iter_mut().for_each(|leg| leg.format = 0);
+            links.iter_mut().for_each(|link| link.format = 0);
         }
         let conditions = Conditions::new(&config.conditions, usize::from(user), seed, &format!("{path}/conditions"))?;
-        links.iter_mut().for_each(|leg| leg.fade(conditions.profile()));
+        links.iter_mut().for_each(|link| link.fade(conditions.profile()));
         Ok(Self {
             user: UserId(user),
             links,
@@ -73,7 +72,7 @@ impl Mobile {
             mobility: config.mobility.clone(),
             coverage: Coverage::default(),
             held_until: Instant::ZERO,
-            lanes: Tracks::new(UserId(user)),
+            tracks: Tracks::new(UserId(user)),
             dropped: Vec::new(),
             clock: Instant::ZERO,
         })
@@ -109,8 +108,8 @@ impl Mobile {
         for direction in Direction::BOTH {
             self.receive(now, direction, cx);
         }
-        for leg in &mut self.links {
-            leg.rlc.expire(now);
+        for link in &mut self.links {
+            link.rlc.expire(now);
         }
         self.expire_reset(now, cx);
         let is_empty = self.links.iter().all(RadioLink::is_empty);
@@ -126,15 +125,15 @@ impl Mobile {
         self.schedule(now);
     }
 
-    /// Takes what has come over a leg.
+    /// Takes what has come over a link.
     fn receive(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let mut asks = false;
         loop {
             let [down, up] = &mut self.links;
-            let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
-            let Some(received) = leg.receive(now, &mut asks) else { break };
+            let (link, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
+            let Some(received) = link.receive(now, &mut asks) else { break };
             if let Some(number) = received.report {
-                leg.rlc.hand_report_to(number, &mut opposite.rlc);
+                link.rlc.hand_report_to(number, &mut opposite.rlc);
             }
             match received.control {
                 Some(Control::Reset) => {
@@ -142,7 +141,7 @@ impl Mobile {
                     self.links[opposite_of(direction) as usize].rlc.control = Some(Control::ResetAck);
                 }
                 Some(Control::ResetAck) => self.reset_acknowledged(now, direction, cx),
-                Some(discard) => leg.rlc.take_discard(now, discard, &mut opposite.rlc),
+                Some(discard) => link.rlc.take_discard(now, discard, &mut opposite.rlc),
                 None => {}
             }
         }
@@ -161,57 +160,57 @@ impl Mobile {
         }
     }
 
-    /// What a leg's channel carries now; `None` if it has none.
+    /// What a link's channel carries now; `None` if it has none.
     fn channel(&self, direction: Direction) -> Option<&Format> {
         if self.rrc.is_promoted() {
             return None;
         }
-        let leg = &self.links[direction as usize];
+        let link = &self.links[direction as usize];
         match self.rrc.state() {
-            State::Idle | State::Pch => None,
-            State::Fach => self.common[direction as usize].as_ref(),
-            State::Dch => Some(&leg.formats[leg.format]),
+            RrcState::Idle | RrcState::CellPch => None,
+            RrcState::CellFach => self.common[direction as usize].as_ref(),
+            RrcState::CellDch => Some(&link.formats[link.format]),
         }
     }
 
-    /// Finds the next TTI of each leg that has something to send.
+    /// Finds the next TTI of each link that has something to send.
     fn schedule(&mut self, now: Instant) {
         for direction in Direction::BOTH {
-            let leg = &self.links[direction as usize];
-            if leg.tti_at.is_some() || !leg.has_something(now) {
+            let link = &self.links[direction as usize];
+            if link.tti_at.is_some() || !link.has_something(now) {
                 continue;
             }
             let Some(tti) = self.channel(direction).map(|format| format.tti) else { continue };
             // What arrives at the very beginning of a TTI goes in the next one.
-            let next = Instant::from_nanos(now.as_nanos() + 1).max(leg.blocked_until).max(self.coverage.asks_at);
+            let next = Instant::from_nanos(now.as_nanos() + 1).max(link.blocked_until).max(self.coverage.asks_at);
             self.links[direction as usize].tti_at = Some(next.round_up_to(tti));
         }
     }
 
-    /// One TTI of a leg.
+    /// One TTI of a link.
     fn transmit(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let sample = self.look_around(now, cx);
         let index = direction as usize;
         if !self.coverage.is_covered() || self.links[index].blocked_until > now {
             return;
         }
-        let is_dedicated = self.rrc.state() == State::Dch;
+        let is_dedicated = self.rrc.state() == RrcState::CellDch;
         if is_dedicated && self.switch(now, direction, &sample, cx) {
             return;
         }
         let Some(format) = self.channel(direction).copied() else { return };
-        self.tell_lanes(now, direction, &sample, cx);
+        self.report_tracks(now, direction, &sample, cx);
         let (ci, needs) = (self.links[index].ci(&sample), self.links[index].needs(&format));
         let [down, up] = &mut self.links;
-        let (leg, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
-        let (carried, errored) = leg.send(
+        let (link, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
+        let (carried, errored) = link.send(
             now,
             &format,
             &opposite.rlc,
             |errors| errors.is_errored(now, format.tti, ci, needs),
             &mut self.dropped,
         );
-        leg.rlc.lose(now, &mut self.dropped, cx);
+        link.rlc.lose(now, &mut self.dropped, cx);
         if carried.pdus > 0 {
             self.report(now, direction, &format, carried, errored, cx);
         }
@@ -232,7 +231,7 @@ impl Mobile {
         errored: bool,
         cx: &mut Context<'_>,
     ) {
-        let leg = &mut self.links[direction as usize];
+        let link = &mut self.links[direction as usize];
         let event = RadioEvent {
             direction,
             user: self.user,
@@ -240,25 +239,25 @@ impl Mobile {
             pdus: carried.pdus as u16,
             repeated: carried.repeated as u16,
             errored: if errored { carried.pdus as u16 } else { 0 },
-            bytes: carried.pdus * leg.rlc.pdu,
+            bytes: carried.pdus * link.rlc.pdu,
             level: 0,
         };
-        leg.totals.add(&event);
+        link.totals.add(&event);
         cx.radio(now, || event);
     }
 
     /// Chooses another format, if that is better. Returns whether the TTI is lost to that.
     fn switch(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) -> bool {
         let index = direction as usize;
-        let (Some(switching), leg) = (&mut self.switching[index], &mut self.links[index]) else { return false };
-        let waits = leg.rlc.sender.backlog(now).1;
-        let sent = leg.totals.bytes;
-        let Some(format) = switching.choose(now, leg, leg.ci(sample), waits, sent) else {
+        let (Some(switching), link) = (&mut self.switching[index], &mut self.links[index]) else { return false };
+        let waits = link.rlc.sender.backlog(now).1;
+        let sent = link.totals.bytes;
+        let Some(format) = switching.choose(now, link, link.ci(sample), waits, sent) else {
             return false;
         };
-        leg.format = format;
-        leg.blocked_until = leg.blocked_until.max(now + switching.gap());
-        let waits = leg.blocked_until > now;
+        link.format = format;
+        link.blocked_until = link.blocked_until.max(now + switching.gap());
+        let waits = link.blocked_until > now;
         self.tell_slots(now, direction, cx);
         waits
     }
@@ -266,7 +265,7 @@ impl Mobile {
     /// The PDUs that may not be sent once more: both ends begin anew.
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         self.resets.begin(now, direction, &mut self.links[direction as usize].rlc);
-        self.lanes.link(now, "reset", cx);
+        self.tracks.link(now, LinkState::Reset, cx);
     }
 
     fn expire_reset(&mut self, now: Instant, cx: &mut Context<'_>) {
@@ -279,52 +278,52 @@ impl Mobile {
 
     /// The entity begins anew, both ways: what was sent and not delivered is lost (TS 25.322 §11.4.3).
     fn reset_rlc(&mut self, now: Instant, cx: &mut Context<'_>) {
-        for leg in &mut self.links {
-            leg.reset(now, DropCause::AttemptsExhausted, cx);
+        for link in &mut self.links {
+            link.reset(now, DropCause::AttemptsExhausted, cx);
         }
     }
 
-    /// The answer has come over the leg of `direction`.
+    /// The answer has come over the link of `direction`.
     fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         if let Some(goes_on) = self.resets.acknowledged(direction) {
             self.links[goes_on as usize].rlc.is_stopped = false;
-            self.lanes.link(now, "connected", cx);
+            self.tracks.link(now, LinkState::Connected, cx);
         }
     }
 
     /// The RRC connection is in another state.
     fn enter_state(&mut self, now: Instant, cx: &mut Context<'_>) {
-        self.tell_state(now, cx);
+        self.report_state(now, cx);
         for direction in Direction::BOTH {
-            let leg = &mut self.links[direction as usize];
-            leg.tti_at = None;
-            if self.rrc.state() == State::Dch && self.switching[direction as usize].is_some() {
-                leg.format = 0;
+            let link = &mut self.links[direction as usize];
+            link.tti_at = None;
+            if self.rrc.state() == RrcState::CellDch && self.switching[direction as usize].is_some() {
+                link.format = 0;
             }
-            let waits = leg.rlc.sender.backlog(now).1;
+            let waits = link.rlc.sender.backlog(now).1;
             self.rrc.waits(now, direction, waits);
             self.tell_slots(now, direction, cx);
         }
     }
 
-    fn tell_lanes(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) {
+    fn report_tracks(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {
             return;
         }
-        self.lanes.connected(now, self.resets.is_running(), cx);
-        self.tell_state(now, cx);
-        self.lanes.radio(now, sample, cx);
+        self.tracks.connected(now, self.resets.is_running(), cx);
+        self.report_state(now, cx);
+        self.tracks.radio(now, sample, cx);
         self.tell_slots(now, direction, cx);
     }
 
-    fn tell_state(&mut self, now: Instant, cx: &mut Context<'_>) {
-        self.lanes.tell(now, None, Aspect::Rrc, StateValue::Name(self.rrc.state().name()), cx);
+    fn report_state(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.tracks.report(now, None, Aspect::Rrc, self.rrc.state().into(), cx);
     }
 
     /// What a TTI carries: none without a channel.
     fn tell_slots(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let pdus = self.channel(direction).map_or(0, |format| format.pdus);
-        self.lanes.tell(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
+        self.tracks.report(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
     }
 }
 
@@ -335,19 +334,19 @@ impl Member for Mobile {
             self.look_around(now, cx);
         }
         cx.direction = direction;
-        let leg = &mut self.links[direction as usize];
-        leg.rlc.counters.offer(&packet);
+        let link = &mut self.links[direction as usize];
+        link.rlc.counters.offer(&packet);
         let cause = if self.coverage.is_released() {
             Some(DropCause::AttemptsExhausted)
         } else {
-            (!leg.rlc.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)
+            (!link.rlc.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)
         };
         if let Some(cause) = cause {
-            leg.rlc.counters.lose(&packet, cause);
+            link.rlc.counters.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
             return Admission::Dropped(cause);
         }
-        let (backlog_packets, backlog_bytes) = leg.rlc.sender.backlog(now);
+        let (backlog_packets, backlog_bytes) = link.rlc.sender.backlog(now);
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
         self.rrc.waits(now, direction, backlog_bytes);
         self.schedule(now);
@@ -356,17 +355,17 @@ impl Member for Mobile {
 
     fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
-        let due = |leg: &RadioLink| leg.rlc.departures.front().map(|departure| departure.due);
+        let due = |link: &RadioLink| link.rlc.departures.front().map(|departure| departure.due);
         let direction = match (due(&self.links[0]), due(&self.links[1])) {
             (Some(down), Some(up)) if up < down => Direction::Up,
             (None, Some(_)) => Direction::Up,
             (None, None) => return None,
             _ => Direction::Down,
         };
-        let leg = &mut self.links[direction as usize];
-        let departure = *leg.rlc.departures.front().filter(|departure| departure.due <= now)?;
-        leg.rlc.departures.pop_front();
-        leg.rlc.counters.deliver(&departure.packet);
+        let link = &mut self.links[direction as usize];
+        let departure = *link.rlc.departures.front().filter(|departure| departure.due <= now)?;
+        link.rlc.departures.pop_front();
+        link.rlc.counters.deliver(&departure.packet);
         cx.direction = direction;
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some((direction, departure))
@@ -374,7 +373,7 @@ impl Member for Mobile {
 
     fn next_wakeup(&self) -> Option<Instant> {
         let departs =
-            self.links.iter().filter_map(|leg| leg.rlc.departures.front()).map(|departure| departure.due).min();
+            self.links.iter().filter_map(|link| link.rlc.departures.front()).map(|departure| departure.due).min();
         // What has left the RLC needs nothing more than to be handed over.
         let is_empty = self.links.iter().all(RadioLink::is_empty);
         let event = if is_empty { None } else { self.next_event() };

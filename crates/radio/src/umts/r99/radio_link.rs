@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use airpath_core::{Context, Decibel, Direction, DropCause, Instant, Packet, RadioTotals, Seed, Span};
 
 use super::config::{self, Fading, Format};
-use super::errors::BlockErrors;
-use crate::ConfigError;
+use super::errors::TtiErrors;
 use crate::common::arq::acknowledged::Pdu;
 use crate::common::arq::rlc_am::{Carried, Control, Parameters, Rlc, RlcAm};
 use crate::conditions::Profile;
 use crate::conditions::Sample;
+use crate::umts::ConfigError;
 
 /// One direction of a mobile.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct RadioLink {
     /// Which of the formats is in use.
     pub format: usize,
     radio_delay: Span,
-    pub errors: BlockErrors,
+    pub errors: TtiErrors,
     /// What fast fading costs, and what C/I a decade of errors is without.
     fading: BTreeMap<Profile, Fading>,
     ci_per_decade: f64,
@@ -45,17 +45,17 @@ struct Block {
     is_errored: bool,
 }
 
-/// What a block told the leg's receiver.
+/// What a block told the link's receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
     /// A message of the reset procedure.
     pub control: Option<Control>,
-    /// The number of a report for the sender of the opposite leg.
+    /// The number of a report for the sender of the opposite link.
     pub report: Option<u64>,
 }
 
 impl RadioLink {
-    /// An idle leg, with its stream of errors.
+    /// An idle link, with its stream of errors.
     pub fn new(
         config: &config::RadioLink,
         direction: Direction,
@@ -69,7 +69,7 @@ impl RadioLink {
             formats: config.formats.clone(),
             format: config.formats.len() - 1,
             radio_delay: config.radio_delay,
-            errors: BlockErrors::new(config.bler, config.burst, config.ci_per_decade.get(), stream),
+            errors: TtiErrors::new(config.bler, config.burst, config.ci_per_decade.get(), stream),
             fading: config.fading.clone(),
             ci_per_decade: config.ci_per_decade.get(),
             below_cell: config.below_cell.map(Decibel::get),
@@ -125,7 +125,7 @@ impl RadioLink {
         self.rlc.is_empty()
     }
 
-    /// When something happens next that is the leg's own.
+    /// When something happens next that is the link's own.
     #[inline]
     pub fn next_event(&self, after: Instant) -> Option<Instant> {
         let arrives = self.blocks.front().map(|block| block.arrives);
@@ -139,7 +139,7 @@ impl RadioLink {
         now: Instant,
         format: &Format,
         receiving: &RlcAm,
-        is_errored: impl FnOnce(&mut BlockErrors) -> bool,
+        is_errored: impl FnOnce(&mut TtiErrors) -> bool,
         dropped: &mut Vec<Packet>,
     ) -> (Carried, bool) {
         let carried = self.rlc.fill(now, format.pdus, receiving, &mut self.pdus, dropped);

@@ -9,55 +9,30 @@
 //!    └────────────── fach_inactivity, or pch.inactivity ◄─── CELL_PCH ◄┘ ────────┘
 //! ```
 
-use airpath_core::{Direction, Instant};
+use airpath_core::{Direction, Instant, RrcState};
 
 use super::config::{self, Connected};
-
-/// A state of an RRC connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// No connection.
-    Idle,
-    /// CELL_PCH or URA_PCH: a connection without a channel.
-    Pch,
-    /// CELL_FACH: the common channels.
-    Fach,
-    /// CELL_DCH: a dedicated channel.
-    Dch,
-}
-
-impl State {
-    /// The name under which it is logged.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Pch => "cell-pch",
-            Self::Fach => "cell-fach",
-            Self::Dch => "cell-dch",
-        }
-    }
-}
 
 /// The RRC connection of one mobile.
 #[derive(Clone, Debug)]
 pub struct Rrc {
     config: Option<config::Rrc>,
-    state: State,
+    state: RrcState,
     /// On the way to another state, until when: nothing is sent meanwhile.
-    promotion: Option<(Instant, State)>,
+    promotion: Option<(Instant, RrcState)>,
     last_activity: Instant,
 }
 
 impl Rrc {
     /// A connection that is always in CELL_DCH, or one that is not there yet.
     pub fn new(config: Option<&config::Rrc>) -> Self {
-        let state = if config.is_some() { State::Idle } else { State::Dch };
+        let state = if config.is_some() { RrcState::Idle } else { RrcState::CellDch };
         Self { config: config.cloned(), state, promotion: None, last_activity: Instant::ZERO }
     }
 
     /// The state.
     #[inline]
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> RrcState {
         self.state
     }
 
@@ -88,19 +63,19 @@ impl Rrc {
             Direction::Up => config.uplink_threshold,
         };
         self.promotion = match self.state {
-            State::Idle => {
+            RrcState::Idle => {
                 let to = match config.connects_to {
-                    Connected::CellDch => State::Dch,
-                    Connected::CellFach => State::Fach,
+                    Connected::CellDch => RrcState::CellDch,
+                    Connected::CellFach => RrcState::CellFach,
                 };
                 Some((paged + config.idle_promotion, to))
             }
-            State::Pch => {
+            RrcState::CellPch => {
                 let pch = config.pch.as_ref().expect("only with `pch` is there such a state");
-                Some((paged + pch.promotion, State::Fach))
+                Some((paged + pch.promotion, RrcState::CellFach))
             }
-            State::Fach if bytes > threshold.get() => Some((now + config.fach_promotion, State::Dch)),
-            State::Fach | State::Dch => None,
+            RrcState::CellFach if bytes > threshold.get() => Some((now + config.fach_promotion, RrcState::CellDch)),
+            RrcState::CellFach | RrcState::CellDch => None,
         };
         self.last_activity = now;
     }
@@ -129,14 +104,14 @@ impl Rrc {
         true
     }
 
-    fn inactivity(&self) -> Option<(Instant, State)> {
+    fn inactivity(&self) -> Option<(Instant, RrcState)> {
         let config = self.config.as_ref()?;
         let (span, to) = match (self.state, &config.pch) {
-            (State::Idle, _) => return None,
-            (State::Dch, _) => (config.dch_inactivity, State::Fach),
-            (State::Fach, Some(_)) => (config.fach_inactivity, State::Pch),
-            (State::Fach, None) => (config.fach_inactivity, State::Idle),
-            (State::Pch, pch) => (pch.as_ref()?.inactivity, State::Idle),
+            (RrcState::Idle, _) => return None,
+            (RrcState::CellDch, _) => (config.dch_inactivity, RrcState::CellFach),
+            (RrcState::CellFach, Some(_)) => (config.fach_inactivity, RrcState::CellPch),
+            (RrcState::CellFach, None) => (config.fach_inactivity, RrcState::Idle),
+            (RrcState::CellPch, pch) => (pch.as_ref()?.inactivity, RrcState::Idle),
         };
         Some((self.last_activity + span, to))
     }
@@ -146,7 +121,7 @@ impl Rrc {
         self.promotion = None;
         self.last_activity = now;
         if self.config.is_some() {
-            self.state = State::Idle;
+            self.state = RrcState::Idle;
         }
     }
 }
@@ -178,22 +153,22 @@ mod tests {
     #[test]
     fn promoted_by_data_and_demoted_by_time() {
         let mut rrc = Rrc::new(Some(&config("")));
-        assert_eq!((rrc.state(), rrc.next_change(true)), (State::Idle, None));
+        assert_eq!((rrc.state(), rrc.next_change(true)), (RrcState::Idle, None));
         rrc.waits(at(1.0), Direction::Up, 40);
         assert_eq!(rrc.next_change(false), Some(at(3.0)));
         assert!(!rrc.change(at(2.0), false) && rrc.is_promoted());
         assert!(rrc.change(at(3.0), false));
-        assert_eq!((rrc.state(), rrc.next_change(false), rrc.next_change(true)), (State::Dch, None, Some(at(8.0))));
+        assert_eq!((rrc.state(), rrc.next_change(false), rrc.next_change(true)), (RrcState::CellDch, None, Some(at(8.0))));
         rrc.active(at(4.0));
         assert!(!rrc.change(at(8.0), true) && rrc.change(at(9.0), true));
-        assert_eq!(rrc.state(), State::Fach);
+        assert_eq!(rrc.state(), RrcState::CellFach);
         rrc.waits(at(10.0), Direction::Down, 475);
         assert!(!rrc.is_promoted(), "not more than the threshold");
         rrc.waits(at(10.0), Direction::Down, 476);
         assert!(rrc.change(at(11.5), false));
-        assert_eq!(rrc.state(), State::Dch);
+        assert_eq!(rrc.state(), RrcState::CellDch);
         assert!(rrc.change(at(16.5), true) && rrc.change(at(28.5), true));
-        assert_eq!((rrc.state(), rrc.next_change(true)), (State::Idle, None));
+        assert_eq!((rrc.state(), rrc.next_change(true)), (RrcState::Idle, None));
     }
 
     #[test]
@@ -202,19 +177,19 @@ mod tests {
         let mut rrc = Rrc::new(Some(&config(pch)));
         rrc.waits(at(0.1), Direction::Up, 40);
         assert!(rrc.change(at(2.1), false));
-        assert_eq!(rrc.state(), State::Fach);
+        assert_eq!(rrc.state(), RrcState::CellFach);
         assert!(rrc.change(at(14.1), true));
-        assert_eq!(rrc.state(), State::Pch);
+        assert_eq!(rrc.state(), RrcState::CellPch);
         rrc.waits(at(15.0), Direction::Down, 40);
         assert_eq!(rrc.next_change(false), Some(at(24.0 * 0.64 + 0.3)));
         assert!(rrc.change(at(24.0 * 0.64 + 0.3), false));
-        assert_eq!(rrc.state(), State::Fach);
+        assert_eq!(rrc.state(), RrcState::CellFach);
     }
 
     #[test]
     fn without_states_it_is_always_there() {
         let mut rrc = Rrc::new(None);
         rrc.waits(at(1.0), Direction::Up, 40);
-        assert_eq!((rrc.state(), rrc.next_change(true)), (State::Dch, None));
+        assert_eq!((rrc.state(), rrc.next_change(true)), (RrcState::CellDch, None));
     }
 }

@@ -1,13 +1,13 @@
 //! What a scenario says of the acknowledged mode of RLC.
 
 use airpath_core::Span;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ConfigError;
-use crate::error::{above_zero, within_an_hour};
+use crate::error::{ModelError, ValueError, above_zero, at_most, within_an_hour};
 
 /// The acknowledged mode of RLC (TS 25.322). What is left out is not configured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rlc {
     /// Configured_Tx_Window_Size, at most 2047 (TS 25.331 §10.3.4.23).
@@ -56,7 +56,7 @@ pub struct Rlc {
 
 /// SDU discard after MaxDAT number of transmissions (TS 25.322 §9.7.3.3): the packets of which something is in the PDU, and all
 /// before them, are given up, and the receiver is told so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Discard {
     /// Timer_MRW: how long the answer to a MRW, which tells of a discard, is waited for.
@@ -69,15 +69,39 @@ const fn concatenation() -> bool {
     true
 }
 
+/// Parameters of the RLC that make no sense.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RlcError {
+    /// A single value.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// Polls that can leave both ends waiting for each other.
+    #[error(
+        "the loss of the last PDU would never be noticed: set `poll_last`, `poll_last_repeat` and `timer_poll`, or `timer_poll_periodic`"
+    )]
+    Polls {
+        /// The table, dotted, below the bearer's.
+        key: String,
+    },
+}
+
+impl ModelError for RlcError {
+    fn field(&self) -> String {
+        match self {
+            Self::Value(error) => error.field(),
+            Self::Polls { key } => key.clone(),
+        }
+    }
+}
+
 /// The largest window: what fits into a status report at once (TS 25.331 §10.3.4.23).
 const LARGEST_WINDOW: u32 = 2047;
 
 impl Rlc {
-    pub(crate) fn check(&self, table: &str) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, table: &str) -> Result<(), RlcError> {
         above_zero(self.window > 0, table, "window")?;
-        if self.window > LARGEST_WINDOW {
-            return Err(ConfigError::TooLarge { key: format!("{table}.window"), max: LARGEST_WINDOW.into() });
-        }
+        at_most(self.window.into(), LARGEST_WINDOW.into(), table, "window")?;
         // One transmission, at least.
         above_zero(self.max_dat > 1, table, "max_dat")?;
         above_zero(self.max_rst > 1, table, "max_rst")?;
@@ -100,8 +124,9 @@ impl Rlc {
         }
         let asks_to_the_end = self.poll_last && self.poll_last_repeat && self.timer_poll.is_some();
         if !asks_to_the_end && self.timer_poll_periodic.is_none() {
-            return Err(ConfigError::Polls { key: table.to_owned() });
+            return Err(RlcError::Polls { key: table.to_owned() });
         }
-        within_an_hour(self.timer_rst, table, "timer_rst")
+        within_an_hour(self.timer_rst, table, "timer_rst")?;
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of a mobile's conditions by command.
 
-use airpath_core::{Context, Direction, DropCause, Instant};
+use airpath_core::{Context, Direction, DropCause, Instant, ModeState};
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 
 use super::User;
@@ -40,7 +40,7 @@ impl User {
                 if directions.contains(&Direction::Down) {
                     self.reset_mac(now, cx);
                 }
-                self.lanes.mode(now, "handover", Some(until), cx);
+                self.tracks.mode(now, ModeState::Handover, Some(until), cx);
             }
         }
         match &command.change {

@@ -1,6 +1,6 @@
 //! What a mobile's radio is like, and what changes of the serving cell do to it.
 
-use airpath_core::{Context, Direction, DropCause, Instant, Span};
+use airpath_core::{Context, Direction, DropCause, Instant, Span, ModeState};
 
 use super::User;
 use crate::conditions::{Sample, Transition};
@@ -41,7 +41,7 @@ impl User {
         self.ratio = link_quality::ratio(sample.carrier_to_interference);
         let can = self.movement.is_covered() && self.movement.blocked_until <= now;
         if can {
-            self.tell_lanes(now, &sample, cx);
+            self.report_tracks(now, &sample, cx);
         }
         can
     }
@@ -76,20 +76,20 @@ impl User {
     fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
         match transition {
             Transition::Handover { to, gap } | Transition::Reselection { to, gap } => {
-                self.lanes.cell(at, to, cx);
-                self.lanes.mode(at, "handover", Some(at + gap), cx);
+                self.tracks.cell(at, to, cx);
+                self.tracks.mode(at, ModeState::Handover, Some(at + gap), cx);
                 self.block(at + gap);
                 self.reset_mac(now, cx);
             }
             Transition::CoverageLost => {
                 self.movement.is_lost = true;
-                self.lanes.mode(at, "no-coverage", None, cx);
+                self.tracks.mode(at, ModeState::NoCoverage, None, cx);
             }
             Transition::CoverageBack { to } => {
                 self.movement.is_lost = false;
                 self.movement.asks_at = now;
-                self.lanes.cell(at, to, cx);
-                self.lanes.mode(at, "connected", None, cx);
+                self.tracks.cell(at, to, cx);
+                self.tracks.mode(at, ModeState::Connected, None, cx);
             }
         }
     }

@@ -52,7 +52,7 @@ impl User {
             level: sent.cqi,
         };
         self.totals.add(&event);
-        self.tell_block(now, sent.cqi, cx);
+        self.report_block(now, sent.cqi, cx);
         cx.radio(now, || event);
         let in_vain = if !errored {
             self.arrivals.push_back((now + TTI + plan.radio_delay, sent.block));

@@ -48,10 +48,10 @@ impl Mobile {
                 Change::Bler(bler) => self.links[*direction as usize].errors.set_target(*bler),
                 Change::Rate(_) | Change::Channels(_) => {
                     let pdus = self.capacity(*direction, &command.change).expect("it was checked before");
-                    let leg = &mut self.links[*direction as usize];
-                    let format = Format { pdus, ..leg.formats[leg.format] };
-                    leg.formats = vec![format];
-                    leg.format = 0;
+                    let link = &mut self.links[*direction as usize];
+                    let format = Format { pdus, ..link.formats[link.format] };
+                    link.formats = vec![format];
+                    link.format = 0;
                 }
                 Change::Delay(delay) => {
                     self.links[*direction as usize].rlc.delay = delay.fixed().expect("it was checked before");
@@ -61,7 +61,7 @@ impl Mobile {
                 Change::CarrierToInterference(_) | Change::Scene(_) => {
                     self.conditions.command(now, &command.change).expect("it was checked before");
                     self.coverage = Coverage::default();
-                    self.links.iter_mut().for_each(|leg| leg.fade(self.conditions.profile()));
+                    self.links.iter_mut().for_each(|link| link.fade(self.conditions.profile()));
                 }
                 Change::Outage(_) | Change::Handover { .. } | Change::Loss(_) | Change::Level(_) | Change::Class(_) => {
                     unreachable!("the first two are interruptions, and a mobile refuses the others")
@@ -71,28 +71,28 @@ impl Mobile {
     }
 
     fn interrupt(&mut self, now: Instant, direction: Direction, until: Instant, buffer: Buffer, cx: &mut Context<'_>) {
-        let leg = &mut self.links[direction as usize];
+        let link = &mut self.links[direction as usize];
         if buffer == Buffer::Discard {
-            leg.discard(now, DropCause::Handover, cx);
+            link.discard(now, DropCause::Handover, cx);
             self.resets.forget(Some(direction));
         }
-        let leg = &mut self.links[direction as usize];
-        leg.blocked_until = leg.blocked_until.max(until);
-        leg.tti_at = None;
+        let link = &mut self.links[direction as usize];
+        link.blocked_until = link.blocked_until.max(until);
+        link.tti_at = None;
     }
 
     /// The PDUs of a TTI at this rate, or of so many channels.
     fn capacity(&self, direction: Direction, change: &Change) -> Result<u32, CommandError> {
-        let leg = &self.links[direction as usize];
+        let link = &self.links[direction as usize];
         let pdus = match change {
             Change::Channels(channels) => u64::from(*channels),
-            Change::Rate(rate) => rate.bytes_in(leg.formats[leg.format].tti).get() / u64::from(leg.rlc.pdu),
+            Change::Rate(rate) => rate.bytes_in(link.formats[link.format].tti).get() / u64::from(link.rlc.pdu),
             _ => unreachable!("no other change is one of capacity"),
         };
         match u16::try_from(pdus) {
             Ok(fit) if fit > 0 => Ok(u32::from(fit)),
             _ => {
-                Err(CommandError::Capacity { key: change.kind().name(), pdus, max: u16::MAX.into(), pdu: leg.rlc.pdu })
+                Err(CommandError::Capacity { key: change.kind().name(), pdus, max: u16::MAX.into(), pdu: link.rlc.pdu })
             }
         }
     }

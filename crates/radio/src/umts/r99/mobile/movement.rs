@@ -1,7 +1,7 @@
 //! What movement does to a connection: handover, its gap and the burst after it, coverage that is lost, and the failure of
 //! the radio link.
 
-use airpath_core::{Context, DropCause, Instant, Span};
+use airpath_core::{Context, DropCause, Instant, Span, LinkState, ModeState};
 
 use super::Mobile;
 use crate::conditions::{Sample, Transition};
@@ -48,7 +48,7 @@ impl Mobile {
             if !self.coverage.failed && since >= self.mobility.link_failure {
                 self.coverage.failed = true;
                 if !self.mobility.link_release.is_zero() {
-                    self.lanes.link(now, "failed", cx);
+                    self.tracks.link(now, LinkState::Failed, cx);
                 }
             }
             if !self.coverage.released && since >= self.mobility.link_failure + self.mobility.link_release {
@@ -61,28 +61,28 @@ impl Mobile {
     fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
         match transition {
             Transition::Handover { to, gap } => {
-                self.lanes.cell(at, to, cx);
+                self.tracks.cell(at, to, cx);
                 self.hand_over(now, at, gap, self.mobility.buffer, cx);
             }
             Transition::Reselection { to, gap } => {
-                self.lanes.cell(at, to, cx);
+                self.tracks.cell(at, to, cx);
                 self.block(now, at + gap);
             }
             Transition::CoverageLost => {
                 self.coverage.lost_at = Some(at);
-                self.lanes.mode(at, "no-coverage", None, cx);
+                self.tracks.mode(at, ModeState::NoCoverage, None, cx);
             }
             Transition::CoverageBack { to } => {
                 self.coverage.lost_at = None;
                 self.coverage.asks_at = now;
                 self.coverage.released = false;
-                self.lanes.cell(at, to, cx);
+                self.tracks.cell(at, to, cx);
                 if std::mem::take(&mut self.coverage.failed) {
                     let until = at + self.mobility.re_establishment;
-                    self.lanes.mode(at, "re-establishment", Some(until), cx);
+                    self.tracks.mode(at, ModeState::ReEstablishment, Some(until), cx);
                     self.block(now, until);
                 } else {
-                    self.lanes.mode(at, "connected", None, cx);
+                    self.tracks.mode(at, ModeState::Connected, None, cx);
                 }
             }
         }
@@ -98,14 +98,14 @@ impl Mobile {
         cx: &mut Context<'_>,
     ) {
         let until = at + gap;
-        self.lanes.mode(at, "handover", Some(until), cx);
+        self.tracks.mode(at, ModeState::Handover, Some(until), cx);
         self.block(now, until);
         self.held_until = self.held_until.max(until + self.mobility.driver_hold);
         match buffer {
             Undelivered::Keep => {}
             Undelivered::Forward => {
                 self.resets.forget(None);
-                self.links.iter_mut().for_each(|leg| leg.re_establish(now, DropCause::Handover, cx));
+                self.links.iter_mut().for_each(|link| link.re_establish(now, DropCause::Handover, cx));
             }
             Undelivered::Discard => self.discard(now, DropCause::Handover, cx),
         }
@@ -115,11 +115,11 @@ impl Mobile {
     pub(super) fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.discard(now, DropCause::AttemptsExhausted, cx);
         self.rrc.lose(now);
-        self.lanes.link(now, "disconnected", cx);
-        self.tell_state(now, cx);
+        self.tracks.link(now, LinkState::Disconnected, cx);
+        self.report_state(now, cx);
         if self.coverage.is_covered() {
             let until = now + self.mobility.re_establishment;
-            self.lanes.mode(now, "re-establishment", Some(until), cx);
+            self.tracks.mode(now, ModeState::ReEstablishment, Some(until), cx);
             self.block(now, until);
         } else {
             self.coverage.failed = true;
@@ -129,17 +129,17 @@ impl Mobile {
 
     fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.resets.forget(None);
-        for leg in &mut self.links {
-            leg.discard(now, cause, cx);
+        for link in &mut self.links {
+            link.discard(now, cause, cx);
         }
     }
 
     /// Nothing is sent before `until`.
     fn block(&mut self, now: Instant, until: Instant) {
-        for leg in &mut self.links {
-            leg.blocked_until = leg.blocked_until.max(until);
-            if leg.tti_at.is_some_and(|at| at > now && at < until) {
-                leg.tti_at = None;
+        for link in &mut self.links {
+            link.blocked_until = link.blocked_until.max(until);
+            if link.tti_at.is_some_and(|at| at > now && at < until) {
+                link.tti_at = None;
             }
         }
     }

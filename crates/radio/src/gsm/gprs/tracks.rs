@@ -1,9 +1,9 @@
-//! The radio log's lanes of a mobile: each is reported when it has a new value.
+//! The radio log of a mobile: the states of its tracks, each reported when it changes.
 
 use airpath_core::{Aspect, Classes, Context, Direction, Instant, StateEvent, StateValue, UserId};
 
-/// The lanes of a mobile, in the order in which they are reported.
-const LANES: [(Aspect, Option<Direction>); COUNT] = [
+/// The tracks of a mobile, in the order in which they are reported.
+const TRACKS: [(Aspect, Option<Direction>); COUNT] = [
     (Aspect::Mode, None),
     (Aspect::Cell, None),
     (Aspect::CarrierToInterference, None),
@@ -18,23 +18,23 @@ const LANES: [(Aspect, Option<Direction>); COUNT] = [
 
 const COUNT: usize = 10;
 
-/// The values of all lanes at a time, in the order of the lanes.
+/// The values of all tracks at a time, in the order of [`TRACKS`].
 pub type Values = [StateValue; COUNT];
 
-/// What was reported last.
+/// The values that were reported last.
 #[derive(Clone, Debug, Default)]
-pub struct Lanes {
+pub struct Tracks {
     last: Option<Values>,
 }
 
-impl Lanes {
-    /// Reports those of `values` that are new, if anyone listens.
+impl Tracks {
+    /// Reports the `values` that have changed, if the sink wants them.
     pub fn report(&mut self, at: Instant, user: UserId, cx: &mut Context<'_>, values: impl FnOnce() -> Values) {
         if !cx.wants(Classes::STATE) {
             return;
         }
         let values = values();
-        for (index, (aspect, direction)) in LANES.into_iter().enumerate() {
+        for (index, (aspect, direction)) in TRACKS.into_iter().enumerate() {
             let value = values[index];
             if self.last.as_ref().is_none_or(|last| last[index] != value) {
                 cx.state(at, || StateEvent { user, direction, aspect, value });

@@ -15,22 +15,22 @@ const SCHEMES: [&str; 30] = [
 
 impl User {
     /// What is so in every TTI.
-    pub(super) fn tell_lanes(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
+    pub(super) fn report_tracks(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {
             return;
         }
-        self.lanes.connected(now, self.resets.is_running(), cx);
-        self.lanes.radio(now, sample, cx);
+        self.tracks.connected(now, self.resets.is_running(), cx);
+        self.tracks.radio(now, sample, cx);
     }
 
     /// The block of a TTI.
-    pub(super) fn tell_block(&mut self, now: Instant, cqi: u8, cx: &mut Context<'_>) {
+    pub(super) fn report_block(&mut self, now: Instant, cqi: u8, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {
             return;
         }
         let down = Some(Direction::Down);
-        self.lanes.tell(now, down, Aspect::Scheme, StateValue::Name(SCHEMES[usize::from(cqi) - 1]), cx);
+        self.tracks.report(now, down, Aspect::Scheme, StateValue::Name(SCHEMES[usize::from(cqi) - 1]), cx);
         let codes = f64::from(TransportBlock::of(cqi).codes);
-        self.lanes.tell(now, down, Aspect::Slots, StateValue::Number(codes), cx);
+        self.tracks.report(now, down, Aspect::Slots, StateValue::Number(codes), cx);
     }
 }

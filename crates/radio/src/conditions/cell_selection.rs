@@ -1,44 +1,44 @@
-//! Which cell serves a mobile: the strongest, with hysteresis and a time for which another must be better.
+//! Selection of the serving cell: the strongest one, with hysteresis and a time to trigger.
 
-/// The rule. Times are counted in measurements.
+/// The rule of selection. Times are counted in measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// By how many decibels another cell must be better.
+    /// Decibels by which another cell must be better.
     pub hysteresis: f64,
-    /// At how many measurements in a row, at least one.
+    /// Consecutive measurements in which it must be better (time to trigger), at least one.
     pub measurements: u32,
     /// The lowest level at which a cell can serve, in decibels over noise.
     pub lowest: f64,
 }
 
-/// What the measurements up to now say. It does not depend on which cell serves: whatever that is, the next follows
-/// from this, so that the serving cell can be found without going through all that happened.
+/// Counters over the measurements up to now, for every possible serving cell. The next serving cell follows from these
+/// counters and the present one, so that it can be computed without the history of serving cells.
 #[derive(Clone, Debug)]
 pub struct Measurements {
     rule: Rule,
     levels: Vec<f64>,
-    /// At how many measurements in a row cell c was better than cell s, at c·cells + s.
+    /// Consecutive measurements in which cell c was better than cell s, at index c·cells + s.
     better: Vec<u32>,
-    /// At how many measurements in a row a cell was too weak.
+    /// Consecutive measurements in which a cell was below the lowest level.
     weak: Vec<u32>,
 }
 
 /// The serving cell; none where there is no coverage.
-pub type Serving = Option<u16>;
+pub type ServingCell = Option<u16>;
 
 impl Measurements {
-    /// None yet, of so many cells.
+    /// No measurement yet, of `cells` cells.
     pub fn new(rule: Rule, cells: usize) -> Self {
         Self { rule, levels: Vec::new(), better: vec![0; cells * cells], weak: vec![0; cells] }
     }
 
-    /// Forgets all.
+    /// Resets all counters.
     pub fn clear(&mut self) {
         self.better.fill(0);
         self.weak.fill(0);
     }
 
-    /// Measures once more: `measure` puts the levels of all cells into the vector.
+    /// Adds a measurement: `measure` writes the levels of all cells into the vector.
     pub fn add(&mut self, measure: impl FnOnce(&mut Vec<f64>)) {
         let Self { rule, levels, better, weak } = self;
         measure(levels);
@@ -52,13 +52,13 @@ impl Measurements {
         }
     }
 
-    /// The cell with which a mobile begins.
-    pub fn first(&self) -> Serving {
+    /// The serving cell of a mobile at its beginning.
+    pub fn first(&self) -> ServingCell {
         self.strongest(self.rule.lowest, |_| true)
     }
 
-    /// The cell that serves from the last measurement on, if `serving` did before it.
-    pub fn next(&self, serving: Serving) -> Serving {
+    /// The serving cell from the last measurement on, if it was `serving` before.
+    pub fn next(&self, serving: ServingCell) -> ServingCell {
         let Rule { hysteresis, measurements, lowest } = self.rule;
         let Some(cell) = serving else { return self.strongest(lowest + hysteresis, |_| true) };
         let cells = self.levels.len();
@@ -69,8 +69,8 @@ impl Measurements {
         if self.weak[usize::from(cell)] >= measurements { self.strongest(lowest, |_| true) } else { serving }
     }
 
-    /// The strongest of those cells that are not below `lowest`.
-    fn strongest(&self, lowest: f64, may: impl Fn(usize) -> bool) -> Serving {
+    /// The strongest cell of at least `lowest` that `may` serve.
+    fn strongest(&self, lowest: f64, may: impl Fn(usize) -> bool) -> ServingCell {
         let able = self.levels.iter().enumerate().filter(|(cell, level)| **level >= lowest && may(*cell));
         able.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(cell, _)| cell as u16)
     }
@@ -80,7 +80,7 @@ impl Measurements {
 mod tests {
     use super::*;
 
-    fn follow(series: &[[f64; 2]], mut serving: Serving) -> Vec<Serving> {
+    fn follow(series: &[[f64; 2]], mut serving: ServingCell) -> Vec<ServingCell> {
         let mut measurements = Measurements::new(Rule { hysteresis: 3.0, measurements: 2, lowest: 5.0 }, 2);
         let mut cells = Vec::new();
         for levels in series {

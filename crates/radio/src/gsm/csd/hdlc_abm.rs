@@ -1,4 +1,4 @@
-//! A station of the balanced class of HDLC: what RLP (3GPP TS 24.022) and LAPM (ITU-T V.42) have in common.
+//! A station of HDLC in asynchronous balanced mode (ISO/IEC 13239): what RLP (3GPP TS 24.022) and LAPM (ITU-T V.42) have in common.
 //!
 //! Two stations face each other; each sends numbered information frames, acknowledges those of the other by the N(R) of
 //! whatever it sends, and asks again for what is missing:

@@ -1,41 +1,41 @@
-//! What the radio log shows of a call: lanes that report what is news.
+//! The radio log of a call: its state tracks; only changes are reported.
 
-use airpath_core::{Aspect, Context, Instant, StateEvent, StateValue, UserId};
+use airpath_core::{Aspect, Context, Instant, LinkState, ModeState, StateEvent, StateValue, UserId};
 
 use crate::conditions::Sample;
 
-/// The lanes of one mobile, with what each last reported.
+/// The state tracks of one mobile, with the value that each reported last.
 #[derive(Clone, Debug)]
-pub struct Lanes {
+pub struct Tracks {
     user: UserId,
     scheme: &'static str,
     slots: u32,
-    is_introduced: bool,
-    link: Option<&'static str>,
-    mode: Option<&'static str>,
+    has_reported_channel: bool,
+    link: Option<LinkState>,
+    mode: Option<ModeState>,
     cell: Option<u16>,
-    /// In whole decibels, as RXQUAL and RXLEV are coarse, too.
+    /// In whole decibels: RXQUAL and RXLEV have about that resolution.
     ratio: Option<f64>,
 }
 
-impl Lanes {
-    /// Lanes that have reported nothing, of a call with this channel coding and so many channels.
+impl Tracks {
+    /// Tracks that have reported nothing, of a call with this channel coding and number of channels.
     pub const fn new(user: UserId, scheme: &'static str, slots: u32) -> Self {
-        Self { user, scheme, slots, is_introduced: false, link: None, mode: None, cell: None, ratio: None }
+        Self { user, scheme, slots, has_reported_channel: false, link: None, mode: None, cell: None, ratio: None }
     }
 
     /// The state of the link.
-    pub fn link(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
-        self.introduce(now, cx);
-        if self.link.replace(name) != Some(name) {
-            self.report(now, Aspect::Link, StateValue::Name(name), cx);
+    pub fn link(&mut self, now: Instant, state: LinkState, cx: &mut Context<'_>) {
+        self.report_channel(now, cx);
+        if self.link.replace(state) != Some(state) {
+            self.report(now, Aspect::Link, state.into(), cx);
         }
     }
 
-    /// What the mobile does.
-    pub fn mode(&mut self, now: Instant, name: &'static str, cx: &mut Context<'_>) {
-        if self.mode.replace(name) != Some(name) {
-            self.report(now, Aspect::Mode, StateValue::Name(name), cx);
+    /// The mode of the mobile.
+    pub fn mode(&mut self, now: Instant, state: ModeState, cx: &mut Context<'_>) {
+        if self.mode.replace(state) != Some(state) {
+            self.report(now, Aspect::Mode, state.into(), cx);
         }
     }
 
@@ -45,7 +45,7 @@ impl Lanes {
         self.report(now, Aspect::Slots, StateValue::Number(f64::from(slots)), cx);
     }
 
-    /// What the radio is like.
+    /// The serving cell and C/I.
     pub fn radio(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
         if self.cell.replace(sample.cell) != Some(sample.cell) {
             self.report(now, Aspect::Cell, StateValue::Number(f64::from(sample.cell)), cx);
@@ -56,10 +56,10 @@ impl Lanes {
         }
     }
 
-    /// Reports what does not change by itself, once.
-    fn introduce(&mut self, now: Instant, cx: &mut Context<'_>) {
-        if !self.is_introduced {
-            self.is_introduced = true;
+    /// Reports the channel coding and the number of channels, once.
+    fn report_channel(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if !self.has_reported_channel {
+            self.has_reported_channel = true;
             self.report(now, Aspect::Scheme, StateValue::Name(self.scheme), cx);
             self.report(now, Aspect::Slots, StateValue::Number(f64::from(self.slots)), cx);
         }

@@ -1,6 +1,6 @@
 //! The model of interference against a network of sectors, calculated site by site.
 //!
-//! [`Place`] has six interferers that send for a `load` of the time. Networks of GSM have three sectors a site, in patterns
+//! [`Sites`] has six interferers that send for a `load` of the time. Networks of GSM have three sectors a site, in patterns
 //! of 3 sites and 9 groups of frequencies (3/9) or 4 and 12; of the six nearest sites with the same frequency two sectors
 //! face the mobile, so that `load = "33 %"` stands for sectors that send all the time. Here each sector of some two
 //! hundred sites counts by its antenna, and adjacent carriers, too:
@@ -11,8 +11,8 @@
 
 use airpath_core::{Decibel, Probability, Seed};
 
-use super::{Cells, Place, Radio, path_loss, power};
-use crate::conditions::draws::Draws;
+use super::{Cells, Sites, Radio, path_loss, power};
+use crate::conditions::indexed_random::IndexedRandom;
 
 const PLACES: usize = 3000;
 const SPACING: f64 = 1.5;
@@ -52,7 +52,7 @@ fn ours(sites: u32, load: f64) -> Vec<f64> {
         deviation: DEVIATION,
         site_correlation: Probability::new(0.5).expect("within range"),
     };
-    let mut place = Place::new(&cells, &radio, Seed::new(1), "a").expect("sound");
+    let mut place = Sites::new(&cells, &radio, Seed::new(1), "a").expect("sound");
     let mut levels = Vec::new();
     let at = |(position, shadow)| {
         place.levels(position, shadow, &mut levels);
@@ -72,8 +72,8 @@ fn sectors(sites: i64, adjacent: bool) -> Vec<f64> {
         let site = if sites == 3 { (a - b).rem_euclid(3) } else { a.rem_euclid(2) * 2 + b.rem_euclid(2) };
         site + sites * sector
     };
-    let (common, own) = (Draws::new(Seed::new(2), "common"), Draws::new(Seed::new(2), "own"));
-    let turns = Draws::new(Seed::new(2), "turn");
+    let (common, own) = (IndexedRandom::new(Seed::new(2), "common"), IndexedRandom::new(Seed::new(2), "own"));
+    let turns = IndexedRandom::new(Seed::new(2), "turn");
     let share = 0.5_f64.sqrt() * DEVIATION;
     let at = |(index, (position, _)): (usize, (f64, f64))| {
         let mut carriers = Vec::new();

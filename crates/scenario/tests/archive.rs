@@ -10,7 +10,7 @@ struct Temporary(PathBuf);
 
 impl Temporary {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("airpath-kept-{name}-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("airpath-archive-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a folder for the test");
         Self(path)
     }
@@ -51,7 +51,7 @@ fn each_file_is_kept_once_under_a_name_of_its_own() {
     let scenario = read(WIRED, &here.0);
     assert_eq!(scenario.files(), [here.0.join("one/link"), here.0.join("two/link")]);
     let out = here.0.join("out");
-    let kept = scenario.kept(&out, "inputs");
+    let kept = scenario.archive(&out, "inputs");
     assert_eq!(
         kept.files,
         [
@@ -66,8 +66,8 @@ fn each_file_is_kept_once_under_a_name_of_its_own() {
     // Read where it is kept, it is the same scenario, and keeping it there again changes nothing.
     let again = read(&kept.toml, &out);
     assert_eq!(again.files(), [out.join("inputs/2-link"), out.join("inputs/link")]);
-    assert_eq!(again.kept(&out, "inputs").toml, kept.toml);
-    assert_eq!(again.kept(&here.0, "inputs").toml, kept.toml, "kept elsewhere, the files go there under their names");
+    assert_eq!(again.archive(&out, "inputs").toml, kept.toml);
+    assert_eq!(again.archive(&here.0, "inputs").toml, kept.toml, "kept elsewhere, the files go there under their names");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn what_lies_there_already_does_not_give_way_to_what_comes() {
     let here = Temporary::new("there");
     here.recorded("one/link", 1);
     here.recorded("inputs/link", 2);
-    let kept = read(&WIRED.replace("two/", "inputs/"), &here.0).kept(&here.0, "inputs");
+    let kept = read(&WIRED.replace("two/", "inputs/"), &here.0).archive(&here.0, "inputs");
     assert_eq!(
         kept.files,
         [
@@ -106,7 +106,7 @@ fn the_uplink_and_the_conditions_of_a_cellular_bearer_may_be_recorded_too() {
         ("umts-r99-384", "bearer.conditions", "ci", "drive"),
         ("gsm-csd-9600", "bearer.conditions", "ci", "drive"),
     ] {
-        let kept = read(&recorded_instead(preset, table, key, file), &here.0).kept(&here.0.join("out"), "inputs");
+        let kept = read(&recorded_instead(preset, table, key, file), &here.0).archive(&here.0.join("out"), "inputs");
         assert_eq!(kept.files, [(Path::new("inputs").join(file), here.0.join(file))]);
         assert!(kept.toml.contains(&format!("recorded = \"inputs/{file}\"")), "{}", kept.toml);
     }
@@ -119,7 +119,7 @@ fn so_may_the_conditions_of_some_mobiles() {
     for preset in ["gprs-3+1", "umts-r99-384", "gsm-csd-9600"] {
         let own = "[[mobile]]\nname = \"far\"\nconditions.recorded = \"drive\"\n[[mobile]]\n";
         let scenario = read(&format!("format = 1\nbearer.preset = {preset:?}\n{own}"), &here.0);
-        let kept = scenario.kept(&here.0.join("out"), "inputs");
+        let kept = scenario.archive(&here.0.join("out"), "inputs");
         assert_eq!(kept.files, [(PathBuf::from("inputs/drive"), here.0.join("drive"))], "{preset}");
         assert!(kept.toml.contains("recorded = \"inputs/drive\""), "{}", kept.toml);
     }

@@ -1,17 +1,17 @@
-//! A scenario as it is kept with a result: the files that it names lie beside it, so that the folder can be read from
-//! anywhere, moved, and run again after the originals have changed.
+//! A scenario as it is stored in a result folder, with copies of the files that it names. The folder can be moved, and run
+//! again after the originals have changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::Scenario;
 
-/// What to write into a folder for a scenario that is kept there.
+/// A scenario and its files, to be written into a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct Archive {
     /// The resolved scenario as TOML; files in it are named from the folder.
     pub toml: String,
-    /// The files that it names: where each is to lie in the folder, and where it lies now.
+    /// The files that it names: the path of each in the folder, and its present path.
     pub files: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -22,9 +22,9 @@ impl Scenario {
         files.into_iter().collect()
     }
 
-    /// The scenario as it is kept in `folder`, with its files in `inputs` in there. A file keeps its name, with a number
-    /// in front if another one has that. What lies there already stays as it is.
-    pub fn kept(&self, folder: &Path, inputs: &str) -> Kept {
+    /// The scenario for `folder`, with its files in the subfolder `inputs`. A file keeps its name, with a number in front if
+    /// another file has the same one. Files that are there already keep their place.
+    pub fn archive(&self, folder: &Path, inputs: &str) -> Archive {
         let place = whole(&folder.join(inputs));
         let (there, elsewhere): (Vec<PathBuf>, Vec<PathBuf>) =
             self.files().into_iter().partition(|file| whole(file).parent() == Some(&place));
@@ -45,7 +45,7 @@ impl Scenario {
                 file.clone_from(kept);
             }
         }
-        Kept { toml: moved.to_toml(), files: names.into_iter().map(|(file, kept)| (kept, file)).collect() }
+        Archive { toml: moved.to_toml(), files: names.into_iter().map(|(file, kept)| (kept, file)).collect() }
     }
 
     fn files_mut(&mut self) -> Vec<&mut PathBuf> {
@@ -55,7 +55,7 @@ impl Scenario {
     }
 }
 
-/// A path that is the same for all names of a file, as long as that exists.
+/// The canonical path of a file, if it exists.
 fn whole(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

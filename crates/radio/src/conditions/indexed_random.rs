@@ -1,21 +1,21 @@
-//! Chance that is asked for by number: what is drawn at a place does not depend on what was drawn before.
+//! Random numbers by index (counter-based), independent of the order of calls.
 
 use airpath_core::Seed;
 
-/// Independent numbers, one for each index.
+/// Independent random numbers, one for each index.
 ///
 /// A generator's stream gives the key; the numbers are SplitMix64's (Steele, Lea and Flood, "Fast splittable
 /// pseudorandom number generators", OOPSLA 2014), whose state after n steps is a multiple of n.
 #[derive(Clone, Copy, Debug)]
-pub struct Draws {
+pub struct IndexedRandom {
     key: u64,
 }
 
 /// SplitMix64's step: 2⁶⁴ over the golden ratio, odd.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Draws {
-    /// Those of the stream `path`.
+impl IndexedRandom {
+    /// The numbers of the stream `path`.
     pub fn new(seed: Seed, path: &str) -> Self {
         Self { key: seed.stream(path).bits() }
     }
@@ -51,16 +51,16 @@ mod tests {
     #[test]
     fn they_are_splitmix64() {
         // The first outputs of the generator seeded with 0, as its authors' C code prints them.
-        let draws = Draws { key: 0 };
+        let draws = IndexedRandom { key: 0 };
         assert_eq!([draws.bits(0), draws.bits(1)], [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]);
     }
 
     #[test]
     fn they_are_uniform_and_differ_by_name() {
-        let draws = Draws::new(Seed::new(1), "a");
+        let draws = IndexedRandom::new(Seed::new(1), "a");
         let mean = (0..100_000).map(|index| draws.uniform(index)).sum::<f64>() / 100_000.0;
         // Standard deviation of the mean 1/√(12·100000) ≈ 0.0009: five of them.
         assert!((mean - 0.5).abs() < 0.0046, "{mean}");
-        assert_ne!(draws.bits(0), Draws::new(Seed::new(1), "b").bits(0));
+        assert_ne!(draws.bits(0), IndexedRandom::new(Seed::new(1), "b").bits(0));
     }
 }

@@ -6,13 +6,15 @@
 //! are decibels over the noise of the receiver.
 
 use airpath_core::{Decibel, Frequency, Length, Probability, Seed};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shadowing::Shadowing;
-use crate::ConfigError;
+use crate::conditions::ConfigError;
+use crate::error::ValueError;
 
 /// The cells around a mobile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cells {
     /// How many stand along the way, the first at 0: those that may serve the mobile.
@@ -49,7 +51,7 @@ pub fn path_loss(frequency: Frequency, antenna: Length) -> (f64, f64) {
     (fixed + by_frequency * frequency - 13.82 * height - mobile, 44.9 - 6.55 * height)
 }
 
-/// What a [`Place`] is made of, beside the cells.
+/// What a [`Sites`] is made of, beside the cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Radio {
     pub frequency: Frequency,
@@ -67,7 +69,7 @@ pub struct Radio {
 
 /// The cells of one mobile.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Sites {
     /// Those that may serve come first.
     sites: Vec<Site>,
     /// The sites that interfere with each that may serve.
@@ -90,18 +92,18 @@ struct Site {
     shadowing: Shadowing,
 }
 
-impl Place {
+impl Sites {
     pub fn new(cells: &Cells, radio: &Radio, seed: Seed, path: &str) -> Result<Self, ConfigError> {
         let key = |key: &str| format!("conditions.{key}");
-        let range = |key: String, expected| Err(ConfigError::Range { key, expected });
+        let range = |key: String, expected| Err(ValueError::Range { key, expected }.into());
         if !(1..=MOST_CELLS).contains(&cells.count) {
             return range(key("cells.count"), "1 to 32");
         }
         if cells.spacing.is_zero() {
-            return Err(ConfigError::Zero { key: key("cells.spacing") });
+            return Err(ValueError::Zero { key: key("cells.spacing") }.into());
         }
         if cells.antenna.is_zero() {
-            return Err(ConfigError::Zero { key: key("cells.antenna") });
+            return Err(ValueError::Zero { key: key("cells.antenna") }.into());
         }
         if !(150.0..=2200.0).contains(&radio.frequency.as_megahertz()) {
             return range(key("network.frequency"), "150 MHz to 2.2 GHz, where the model of path loss holds");
@@ -202,7 +204,7 @@ mod sectors;
 mod tests {
     use super::*;
 
-    fn place(reuse: u32, deviation: f64) -> Place {
+    fn place(reuse: u32, deviation: f64) -> Sites {
         let text = "count = 3\nspacing = \"3 km\"\nsetback = \"100 m\"\nantenna = \"30 m\"";
         let cells: Cells = toml::from_str(text).expect("cells");
         let radio = Radio {
@@ -213,7 +215,7 @@ mod tests {
             deviation,
             site_correlation: Probability::new(0.5).expect("within range"),
         };
-        Place::new(&cells, &radio, Seed::new(1), "a").expect("sound")
+        Sites::new(&cells, &radio, Seed::new(1), "a").expect("sound")
     }
 
     #[test]

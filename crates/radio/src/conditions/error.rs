@@ -1,0 +1,40 @@
+//! Why radio conditions cannot be made from their parameters.
+
+use super::recorded::SeriesError;
+use crate::error::{ModelError, ValueError};
+
+/// Parameters of radio conditions that make no sense.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A single value.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// Conditions that are made in no way, or in two.
+    #[error("radio conditions are made in one way: give one of `ci`, `table`, `recorded` and `cells`")]
+    Kind,
+    /// Shadowing that changes over nothing, or over two things.
+    #[error("shadowing changes over distance or over time: give `correlation_distance` or `correlation_time`")]
+    Correlation,
+    /// Weights that do not fit the values of a table.
+    #[error("say how often each of the {values} values comes: {values} numbers, none negative, not all zero")]
+    TableWeights {
+        /// The number of values.
+        values: usize,
+    },
+    /// A recorded series.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+}
+
+impl ModelError for ConfigError {
+    fn field(&self) -> String {
+        match self {
+            Self::Value(error) => error.field(),
+            Self::Kind => "conditions".to_owned(),
+            Self::Correlation => "conditions.shadowing".to_owned(),
+            Self::TableWeights { .. } => "conditions.table.weights".to_owned(),
+            Self::Series(_) => "conditions.recorded".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Bearer models: what each declares, and the list of those that airpath has.
+//!
+//! A model is a folder with the type of its parameters, which implements [`Model`], and one line in [`Models::shipped`].
+//! Another crate adds its own with [`Models::with`].
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+
+use airpath_core::Seed;
+use airpath_link::Bearer;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::ModelError;
+use crate::{conditions, gsm, plain, study, umts};
+
+/// The parameters of a bearer model: the `[bearer]` table of a scenario without `preset` and `model`.
+pub trait Model: Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    /// The name that `bearer.model` gives.
+    const NAME: &'static str;
+    /// One line on what it is.
+    const TITLE: &'static str;
+    /// Names that it had before: an error for one of them gives the new name.
+    const FORMER_NAMES: &'static [&'static str] = &[];
+    /// The table whose keys may stand right below `[bearer]`: with `downlink`, `bearer.bler` is short for
+    /// `bearer.downlink.bler`. Keys of `[bearer]` itself take precedence.
+    const SHORTHAND: Option<&'static str> = Some("downlink");
+    /// Whether one bearer carries all mobiles. Otherwise each mobile has a bearer of its own.
+    const SHARED: bool = true;
+
+    /// Why no bearer can be made of the parameters.
+    type Error: ModelError;
+
+    /// The radio conditions of its mobiles, if it has any.
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        None
+    }
+
+    /// The files that the parameters name. The default: those of the radio conditions.
+    fn files_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.conditions().into_iter().flat_map(conditions::Config::files_mut).collect()
+    }
+
+    /// Reads what is to be read only once for many bearers. Called after the paths of the files are resolved.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or if the parameters make no sense.
+    fn prepare(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Makes an idle bearer called `name` for users 0 to `classes.len()` − 1; one user if it is not [`Self::SHARED`].
+    /// `classes` are their classes of radio conditions. Generator streams lie below `name`.
+    ///
+    /// # Errors
+    /// If the parameters make no sense.
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, Self::Error>;
+}
+
+/// The parameters of any model: what [`Model`] gives without its type.
+pub trait AnyModel: Debug + Send + Sync {
+    /// [`Model::NAME`].
+    fn name(&self) -> &'static str;
+    /// [`Model::SHARED`].
+    fn is_shared(&self) -> bool;
+    /// [`Model::conditions`].
+    fn conditions(&mut self) -> Option<&mut conditions::Config>;
+    /// [`Model::files_mut`].
+    fn files_mut(&mut self) -> Vec<&mut PathBuf>;
+    /// [`Model::prepare`].
+    ///
+    /// # Errors
+    /// As there.
+    fn prepare(&mut self) -> Result<(), Box<dyn ModelError>>;
+    /// [`Model::build`].
+    ///
+    /// # Errors
+    /// As there.
+    fn build(&self, classes: &[Option<String>], seed: Seed, name: &str)
+    -> Result<Box<dyn Bearer>, Box<dyn ModelError>>;
+    /// The parameters as a TOML table.
+    fn to_value(&self) -> toml::Table;
+    /// A copy.
+    fn boxed_clone(&self) -> Box<dyn AnyModel>;
+}
+
+impl<M: Model> AnyModel for M {
+    fn name(&self) -> &'static str {
+        M::NAME
+    }
+
+    fn is_shared(&self) -> bool {
+        M::SHARED
+    }
+
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        Model::conditions(self)
+    }
+
+    fn files_mut(&mut self) -> Vec<&mut PathBuf> {
+        Model::files_mut(self)
+    }
+
+    fn prepare(&mut self) -> Result<(), Box<dyn ModelError>> {
+        Model::prepare(self).map_err(|error| Box::new(error) as Box<dyn ModelError>)
+    }
+
+    fn build(
+        &self,
+        classes: &[Option<String>],
+        seed: Seed,
+        name: &str,
+    ) -> Result<Box<dyn Bearer>, Box<dyn ModelError>> {
+        Model::build(self, classes, seed, name).map_err(|error| Box::new(error) as Box<dyn ModelError>)
+    }
+
+    fn to_value(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("parameters are tables and values")
+    }
+
+    fn boxed_clone(&self) -> Box<dyn AnyModel> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn AnyModel> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+/// Why a value is not the parameters of a model, with the path of the offending key.
+pub type ReadError = serde_path_to_error::Error<toml::de::Error>;
+
+/// One model of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// [`Model::NAME`].
+    pub name: &'static str,
+    /// [`Model::TITLE`].
+    pub title: &'static str,
+    /// [`Model::FORMER_NAMES`].
+    pub former_names: &'static [&'static str],
+    /// [`Model::SHORTHAND`].
+    pub shorthand: Option<&'static str>,
+    read: fn(toml::Value) -> Result<Box<dyn AnyModel>, ReadError>,
+    schema: fn() -> Schema,
+}
+
+impl Entry {
+    /// The entry of a model.
+    pub const fn of<M: Model>() -> Self {
+        Self {
+            name: M::NAME,
+            title: M::TITLE,
+            former_names: M::FORMER_NAMES,
+            shorthand: M::SHORTHAND,
+            read: |value| {
+                let parameters: M = serde_path_to_error::deserialize(value)?;
+                Ok(Box::new(parameters))
+            },
+            schema: || {
+                let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+                settings.into_generator().into_root_schema_for::<M>()
+            },
+        }
+    }
+
+    /// Reads parameters.
+    ///
+    /// # Errors
+    /// If a key is missing or unknown, or a value is of the wrong type.
+    pub fn read(&self, value: toml::Value) -> Result<Box<dyn AnyModel>, ReadError> {
+        (self.read)(value)
+    }
+
+    /// The JSON schema of the parameters: keys, types, defaults and the documentation of each.
+    pub fn schema(&self) -> Schema {
+        (self.schema)()
+    }
+
+    /// The keys of the parameters, or those of their table `table`; none if there is no such table.
+    pub fn keys(&self, table: Option<&str>) -> Vec<String> {
+        let schema = self.schema();
+        let properties = schema.get("properties");
+        let properties = match table {
+            None => properties,
+            Some(table) => properties.and_then(|it| it.get(table)).and_then(|it| it.get("properties")),
+        };
+        let keys = properties.and_then(|it| it.as_object()).map(|it| it.keys().cloned().collect());
+        keys.unwrap_or_default()
+    }
+}
+
+/// A list of models, by name.
+#[derive(Clone, Debug)]
+pub struct Models(Vec<Entry>);
+
+impl Models {
+    /// The models of airpath: one line each.
+    pub fn shipped() -> Self {
+        Self(vec![
+            Entry::of::<plain::Wired>(),
+            Entry::of::<plain::Recorded>(),
+            Entry::of::<gsm::csd::Config>(),
+            Entry::of::<gsm::gprs::Config>(),
+            Entry::of::<study::dch_simple::Config>(),
+            Entry::of::<umts::r99::Config>(),
+            Entry::of::<study::hs_dsch_simple::Config>(),
+            Entry::of::<umts::hsdpa::Config>(),
+        ])
+    }
+
+    /// The same list and one model more. It replaces one of the same name.
+    #[must_use]
+    pub fn with<M: Model>(mut self) -> Self {
+        self.0.retain(|entry| entry.name != M::NAME);
+        self.0.push(Entry::of::<M>());
+        self
+    }
+
+    /// The model called `name`.
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.name == name)
+    }
+
+    /// The model that was called `name` before.
+    pub fn get_former(&self, name: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.former_names.contains(&name))
+    }
+
+    /// All, in the order of the list.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter()
+    }
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self::shipped()
+    }
+}
