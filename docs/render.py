@@ -1,9 +1,9 @@
-"""Makes the pictures of the documents: reports as a browser shows them.
+"""Write the pictures of the documents: screenshots of reports.
 
     .venv/bin/python docs/render.py
 
-`report.png`, for the README, is the top of the report of `make demo`; `trace.png` that of two runs traced beside each
-other. Needs Chromium (Debian: chromium).
+`report.png`, for the README, is the top of the report of `make demo`. `trace.png` is the top of the
+comparison of two traced runs. Needs Chromium (Debian: chromium).
 """
 
 import os
@@ -22,7 +22,7 @@ from airpath.trace.compare import report as comparison
 ROOT = Path(__file__).resolve().parent.parent
 SIZE = (1240, 1085)
 
-# Chromium asks for nothing but the page, and leaves nothing behind.
+# Chromium requests only the page, and stores nothing.
 _QUIET = (
     "--headless",
     "--no-sandbox",
@@ -41,7 +41,7 @@ def _traced(runs: Sequence[airpath.Result], page: Path) -> Path:
 
 
 PICTURES: dict[str, Callable[[Sequence[airpath.Result], Path], Path]] = {"report": report.write, "trace": _traced}
-"""The pictures, and what writes their pages."""
+"""The pictures, and the functions that write their pages."""
 
 
 def main() -> int:
@@ -51,7 +51,7 @@ def main() -> int:
         sys.stderr.write("error: there is no chromium on the path (as root: apt-get install chromium)\n")
         return 1
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # pages name what they are made of as it is named here
+        os.chdir(folder)  # reports contain the paths of their runs as given
         runs = [airpath.run(ROOT / "examples" / f"{name}.toml", out=Path(name)) for name in ("hs-dsch", "dch")]
         for name, write in PICTURES.items():
             page = write(runs, Path(folder) / f"{name}.html")

@@ -108,27 +108,27 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.unique_bytes.into();
     "data_segments", "", "actual_data_pkts", "segments with data, retransmissions included", |figures, _| figures.data_segments.into();
     "data_bytes", "bytes", "actual_data_bytes", "their bytes", |figures, _| figures.data_bytes.into();
-    "retransmissions", "", "rexmt_data_pkts", "segments that carry what was seen before, SYN and FIN included",
+    "retransmissions", "", "rexmt_data_pkts", "segments that carry data seen before, SYN and FIN included",
         |figures, _| figures.retransmissions.into();
     "retransmitted_bytes", "bytes", "rexmt_data_bytes", "sequence numbers in them that were seen before",
         |figures, _| figures.retransmitted_bytes.into();
     "window_probes", "", "zwnd_probe_pkts", "segments sent into a closed window", |figures, _| figures.window_probes.into();
     "window_probe_bytes", "bytes", "zwnd_probe_bytes", "their bytes", |figures, _| figures.window_probe_bytes.into();
-    "out_of_order", "", "outoforder_pkts", "segments that fill a hole below what was seen",
+    "out_of_order", "", "outoforder_pkts", "segments that fill a hole below data seen before",
         |figures, _| figures.event(Events::OUT_OF_ORDER).into();
     "pushed_segments", "", "pushed_data_pkts", "segments with data and PSH", |figures, _| figures.pushed_segments.into();
     "syns", "", "SYN/FIN_pkts_sent:1", "segments with SYN", |figures, _| figures.syns.into();
     "fins", "", "SYN/FIN_pkts_sent:2", "segments with FIN", |figures, _| figures.fins.into();
-    "asks_window_scale", "", "req_1323_ws/ts:1", "whether it asked for window scaling (RFC 7323)",
+    "requests_window_scale", "", "req_1323_ws/ts:1", "whether it requested window scaling (RFC 7323)",
         |figures, _| figures.window_scale.is_some().into();
     "timestamps", "", "req_1323_ws/ts:2", "whether it sent timestamps (RFC 7323)", |figures, _| figures.timestamps.into();
-    "window_scale", "", "adv_wind_scale", "the shift of its window, where both ends asked for one; more than 14 counts as 14 (RFC 7323)",
+    "window_scale", "", "adv_wind_scale", "the shift of its window, if both ends requested one; more than 14 counts as 14 (RFC 7323)",
         |figures, connection| connection.scaled().then_some(figures.applied_scale().map(u64::from)).flatten().into();
     "selective_permitted", "", "req_sack", "whether it permits selective acknowledgements (RFC 2018)",
         |figures, _| figures.selective_permitted.into();
     "urgent_segments", "", "urgent_data_pkts", "segments with data and URG", |figures, _| figures.urgent_segments.into();
     "urgent_bytes", "bytes", "urgent_data_bytes", "the sum of their urgent pointers", |figures, _| figures.urgent_bytes.into();
-    "maximum_segment_size", "bytes", "mss_requested", "the maximum segment size that it asked for",
+    "maximum_segment_size", "bytes", "mss_requested", "the maximum segment size that it announced",
         |figures, _| figures.maximum_segment_size.map(u64::from).into();
     "largest_segment", "bytes", "max_segm_size", "the largest segment", |figures, _| figures.largest_segment.into();
     "smallest_segment", "bytes", "min_segm_size", "the smallest segment with data", |figures, _| figures.smallest_segment.into();
@@ -137,9 +137,9 @@ pub const COLUMNS: &[Column] = columns! {
     "smallest_window", "bytes", "min_win_adv", "the smallest one that was open", |figures, _| figures.window.smallest.into();
     "closed_windows", "", "zero_win_adv", "segments that offered none", |figures, _| figures.window.closed.into();
     "mean_window", "bytes", "avg_win_adv", "the mean one", |figures, _| figures.window.mean().into();
-    "largest_outstanding", "bytes", "max_owin", "the most that was sent and not acknowledged",
+    "largest_outstanding", "bytes", "max_owin", "the largest amount of sent and unacknowledged data",
         |figures, _| figures.outstanding.largest.into();
-    "smallest_outstanding", "bytes", "min_non-zero_owin", "the least that was more than nothing",
+    "smallest_outstanding", "bytes", "min_non-zero_owin", "the smallest amount above zero",
         |figures, _| figures.outstanding.smallest.into();
     "mean_outstanding", "bytes", "avg_owin", "the mean over the segments sent, retransmissions left out",
         |figures, _| figures.outstanding.mean().into();
@@ -153,7 +153,7 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.stream_length.into();
     "missed_bytes", "bytes", "missed_data", "those of them that were not seen", |figures, _| figures.missed_bytes().into();
     "truncated_bytes", "bytes", "truncated_data", "bytes of data that the capture cut off", |figures, _| figures.truncated_bytes.into();
-    "truncated_segments", "", "truncated_packets", "segments of which it cut some off", |figures, _| figures.truncated_segments.into();
+    "truncated_segments", "", "truncated_packets", "segments with data that the capture cut off", |figures, _| figures.truncated_segments.into();
     "data_time", "s", "data_xmit_time", "time from the first segment with data to the last",
         |figures, _| figures.data_time.map_or(Span::ZERO, |(first, last)| last.since(first)).into();
     "longest_idle", "s", "idletime_max", "the longest time between two segments", |figures, _| figures.longest_idle.into();
@@ -161,7 +161,7 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.event(Events::HARDWARE_DUPLICATE).into();
     "throughput", "bytes/s", "throughput", "unique bytes over the elapsed time of the connection",
         |figures, connection| connection.throughput(figures).into();
-    "round_trips", "", "RTT_samples", "round trips measured of what was sent once (Karn's rule)",
+    "round_trips", "", "RTT_samples", "round trips measured of data sent once (Karn's rule)",
         |figures, _| figures.round_trip.count.into();
     "shortest_round_trip", "s", "RTT_min", "the shortest of them", |figures, _| figures.round_trip.minimum().into();
     "longest_round_trip", "s", "RTT_max", "the longest", |figures, _| figures.round_trip.maximum().into();
@@ -175,9 +175,9 @@ pub const COLUMNS: &[Column] = columns! {
     "mean_full_size_round_trip", "s", "RTT_full_sz_avg", "their mean", |figures, _| seconds(figures.full_size_round_trip.mean());
     "full_size_round_trip_deviation", "s", "RTT_full_sz_stdev", "their standard deviation",
         |figures, _| seconds(figures.full_size_round_trip.deviation());
-    "acknowledgements_after_loss", "", "post-loss_acks", "acknowledgements that waited for something below that was sent again",
+    "acknowledgements_after_loss", "", "post-loss_acks", "acknowledgements that waited for earlier data that was sent again",
         |figures, _| figures.after_loss.into();
-    "ambiguous_acknowledgements", "", "ambiguous_acks", "acknowledgements of what was sent more than once",
+    "ambiguous_acknowledgements", "", "ambiguous_acks", "acknowledgements of data sent more than once",
         |figures, _| figures.ambiguous_round_trip.count.into();
     "shortest_ambiguous_round_trip", "s", "RTT_min_(last)", "the shortest time from the last transmission to these",
         |figures, _| figures.ambiguous_round_trip.minimum().into();
@@ -190,7 +190,7 @@ pub const COLUMNS: &[Column] = columns! {
     "duplicate_acknowledgements", "", "duplicate_acks", "duplicate acknowledgements that came back (RFC 5681)",
         |figures, _| figures.duplicate_acknowledgements.into();
     "triple_duplicates", "", "triple_dupacks", "times that there were three in a row", |figures, _| figures.triple_duplicates.into();
-    "most_retransmissions", "", "max_#_retrans", "the most often that one segment was sent again",
+    "most_retransmissions", "", "max_#_retrans", "the largest number of retransmissions of one segment",
         |figures, _| u64::from(figures.most_retransmissions).into();
     "shortest_retransmission_time", "s", "min_retr_time", "the shortest time from a transmission to the next of the same bytes",
         |figures, _| figures.retransmission_time.minimum().into();
@@ -200,15 +200,15 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| seconds(figures.retransmission_time.deviation());
     "timeouts", "", "", "retransmissions by the timer, and those that follow until all is acknowledged",
         |figures, _| figures.triggers[Trigger::Timeout as usize].into();
-    "fast_retransmissions", "", "", "retransmissions that acknowledgements asked for",
+    "fast_retransmissions", "", "", "retransmissions requested by acknowledgements",
         |figures, _| figures.triggers[Trigger::Fast as usize].into();
     "tail_probes", "", "", "retransmissions that probe the tail (RFC 8985)",
         |figures, _| figures.triggers[Trigger::TailProbe as usize].into();
-    "unexplained_retransmissions", "", "", "retransmissions for which nothing is seen here",
+    "unexplained_retransmissions", "", "", "retransmissions without a visible trigger",
         |figures, _| figures.triggers[Trigger::Unknown as usize].into();
-    "spurious", "", "", "retransmissions that were spurious, as far as can be known from here",
+    "spurious", "", "", "retransmissions that were spurious, as far as the capture shows",
         |figures, _| figures.spurious_retransmissions().into();
-    "spurious_acknowledged", "", "", "of these, those of what was acknowledged already",
+    "spurious_acknowledged", "", "", "of these, those of data already acknowledged",
         |figures, _| figures.spurious[Detector::Acknowledged as usize].into();
     "spurious_duplicate_report", "", "", "those that a duplicate report shows (RFC 3708)",
         |figures, _| figures.spurious[Detector::DuplicateReport as usize].into();
@@ -220,21 +220,21 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.spurious[Detector::TooSoon as usize].into();
     "spurious_extra_acknowledgement", "", "", "those that the number of acknowledgements shows",
         |figures, _| figures.spurious[Detector::ExtraAcknowledgement as usize].into();
-    "spurious_other_end", "", "", "those of which both copies were seen at the receiver",
+    "spurious_other_end", "", "", "those with both copies seen at the receiver",
         |figures, _| figures.spurious[Detector::OtherEnd as usize].into();
-    "slow_start", "s", "", "time in which what is outstanding grows by a quarter or more a round",
+    "slow_start", "s", "", "time in which the outstanding data grows by a quarter or more per round",
         |figures, _| figures.phases.spent(Phase::SlowStart).into();
     "avoidance", "s", "", "time in which it grows more slowly, or not", |figures, _| figures.phases.spent(Phase::Avoidance).into();
-    "recovery", "s", "", "time in which lost segments are sent again, as acknowledgements ask",
+    "recovery", "s", "", "time in which lost segments are sent again, as acknowledgements request",
         |figures, _| figures.phases.spent(Phase::Recovery).into();
-    "after_timeout", "s", "", "time from a timeout until what had been sent by then is acknowledged",
+    "after_timeout", "s", "", "time from a timeout until the data sent before it is acknowledged",
         |figures, _| figures.phases.spent(Phase::AfterTimeout).into();
     "start_up", "s", "", "time from the first data until slow start was left for the first time",
         |figures, _| figures.phases.start_up().into();
     "mean_queueing", "s", "", "how much longer the mean round trip is than the shortest", |figures, _| seconds(figures.mean_queueing());
     "bunched_acknowledgements", "", "", "acknowledgements closer to the one before than a quarter of the time between their segments",
         |figures, _| figures.bunched_acknowledgements.into();
-    "paired_acknowledgements", "", "", "acknowledgements for which that can be said",
+    "paired_acknowledgements", "", "", "acknowledgements for which this can be determined",
         |figures, _| figures.paired_acknowledgements.into();
     "echo_round_trips", "", "", "round trips by the echo of timestamps, outages included",
         |figures, _| figures.echo_round_trip.count.into();
@@ -242,9 +242,9 @@ pub const COLUMNS: &[Column] = columns! {
     "longest_echo_round_trip", "s", "", "the longest", |figures, _| figures.echo_round_trip.maximum().into();
     "mean_echo_round_trip", "s", "", "their mean", |figures, _| seconds(figures.echo_round_trip.mean());
     "echo_round_trip_deviation", "s", "", "their standard deviation", |figures, _| seconds(figures.echo_round_trip.deviation());
-    "lost_before_capture", "", "", "segments that fill a hole, but were sent after what follows it: lost before they came here, and sent again",
+    "lost_before_capture", "", "", "segments that fill a hole, but were sent after the data beyond it: lost before the capture point, and sent again",
         |figures, _| figures.event(Events::LOST_BEFORE_CAPTURE).into();
-    "acknowledged_retransmission", "", "", "retransmissions of what had been acknowledged",
+    "acknowledged_retransmission", "", "", "retransmissions of acknowledged data",
         |figures, _| figures.event(Events::ACKNOWLEDGED_RETRANSMISSION).into();
     "lost_segment", "", "", "segments after a hole",
         |figures, _| figures.event(Events::LOST_SEGMENT).into();
@@ -274,12 +274,12 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.event(Events::BAD_CHECKSUM).into();
     "congestion_experienced", "", "", "segments that a router marked (RFC 3168)",
         |figures, _| figures.event(Events::CONGESTION_EXPERIENCED).into();
-    "shows_spurious", "", "", "acknowledgements that show a retransmission to have been spurious",
+    "shows_spurious", "", "", "acknowledgements that show that a retransmission was spurious",
         |figures, _| figures.event(Events::SHOWS_SPURIOUS).into();
     "options_cut", "", "", "segments whose options the snap length cut off, or that are malformed",
         |figures, _| figures.event(Events::OPTIONS_CUT).into();
-    "super_segments", "", "", "segments longer than the other end takes: the capturing host's interface cuts them, or put them together",
+    "super_segments", "", "", "segments longer than the MSS of the other end: the interface of the capturing host cuts or joined them",
         |figures, _| figures.event(Events::SUPER_SEGMENT).into();
-    "unseen_bytes", "bytes", "", "bytes that were acknowledged and never captured: the capturing host dropped them, or they went another way",
+    "unseen_bytes", "bytes", "", "bytes that were acknowledged and never captured: the capturing host dropped them, or they took another path",
         |figures, _| figures.unseen_bytes.into();
 };

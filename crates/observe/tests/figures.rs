@@ -52,6 +52,9 @@ fn the_documented_table_is_that_of_the_code() {
     );
 }
 
+/// Longest line of a Markdown paragraph.
+const MARKDOWN_COLUMNS: usize = 120;
+
 fn document() -> String {
     let mut text = include_str!("figures/opening.md").to_owned();
     text.push_str("\n## Of a connection\n\n| name | unit | what it is | tcptrace |\n| --- | --- | --- | --- |\n");
@@ -70,8 +73,21 @@ fn document() -> String {
             .expect("a string takes it");
     }
     text.push_str("\n### Events\n\n");
-    let names: Vec<String> = Events::NAMES.iter().map(|(_, name)| format!("`{name}`")).collect();
-    writeln!(text, "{}.", names.join(", ")).expect("a string takes it");
+    let mut line = String::new();
+    for (index, (_, name)) in Events::NAMES.iter().enumerate() {
+        let separator = if index + 1 == Events::NAMES.len() { '.' } else { ',' };
+        let item = format!("`{name}`{separator}");
+        if !line.is_empty() && line.len() + 1 + item.len() > MARKDOWN_COLUMNS {
+            writeln!(text, "{line}").expect("a string takes it");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&item);
+    }
+    writeln!(text, "{line}").expect("a string takes it");
+    text.push_str(include_str!("figures/validation.md"));
     text
 }
 
