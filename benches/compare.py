@@ -1,11 +1,12 @@
-"""Runs airpath, ns-2 and ns-3 on the same workloads, one after the other in turns, and prints a table in Markdown.
+"""Runs airpath, ns-2 and ns-3 on the same workloads in turns, and prints a table in Markdown.
 
     python benches/compare.py [--peers FOLDER] [--rounds 3] [--slow]
 
-The workloads of the peers are looked for in `peers` below AIRPATH_SHARED or `../shared`, and need Debian's packages
-`ns2` and `libns3-dev`; a peer that is not there is left out with a line on stderr. Processor time (user and system) of
-the run itself counts, as each program measures it: start-up, reading and set-up are left out. A figure is the least of
-the rounds: noise of a shared machine only adds. `--slow` adds the cases of ns-3 that take minutes.
+The peers' workloads are in `peers` below AIRPATH_SHARED or `../shared`. They need Debian's packages
+`ns2` and `libns3-dev`; a missing peer is skipped with a line on stderr. The figure is the processor
+time (user and system) of the run, as each program measures it, without start-up, parsing and
+set-up. It is the minimum of the rounds, because the noise of a shared machine only adds time.
+`--slow` adds the cases of ns-3 that take minutes.
 """
 
 import argparse
@@ -142,7 +143,7 @@ def main() -> None:
 
 
 def available(program: Program, peers: Path) -> bool:
-    """Whether a program can be run here; says so if not."""
+    """Whether a program is available here; if not, it prints a line on stderr."""
     needed = [Path(program.command[0])] if program.name != "ns-2" else [peers / Path(program.command[1]).name]
     there = all(path.exists() for path in needed) and (program.name != "ns-2" or shutil.which("ns") is not None)
     if not there:

@@ -1,4 +1,4 @@
-"""The emulators that `emulators.py` measures: how each is started with the same conditions."""
+"""The emulators that `emulators.py` measures, each started with the same conditions."""
 
 import json
 import os
@@ -14,9 +14,9 @@ from pathlib import Path
 from namespaces import PRIVILEGED, Namespace, forward, processor_time
 
 HELPERS = ("airpath-probe", "iperf3", "sh", "sleep", "cat", "nsenter", "setpriv")
-"""What is not the emulator itself among the processes that come from it."""
+"""Descendant processes that do not belong to the emulator itself."""
 
-ORDINARY_USER = "nobody"
+ORDINARY_USER = "nobody"  # words: allow nobody (the name of a Unix user)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Work:
     client: list[str]
     server: list[str] | None = None
     watch: tuple[float, float] | None = None
-    """From when to when, in seconds after the client began, the emulator's processor time counts."""
+    """Interval of the measured processor time, in seconds after the client's start."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Contender(ABC):
         """Why it cannot be measured here."""
 
     def cannot(self, conditions: Conditions) -> bool:
-        """Whether it does not have what these conditions ask for."""
+        """Whether it lacks a feature that these conditions need."""
         return False
 
     def run(self, conditions: Conditions, work: Work) -> Outcome:
@@ -109,7 +109,7 @@ class Airpath(Contender):
 
 
 class Bare(Contender):
-    """No emulator: a virtual Ethernet pair between two namespaces, to see what the end points cost by themselves."""
+    """No emulator: a virtual Ethernet pair between namespaces, for the cost of the end points."""
 
     name = "bare veth"
 
@@ -179,7 +179,7 @@ class Peer(Contender):
 
 
 class Mahimahi(Peer):
-    """`mm-delay`, `mm-loss` and `mm-link` in each other. They are set-user-ID root and refuse to be run by root."""
+    """`mm-delay`, `mm-loss` and `mm-link`, nested. They are set-user-ID root and refuse root."""
 
     name = "mahimahi"
     programs = ("mm-delay", "mm-loss", "mm-link")
@@ -264,7 +264,7 @@ def started(folder: Path, client: list[str], host: str) -> list[str]:
 
 
 def gated(gate: Path, command: list[str]) -> list[str]:
-    """A command that waits until its namespace passes packets on, as mahimahi asks for and only root can see to."""
+    """A command that waits until its namespace forwards packets, which root enables for mahimahi."""
     quoted = shlex.quote(str(gate))
     wait = f"echo $$ > {quoted}.new; mv {quoted}.new {quoted}; while [ -e {quoted} ]; do sleep 0.02; done"
     return ["sh", "-c", f"{wait}; exec {shlex.join(command)}"]
@@ -314,7 +314,7 @@ def observed(command: list[str], folder: Path, work: Work, patience: float = 60)
 
 
 def opportunities(rate_mbps: int) -> str:
-    """A trace of mahimahi of this rate: when 1500 bytes may be sent, in whole milliseconds; it repeats."""
+    """A mahimahi trace of this rate: the milliseconds at which 1500 bytes may be sent."""
     packets, rest = divmod(rate_mbps, 12)
     if rest:
         raise ValueError("a packet of 1500 bytes a millisecond is 12 Mbit/s: only multiples of that are exact")

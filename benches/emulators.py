@@ -1,13 +1,15 @@
-"""Runs emulators under the same work, one after the other in turns, and prints what they do to it, in Markdown.
+"""Runs emulators with the same workloads in turns, and prints their errors and cost in Markdown.
 
     python benches/emulators.py [--peers FOLDER] [--rounds 3] [--quick] [--only WORD]
 
-airpath is measured as `airpath link`, with `--precise` and without. mahimahi (`mm-delay`, `mm-loss`, `mm-link`, which
-are set-user-ID root) and rattan are looked for on the path and in a folder, `target/peers` by default; what is not
-there, or cannot be run without root, is left out with a line on stderr. A bare pair of virtual Ethernet interfaces
-shows what the end points cost by themselves. `docs/performance.md` says what is measured and how.
+airpath is measured as `airpath link`, with `--precise` and without. mahimahi (`mm-delay`,
+`mm-loss`, `mm-link`, which are set-user-ID root) and rattan are searched on the path and in a
+folder, by default `target/peers`. A peer that is missing or needs root is skipped with a line on
+stderr. A bare pair of virtual Ethernet interfaces shows the cost of the end points.
+`docs/performance.md` defines the figures.
 
-A figure is the best of the rounds, with their median in parentheses: noise of a shared machine only adds.
+A figure is the best of the rounds, with their median in parentheses, because the noise of a shared
+machine only adds time.
 """
 
 import argparse
@@ -225,12 +227,13 @@ def rows(output: str, words: int) -> list[list[int]]:
 
 
 def delays(outcome: Outcome, nominal_ms: float) -> Figures:
-    """Errors of the delay of one way, both ways together, and the mean change between round trips, in ms."""
+    """Errors of the one-way delays, and the mean change between round trips, in ms."""
     errors: list[float] = []
     programs: list[float] = []
     round_trips: list[float] = []
     for sent, at_kernel, at_program, kernel, program in rows(outcome.output, 5):
-        # How long the answering program takes is not the emulator's affair: the way back begins when it has it.
+        # The time of the responding program does not count: the reverse delay starts when it has
+        # the packet.
         errors += [(at_kernel - sent) / 1e6 - nominal_ms, (kernel - at_program) / 1e6 - nominal_ms]
         programs += [(at_program - sent) / 1e6 - nominal_ms, (program - at_program) / 1e6 - nominal_ms]
         round_trips.append((at_kernel - sent + kernel - at_program) / 1e6)
@@ -245,7 +248,7 @@ def delays(outcome: Outcome, nominal_ms: float) -> Figures:
 
 
 def deliveries(outcome: Outcome) -> Figures:
-    """How late packets of a full link come against its grid, in ms, and by how much its rate is wrong, in per cent."""
+    """Lateness of a full link's packets in ms, and the error of its rate in per cent."""
     times = [kernel / 1e9 for kernel, _ in rows(outcome.output, 2)]
     steady = [time for time in times if time >= times[0] + SETTLED_S]
     late = [1e3 * (time - steady[0] - number * PACKET_GAP_S) for number, time in enumerate(steady)]
@@ -275,7 +278,7 @@ def share(outcome: Outcome) -> Figures:
 
 
 def lateness(outcome: Outcome) -> Figures:
-    """What the emulator says itself of how late packets left, in ms."""
+    """The lateness of packets in ms, as the emulator reports it."""
     emulation = outcome.summary.get("emulation")
     if not isinstance(emulation, dict):
         return {}
@@ -283,7 +286,7 @@ def lateness(outcome: Outcome) -> Figures:
 
 
 def percentile(values: Sequence[float], per_cent: int) -> float:
-    """The value that so many per cent do not exceed."""
+    """The percentile of the values."""
     return sorted(values)[min(len(values) * per_cent // 100, len(values) - 1)]
 
 

@@ -1,4 +1,4 @@
-"""Network namespaces that end with the benchmark, and what processes in them cost."""
+"""Network namespaces that end with the benchmark, and the processor time of their processes."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ PRIVILEGED = os.geteuid() == 0
 
 
 class Namespace:
-    """A network namespace that ends with this process at the latest. Without privileges it is in a user namespace."""
+    """A network namespace that ends with this process; without privileges in a user namespace."""
 
     def __init__(self, beside: Self | None = None) -> None:
         unshare = ["unshare", "--net"] if PRIVILEGED or beside else ["unshare", "--net", "--user", "--map-root-user"]
-        # What holds it ends at the end of its input, at the latest when this process is gone.
+        # The process that holds it ends at the end of its input, at the latest with this process.
         command = [
             *(beside.enter() if beside else []),
             *unshare,
@@ -25,7 +25,7 @@ class Namespace:
         self._holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._holder.stdout is not None
         if self._holder.stdout.readline().strip() != "ready":
-            raise OSError("this host lets nobody make a network namespace")
+            raise OSError("this host does not allow network namespaces")
 
     @property
     def process(self) -> int:
@@ -74,7 +74,7 @@ def descendants(process: int) -> set[int]:
 
 
 def processor_time(process: int, without: Sequence[str]) -> dict[int, int]:
-    """Nanoseconds of processor time of a process and of those that come from it, but for those of these names."""
+    """Processor time in ns of a process and its descendants, except those named `without`."""
     times: dict[int, int] = {}
     for each in descendants(process):
         folder = Path("/proc", str(each))

@@ -1,10 +1,11 @@
-"""Measures what the cellular bearers cost, and prints a table in Markdown.
+"""Measures the processor time of the cellular bearers, and prints a table in Markdown.
 
     python benches/radio.py [--rounds 3]
 
-One download, or a cell of mobiles, over each bearer, with and without idle mobiles beside. Processor time (user and
-system) of the run itself counts, on one core; reading the scenario is left out, building the objects stands in a column
-of its own. A figure is the least of the rounds. Events are what the clock served: an idle mobile adds none.
+One download, or a cell of mobiles, over each bearer, with and without further idle mobiles. The
+figure is the processor time (user and system) of the run on one core, without parsing; building the
+objects has its own column. It is the minimum of the rounds. Events are those of the event queue: an
+idle mobile adds none.
 """
 
 import argparse

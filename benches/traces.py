@@ -1,18 +1,18 @@
-"""Measures trace analysers on the same captures, one after the other in turns, and prints a table in Markdown.
+"""Measures trace analysers on the same captures in turns, and prints a table in Markdown.
 
     cargo build --release -p airpath-trace -p airpath-observe --examples
     cargo run --release -p airpath-benches --bin airpath-synthetic -- flows-1000.pcap
     cargo run --release -p airpath-benches --bin airpath-synthetic -- --flows 100000 flows-100000.pcap
     python benches/traces.py [--rounds 3] [--tshark-packets 500000] CAPTURE…
 
-airpath makes every figure of every connection on one thread; then all that `airpath trace --format jsonl` does, on one
-thread and on two, without causes and with them; tcptrace its long output with round trips. tshark is
-given the first packets only: its memory grows with them, and it takes some forty microseconds for each. A program that
-is not installed is left out with a line on stderr. Processor time (user and system) counts, the least of the rounds:
-what else the machine does only adds to it.
+airpath computes every figure of every connection on one thread; then the work of `airpath trace
+--format jsonl` on one thread and on two, with causes and without. tcptrace writes its long output
+with round trips. tshark gets the first packets only: its memory grows with them, and it takes about
+forty microseconds per packet. A missing program is skipped with a line on stderr. The figure is the
+processor time (user and system), the minimum of the rounds.
 
-A second table says how many times faster two threads are than one, by the time from beginning to end (the least of the
-rounds), and how many times the work of one process two of them do at once: more than that no two threads can do here.
+A second table has the speed-up of two threads over one by elapsed time (minimum of the rounds), and
+the throughput of two parallel processes relative to one, which is its upper limit on this machine.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     .venv/bin/python benches/two_clocks [--only kernel|study] [--case NAME]... [--links 5] [--write]
 
-Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run, and nothing is written.
-Needs what `airpath link` needs; `airpath doctor` checks this host.
+Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run, and
+nothing is written. Needs what `airpath link` needs; `airpath doctor` checks this host.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""The simulator's profile linux-6 compared with the running kernel: the same downloads under both clocks.
+"""Compares the simulator's profile linux-6 with the kernel: the same downloads under both clocks.
 
-Each case is simulated, and run over an emulated link with the kernel's TCP, with the same seeds. The compared figure is
-the time from the client's SYN to the last byte at the receiving application.
+Each case is simulated, and run over an emulated link with the kernel's TCP, with the same seeds.
+The compared figure is the time from the client's SYN to the last byte at the receiving application.
 """
 
 import statistics
@@ -104,7 +104,7 @@ class Case:
 
     @property
     def sysctl(self) -> dict[str, str]:
-        """TCP in the kernel: the profile's defaults, independent of this host's, and the settings of the case."""
+        """TCP in the kernel: the profile's defaults, and the settings of the case."""
         return {
             "net.ipv4.tcp_rmem": "4096 131072 6291456",
             "net.ipv4.tcp_wmem": "4096 16384 4194304",

@@ -1,4 +1,4 @@
-"""The effect on a simulated row of each setting between the study's TCP and the kernel's, one after the other."""
+"""The effect on a simulated row of each setting from the study's TCP to the kernel's."""
 
 import statistics
 from typing import Any
@@ -24,7 +24,7 @@ CASE = {"channel": "HS-DSCH 384", "bler": "10 %"}
 
 
 def table(study: str, experiments: tuple[str, ...]) -> list[str]:
-    """Return the lines of a table in Markdown: the utilisation of a case of each experiment after each step."""
+    """Return a Markdown table: the utilisation of a case of each experiment after each step."""
     loaded = load_study(study)
     cases = [
         next(case for case in each.cases if CASE.items() <= case.values.items())

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from airpath.statistics import mean_interval, paired_difference, student_t
 from airpath.study import checks, definition, metrics, runner
 from airpath.study.rows import Row, Rows
 from airpath.study.tolerance import Tolerance
+from airpath.study.toml_lines import lines_of
 from support import ROOT, Command
 
 SMALL = """\
@@ -278,6 +280,36 @@ def test_a_study_that_cannot_be_used_says_where_and_why(
     with pytest.raises(study.StudyError, match=message) as caught:
         study.studies()
     assert "small/study.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("repeat = 3", "repeat = 3\nrepat = 4", "6: unknown key 'repat'"),
+        ('metrics = ["round-trip"]', 'metrics = ["round-trips"]', "23: experiment 'trip': no metric"),
+        ("round-trip = [[100, 200], ", "round-trip = [[100], ", "24: experiment 'trip': the published values"),
+        ('axis = "bler"', 'axis = "blur"', "29: experiment 'trip': difference: there is no axis"),
+        ('check = "rises"', 'check = "rise"', r"\d+: finding 'trip-rises': no check 'rise'"),
+        ('"10 %" = { set', '"10 %" = { sat', "13: axis.bler.10 %: unknown key 'sat'; did you mean 'set'"),
+    ],
+)
+def test_an_error_in_a_study_names_its_line(small: Callable[..., Path], old: str, new: str, place: str) -> None:
+    small((old, new))
+    with pytest.raises(study.StudyError, match=rf"study\.toml:{place}"):
+        study.studies()
+
+
+def test_the_lines_of_all_keys_of_the_studies_are_found() -> None:
+    for path in sorted((ROOT / "studies").glob("*/*.toml")):
+        text = path.read_text(encoding="utf-8")
+        document, lines = tomllib.loads(text), lines_of(text)
+        assert set(document) <= {key for key, *_ in lines}
+        for keys, line in lines.items():
+            value: Any = document
+            for key in keys:
+                value = value[key]
+            name = next(key for key in reversed(keys) if isinstance(key, str))
+            assert name in text.splitlines()[line - 1], (path, keys, line)
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------

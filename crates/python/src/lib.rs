@@ -1,5 +1,5 @@
-//! Bindings of airpath for Python, as `airpath._native`. No logic: the types and the documentation
-//! that Python people see are in `python/airpath`.
+//! Python bindings of airpath, the module `airpath._native`. They have no logic: types and
+//! documentation for users are in `python/airpath`.
 
 mod link;
 mod measure;
@@ -23,7 +23,7 @@ create_exception!(_native, MeasureError, PyException, "A measurement could not b
 create_exception!(_native, TraceError, PyException, "A capture could not be analysed.");
 create_exception!(_native, ResultError, PyOSError, "A result could not be written.");
 
-/// How often Python is asked whether a signal came in while a run is under way.
+/// Interval between checks for Python's signals during a run.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
 
 #[pymodule]
@@ -91,8 +91,8 @@ fn run(
     })
 }
 
-/// Does `work` in a thread of its own while Python gets to see its signals: one that raises an error, as Ctrl-C does, sets
-/// the flag on which the work is to stop. `progress` is called with what `state` returns whenever its first part has grown.
+/// Runs `work` in a new thread while Python handles signals. A signal that raises an error, as
+/// Ctrl-C, sets the flag that stops the work. `progress` gets `state` when its count has grown.
 fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send,
@@ -108,13 +108,13 @@ fn interruptible<T: Send>(
             waiting.unpark();
             result
         });
-        let mut told = 0;
+        let mut reported = 0;
         let mut failure = None;
         while !done.load(Ordering::Acquire) && !worker.is_finished() {
             py.detach(|| std::thread::park_timeout(SIGNAL_CHECK));
             let (count, all) = state();
-            if let Some(progress) = progress.filter(|_| count > told) {
-                told = count;
+            if let Some(progress) = progress.filter(|_| count > reported) {
+                reported = count;
                 failure = failure.or(progress.call1(py, (count, all)).err());
             }
             if py.check_signals().is_err() || failure.is_some() {
@@ -132,7 +132,7 @@ fn resolve(py: Python<'_>, text: &str, name: &str, sets: Vec<(String, String)>) 
     Ok(read(py, text, name, &sets)?.to_toml())
 }
 
-/// The files that a scenario names, which must be there as long as it is run.
+/// The files that a scenario names; they must exist during the run.
 #[pyfunction]
 fn files(py: Python<'_>, text: &str, name: &str, sets: Vec<(String, String)>) -> PyResult<Vec<PathBuf>> {
     Ok(read(py, text, name, &sets)?.files())

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{LinkError, ResultError, read, scenario_error};
 
-/// Runs a command on an emulated link and returns what became of it as JSON.
+/// Runs a command on an emulated link and returns its outcome as JSON.
 #[pyfunction]
 #[pyo3(signature = (text, name, sets, seed, command, *, serve, out, log, capture, record, precise, budget, device, offload,
                     mtu, parameters, status))]
@@ -84,7 +84,7 @@ pub fn link(
     Ok(answer.to_string())
 }
 
-/// What this host allows, as JSON.
+/// The checks of this host, as JSON.
 #[pyfunction]
 pub fn doctor() -> String {
     json!(airpath_emu::doctor::examine()).to_string()

@@ -28,7 +28,7 @@ pub fn measure(py: Python<'_>, request: &str, out: Option<PathBuf>, progress: Op
     summary.map(|summary| summary.to_json()).map_err(|error| failure(&error))
 }
 
-/// Runs a responder until a signal ends it; `started` is called with the addresses on which it listens.
+/// Runs a responder until a signal ends it; `started` gets the addresses on which it listens.
 #[pyfunction]
 pub fn serve(py: Python<'_>, listen: Option<&str>, started: &Bound<'_, PyAny>) -> PyResult<()> {
     let responder = Responder::bind(listen).map_err(|error| failure(&error))?;

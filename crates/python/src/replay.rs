@@ -10,19 +10,20 @@ use pyo3::prelude::*;
 
 use crate::{ResultError, SIGNAL_CHECK, read, scenario_error};
 
-/// A packet that entered: time, whether it goes up, number, size, ECN field, flow, user, how many came in just before.
+/// A packet that entered: time, whether it goes up, number, size, ECN field, flow, user, number of
+/// packets received before it at the same time.
 type ArrivalRow = (u64, bool, u64, u32, u8, u32, u16, u32);
 
-/// Its TCP header: offset, length, acknowledged offset, window, flags, whether it is a retransmission.
+/// Its TCP header: offset, length, acknowledged offset, window, flags, retransmission flag.
 type HeaderRow = Option<(i64, u32, Option<i64>, u64, u8, bool)>;
 
-/// A command that was given: time, component, mobile, JSON text.
+/// A change of conditions: time, component, mobile, JSON text.
 type ChangeRow = (u64, String, Option<u16>, String);
 
-/// Number and end of a repetition, and what there was.
+/// Number and end of a repetition, its packets, headers and changes.
 type RecordingRows = (u64, u64, Vec<ArrivalRow>, Vec<HeaderRow>, Vec<ChangeRow>);
 
-/// Puts what entered a network on it again, and returns the summary as JSON.
+/// Sends recorded packets through a network again, and returns the summary as JSON.
 #[pyfunction]
 #[pyo3(signature = (text, name, sets, recordings, out, log))]
 pub fn replay(

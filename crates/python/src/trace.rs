@@ -1,4 +1,4 @@
-//! Captures and event logs: analysed in a thread of their own, their tables handed over as arrays.
+//! Analysis of captures and event logs in a new thread; tables are returned as arrays.
 
 mod log;
 
@@ -23,10 +23,9 @@ use serde_json::{Value, json};
 
 use crate::{TraceError, interruptible};
 
-/// Analyses captures, and returns how they were read, as JSON, the tables, as a dictionary of columns by name, and what was said on the
-/// connections as an HTTP Archive. With `line`, that
-/// is called with the line of JSON of each connection when it ends, and there are no tables. With `log`, that is analysed instead of files, from
-/// both its ends if `log_ends` says so.
+/// Analyses captures. Returns how they were read, as JSON, the tables, as a dictionary of columns
+/// by name, and an HTTP Archive. `line` gets a line of JSON for each connection when it ends; there
+/// are no tables then. `log` is analysed instead of files, from both ends with `log_ends`.
 #[pyfunction]
 #[pyo3(signature = (files, *, peer, one_clock, log, log_ends, radio, flow, causes, exchanges, observations, line))]
 #[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
@@ -78,7 +77,7 @@ pub fn trace<'py>(
     Ok((describe(&reading, shortcomings, stopped, ends.as_ref()).to_string(), frames, archive))
 }
 
-/// The figures of each direction of a connection, in the order of their columns: names, and kinds as those of columns.
+/// The figures of a connection's direction, in the order of their columns: names and kinds.
 #[pyfunction]
 pub fn trace_figures() -> Vec<(&'static str, &'static str)> {
     let kind = |kind| match kind {
@@ -90,8 +89,8 @@ pub fn trace_figures() -> Vec<(&'static str, &'static str)> {
     figures().map(|(name, of)| (name, kind(of))).collect()
 }
 
-/// A radio log out of the text of a CSV file; `map` says which columns hold what, by the names of [`Columns`]. An empty map is that of
-/// airpath's own logs.
+/// A radio log from the text of a CSV file; `map` has its columns by the names of [`Columns`].
+/// An empty map is that of airpath's own logs.
 fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
     let wrong = |what: String| TraceError::new_err(what);
     let mut columns = match (map.get("begin"), map.get("name")) {
@@ -159,22 +158,22 @@ fn step(step: &Step) -> Option<Value> {
     (step.length != Span::ZERO).then(|| json!({ "s": step.length.as_secs_f64(), "frame": step.frame }))
 }
 
-/// The columns of a table: name, kind, values, and which of them are there, where some are not.
+/// The columns of a table: name, kind, values, and a mask if values are missing.
 fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyList>> {
     let columns = PyList::empty(py);
     for Column { name, values } in table.columns() {
-        let (kind, values, there): (_, Bound<'_, PyAny>, _) = match values {
-            Values::Whole(values) => ("whole", array(py, values, |value| value.to_ne_bytes())?, there(py, values)),
-            Values::Real(values) => ("real", array(py, values, |value| value.to_ne_bytes())?, there(py, values)),
-            Values::Flag(values) => ("flag", array(py, values, |value| [u8::from(value)])?, there(py, values)),
+        let (kind, values, mask): (_, Bound<'_, PyAny>, _) = match values {
+            Values::Whole(values) => ("whole", array(py, values, |value| value.to_ne_bytes())?, present(py, values)),
+            Values::Real(values) => ("real", array(py, values, |value| value.to_ne_bytes())?, present(py, values)),
+            Values::Flag(values) => ("flag", array(py, values, |value| [u8::from(value)])?, present(py, values)),
             Values::Text(values) => ("text", PyList::new(py, values)?.into_any(), None),
         };
-        columns.append((*name, kind, values, there))?;
+        columns.append((*name, kind, values, mask))?;
     }
     Ok(columns)
 }
 
-/// Values one after the other, those that are not there as zeros.
+/// The bytes of the values; missing values are zeros.
 fn array<'py, T: Copy + Default, const N: usize>(
     py: Python<'py>,
     values: &[Option<T>],
@@ -189,10 +188,10 @@ fn array<'py, T: Copy + Default, const N: usize>(
     Ok(array.into_any())
 }
 
-/// A byte for each value: whether it is there; nothing if all are.
-fn there<'py, T>(py: Python<'py>, values: &[Option<T>]) -> Option<Bound<'py, PyBytes>> {
+/// A byte per value, 1 if it is present; `None` if all are.
+fn present<'py, T>(py: Python<'py>, values: &[Option<T>]) -> Option<Bound<'py, PyBytes>> {
     values.iter().any(Option::is_none).then(|| {
-        let there: Vec<u8> = values.iter().map(|value| u8::from(value.is_some())).collect();
-        PyBytes::new(py, &there)
+        let mask: Vec<u8> = values.iter().map(|value| u8::from(value.is_some())).collect();
+        PyBytes::new(py, &mask)
     })
 }

@@ -11,18 +11,18 @@ use pyo3::types::PyBytes;
 
 use crate::TraceError;
 
-/// The log's name, its flows, and its columns by their names: whole numbers of eight bytes in the machine's order, and [`MISSING`] where there
-/// is none.
+/// The log's name, its flows, and its columns by name: 64-bit integers in native byte order, with
+/// [`MISSING`] for missing values.
 pub type Columns<'py> = (String, Vec<Flow>, BTreeMap<String, Bound<'py, PyBytes>>);
 
-/// Mobile and server of a flow; and, if that is known, whether they agreed on selective acknowledgements and by how much they shift the windows
+/// Mobile and server of a flow; and the negotiated options, if known: SACK, and the window scales
 /// of segments that go down and up.
 type Flow = (String, String, Option<(bool, u8, u8)>);
 
-/// Stands for what is not there.
+/// Stands for a missing value.
 const MISSING: i64 = i64::MIN;
 
-/// The log out of its columns.
+/// Builds the log from its columns.
 pub fn read((name, flows, columns): &Columns<'_>) -> PyResult<EventLog> {
     let flows = flows.iter().map(|(mobile, server, agreed)| {
         let agreed = agreed.map(|(selective, down, up)| Agreed { selective, shifts: [down, up] });
