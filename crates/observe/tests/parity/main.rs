@@ -1,7 +1,9 @@
-//! tcptrace's figures equal ours where it is right; where it is not, `differences.toml` says why, and names a packet that shows it.
+//! tcptrace's figures equal ours where it is right; where it is not, `differences.toml` says why,
+//! and names a packet that shows it.
 //!
-//! Two oracles: the tcptrace that is installed, on the captures of the repository and the shared ones, and the outputs that tcptrace's own
-//! tests expect, which lie beside the shared ones in `tcptrace_expected`.
+//! Two oracles: the tcptrace that is installed, on the captures of the repository and the shared
+//! ones, and the outputs that tcptrace's own tests expect, which lie beside the shared ones in
+//! `tcptrace_expected`.
 
 mod differences;
 mod reckoning;
@@ -154,7 +156,8 @@ impl Comparison {
         }
     }
 
-    /// Fails where a difference is not known; where `all` captures were compared, also where a known one is none any more.
+    /// Fails where a difference is not known; where `all` captures were compared, also where a
+    /// known one is none any more.
     fn finish(mut self, captures: &[PathBuf], all: bool) {
         let lacks = |capture: &str, frame, reason: &str| all.then(|| lacks(captures, capture, frame, reason)).flatten();
         for (difference, met) in self.known.difference.iter().zip(&self.met) {
@@ -211,8 +214,9 @@ impl Figure<'_> {
     }
 }
 
-/// What their way of reckoning makes of a figure, in milliseconds where it is a time, and how far theirs may be from it: they print
-/// tenths of milliseconds, divide by a little more than the number of samples, and their times are of microseconds.
+/// What their way of reckoning makes of a figure, in milliseconds where it is a time, and how far
+/// theirs may be from it: they print tenths of milliseconds, divide by a little more than the
+/// number of samples, and their times are of microseconds.
 fn reckoned(column: &str, reckoning: &Reckoning) -> Option<(f64, f64)> {
     let spread = &reckoning.full_size;
     let millis = |seconds: Option<f64>| seconds.unwrap_or(0.0) * 1e3;
