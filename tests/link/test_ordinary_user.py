@@ -11,7 +11,7 @@ import pytest
 
 import airpath
 from support.link import ENDS, LinkCommand, descendants_of, python, summary, until, words_of
-from support.needs import UNPRIVILEGED, TUN, as_ordinary_user, needs, require
+from support.needs import TUN, UNPRIVILEGED, as_ordinary_user, needs, require
 
 Ordinary = Callable[..., list[str]]
 

@@ -22,7 +22,7 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def _run(command: list[str], folder: Path) -> None:
+def assert_runs(command: list[str], folder: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = plain_environment() | {"PATH": path}
     done = subprocess.run(
@@ -37,9 +37,9 @@ def test_the_commands_and_the_python_of_the_readme(tmp_path: Path) -> None:
     commands = _blocks("sh")
     assert len(commands) >= 5
     for block in commands:
-        _run(["sh", "-eu", "-c", block], tmp_path)
+        assert_runs(["sh", "-eu", "-c", block], tmp_path)
     for block in _blocks("python"):
-        _run([sys.executable, "-c", block], tmp_path)
+        assert_runs([sys.executable, "-c", block], tmp_path)
 
 
 def test_the_scenarios_of_the_readme(airpath_command: Command) -> None:

@@ -176,4 +176,4 @@ FEATURES: dict[str, Callable[[], str | None]] = {
     "root": _root,
     "shared-captures": _shared_captures,
 }
-"""The features that can be looked for, each with a function that returns what is wrong, or `None`."""
+"""The features, each with a function that returns what is wrong, or `None`."""

@@ -41,7 +41,7 @@ fn compare(captures: &[PathBuf], all: bool) {
     for path in captures {
         comparison.capture(path, rows::installed(path));
     }
-    comparison.finish(captures, all);
+    comparison.assert_known(captures, all);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn the_outputs_that_tcptraces_own_tests_expect_agree_where_they_are_right() {
         compared += 1;
     }
     assert!(compared >= 3, "only {compared} of the expected outputs have their capture beside them");
-    comparison.finish(&[shared, captures()].concat(), true);
+    comparison.assert_known(&[shared, captures()].concat(), true);
 }
 
 /// Figures compared, and how far their differences are known.
@@ -158,7 +158,7 @@ impl Comparison {
 
     /// Fails where a difference is not known; where `all` captures were compared, also where a
     /// known one is none any more.
-    fn finish(mut self, captures: &[PathBuf], all: bool) {
+    fn assert_known(mut self, captures: &[PathBuf], all: bool) {
         let lacks = |capture: &str, frame, reason: &str| all.then(|| lacks(captures, capture, frame, reason)).flatten();
         for (difference, met) in self.known.difference.iter().zip(&self.met) {
             // The expected outputs are of few captures: not every difference is in them.

@@ -51,7 +51,7 @@ fn compare(captures: Vec<PathBuf>, all: bool) {
             comparison.connection(&name, seen, &theirs);
         }
     }
-    comparison.finish(all);
+    comparison.assert_known(all);
 }
 
 /// Frames compared, and how far their differences are known.
@@ -145,7 +145,7 @@ impl Comparison {
 
     /// Fails where a difference is not known; where `all` captures were compared, also where a
     /// known one is none any more.
-    fn finish(mut self, all: bool) {
+    fn assert_known(mut self, all: bool) {
         let events = self.known.event.iter().map(|known| (&known.reason, &known.rule, &known.proof)).zip(&self.events);
         let values = self.known.value.iter().map(|known| (&known.reason, &known.rule, &known.proof)).zip(&self.values);
         for ((reason, rule, proof), (count, proven)) in events.chain(values) {
