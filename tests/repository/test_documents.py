@@ -14,6 +14,7 @@ from nbclient import NotebookClient
 
 from airpath.run import resolve
 from support import ROOT, Command, plain_environment
+from support.needs import FEATURES, listed
 
 README = (ROOT / "README.md").read_text()
 
@@ -64,3 +65,7 @@ def test_notebooks_run(notebook: Path, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     document = nbformat.read(notebook, as_version=4)
     NotebookClient(document, timeout=300, resources={"metadata": {"path": str(tmp_path / "docs")}}).execute()
+
+
+def test_every_feature_that_a_test_may_need_is_documented() -> None:
+    assert FEATURES.keys() <= listed().keys()
