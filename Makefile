@@ -1,5 +1,6 @@
-# airpath, from a clean clone: `make demo` sets all up and runs the main job, `make test` sets all up and passes the tests.
-# Needs Python 3.11 or newer, Rust 1.90 or newer, and make. Everything else goes into .venv and target.
+# airpath, from a clean clone: `make demo` sets all up and runs the main job, `make test` sets all
+# up and passes the tests. Needs Python 3.11 or newer, Rust 1.90 or newer, and make. Everything else
+# goes into .venv and target.
 
 PYTHON ?= python3
 VENV := .venv
@@ -23,8 +24,9 @@ demo: setup
 	@sh examples/curl.sh $(DEMO)/curl $(BIN)/airpath || rm -rf $(DEMO)/curl
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 
-# The package is linked on one core while the other lints. One seed for the property tests, so that what passes here
-# passes everywhere. What the Rust tests skip, pytest lists at the end, with what it skips itself.
+# The package is linked on one core while the other lints. One seed for the property tests, so that
+# what passes here passes everywhere. What the Rust tests skip, pytest lists at the end, with what
+# it skips itself.
 test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test:
 	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
@@ -35,7 +37,8 @@ test:
 rust-tests: lint-rust
 	cargo test --workspace --locked --quiet --no-run
 
-# The property tests with seeds drawn anew, and twenty times the cases; and the long tests of emulated links.
+# The property tests with new seeds, and twenty times the cases; and the long tests of
+# emulated links.
 soak: setup
 	PROPTEST_CASES=$${PROPTEST_CASES:-5000} cargo test --workspace --locked --quiet
 	$(BIN)/pytest -m soak
@@ -83,7 +86,7 @@ $(VENV)/.packages: .ci/system-packages | $(VENV)/.python
 	@sh .ci/system-packages tests
 	@touch $@
 
-# The environment with the development tools; made anew parts follow pyproject.toml.
+# The environment with the development tools; re-created parts follow pyproject.toml.
 $(VENV)/.python: pyproject.toml .ci/system-packages
 	@sh .ci/system-packages build $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

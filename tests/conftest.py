@@ -16,8 +16,8 @@ from support.needs import program, require
 from support.skips import Skips
 from support.two_phases import TwoPhases
 
-# Under nohup, and in the background of a shell, what the tests start would ignore these; and a shell cannot trap what
-# it ignored when it began.
+# Under nohup, and in the background of a shell, what the tests start would ignore these; and a
+# shell cannot trap what it ignored when it began.
 for ignored in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(ignored, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

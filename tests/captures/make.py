@@ -1,7 +1,7 @@
 """Make the captures of this folder again, and the table of README.md: `.venv/bin/python tests/captures/make.py`.
 
-The simulated ones come out the same each time, as long as the simulator does. Those of real programs do not: their
-times and ports are of the kernel. Needs root or user namespaces, and tshark.
+The simulated ones come out the same each time, as long as the simulator does. Those of real
+programs do not: their times and ports are of the kernel. Needs root or user namespaces, and tshark.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Eight objects by HTTP/1.1: `http.py serve`, and `http.py separate|persistent|pipelined HOST`.
 
-Object n, from 1, has 1000·n bytes. The client opens a connection for each, or one for all; then it awaits each response
-before the next request, or only the first.
+Object n, from 1, has 1000·n bytes. The client opens a connection for each, or one for all; then it
+awaits each response before the next request, or only the first.
 """
 
 import socket
@@ -25,7 +25,7 @@ def serve() -> None:
 
 
 def request(connection: socket.socket, *numbers: int) -> None:
-    """Ask for objects, in one segment."""
+    """Request objects, in one segment."""
     requests = [f"GET /{number} HTTP/1.1\r\nHost: server\r\n\r\n" for number in numbers]
     connection.sendall("".join(requests).encode())
 

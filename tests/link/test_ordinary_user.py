@@ -11,7 +11,7 @@ import pytest
 
 import airpath
 from support.link import ENDS, LinkCommand, descendants_of, python, summary, until, words_of
-from support.needs import NOBODY, TUN, as_ordinary_user, needs, require
+from support.needs import TUN, UNPRIVILEGED, as_ordinary_user, needs, require
 
 Ordinary = Callable[..., list[str]]
 
@@ -31,7 +31,7 @@ def ordinary(link: LinkCommand, need: Callable[..., str]) -> Ordinary:
 
     unshare = [need("unshare", "util-linux"), "--mount", "sh", "-ec"]
     drop = as_ordinary_user()
-    os.chown(link.folder, NOBODY, NOBODY)
+    os.chown(link.folder, UNPRIVILEGED, UNPRIVILEGED)
     needed = [Path(sys.base_prefix), Path(sys.prefix), Path(airpath.__file__).parent, ENDS, link.folder]
 
     def as_nobody(*, without_tun: bool = False) -> list[str]:

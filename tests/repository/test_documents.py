@@ -14,6 +14,7 @@ from nbclient import NotebookClient
 
 from airpath.run import resolve
 from support import ROOT, Command, plain_environment
+from support.needs import FEATURES, listed
 
 README = (ROOT / "README.md").read_text()
 
@@ -22,7 +23,7 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def _run(command: list[str], folder: Path) -> None:
+def assert_runs(command: list[str], folder: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = plain_environment() | {"PATH": path}
     done = subprocess.run(
@@ -37,9 +38,9 @@ def test_the_commands_and_the_python_of_the_readme(tmp_path: Path) -> None:
     commands = _blocks("sh")
     assert len(commands) >= 5
     for block in commands:
-        _run(["sh", "-eu", "-c", block], tmp_path)
+        assert_runs(["sh", "-eu", "-c", block], tmp_path)
     for block in _blocks("python"):
-        _run([sys.executable, "-c", block], tmp_path)
+        assert_runs([sys.executable, "-c", block], tmp_path)
 
 
 def test_the_scenarios_of_the_readme(airpath_command: Command) -> None:
@@ -64,3 +65,7 @@ def test_notebooks_run(notebook: Path, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     document = nbformat.read(notebook, as_version=4)
     NotebookClient(document, timeout=300, resources={"metadata": {"path": str(tmp_path / "docs")}}).execute()
+
+
+def test_every_feature_that_a_test_may_need_is_documented() -> None:
+    assert FEATURES.keys() <= listed().keys()

@@ -1,8 +1,9 @@
 """What tests need of the machine, and what happens where it is missing.
 
-A test names a feature with `@needs("pseudo-terminal")`, a fixture calls [`require`], and a test that needs a program
-takes the fixture `need`. Where the feature is missing, the test is skipped with the reason. With `CI=true` a skip is a
-failure unless docs/testing.md lists its feature as optional.
+A test names a feature with `@needs("pseudo-terminal")`, a fixture calls [`require`], and a test
+that needs a program takes the fixture `need`. Where the feature is missing, the test is skipped
+with the reason. With `CI=true` a skip is a failure unless docs/testing.md lists its feature as
+optional.
 """
 
 import json
@@ -21,7 +22,7 @@ import pytest
 
 from support import ROOT
 
-NOBODY = 65534
+UNPRIVILEGED = 65534
 """User and group without any rights."""
 
 TUN = Path("/dev/net/tun")
@@ -60,7 +61,7 @@ def program(name: str, package: str | None = None) -> str:
 
 
 def shared_capture(name: str) -> Path:
-    """Return the path of a shared capture; skip the test where they are missing."""
+    """Return the path of a shared capture; skip the test where it is missing."""
     require("shared-captures")
     return SHARED / "data" / "captures" / name
 
@@ -73,7 +74,7 @@ def is_optional(reason: str) -> bool:
 
 @cache
 def listed() -> dict[str, bool]:
-    """Return the features that docs/testing.md lists, and whether each is optional with `CI=true`."""
+    """Return the features of docs/testing.md, and whether each is optional with `CI=true`."""
     rows = re.findall(
         r"^\| `([a-z-]+)` \|.*\| (optional|required) \|$", _PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -86,7 +87,7 @@ def _problem(feature: str) -> str | None:
     return FEATURES[feature]()
 
 
-def _doctor_says(check: str) -> Callable[[], str | None]:
+def _checked_by_doctor(check: str) -> Callable[[], str | None]:
     """Return a test of a feature by a check of `airpath doctor`."""
 
     def problem() -> str | None:
@@ -118,7 +119,7 @@ def as_ordinary_user() -> list[str]:
     if os.geteuid() != 0:
         return []
     rights = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
-    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", *rights]
+    return ["setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", *rights]
 
 
 def _user_namespace() -> str | None:
@@ -164,15 +165,15 @@ def _shared_captures() -> str | None:
 
 
 FEATURES: dict[str, Callable[[], str | None]] = {
-    "network-namespace": _doctor_says("network namespaces"),
+    "network-namespace": _checked_by_doctor("network namespaces"),
     "user-namespace": _user_namespace,
     "mount-namespace": _mounts,
     "own-host": _own_host,
-    "tun": _doctor_says("TUN interfaces"),
+    "tun": _checked_by_doctor("TUN interfaces"),
     "tun-for-all": _tun_for_all,
     "pseudo-terminal": _pseudo_terminal,
     "full-device": _full_device,
     "root": _root,
     "shared-captures": _shared_captures,
 }
-"""The features that can be looked for, each with a function that returns what is wrong, or `None`."""
+"""The features, each with a function that returns what is wrong, or `None`."""

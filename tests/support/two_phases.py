@@ -1,4 +1,7 @@
-"""How `pytest -n 2` shares the tests: first side by side; then those that depend on real time, on one worker."""
+"""How `pytest -n 2` shares the tests.
+
+The workers first run tests side by side; then one worker runs those that depend on real time.
+"""
 
 from typing import Any
 
@@ -17,7 +20,7 @@ REAL_TIME = (
 
 
 class TwoPhases(LoadFileScheduling):
-    """Files are shared between the workers; those of [`REAL_TIME`] are one unit, for the last worker that is busy."""
+    """Files are shared between the workers; those of [`REAL_TIME`] are one unit, run last."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "real time" if nodeid.startswith(REAL_TIME) else super()._split_scope(nodeid)

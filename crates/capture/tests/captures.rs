@@ -1,4 +1,5 @@
-//! The captures of the repository and the shared ones: every file is read, and no segment is missed.
+//! The captures of the repository and the shared ones: every file is read, and no segment is
+//! missed.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,7 +20,8 @@ fn every_segment_of_the_shared_captures_is_found() {
     assert!(files > 50, "the index lists {files} of the files that are there");
 }
 
-/// Reads the captures that an index lists, and compares the number of their segments. The number of the captures.
+/// Reads the captures that an index lists, and compares the number of their segments. The number of
+/// the captures.
 fn assert_all_found(folder: &Path, index: &str) -> u32 {
     let index = std::fs::read_to_string(folder.join(index)).expect("the folder has an index");
     let mut files = 0;

@@ -290,7 +290,7 @@ proptest! {
         header.gso_type = [0, 1, 4, 5, 0x81, header.gso_type][kind];
         prop_assert_eq!(VirtioHeader::from_bytes(&header.to_bytes()), header);
         shape(&mut bytes, version);
-        exercise(&header, &bytes);
+        assert_offloads(&header, &bytes);
     }
 
     #[test]
@@ -305,9 +305,9 @@ proptest! {
             }
         }
         shape(&mut packet, 3);
-        exercise(&VirtioHeader { segment_size: gso_size, ..each.virtio() }, &packet);
+        assert_offloads(&VirtioHeader { segment_size: gso_size, ..each.virtio() }, &packet);
         let keep = keep.index(packet.len() + 1);
-        exercise(&each.virtio(), &packet[..keep]);
+        assert_offloads(&each.virtio(), &packet[..keep]);
     }
 }
 
@@ -336,7 +336,7 @@ fn shape(bytes: &mut [u8], version: u8) {
 }
 
 /// Whatever is accepted can be cut, and its parts add up.
-fn exercise(header: &VirtioHeader, packet: &[u8]) {
+fn assert_offloads(header: &VirtioHeader, packet: &[u8]) {
     let Ok(frame) = Frame::inspect(header, packet) else { return };
     assert!(frame.bytes() as usize <= packet.len());
     let mut payload = 0;

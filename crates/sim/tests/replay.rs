@@ -120,7 +120,7 @@ fn steps(log: &Memory, end: Instant) -> BTreeSet<String> {
     log.events.iter().filter(|(time, ..)| *time < end).filter_map(step).collect()
 }
 
-fn check(name: &str, original: &Scenario) {
+fn assert_replays(name: &str, original: &Scenario) {
     let (log, end) = run(original);
     let recording = recording(original, &log, end);
     assert!(recording.arrivals.len() > 300, "{name}: {} packets", recording.arrivals.len());
@@ -151,7 +151,7 @@ fn every_preset_replays_to_the_nanosecond() {
         };
         let changes = changes_of(&preset);
         for changes in ["", &changes] {
-            check(&preset.name, &scenario(&bearer, class, changes));
+            assert_replays(&preset.name, &scenario(&bearer, class, changes));
         }
     }
 }
@@ -160,7 +160,7 @@ fn every_preset_replays_to_the_nanosecond() {
 fn links_without_delay_replay_in_the_same_order() {
     let wired = "model = \"wired\"\ndownlink = { rate = \"1 Mbit/s\" }\nuplink = {}";
     for access in ["", "[access]\nrate = \"5 Mbit/s\"\n"] {
-        check("no delay", &scenario(wired, "", &format!("{CHANGES}{access}")));
+        assert_replays("no delay", &scenario(wired, "", &format!("{CHANGES}{access}")));
     }
 }
 

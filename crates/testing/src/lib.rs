@@ -1,15 +1,17 @@
 //! For tests only: what a test needs of the machine, and captures to test with.
 //!
-//! A test that cannot run where it is calls [`skip`] and returns. The line is printed to the terminal although the test
-//! passes, and it is appended to the file that `AIRPATH_SKIPPED` names, from which the run's closing list is made. With
-//! `CI=true` the test fails unless `docs/testing.md` lists the feature as optional.
+//! A test that lacks what it needs calls [`skip`] and returns. The line is printed to the terminal
+//! although the test passes. It is appended to the file that `AIRPATH_SKIPPED` names, from which
+//! the run's closing list is made. With `CI=true` the test fails unless `docs/testing.md` lists the
+//! feature as optional.
 
 use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Reports that the calling test is not run because the machine lacks `feature`, a name of the table in `docs/testing.md`.
+/// Reports that the calling test is not run because the machine lacks `feature`, a name of the
+/// table in `docs/testing.md`.
 ///
 /// # Panics
 ///
@@ -45,8 +47,8 @@ pub fn captures() -> PathBuf {
     root().join("tests/captures")
 }
 
-/// The captures of others, or `None` after a [`skip`]: `data/captures` below `AIRPATH_SHARED`, or below `shared` beside
-/// the repository.
+/// The captures of others, or `None` after a [`skip`]: `data/captures` below `AIRPATH_SHARED`, or
+/// below `shared` beside the repository.
 #[track_caller]
 pub fn shared_captures() -> Option<PathBuf> {
     shared("shared-captures", "data/captures")

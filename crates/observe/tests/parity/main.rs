@@ -1,7 +1,9 @@
-//! tcptrace's figures equal ours where it is right; where it is not, `differences.toml` says why, and names a packet that shows it.
+//! tcptrace's figures equal ours where it is right; where it is not, `differences.toml` says why,
+//! and names a packet that shows it.
 //!
-//! Two oracles: the tcptrace that is installed, on the captures of the repository and the shared ones, and the outputs that tcptrace's own
-//! tests expect, which lie beside the shared ones in `tcptrace_expected`.
+//! Two oracles: the tcptrace that is installed, on the captures of the repository and the shared
+//! ones, and the outputs that tcptrace's own tests expect, which lie beside the shared ones in
+//! `tcptrace_expected`.
 
 mod differences;
 mod reckoning;
@@ -39,7 +41,7 @@ fn compare(captures: &[PathBuf], all: bool) {
     for path in captures {
         comparison.capture(path, rows::installed(path));
     }
-    comparison.finish(captures, all);
+    comparison.assert_known(captures, all);
 }
 
 #[test]
@@ -59,7 +61,7 @@ fn the_outputs_that_tcptraces_own_tests_expect_agree_where_they_are_right() {
         compared += 1;
     }
     assert!(compared >= 3, "only {compared} of the expected outputs have their capture beside them");
-    comparison.finish(&[shared, captures()].concat(), true);
+    comparison.assert_known(&[shared, captures()].concat(), true);
 }
 
 /// Figures compared, and how far their differences are known.
@@ -154,8 +156,9 @@ impl Comparison {
         }
     }
 
-    /// Fails where a difference is not known; where `all` captures were compared, also where a known one is none any more.
-    fn finish(mut self, captures: &[PathBuf], all: bool) {
+    /// Fails where a difference is not known; where `all` captures were compared, also where a
+    /// known one is none any more.
+    fn assert_known(mut self, captures: &[PathBuf], all: bool) {
         let lacks = |capture: &str, frame, reason: &str| all.then(|| lacks(captures, capture, frame, reason)).flatten();
         for (difference, met) in self.known.difference.iter().zip(&self.met) {
             // The expected outputs are of few captures: not every difference is in them.
@@ -211,8 +214,9 @@ impl Figure<'_> {
     }
 }
 
-/// What their way of reckoning makes of a figure, in milliseconds where it is a time, and how far theirs may be from it: they print
-/// tenths of milliseconds, divide by a little more than the number of samples, and their times are of microseconds.
+/// What their way of reckoning makes of a figure, in milliseconds where it is a time, and how far
+/// theirs may be from it: they print tenths of milliseconds, divide by a little more than the
+/// number of samples, and their times are of microseconds.
 fn reckoned(column: &str, reckoning: &Reckoning) -> Option<(f64, f64)> {
     let spread = &reckoning.full_size;
     let millis = |seconds: Option<f64>| seconds.unwrap_or(0.0) * 1e3;

@@ -41,7 +41,8 @@ impl Listener for Kept {
     }
 }
 
-/// The connections of a capture with their segments, in the order in which they began; none of what is no capture.
+/// The connections of a capture with their segments, in the order in which they began; none of what
+/// is no capture.
 pub fn seen(path: &Path) -> Vec<Seen> {
     let Ok(mut reader) = Reader::new(File::open(path).expect("the capture can be read")) else { return Vec::new() };
     let (mut decoder, mut flows, mut kept) = (Decoder::default(), Flows::default(), Kept::default());

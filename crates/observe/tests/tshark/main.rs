@@ -1,7 +1,9 @@
-//! What tshark says of every frame, beside what we say: its 18 events and its values. Where the two differ, `differences.toml` says by
-//! which rule which of the two is right; what it claims of a frame is checked against what passed before it.
+//! tshark's results for every frame, compared with ours: its 18 events and its values. For each
+//! difference `differences.toml` names the one that is right, and the rule; the claim is checked
+//! against the frames before.
 //!
-//! The captures are those of the repository, the shared ones, and one that is made here for what none of them has.
+//! The captures are those of the repository, the shared ones, and one that is made here for what
+//! none of them has.
 
 mod differences;
 mod fields;
@@ -49,7 +51,7 @@ fn compare(captures: Vec<PathBuf>, all: bool) {
             comparison.connection(&name, seen, &theirs);
         }
     }
-    comparison.finish(all);
+    comparison.assert_known(all);
 }
 
 /// Frames compared, and how far their differences are known.
@@ -141,8 +143,9 @@ impl Comparison {
         self.value(name, last, frame, passed, pair);
     }
 
-    /// Fails where a difference is not known; where `all` captures were compared, also where a known one is none any more.
-    fn finish(mut self, all: bool) {
+    /// Fails where a difference is not known; where `all` captures were compared, also where a
+    /// known one is none any more.
+    fn assert_known(mut self, all: bool) {
         let events = self.known.event.iter().map(|known| (&known.reason, &known.rule, &known.proof)).zip(&self.events);
         let values = self.known.value.iter().map(|known| (&known.reason, &known.rule, &known.proof)).zip(&self.values);
         for ((reason, rule, proof), (count, proven)) in events.chain(values) {

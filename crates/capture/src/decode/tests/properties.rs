@@ -23,7 +23,7 @@ const LINK_TYPES: [LinkType; 14] = [
 ];
 
 /// Decodes, and checks what must hold of whatever is found.
-fn check(decoder: &mut Decoder, link_type: LinkType, bytes: &[u8], original_length: u32) {
+fn assert_decodes(decoder: &mut Decoder, link_type: LinkType, bytes: &[u8], original_length: u32) {
     let before = decoder.skipped().total();
     let record = Record { frame: 1, time: Instant::ZERO, link_type, interface: 0, bytes, original_length };
     let (length, payload) = match decoder.decode(&record) {
@@ -68,7 +68,7 @@ proptest! {
         for link_type in LINK_TYPES {
             let mut decoder = Decoder::default();
             for (bytes, original_length) in &frames {
-                check(&mut decoder, link_type, bytes, *original_length);
+                assert_decodes(&mut decoder, link_type, bytes, *original_length);
             }
         }
     }
@@ -94,8 +94,8 @@ proptest! {
         bytes.truncate(kept);
         let mut decoder = Decoder::default();
         // Twice, so that fragments meet others.
-        check(&mut decoder, LinkType::RAW, &bytes, original);
-        check(&mut decoder, LinkType::RAW, &bytes, original);
+        assert_decodes(&mut decoder, LinkType::RAW, &bytes, original);
+        assert_decodes(&mut decoder, LinkType::RAW, &bytes, original);
     }
 
     #[test]
