@@ -6,6 +6,7 @@
 //! | [`time`] | [`Instant`] and [`Span`], integer nanoseconds, in virtual and real time alike |
 //! | [`units`] | [`Bitrate`], [`Bytes`], [`Probability`], [`Decibel`], [`Length`], [`Speed`], [`Frequency`]: they parse, print and refuse nonsense |
 //! | [`rng`] | generator streams, one a component, by name |
+//! | [`range_set`] | [`RangeSet`](range_set::RangeSet): numbers as ranges |
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
 //! | [`headers`] | what header compression has to know of a packet |
 //! | [`event`] | what is logged |
@@ -23,6 +24,7 @@ pub mod counters;
 pub mod event;
 pub mod headers;
 pub mod packet;
+pub mod range_set;
 pub mod rng;
 pub mod sink;
 pub mod time;

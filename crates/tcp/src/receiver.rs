@@ -1,11 +1,11 @@
 //! The receiving half: reassembly, what to acknowledge and when, and the window.
 
+use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::SackBlocks;
 
 use crate::config::Config;
 use crate::delayed_ack::{AckSchedule, Schedule};
-use crate::ranges::{Range, Ranges};
 use crate::receive_window::ReceiveWindow;
 use crate::sequence::{FIRST_BYTE, Sequence, to_wire};
 
@@ -21,11 +21,11 @@ pub struct Receiver {
     /// The number of the FIN, once it is known.
     fin: Option<Sequence>,
     /// What arrived out of order.
-    gaps: Ranges,
+    gaps: RangeSet<Sequence>,
     /// The ranges of `gaps` that changed last, the newest first (RFC 2018 §4).
-    recent: [Range; SackBlocks::MAX],
+    recent: [Range<Sequence>; SackBlocks::MAX],
     /// What arrived twice, to be reported once (RFC 2883).
-    duplicate: Option<Range>,
+    duplicate: Option<Range<Sequence>>,
     pub window: ReceiveWindow,
     pub acks: AckSchedule,
     /// The largest payload that has arrived: a full-sized segment.
@@ -45,7 +45,7 @@ pub enum Arrival {
     Duplicate,
 }
 
-const NOTHING: Range = Range::new(0, 0);
+const NOTHING: Range<Sequence> = Range::new(0, 0);
 
 impl Receiver {
     /// Nothing has arrived yet.
@@ -56,7 +56,7 @@ impl Receiver {
             next: 0,
             read: FIRST_BYTE,
             fin: None,
-            gaps: Ranges::default(),
+            gaps: RangeSet::default(),
             recent: [NOTHING; SackBlocks::MAX],
             duplicate: None,
             window: ReceiveWindow::new(&config.receive_buffer, segment_size),
@@ -157,7 +157,7 @@ impl Receiver {
     /// The blocks of a selective acknowledgement, at most `room` of them, for the peer that counts from `initial`.
     pub fn sack_blocks(&mut self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        let mut put = |range: Range| {
+        let mut put = |range: Range<Sequence>| {
             let (start, end) = (to_wire(self.initial, range.start), to_wire(self.initial, range.end));
             blocks.as_slice().len() < room && blocks.push(start, end)
         };
@@ -215,7 +215,7 @@ impl Receiver {
         true
     }
 
-    fn on_gap(&mut self, part: Range, config: &Config) -> Arrival {
+    fn on_gap(&mut self, part: Range<Sequence>, config: &Config) -> Arrival {
         self.acks.demand();
         let mut fresh = false;
         let merged = self.gaps.insert(part, |_| fresh = true);
@@ -231,7 +231,7 @@ impl Receiver {
         if fresh { Arrival::Now } else { Arrival::Duplicate }
     }
 
-    fn report_duplicate(&mut self, range: Range, config: &Config) {
+    fn report_duplicate(&mut self, range: Range<Sequence>, config: &Config) {
         self.acks.demand();
         if config.duplicate_reports {
             self.duplicate = Some(range);

@@ -11,9 +11,9 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Instant, Span};
 
-use crate::ranges::{Range, Ranges};
 use crate::sequence::Sequence;
 
 /// A segment that was sent.
@@ -157,7 +157,7 @@ impl Delivery {
 #[derive(Debug, Default)]
 pub struct Scoreboard {
     segments: VecDeque<Sent>,
-    sacked: Ranges,
+    sacked: RangeSet<Sequence>,
     /// Bytes in segments that are acknowledged selectively.
     sacked_bytes: u64,
     /// Bytes in the network.
@@ -175,7 +175,7 @@ pub struct Scoreboard {
     /// Retransmissions in the order of their times, for those who tell losses by time; entries as above.
     repeating: VecDeque<(Sequence, Instant)>,
     /// Parts of a selective acknowledgement that are new; kept for its memory.
-    fresh: Vec<Range>,
+    fresh: Vec<Range<Sequence>>,
 }
 
 impl Scoreboard {
@@ -267,7 +267,7 @@ impl Scoreboard {
     }
 
     /// The receiver has everything in `block`, which lies within what is outstanding.
-    pub fn acknowledge_selectively(&mut self, block: Range, delivery: &mut Delivery) {
+    pub fn acknowledge_selectively(&mut self, block: Range<Sequence>, delivery: &mut Delivery) {
         let mut fresh = std::mem::take(&mut self.fresh);
         let merged = self.sacked.insert(block, |part| fresh.push(part));
         for part in fresh.drain(..) {
