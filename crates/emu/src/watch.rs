@@ -73,7 +73,7 @@ impl Watch {
             captures.add(End::where_leaves(direction), now, packet, frame, bytes, segment);
         }
         let observer = self.observer.as_mut()?;
-        observer.leaves(due, direction, packet.flow, frame, bytes, segment)
+        observer.leaves(due, now, direction, (packet.flow, packet.ecn), frame, bytes, segment)
     }
 
     /// A packet was lost on the link.
