@@ -38,7 +38,7 @@ impl PacketCounters {
         let is_balanced = |count: fn(&Count) -> u64| {
             let [offered, created] = [&self.offered, &self.created].map(count);
             let out = [&self.delivered, &lost, &self.absorbed, &self.queued].map(count);
-            offered + created == out.iter().sum()
+            offered + created == out.iter().sum::<u64>()
         };
         is_balanced(|count| count.packets) && is_balanced(|count| count.bytes)
     }

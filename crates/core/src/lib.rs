@@ -5,6 +5,7 @@
 //! | [`time`] | [`Instant`] and [`Span`], integer nanoseconds, in virtual and real time alike |
 //! | [`units`] | [`Bitrate`], [`Bytes`], [`Probability`], [`Decibel`], [`Length`], [`Speed`], [`Frequency`]: they parse, print and refuse nonsense |
 //! | [`rng`] | generator streams, one a component, by name |
+//! | [`range_set`] | [`RangeSet`](range_set::RangeSet): numbers as ranges |
 //! | [`packet`] | the [`Packet`] that links and bearers carry |
 //! | [`event`] | the events of the log |
 //! | [`state`] | the names of the states of a radio connection |
@@ -22,6 +23,7 @@ pub mod counters;
 pub mod event;
 pub mod packet;
 mod quantity;
+pub mod range_set;
 pub mod rng;
 pub mod sink;
 pub mod state;

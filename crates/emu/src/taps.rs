@@ -70,7 +70,8 @@ impl Taps {
             captures.add(Side::at_end_of(direction), now, packet, view);
         }
         let View { frame, bytes, segment } = view;
-        self.observer.as_mut()?.leaves(due, direction, packet.flow, frame, bytes, segment)
+        let observer = self.observer.as_mut()?;
+        observer.leaves(due, now, direction, (packet.flow, packet.ecn), frame, bytes, segment)
     }
 
     /// A packet was dropped on the link.

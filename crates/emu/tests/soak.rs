@@ -188,7 +188,8 @@ impl Soak {
             complete_checksum(&written.header, &mut packet);
             let again = Frame::inspect(&VirtioHeader::default(), &packet).expect("what leaves is a packet");
             assert_eq!((again.bytes(), again.ecn(), again.segments()), (size, Ecn::Ce, 1));
-            self.observer.leaves(departure.due, Direction::Up, flow, &frame, bytes, segment);
+            let sent = (flow, departure.packet.ecn);
+            self.observer.leaves(departure.due, departure.due, Direction::Up, sent, &frame, bytes, segment);
             count(&mut self.books.delivered, size);
             self.buffer.release(slot);
         }

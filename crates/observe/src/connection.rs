@@ -132,7 +132,7 @@ impl Connection {
     }
 
     /// Whether a SYN with this sequence number from `from` begins a new connection on the same addresses and ports.
-    pub(crate) fn superseded_by(&self, segment: &Segment<'_>, from: End) -> bool {
+    pub fn superseded_by(&self, segment: &Segment<'_>, from: End) -> bool {
         let [client, server] = &self.directions;
         let (sent, answered) = match from {
             End::Client => (client, server),

@@ -18,7 +18,6 @@ pub mod flows;
 mod observation;
 mod outstanding;
 mod phase;
-mod ranges;
 mod round_trip;
 mod spurious;
 mod trigger;

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use airpath_core::Instant;
-
-use crate::ranges::Ranges;
+use airpath_core::range_set::{Range, RangeSet};
 
 /// Segments remembered one by one in each direction. When more are outstanding (in a capture without acknowledgements, for one)
 /// the oldest are remembered as seen, without their times.
@@ -12,6 +11,9 @@ const MAXIMUM_TRACKED: usize = 16_384;
 
 /// Holes remembered below what is acknowledged; of more, the oldest count as seen.
 const MAXIMUM_HOLES: usize = 64;
+
+/// Ranges of selectively acknowledged numbers kept; of more, the lowest are forgotten.
+const MAXIMUM_RANGES: usize = 256;
 
 /// Lower than any offset that comes up: 2^61 bytes before the first seen.
 const BEFORE_ALL: i64 = -(1 << 61);
@@ -114,7 +116,7 @@ pub(crate) struct Outstanding {
     /// What was never seen below the floor, in order.
     holes: Vec<(i64, i64)>,
     /// What the other end has beyond a hole.
-    selective: Ranges,
+    selective: RangeSet<i64>,
     /// The latest transmission of anything below the floor.
     newest_below: Instant,
     started: bool,
@@ -137,7 +139,7 @@ impl Outstanding {
     pub(crate) fn restart(&mut self) {
         self.runs.clear();
         self.holes.clear();
-        self.selective = Ranges::default();
+        self.selective = RangeSet::default();
         self.started = false;
     }
 
@@ -284,7 +286,10 @@ impl Outstanding {
         let Self { runs, selective, floor, highest, .. } = self;
         let (start, end) = (start.max(*floor), end.min(*highest));
         let mut news = 0;
-        selective.insert(start, end, |from, to| {
+        if start >= end {
+            return 0;
+        }
+        selective.insert(Range::new(start, end), |Range { start: from, end: to }| {
             news += to - from;
             let first = first_from(runs, from);
             for run in runs.range_mut(first..).take_while(|run| run.end <= to) {
@@ -294,6 +299,9 @@ impl Outstanding {
                 }
             }
         });
+        if selective.len() > MAXIMUM_RANGES {
+            selective.pop_first();
+        }
         news
     }
 
@@ -302,9 +310,19 @@ impl Outstanding {
         self.runs.iter().map(|run| (run.start, run.end, run.first))
     }
 
-    /// What is selectively acknowledged.
-    pub(crate) const fn selective(&self) -> &Ranges {
-        &self.selective
+    /// Whether all of `start` to before `end` that is not acknowledged is selectively acknowledged.
+    pub(crate) fn selectively_acknowledged(&self, start: i64, end: i64) -> bool {
+        self.selective.containing(Range::new(start.max(self.floor), end)).is_some()
+    }
+
+    /// One past the highest number that is selectively acknowledged above [`Self::floor`].
+    pub(crate) fn highest_selective(&self) -> Option<i64> {
+        self.selective.last().map(|range| range.end)
+    }
+
+    /// How many numbers are selectively acknowledged.
+    pub(crate) fn selective_total(&self) -> i64 {
+        self.selective.iter().map(|range| range.end - range.start).sum()
     }
 
     /// Fills what was never seen between `start` and `end`; returns how much that was.

@@ -113,7 +113,7 @@ impl Recovery {
         selective: bool,
     ) -> Trigger {
         let asked = self.duplicates >= DUPLICATES_FOR_FAST
-            || outstanding.selective().highest().is_some_and(|highest| highest > before.start);
+            || outstanding.highest_selective().is_some_and(|highest| highest > before.start);
         let waited = now.since(before.last.time);
         let silence = now.since(self.heard);
         let timeout = tolerant(estimate.timeout());

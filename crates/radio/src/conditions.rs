@@ -16,18 +16,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cell_selection;
 mod config;
-mod indexed_random;
 mod error;
 mod fading;
+mod indexed_random;
 mod mobility;
 mod movement;
-mod site;
 mod profile;
 mod recorded;
 pub mod scenes;
-mod cell_selection;
 mod shadowing;
+mod site;
 mod table;
 
 use airpath_core::{Instant, Seed, Span};
@@ -36,9 +36,9 @@ use airpath_link::{Change, CommandError};
 pub use config::{CellChange, Config, Network, Variation};
 pub use error::ConfigError;
 pub use movement::{Movement, Path};
-pub use site::Cells;
 pub use profile::Profile;
 pub use recorded::{Series, SeriesError};
+pub use site::Cells;
 pub use table::Table;
 
 use fading::Fading;

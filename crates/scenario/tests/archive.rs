@@ -67,7 +67,11 @@ fn each_file_is_kept_once_under_a_name_of_its_own() {
     let again = read(&kept.toml, &out);
     assert_eq!(again.files(), [out.join("inputs/2-link"), out.join("inputs/link")]);
     assert_eq!(again.archive(&out, "inputs").toml, kept.toml);
-    assert_eq!(again.archive(&here.0, "inputs").toml, kept.toml, "kept elsewhere, the files go there under their names");
+    assert_eq!(
+        again.archive(&here.0, "inputs").toml,
+        kept.toml,
+        "kept elsewhere, the files go there under their names"
+    );
 }
 
 #[test]

@@ -60,7 +60,6 @@ mod frto;
 mod profile;
 mod prr;
 mod rack;
-mod ranges;
 mod receive_window;
 mod receiver;
 mod rtt;

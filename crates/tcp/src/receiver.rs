@@ -1,11 +1,11 @@
 //! The receiving half: reassembly, acknowledgements and their times, and the window.
 
+use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::SackBlocks;
 
 use crate::config::Config;
 use crate::delayed_ack::{AckSchedule, Schedule};
-use crate::ranges::{Range, Ranges};
 use crate::receive_window::ReceiveWindow;
 use crate::sequence::{FIRST_BYTE, Sequence, to_wire};
 
@@ -21,11 +21,11 @@ pub struct Receiver {
     /// The sequence number of the FIN, once received.
     fin: Option<Sequence>,
     /// Ranges that arrived out of order.
-    gaps: Ranges,
+    gaps: RangeSet<Sequence>,
     /// The ranges of `gaps` changed most recently, the newest first (RFC 2018 §4).
-    recent: [Range; SackBlocks::MAX],
+    recent: [Range<Sequence>; SackBlocks::MAX],
     /// A range that arrived twice, to be reported once (DSACK, RFC 2883).
-    duplicate: Option<Range>,
+    duplicate: Option<Range<Sequence>>,
     pub window: ReceiveWindow,
     pub acks: AckSchedule,
     /// The largest payload received: the size of a full segment.
@@ -45,7 +45,7 @@ pub enum Arrival {
     Duplicate,
 }
 
-const NOTHING: Range = Range::new(0, 0);
+const NOTHING: Range<Sequence> = Range::new(0, 0);
 
 impl Receiver {
     /// A receiver before any arrival.
@@ -56,7 +56,7 @@ impl Receiver {
             next: 0,
             read: FIRST_BYTE,
             fin: None,
-            gaps: Ranges::default(),
+            gaps: RangeSet::default(),
             recent: [NOTHING; SackBlocks::MAX],
             duplicate: None,
             window: ReceiveWindow::new(&config.receive_buffer, segment_size),
@@ -159,7 +159,7 @@ impl Receiver {
     /// to `initial`.
     pub fn sack_blocks(&mut self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        let mut put = |range: Range| {
+        let mut put = |range: Range<Sequence>| {
             let (start, end) = (to_wire(self.initial, range.start), to_wire(self.initial, range.end));
             blocks.as_slice().len() < room && blocks.push(start, end)
         };
@@ -218,7 +218,7 @@ impl Receiver {
         true
     }
 
-    fn on_gap(&mut self, part: Range, config: &Config) -> Arrival {
+    fn on_gap(&mut self, part: Range<Sequence>, config: &Config) -> Arrival {
         self.acks.demand();
         let mut fresh = false;
         let merged = self.gaps.insert(part, |_| fresh = true);
@@ -234,7 +234,7 @@ impl Receiver {
         if fresh { Arrival::Now } else { Arrival::Duplicate }
     }
 
-    fn report_duplicate(&mut self, range: Range, config: &Config) {
+    fn report_duplicate(&mut self, range: Range<Sequence>, config: &Config) {
         self.acks.demand();
         if config.duplicate_reports {
             self.duplicate = Some(range);

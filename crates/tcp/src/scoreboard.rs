@@ -12,9 +12,9 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Instant, Span};
 
-use crate::ranges::{Range, Ranges};
 use crate::sequence::Sequence;
 
 /// A segment that was sent.
@@ -162,7 +162,7 @@ impl Delivery {
 #[derive(Debug, Default)]
 pub struct Scoreboard {
     segments: VecDeque<Sent>,
-    sacked: Ranges,
+    sacked: RangeSet<Sequence>,
     /// Bytes in selectively acknowledged segments.
     sacked_bytes: u64,
     /// Bytes in flight.
@@ -182,7 +182,7 @@ pub struct Scoreboard {
     /// stale, as above.
     repeating: VecDeque<(Sequence, Instant)>,
     /// Newly covered parts of a selective acknowledgement; a field only to reuse its memory.
-    fresh: Vec<Range>,
+    fresh: Vec<Range<Sequence>>,
 }
 
 impl Scoreboard {
@@ -274,7 +274,7 @@ impl Scoreboard {
     }
 
     /// The receiver has everything in `block`, which lies within the outstanding data.
-    pub fn acknowledge_selectively(&mut self, block: Range, delivery: &mut Delivery) {
+    pub fn acknowledge_selectively(&mut self, block: Range<Sequence>, delivery: &mut Delivery) {
         let mut fresh = std::mem::take(&mut self.fresh);
         let merged = self.sacked.insert(block, |part| fresh.push(part));
         for part in fresh.drain(..) {

@@ -1,22 +1,42 @@
-//! A TCP connection: its two streams, and what the summary says of them.
+//! A TCP connection as captures at both ends of the link show it, and its row of the summary.
 
 use airpath_core::{Bytes, Direction, Instant, SegmentInfo, Span};
+use airpath_observe::{Connection as Observed, End, Figures, Observation};
 use airpath_result::summary::TransferRow;
+use airpath_wire::segment::{Endpoint, Segment};
 use airpath_wire::tcp::Flags;
 use serde_json::{Value, json};
 
-use super::headers::TcpSegment;
-use super::stream::Stream;
-
 /// Bytes that the timestamps option takes from the payload of each segment (RFC 7323 appendix A).
 const TIMESTAMPS: u16 = 12;
-/// The greatest shift that is in use, whatever a SYN says (RFC 7323 §2.3).
-const MAX_WINDOW_SCALE: u8 = 14;
 
-#[derive(Clone, Debug, Default)]
+/// A connection at both ends of the link.
+///
+/// Packets of a direction enter at one end and leave at the other: the arrays have the end where packets enter, and
+/// what they carry, in the order of [`Direction::BOTH`].
+#[derive(Clone, Debug)]
 pub(super) struct Connection {
-    down: Stream,
-    up: Stream,
+    mobile: Endpoint,
+    /// An earlier connection had the same addresses and ports.
+    reused: bool,
+    /// What passes each end, once anything has.
+    observed: [Option<Observed>; 2],
+    deliveries: [Delivery; 2],
+}
+
+/// When the link delivered what matters of one direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delivery {
+    /// Whether the SYN asked for ECN (RFC 3168 §6.1.1), or agreed to it.
+    wants_ecn: bool,
+    syn: Option<Instant>,
+    reset: Option<Instant>,
+    first_data: Option<Instant>,
+    /// The last segment with bytes that had not arrived before.
+    last_new_data: Option<Instant>,
+    /// Up to where acknowledgements of it have come back, and when they last acknowledged data.
+    acknowledged: i64,
+    acknowledged_at: Option<Instant>,
 }
 
 /// How a connection ended.
@@ -28,43 +48,74 @@ pub(super) struct Ending {
 }
 
 impl Connection {
+    /// A connection of the mobile's port `mobile`, without segments; `reused` where an earlier one had the same ports.
+    pub fn new(mobile: Endpoint, reused: bool) -> Self {
+        Self { mobile, reused, observed: [None, None], deliveries: Default::default() }
+    }
+
+    /// What passed the end of the link where packets of `direction` enter.
+    pub const fn at_entry(&self, direction: Direction) -> Option<&Observed> {
+        self.observed[direction as usize].as_ref()
+    }
+
     /// A segment enters the link.
-    pub fn enters(&mut self, now: Instant, direction: Direction, header: &TcpSegment) -> SegmentInfo {
-        let mut info = self.stream_mut(direction).sends(now, header);
-        if header.has(Flags::ACK) {
-            info.ack = Some(self.stream_mut(opposite(direction)).offset_of(header.acknowledgment));
+    pub fn enters(&mut self, direction: Direction, segment: &Segment<'_>) -> SegmentInfo {
+        let (observation, _) = self.observe(direction, direction, segment);
+        if segment.flags.contains(Flags::SYN) {
+            self.deliveries[direction as usize].wants_ecn = segment.flags.contains(Flags::ECE);
         }
-        info.window = u64::from(header.window) << self.window_scale(direction, header);
-        info
-    }
-
-    /// A segment leaves the link.
-    pub fn leaves(&mut self, due: Instant, direction: Direction, header: &TcpSegment) {
-        self.stream_mut(direction).arrives(due, header);
-        if header.has(Flags::ACK) && !header.has(Flags::RST) {
-            let other = self.stream_mut(opposite(direction));
-            let offset = other.offset_of(header.acknowledgment);
-            other.is_acknowledged(due, offset);
+        SegmentInfo {
+            offset: observation.offset,
+            length: segment.length,
+            ack: observation.acknowledged,
+            window: observation.window,
+            flags: segment.flags.0,
+            retransmission: observation.retransmission.is_some(),
         }
     }
 
-    /// Whether this header begins another connection between the same ports.
-    pub fn is_succeeded_by(&self, direction: Direction, header: &TcpSegment) -> bool {
-        self.stream(direction).is_succeeded_by(header)
+    /// A segment that was due at `due` leaves the link.
+    pub fn leaves(&mut self, due: Instant, direction: Direction, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        let (observation, is_new) = self.observe(opposite(direction), direction, segment);
+        let delivery = &mut self.deliveries[direction as usize];
+        if flags.contains(Flags::RST) {
+            delivery.reset.get_or_insert(due);
+            return;
+        }
+        if flags.contains(Flags::SYN) {
+            delivery.syn.get_or_insert(due);
+        }
+        if segment.length > 0 {
+            delivery.first_data.get_or_insert(due);
+        }
+        if is_new {
+            delivery.last_new_data = Some(due);
+        }
+        if let Some(acknowledged) = observation.acknowledged {
+            self.is_acknowledged(due, opposite(direction), acknowledged);
+        }
+    }
+
+    /// Whether this segment, which is about to enter, begins another connection between the same ports.
+    pub fn is_succeeded_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
+        self.at_entry(direction)
+            .is_some_and(|observed| observed.superseded_by(segment, end(observed, self.mobile, direction)))
     }
 
     /// The direction in which more data went.
     pub fn main_direction(&self) -> Direction {
-        if self.up.unique_bytes > self.down.unique_bytes { Direction::Up } else { Direction::Down }
+        let bytes = |direction| self.sent(direction).map_or(0, |figures| figures.unique_bytes);
+        if bytes(Direction::Up) > bytes(Direction::Down) { Direction::Up } else { Direction::Down }
     }
 
     pub fn ending(&self) -> Ending {
-        let main = self.main_direction();
-        if self.stream(main).is_complete() {
+        if self.is_complete(self.main_direction()) {
             return Ending { outcome: "finished", cause: None };
         }
-        let was_open = self.down.syn_arrived.is_some() && self.up.syn_arrived.is_some();
-        let cause = match (self.down.reset_arrived, self.up.reset_arrived) {
+        let [down, up] = [Direction::Down, Direction::Up].map(|direction| &self.deliveries[direction as usize]);
+        let was_open = down.syn.is_some() && up.syn.is_some();
+        let cause = match (down.reset, up.reset) {
             (None, None) => return Ending { outcome: "unfinished", cause: None },
             (Some(_), None) if !was_open => "refused by the server",
             (None, Some(_)) if !was_open => "refused by the mobile",
@@ -75,46 +126,99 @@ impl Connection {
         Ending { outcome: "aborted", cause: Some(cause) }
     }
 
-    /// What is known of the transfer in the main direction of a connection that began at `start`, opened by a packet of
-    /// direction `opened`. What only its end points know is `None`.
+    /// The transfer in the main direction of a connection that began at `start`, opened by a packet of direction
+    /// `opened`. What only its end points know is `None`.
+    ///
+    /// What an end sent, and its round trips, are figures of the capture at that end; what arrived, of the capture at
+    /// the other.
     pub fn row(&self, start: Instant, opened: Direction) -> TransferRow {
-        let (data, acks) = (self.stream(self.main_direction()), self.stream(opposite(self.main_direction())));
+        let main = self.main_direction();
+        let none = Figures::default();
+        let sent = self.sent(main).unwrap_or(&none);
+        let bytes = sent.stream_length.unwrap_or(sent.unique_bytes);
+        let delivered = Bytes::new(self.arrived(main).map_or(0, |figures| figures.unique_bytes));
+        let delivery = &self.deliveries[main as usize];
         let since_start = |time: Option<Instant>| time.map(|time| time.since(start));
         let seconds = |time: Option<Instant>| since_start(time).map(Span::as_secs_f64);
-        let delivered = Bytes::new(data.delivered().unsigned_abs());
-        let is_heard = data.end > 0 && data.acknowledged >= data.end;
+        let is_acknowledged = bytes > 0 && delivery.acknowledged >= bytes.cast_signed();
         TransferRow {
             tcp: self.negotiated(),
-            bytes: data.end.unsigned_abs(),
+            bytes,
             delivered_bytes: delivered.get(),
-            connect_s: seconds(self.stream(opposite(opened)).syn_arrived),
-            first_byte_s: seconds(data.first_arrived),
-            duration_s: seconds(data.last_arrived.filter(|_| data.is_complete())),
-            acknowledged_s: seconds(data.acknowledged_at.filter(|_| is_heard)),
-            throughput_bps: since_start(data.last_arrived).and_then(|span| delivered.rate_over(span)),
-            data_packets: Some(data.data_packets),
-            data_bytes: Some(data.data_bytes),
-            unique_bytes: Some(data.unique_bytes),
-            retransmitted_packets: Some(data.repeated_packets),
-            retransmitted_bytes: Some(data.data_bytes - data.unique_bytes),
-            ack_packets: Some(acks.pure_acks),
+            connect_s: seconds(self.deliveries[opposite(opened) as usize].syn),
+            first_byte_s: seconds(delivery.first_data),
+            duration_s: seconds(delivery.last_new_data.filter(|_| self.is_complete(main))),
+            acknowledged_s: seconds(delivery.acknowledged_at.filter(|_| is_acknowledged)),
+            throughput_bps: since_start(delivery.last_new_data).and_then(|span| delivered.rate_over(span)),
+            data_packets: Some(sent.data_segments),
+            data_bytes: Some(sent.data_bytes),
+            unique_bytes: Some(sent.unique_bytes),
+            retransmitted_packets: Some(sent.retransmissions),
+            retransmitted_bytes: Some(sent.retransmitted_bytes),
+            ack_packets: Some(self.sent(opposite(main)).map_or(0, |figures| figures.pure_acknowledgements)),
             timeouts: None,
             fast_retransmits: None,
             undone: None,
-            rtt_min_s: data.round_trips.least.map(Span::as_secs_f64),
-            rtt_mean_s: data.round_trips.mean_s(),
-            rtt_max_s: data.round_trips.greatest.map(Span::as_secs_f64),
-            rtt_samples: Some(data.round_trips.count),
+            rtt_min_s: sent.round_trip.minimum().map(Span::as_secs_f64),
+            rtt_mean_s: sent.round_trip.mean(),
+            rtt_max_s: sent.round_trip.maximum().map(Span::as_secs_f64),
+            rtt_samples: Some(sent.round_trip.count),
         }
+    }
+
+    /// A segment of `direction` passes the end where packets of `entry` enter. Returns what it means there, and whether
+    /// it has data that had not passed there before.
+    fn observe(&mut self, entry: Direction, direction: Direction, segment: &Segment<'_>) -> (Observation, bool) {
+        let (mobile, reused) = (self.mobile, self.reused);
+        let observed = self.observed[entry as usize].get_or_insert_with(|| Observed::new(segment, reused));
+        let from = end(observed, mobile, direction);
+        let before = observed.figures(from).unique_bytes;
+        let observation = observed.segment(segment, from);
+        (observation, observed.figures(from).unique_bytes > before)
+    }
+
+    /// Everything of `direction` up to `acknowledged` is acknowledged, and that has come back to its sender.
+    fn is_acknowledged(&mut self, due: Instant, direction: Direction, acknowledged: i64) {
+        let sent = self.sent(direction).map_or(0, |figures| figures.unique_bytes);
+        let delivery = &mut self.deliveries[direction as usize];
+        if acknowledged > delivery.acknowledged {
+            // What is acknowledged beyond the data is the FIN.
+            if delivery.acknowledged < sent.cast_signed() {
+                delivery.acknowledged_at = Some(due);
+            }
+            delivery.acknowledged = acknowledged;
+        }
+    }
+
+    /// What entered the link in `direction`: figures of the capture at the end that sent it.
+    fn sent(&self, direction: Direction) -> Option<&Figures> {
+        self.figures(direction, direction)
+    }
+
+    /// What left the link in `direction`: figures of the capture at the end that received it.
+    fn arrived(&self, direction: Direction) -> Option<&Figures> {
+        self.figures(opposite(direction), direction)
+    }
+
+    /// Figures of `direction` at the end where packets of `entry` enter.
+    fn figures(&self, entry: Direction, direction: Direction) -> Option<&Figures> {
+        let observed = self.at_entry(entry)?;
+        Some(observed.figures(end(observed, self.mobile, direction)))
+    }
+
+    /// Whether all of a direction arrived, and it is known that it was all.
+    fn is_complete(&self, direction: Direction) -> bool {
+        self.arrived(direction).and_then(Figures::missed_bytes).is_some_and(|missed| missed <= 0)
     }
 
     /// What both ends agreed on, as their SYNs say; nothing if one was not seen.
     fn negotiated(&self) -> Value {
         let main = self.main_direction();
-        let (Some(ours), Some(theirs)) = (self.stream(main).syn, self.stream(opposite(main)).syn) else {
+        let [ours, theirs] = [main, opposite(main)].map(|end| self.sent(end).filter(|figures| figures.syns > 0));
+        let (Some(ours), Some(theirs)) = (ours, theirs) else {
             return json!({ "profile": "as seen" });
         };
-        let timestamps = ours.timestamps.is_some() && theirs.timestamps.is_some();
+        let timestamps = ours.timestamps && theirs.timestamps;
         let scales = ours.window_scale.zip(theirs.window_scale).unwrap_or((0, 0));
         let sizes = ours.maximum_segment_size.zip(theirs.maximum_segment_size);
         let options = if timestamps { TIMESTAMPS } else { 0 };
@@ -122,38 +226,20 @@ impl Connection {
             "profile": "as seen",
             "negotiated": {
                 "segment_size": sizes.map(|(ours, theirs)| ours.min(theirs).saturating_sub(options)),
-                "selective_acknowledgement": ours.sack_permitted && theirs.sack_permitted,
+                "selective_acknowledgement": ours.selective_permitted && theirs.selective_permitted,
                 "timestamps": timestamps,
                 "window_scale": scales.0,
                 "peer_window_scale": scales.1,
-                "ecn": self.down.wants_ecn && self.up.wants_ecn,
+                "ecn": self.deliveries.iter().all(|delivery| delivery.wants_ecn),
             },
         })
     }
+}
 
-    /// By how many bits the window in `header` is shifted. That of a SYN never is, and no other unless both SYNs said so
-    /// (RFC 7323 §2.2).
-    fn window_scale(&self, direction: Direction, header: &TcpSegment) -> u8 {
-        let scale = |stream: &Stream| stream.syn.and_then(|options| options.window_scale);
-        match (scale(self.stream(direction)), scale(self.stream(opposite(direction)))) {
-            (Some(own), Some(_)) if !header.has(Flags::SYN) => own.min(MAX_WINDOW_SCALE),
-            _ => 0,
-        }
-    }
-
-    const fn stream(&self, direction: Direction) -> &Stream {
-        match direction {
-            Direction::Down => &self.down,
-            Direction::Up => &self.up,
-        }
-    }
-
-    const fn stream_mut(&mut self, direction: Direction) -> &mut Stream {
-        match direction {
-            Direction::Down => &mut self.down,
-            Direction::Up => &mut self.up,
-        }
-    }
+/// Which end of an observed connection sends in `direction`.
+fn end(observed: &Observed, mobile: Endpoint, direction: Direction) -> End {
+    let is_mobile = direction == Direction::Up;
+    if (observed.route().source == mobile) == is_mobile { End::Client } else { End::Server }
 }
 
 const fn opposite(direction: Direction) -> Direction {

@@ -3,10 +3,11 @@
 use airpath_app::Samples;
 use airpath_core::{AppStep, Bytes, Direction, Instant, SegmentInfo};
 use airpath_result::summary::{FlowRow, ObservedRow, ProbesRow, TrafficRow};
+use airpath_wire::segment::Segment;
 
 use super::connection::{Connection, Ending};
 use super::echo::Echoes;
-use super::headers::{Key, TcpSegment, echo};
+use super::headers::{Key, Sight, echo, segment};
 use crate::offload::Frame;
 
 /// Bytes of the header of an echo request or reply.
@@ -35,33 +36,41 @@ enum State {
 }
 
 impl Flow {
-    /// The flow of a first packet.
-    pub fn begin(now: Instant, opened: Direction, key: Key) -> Self {
-        let protocol = if key.is_tcp() {
-            State::Tcp(Box::default())
+    /// The flow of a first packet; `reused` where an earlier one had the same key.
+    pub fn begin(now: Instant, opened: Direction, key: Key, reused: bool) -> Self {
+        let protocol = if let Some((mobile, _)) = key.tcp_ends() {
+            State::Tcp(Box::new(Connection::new(mobile, reused)))
         } else if key.is_echo() {
             State::Ping(Box::default())
         } else {
             State::Other
         };
-        Self { protocol, key: Some(key), ..Self::rest(now, opened) }
+        Self { protocol, key: Some(key), ..Self::beyond_most(now, opened) }
     }
 
     /// What stands for all flows that are not told apart.
-    pub fn rest(now: Instant, opened: Direction) -> Self {
+    pub fn beyond_most(now: Instant, opened: Direction) -> Self {
         let (down, up) = (TrafficRow::default(), TrafficRow::default());
         Self { key: None, opened, first: now, last: now, down, up, protocol: State::Other }
     }
 
-    /// Whether a packet with this header does not belong to it any more.
-    pub fn is_succeeded_by(&self, direction: Direction, header: &TcpSegment) -> bool {
+    /// The TCP connection, if it is one.
+    pub fn connection(&self) -> Option<&Connection> {
         match &self.protocol {
-            State::Tcp(connection) => connection.is_succeeded_by(direction, header),
+            State::Tcp(connection) => Some(connection),
+            State::Ping(_) | State::Other => None,
+        }
+    }
+
+    /// Whether this segment does not belong to it any more.
+    pub fn is_succeeded_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
+        match &self.protocol {
+            State::Tcp(connection) => connection.is_succeeded_by(direction, segment),
             State::Ping(_) | State::Other => false,
         }
     }
 
-    /// A packet of `size` bytes enters the link; `header` is that of its TCP segment. Says what that is in the stream.
+    /// A packet of `size` bytes enters the link, with `segment` if it is TCP. Returns what that is in the stream.
     pub fn enters(
         &mut self,
         now: Instant,
@@ -69,14 +78,14 @@ impl Flow {
         size: u32,
         frame: &Frame,
         bytes: &[u8],
-        header: Option<&TcpSegment>,
+        segment: Option<&Segment<'_>>,
     ) -> Option<SegmentInfo> {
         self.last = now;
         let traffic = self.traffic(direction);
         traffic.offered_packets += 1;
         traffic.offered_bytes += u64::from(size);
         match &mut self.protocol {
-            State::Tcp(connection) => header.map(|header| connection.enters(now, direction, header)),
+            State::Tcp(connection) => segment.map(|segment| connection.enters(direction, segment)),
             State::Ping(echoes) => {
                 let asked = echo(frame, bytes).filter(|echo| !echo.reply && direction == self.opened);
                 asked.into_iter().for_each(|echo| echoes.is_asked(now, echo));
@@ -86,24 +95,25 @@ impl Flow {
         }
     }
 
-    /// A packet leaves the link. Says if an echo came back.
+    /// A packet leaves the link: segment `index` of `frame`, as `sight` has it. Returns whether an echo came back.
     pub fn leaves(
         &mut self,
         due: Instant,
+        sight: Sight,
         direction: Direction,
         frame: &Frame,
         bytes: &[u8],
-        segment: u32,
+        index: u32,
     ) -> Option<AppStep> {
-        let size = frame.segment_bytes(segment);
+        let size = frame.segment_bytes(index);
         self.last = self.last.max(due);
         let traffic = self.traffic(direction);
         traffic.delivered_packets += 1;
         traffic.delivered_bytes += u64::from(size);
         match &mut self.protocol {
             State::Tcp(connection) => {
-                let header = TcpSegment::read(frame, bytes, segment)?;
-                connection.leaves(due, direction, &header);
+                let route = self.key.and_then(|key| key.route(direction))?;
+                connection.leaves(due, direction, &segment(frame, bytes, index, route, sight)?);
                 None
             }
             State::Ping(echoes) => {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use airpath_core::Direction;
+use airpath_core::{Direction, Ecn, Instant};
 use airpath_wire::icmp::{EchoTypes, IcmpEcho};
 use airpath_wire::ip::Protocol;
+use airpath_wire::segment::{Endpoint, Route, Segment, Tunnel};
 use airpath_wire::tcp::{Flags, Options, TcpHeader};
 
 use crate::offload::Frame;
@@ -38,9 +39,24 @@ impl Key {
         Self { mobile, server, protocol: frame.protocol().0, ends: Ends::of(direction, frame, bytes) }
     }
 
-    /// Whether it is that of a TCP connection.
-    pub const fn is_tcp(&self) -> bool {
-        self.protocol == Protocol::TCP.0 && matches!(self.ends, Ends::Ports { .. })
+    /// The mobile's and the server's port, if it is that of a TCP connection.
+    pub const fn tcp_ends(&self) -> Option<(Endpoint, Endpoint)> {
+        match self.ends {
+            Ends::Ports { mobile, server } if self.protocol == Protocol::TCP.0 => {
+                Some((Endpoint { address: self.mobile, port: mobile }, Endpoint { address: self.server, port: server }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Who sends to whom, if it is that of a TCP connection.
+    pub fn route(&self, direction: Direction) -> Option<Route> {
+        let (mobile, server) = self.tcp_ends()?;
+        let (source, destination) = match direction {
+            Direction::Up => (mobile, server),
+            Direction::Down => (server, mobile),
+        };
+        Some(Route { source, destination, tunnel: Tunnel::None })
     }
 
     /// Whether it is that of echo requests and replies.
@@ -116,47 +132,54 @@ pub(super) fn echo(frame: &Frame, bytes: &[u8]) -> Option<IcmpEcho> {
     IcmpEcho::parse(types, transport(frame, bytes)?).ok().map(|(echo, _)| echo)
 }
 
-/// A TCP segment, as it stands in its header.
+/// Where and when a packet is seen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TcpSegment {
-    pub sequence: u32,
-    pub acknowledgment: u32,
-    pub flags: Flags,
-    pub window: u16,
-    /// Bytes of payload.
-    pub length: u32,
-    /// Options that matter later, of a SYN.
-    pub options: Option<Options>,
+pub(super) struct Sight {
+    pub time: Instant,
+    /// Its number among the packets that passed there, from 1.
+    pub number: u64,
+    /// Its ECN field there.
+    pub ecn: Ecn,
 }
 
-impl TcpSegment {
-    /// Reads segment `segment` of `frame`; `None` if there is no whole header.
-    pub fn read(frame: &Frame, bytes: &[u8], segment: u32) -> Option<Self> {
-        let transport = transport(frame, bytes)?;
-        let fixed: &[u8; TcpHeader::MIN_LENGTH] = transport.first_chunk()?;
-        let header_bytes = usize::from(fixed[12] >> 4) * 4;
-        let payload = transport.len().checked_sub(header_bytes.max(TcpHeader::MIN_LENGTH))? as u32;
-        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
-        let flags = Flags(frame.flags_of(fixed[13], segment, segment));
-        let (before, length) = match frame.segments() {
-            1 => (0, payload),
-            _ => frame.payload_of(segment),
-        };
-        let is_syn = flags.contains(Flags::SYN);
-        Some(Self {
-            sequence: word(4).wrapping_add(before),
-            acknowledgment: word(8),
-            flags,
-            window: u16::from_be_bytes([fixed[14], fixed[15]]),
-            length,
-            // A malformed option of one SYN is as good as none.
-            options: is_syn.then(|| TcpHeader::parse(transport).map(|(header, _)| header.options).unwrap_or_default()),
-        })
-    }
-
-    pub const fn has(&self, flags: Flags) -> bool {
-        self.flags.contains(flags)
-    }
+/// Segment `index` of `frame` as a capture has it; `None` if there is no whole TCP header.
+pub(super) fn segment(frame: &Frame, bytes: &[u8], index: u32, route: Route, sight: Sight) -> Option<Segment<'static>> {
+    let transport = transport(frame, bytes)?;
+    let fixed: &[u8; TcpHeader::MIN_LENGTH] = transport.first_chunk()?;
+    let header_bytes = usize::from(fixed[12] >> 4) * 4;
+    let options = transport.get(TcpHeader::MIN_LENGTH..header_bytes)?;
+    let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+    let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+    let (before, length) = match frame.segments() {
+        1 => (0, (transport.len() - header_bytes) as u32),
+        _ => frame.payload_of(index),
+    };
+    let (options, malformed) = match Options::parse_usual(options) {
+        Some(options) => (options, None),
+        None => Options::parse_leading(options),
+    };
+    // A super-segment is cut into packets whose identification counts up.
+    let identification =
+        (!frame.is_ipv6()).then(|| u16::from_be_bytes([bytes[4], bytes[5]]).wrapping_add(index as u16));
+    Some(Segment {
+        frame: sight.number,
+        time: sight.time,
+        route,
+        identification,
+        time_to_live: bytes[if frame.is_ipv6() { 7 } else { 8 }],
+        ecn: sight.ecn,
+        sequence: word(4).wrapping_add(before),
+        acknowledgment: word(8),
+        flags: Flags(frame.flags_of(fixed[13], index, index)),
+        window: short(14),
+        urgent: short(18),
+        options,
+        options_cut: malformed.is_some(),
+        length,
+        captured: length,
+        payload: &[],
+        checksum: None,
+    })
 }
 
 /// The transport header and payload of a packet that has one.

@@ -50,7 +50,7 @@ impl Link {
 
     fn leaves(&mut self, millis: u64, packet: &Entered) -> Option<AppEvent> {
         let Entered { direction, frame, bytes, segment, seen } = packet;
-        self.observer.leaves(at(millis), *direction, seen.flow, frame, bytes, *segment)
+        self.observer.leaves(at(millis), at(millis), *direction, (seen.flow, Ecn::NotEct), frame, bytes, *segment)
     }
 
     fn is_lost(&mut self, packet: &Entered) {

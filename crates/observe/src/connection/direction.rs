@@ -118,7 +118,7 @@ impl Direction {
 
     /// Bytes of it that the other end has told to have.
     pub(super) fn delivered(&self) -> u64 {
-        let selective = self.outstanding.selective().total();
+        let selective = self.outstanding.selective_total();
         u64::try_from(self.acknowledged.unwrap_or(0) + selective).unwrap_or(0)
     }
 
@@ -424,7 +424,9 @@ fn judge(
         sent.figures.retransmission_time.sample(segment.time.since(before.last.time));
     }
     let known = sent.acknowledged.is_some_and(|acknowledged| end <= acknowledged)
-        || placed.before.is_some_and(|before| before.selectively && sent.outstanding.selective().contains(offset, end));
+        || placed
+            .before
+            .is_some_and(|before| before.selectively && sent.outstanding.selectively_acknowledged(offset, end));
     events.set(Events::ACKNOWLEDGED_RETRANSMISSION, known);
     let verdict = match () {
         () if known => Some(Detector::Acknowledged),

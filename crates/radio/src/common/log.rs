@@ -1,8 +1,6 @@
 //! The radio log of a UMTS mobile, with or without HSDPA: its state tracks; only changes are reported.
 
-use airpath_core::{
-    Aspect, Context, Direction, Instant, LinkState, ModeState, StateEvent, StateValue, UserId,
-};
+use airpath_core::{Aspect, Context, Direction, Instant, LinkState, ModeState, StateEvent, StateValue, UserId};
 
 use crate::conditions::Sample;
 

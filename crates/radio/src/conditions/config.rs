@@ -6,13 +6,13 @@ use airpath_core::{Decibel, Frequency, Length, Probability, Seed, Span, Speed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cell_selection::{Measurements, Rule};
 use super::fading::Fading;
 use super::mobility::{Correlation, Manner, Mobility};
 use super::movement::Movement;
-use super::site::{Cells, Sites, Radio};
 use super::profile::Profile;
-use super::cell_selection::{Measurements, Rule};
 use super::shadowing::Shadowing;
+use super::site::{Cells, Radio, Sites};
 use super::{Process, Series, Table, Varying};
 use crate::conditions::ConfigError;
 use crate::error::ValueError;

@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
 
+use super::cell_selection::{Measurements, ServingCell};
 use super::movement::Motion;
 use super::site::Sites;
-use super::cell_selection::{Measurements, ServingCell};
 use super::{Sample, Transition};
 
 /// How a mobile changes cells.

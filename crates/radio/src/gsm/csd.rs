@@ -51,10 +51,10 @@
 //! ```
 
 mod air;
-mod hdlc_abm;
 mod circuit;
 pub mod config;
 mod error;
+mod hdlc_abm;
 mod modem;
 mod octets;
 mod ppp;

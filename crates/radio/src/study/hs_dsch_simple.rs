@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::multiplexing::path_bearer::PathBearer;
 use crate::common::multiplexing::paths::OneWay;
 use crate::common::shared_channel::channel::{Channel, Levels};
-use crate::common::shared_channel::harq::{ErrorsByAttempt, Combining, DEFAULT_CQI, MAX_CQI};
+use crate::common::shared_channel::harq::{Combining, DEFAULT_CQI, ErrorsByAttempt, MAX_CQI};
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::common::shared_channel::transport_channel::{Parameters, Repetition, TransportChannel};
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};

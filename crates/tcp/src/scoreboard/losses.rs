@@ -13,7 +13,7 @@ impl Scoreboard {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * u64::from(segment_size);
         let mut bytes = 0;
         let mut count = 0;
-        let edge = self.sacked.downwards().find(|range| {
+        let edge = self.sacked.iter().rev().find(|range| {
             bytes += range.end - range.start;
             count += 1;
             count >= threshold || bytes > enough_bytes

@@ -78,7 +78,7 @@ impl Scoreboard {
             assert!(next.is_none_or(|next| next.start == segment.end()), "{self:?}");
             assert_eq!(
                 segment.is_sacked(),
-                self.sacked.holding(super::Range::new(segment.start, segment.end())).is_some(),
+                self.sacked.containing(super::Range::new(segment.start, segment.end())).is_some(),
                 "{self:?}"
             );
             let sought = self.repair_from <= segment.start && segment.start < self.repair_end;

@@ -3,8 +3,7 @@
 use airpath_core::{Instant, Span};
 use proptest::prelude::*;
 
-use super::{Delivery, Scoreboard, Sent};
-use crate::ranges::Range;
+use super::{Delivery, Range, Scoreboard, Sent};
 use crate::sequence::Sequence;
 
 const SIZE: u32 = 1000;
@@ -74,7 +73,7 @@ impl Model {
             Step::Acknowledge(part) => {
                 let edge = self.at(part);
                 // A receiver that has the data after the edge would have acknowledged it, too.
-                let edge = self.board.sacked.holding(Range::new(edge, edge)).map_or(edge, |range| range.end);
+                let edge = self.board.sacked.containing(Range::new(edge, edge)).map_or(edge, |range| range.end);
                 if edge > self.acknowledged {
                     self.board.acknowledge(edge, &mut delivery);
                     self.acknowledged = edge;
@@ -110,7 +109,7 @@ impl Model {
     /// or more than (`DupThresh` - 1) * SMSS bytes.
     fn is_lost(&self, index: usize, threshold: u32) -> bool {
         let segment = self.board.segments[index];
-        let above = self.board.sacked.downwards().take_while(|range| range.start >= segment.end());
+        let above = self.board.sacked.iter().rev().take_while(|range| range.start >= segment.end());
         let (count, bytes) = above.fold((0, 0), |(count, bytes), range| (count + 1, bytes + range.end - range.start));
         !segment.is_sacked() && (count >= threshold || bytes > u64::from(threshold - 1) * u64::from(SIZE))
     }

@@ -1,5 +1,6 @@
 //! Processing of acknowledgements.
 
+use airpath_core::range_set::Range;
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::SackBlocks;
 
@@ -7,7 +8,6 @@ use super::{Phase, Sender, Shared, TailProbe};
 use crate::config::{PartialAcks, Samples};
 use crate::congestion::{Acknowledged, CongestionControl, Signal};
 use crate::frto::{Evidence, Verdict};
-use crate::ranges::Range;
 use crate::scoreboard::Delivery;
 use crate::sequence::{Sequence, from_wire};
 use crate::timers::Timer;
@@ -239,13 +239,13 @@ impl Sender {
     fn take_blocks(&mut self, ack: &Acknowledgment<'_>, delivery: &mut Delivery) -> Option<Sequence> {
         let mut report = None;
         let blocks = ack.blocks.as_slice();
-        let read = |index: usize| -> Option<Range> {
+        let read = |index: usize| -> Option<Range<Sequence>> {
             let (start, end) = *blocks.get(index)?;
             let start = from_wire(ack.initial, ack.number, start)?;
             let end = from_wire(ack.initial, ack.number, end)?;
             (start < end && end <= self.next).then_some(Range::new(start, end))
         };
-        let ranges: [Option<Range>; SackBlocks::MAX] = std::array::from_fn(read);
+        let ranges: [Option<Range<Sequence>>; SackBlocks::MAX] = std::array::from_fn(read);
         if let Some(first) = ranges[0] {
             let within_second = ranges[1].is_some_and(|second| second.contains(first));
             if first.end <= ack.number || within_second {

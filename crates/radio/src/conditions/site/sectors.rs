@@ -11,7 +11,7 @@
 
 use airpath_core::{Decibel, Probability, Seed};
 
-use super::{Cells, Sites, Radio, path_loss, power};
+use super::{Cells, Radio, Sites, path_loss, power};
 use crate::conditions::indexed_random::IndexedRandom;
 
 const PLACES: usize = 3000;

@@ -1,6 +1,6 @@
 //! What comes through the air: the probability that a frame is in error, by the conditions of the mobile or as it was set.
 
-use airpath_core::{Context, Instant, Probability, Seed, Span, ModeState};
+use airpath_core::{Context, Instant, ModeState, Probability, Seed, Span};
 use airpath_link::{Change, CommandError};
 
 use super::config::{Config, Radio};

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId, LinkState};
+    Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
+};
 use airpath_link::command::{Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
 

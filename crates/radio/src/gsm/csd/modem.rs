@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 
 use airpath_core::{Direction, Instant, Probability, Seed, Span};
 
-use super::hdlc_abm::{Frame, Phase, Reaction, Station};
 use super::config::{ErrorControl, Modem};
+use super::hdlc_abm::{Frame, Phase, Reaction, Station};
 use super::octets::Run;
 use super::stream::{Outcome, Stream};
 use super::traffic_channel::opposite;

@@ -7,14 +7,14 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Context, Direction, Instant, RadioEvent, RadioTotals, Seed, Span, UserId, LinkState};
+use airpath_core::{Context, Direction, Instant, LinkState, RadioEvent, RadioTotals, Seed, Span, UserId};
 
 use super::air::Air;
-use super::hdlc_abm::{Frame, Phase, Reaction, Station};
 use super::config::{Config, Radio};
-use super::tracks::Tracks;
+use super::hdlc_abm::{Frame, Phase, Reaction, Station};
 use super::octets::Run;
 use super::stream::{Outcome, Stream};
+use super::tracks::Tracks;
 use crate::gsm::csd::ConfigError;
 
 /// The radio leg of one mobile.

@@ -9,8 +9,8 @@ use airpath_core::{Context, Direction, Instant};
 use super::downlink::Demand;
 use super::ends::Ends;
 use super::mobile::{DownlinkControl, Mobile, Parameters, UplinkControl};
-use super::multislot::Timeslots;
 use super::multiframe::{POLL_TO_REPLY, block_after, start_of};
+use super::multislot::Timeslots;
 use super::voice::Calls;
 
 /// Blocks for which reservations are stored: more than [`POLL_TO_REPLY`].

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::adaptation::Adaptation;
 use super::coding_scheme::CodingScheme;
-use super::voice::Voice;
-use super::multislot::{self, Timeslots};
 use super::llc;
+use super::multislot::{self, Timeslots};
+use super::voice::Voice;
 use crate::error::{ValueError, above_zero, at_most, within_an_hour};
 use crate::gsm::gprs::ConfigError;
 use crate::{conditions, error};

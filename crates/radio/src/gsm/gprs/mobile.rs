@@ -1,8 +1,8 @@
 //! A mobile: its downlink and uplink TBF, its radio, and the procedures that set TBFs up and end them.
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, LinkState, ModeState, Probability, RadioEvent, RadioTotals, RandomStream, Seed,
-    Span, StateValue, TbfState, UserId,
+    Context, Direction, DropCause, Instant, LinkState, ModeState, Probability, RadioEvent, RadioTotals, RandomStream,
+    Seed, Span, StateValue, TbfState, UserId,
 };
 use airpath_link::command::Buffer;
 
@@ -11,10 +11,10 @@ use super::coding_scheme::CodingScheme;
 use super::config::{Access, Config};
 use super::downlink::{self, Downlink};
 use super::ends::Ends;
-use super::tracks::Tracks;
 use super::llc;
-use super::multislot::Timeslots;
 use super::multiframe::{block_from, ccch_from, end_of, paging_from, start_of};
+use super::multislot::Timeslots;
+use super::tracks::Tracks;
 use super::uplink::{self, Uplink};
 use crate::common::arq::acknowledged::Settings;
 use crate::conditions::{Conditions, Transition};
@@ -323,7 +323,9 @@ impl Mobile {
                 self.up.responds_to_page = true;
                 self.down.phase = Phase::Paged;
             }
-            Phase::Paged if self.up.phase == uplink::Phase::Transfer => self.down.phase = Phase::AssignmentPending { from: block },
+            Phase::Paged if self.up.phase == uplink::Phase::Transfer => {
+                self.down.phase = Phase::AssignmentPending { from: block }
+            }
             Phase::AssignedOnCcch { at, heard } if at <= block => {
                 // A lost assignment ends the attempt at the same time: the network learns of it by the missing response to
                 // its next assignment, which takes about as long.
@@ -499,7 +501,8 @@ impl Mobile {
             }
             UplinkControl::AssignmentAcknowledgement => {
                 if let downlink::Phase::AssignmentSent { heard } = self.down.phase {
-                    self.down.phase = downlink::Phase::AssignmentAcknowledged { at: known_at, heard: heard && is_received() };
+                    self.down.phase =
+                        downlink::Phase::AssignmentAcknowledged { at: known_at, heard: heard && is_received() };
                 }
             }
             UplinkControl::FinalAckNackAcknowledgement => {
@@ -509,8 +512,11 @@ impl Mobile {
                 }
             }
             UplinkControl::ResourceRequest => {
-                self.up.phase =
-                    if is_received() { uplink::Phase::AssignmentPending { from: known_at } } else { uplink::Phase::None };
+                self.up.phase = if is_received() {
+                    uplink::Phase::AssignmentPending { from: known_at }
+                } else {
+                    uplink::Phase::None
+                };
             }
         }
     }
@@ -525,7 +531,8 @@ impl Mobile {
     pub fn end(&mut self, block: u64, slots: Timeslots, for_data: u8, cx: &mut Context<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
-            let PeriodCounts { pdus, repeated, errored, bytes, level } = std::mem::take(&mut self.counts[direction as usize]);
+            let PeriodCounts { pdus, repeated, errored, bytes, level } =
+                std::mem::take(&mut self.counts[direction as usize]);
             if pdus > 0 {
                 let duration = end_of(block).since(at);
                 let event = RadioEvent { direction, user: self.user, duration, pdus, repeated, errored, bytes, level };

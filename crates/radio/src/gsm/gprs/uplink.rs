@@ -219,7 +219,9 @@ impl Uplink {
         self.sender.hand_over(self.receiver.complete(), |packet| ends.deliver(UP, end_of(block), packet));
         if any_received {
             let is_last = self.is_closed && !self.sender.has_new();
-            let is_due = self.contention == Contention::Unresolved || is_last || self.since_acknowledgement >= parameters.ack_interval;
+            let is_due = self.contention == Contention::Unresolved
+                || is_last
+                || self.since_acknowledgement >= parameters.ack_interval;
             let is_kept = !self.is_closed && !self.sender.has_new() && self.sender.has_unacknowledged();
             if self.acknowledgement.is_none() && (is_due || is_kept || !self.sender.is_open()) {
                 self.acknowledge(parameters.network_response(block));

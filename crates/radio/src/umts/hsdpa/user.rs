@@ -3,15 +3,16 @@
 //! What happens inside happens at exact times, worked off in their order. The TTIs of the HS-DSCH are the cell's.
 
 mod change;
-mod tracks;
 mod movement;
+mod tracks;
 mod transmission;
 
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent, RadioTotals, RandomStream,
-    Seed, Span, UserId, LinkState};
+    Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioEvent, RadioTotals,
+    RandomStream, Seed, Span, UserId,
+};
 use airpath_link::{Admission, Departure};
 
 use super::config::Config;

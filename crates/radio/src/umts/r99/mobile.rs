@@ -8,8 +8,9 @@ mod change;
 mod movement;
 
 use airpath_core::{
-    Aspect, Classes, Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioEvent,
-    RadioTotals, Seed, StateValue, UserId, LinkState, RrcState};
+    Aspect, Classes, Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioEvent,
+    RadioTotals, RrcState, Seed, StateValue, UserId,
+};
 use airpath_link::{Admission, Departure};
 
 use super::config::{Config, Format, Mobility};

@@ -158,7 +158,10 @@ mod tests {
         assert_eq!(rrc.next_change(false), Some(at(3.0)));
         assert!(!rrc.change(at(2.0), false) && rrc.is_promoted());
         assert!(rrc.change(at(3.0), false));
-        assert_eq!((rrc.state(), rrc.next_change(false), rrc.next_change(true)), (RrcState::CellDch, None, Some(at(8.0))));
+        assert_eq!(
+            (rrc.state(), rrc.next_change(false), rrc.next_change(true)),
+            (RrcState::CellDch, None, Some(at(8.0)))
+        );
         rrc.active(at(4.0));
         assert!(!rrc.change(at(8.0), true) && rrc.change(at(9.0), true));
         assert_eq!(rrc.state(), RrcState::CellFach);

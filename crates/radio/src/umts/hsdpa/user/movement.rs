@@ -1,6 +1,6 @@
 //! What a mobile's radio is like, and what changes of the serving cell do to it.
 
-use airpath_core::{Context, Direction, DropCause, Instant, Span, ModeState};
+use airpath_core::{Context, Direction, DropCause, Instant, ModeState, Span};
 
 use super::User;
 use crate::conditions::{Sample, Transition};

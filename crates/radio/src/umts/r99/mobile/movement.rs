@@ -1,7 +1,7 @@
 //! What movement does to a connection: handover, its gap and the burst after it, coverage that is lost, and the failure of
 //! the radio link.
 
-use airpath_core::{Context, DropCause, Instant, Span, LinkState, ModeState};
+use airpath_core::{Context, DropCause, Instant, LinkState, ModeState, Span};
 
 use super::Mobile;
 use crate::conditions::{Sample, Transition};
