@@ -336,7 +336,7 @@ pub enum ChangeKind {
     /// The carrier-to-interference ratio of a mobile.
     CarrierToInterference,
     /// Where a mobile is and how it moves.
-    Scene,
+    Environment,
 }
 
 impl ChangeKind {
@@ -352,7 +352,7 @@ impl ChangeKind {
         Self::Level,
         Self::Class,
         Self::CarrierToInterference,
-        Self::Scene,
+        Self::Environment,
     ];
 
     /// The name under which it is written and logged.
@@ -368,7 +368,7 @@ impl ChangeKind {
             Self::Level => "level",
             Self::Class => "class",
             Self::CarrierToInterference => "ci",
-            Self::Scene => "scene",
+            Self::Environment => "environment",
         }
     }
 }

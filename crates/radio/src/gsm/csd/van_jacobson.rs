@@ -1,9 +1,10 @@
-//! Compression of TCP/IP headers as Van Jacobson devised it (RFC 1144): both ends keep the last header of each connection, and what
-//! goes between them is how the next one differs.
+//! Compression of TCP/IP headers as Van Jacobson devised it (RFC 1144): both ends keep the last
+//! header of each connection, and what goes between them is how the next one differs.
 //!
-//! A frame that is lost takes with it what the next ones are told from: the far end goes on from a header that is not the
-//! sender's, and the checksums of TCP fail there, until a segment comes whole. That is one that TCP sends again, or that repeats
-//! an acknowledgement ([`Headers::Whole`]).
+//! A lost frame also loses the reference of the next deltas: the far end continues from a
+//! header that is not the sender's, and the checksums of TCP fail there, until a segment comes
+//! whole. That is one that TCP sends again, or that repeats an acknowledgement
+//! ([`Headers::Whole`]).
 
 use airpath_core::headers::{Headers, PLAIN_HEADERS};
 use airpath_core::{FlowId, Packet};
@@ -60,7 +61,7 @@ impl Compressor {
 /// The receiving end.
 #[derive(Clone, Debug, Default)]
 pub struct Decompressor {
-    /// Connections of which something was lost, and nothing has come whole since.
+    /// Connections with a loss and no uncompressed header since.
     out_of_step: Vec<FlowId>,
 }
 
