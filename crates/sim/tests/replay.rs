@@ -169,7 +169,7 @@ fn a_middlebox_replays_to_the_nanosecond() {
     let middlebox = "[middlebox]\nkind = \"ack-filter\"\nhold = \"60 ms\"\n";
     for access in ["", "[access]\nrate = \"5 Mbit/s\"\n"] {
         let original = scenario("preset = \"umts-dch-384\"", "", &format!("{CHANGES}{middlebox}{access}"));
-        check("middlebox", &original);
+        assert_replays("middlebox", &original);
         let (log, _) = run(&original);
         let absorbed = |event: &Event| matches!(event, Event::Packet(PacketEvent { step: PacketStep::Absorbed, .. }));
         let absorbed = log.events.iter().filter(|(.., event)| absorbed(event)).count();
