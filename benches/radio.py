@@ -31,7 +31,7 @@ def cases() -> list[tuple[str, Path, int, Sets]]:
             "download of 500 kB over GPRS to a car past four cells, with link adaptation",
             STUDIES / "gprs-la" / "download.toml",
             40,
-            {"bearer.conditions.scene": "driving"},
+            {"bearer.conditions.environment": "driving"},
         ),
         ("GPRS cell of 50 mobiles with full buffers, 600 s", SCENARIOS / "gprs-cell-50.toml", 1, {}),
         *(

@@ -18,7 +18,7 @@ format = 1
 name = "calls"
 duration = "60 s"
 bearer.preset = "gprs-3+1"
-bearer.conditions.scene = "walking"
+bearer.conditions.environment = "walking"
 [[flow]]
 kind = "download"
 bytes = "20 kB"

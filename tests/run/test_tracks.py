@@ -14,14 +14,14 @@ format = 1
 name = "drive"
 duration = "90 s"
 bearer.preset = "gprs-3+1"
-bearer.conditions.scene = "driving"
+bearer.conditions.environment = "driving"
 bearer.conditions.movement.start = "300 m"
 bearer.conditions.shadowing.deviation = "0 dB"
 [[mobile]]
 name = "car"
 [[mobile]]
 name = "home"
-scene = "indoor"
+environment = "indoor"
 [[flow]]
 kind = "download"
 bytes = "100 MB"

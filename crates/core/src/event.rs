@@ -342,7 +342,7 @@ pub enum ChangeKind {
     /// The carrier-to-interference ratio of a mobile.
     CarrierToInterference,
     /// Where a mobile is and how it moves.
-    Scene,
+    Environment,
 }
 
 impl ChangeKind {
@@ -358,7 +358,7 @@ impl ChangeKind {
         Self::Level,
         Self::Class,
         Self::CarrierToInterference,
-        Self::Scene,
+        Self::Environment,
     ];
 
     /// The name under which it is written and logged.
@@ -374,7 +374,7 @@ impl ChangeKind {
             Self::Level => "level",
             Self::Class => "class",
             Self::CarrierToInterference => "ci",
-            Self::Scene => "scene",
+            Self::Environment => "environment",
         }
     }
 }

@@ -81,9 +81,9 @@ pub enum Change {
     /// `ci`: constantly this carrier-to-interference ratio of the serving cell, on a bearer with
     /// radio conditions.
     CarrierToInterference(Decibel),
-    /// `scene`: from now on the radio conditions of this scene, from its beginning, where a bearer
+    /// `environment`: from now on the radio conditions of this environment, from its beginning, where a bearer
     /// has radio conditions.
-    Scene(String),
+    Environment(String),
 }
 
 /// Treatment of unsent packets at a handover, including the one in transmission.
@@ -111,7 +111,7 @@ impl Change {
             Self::Level(_) => ChangeKind::Level,
             Self::Class(_) => ChangeKind::Class,
             Self::CarrierToInterference(_) => ChangeKind::CarrierToInterference,
-            Self::Scene(_) => ChangeKind::Scene,
+            Self::Environment(_) => ChangeKind::Environment,
         }
     }
 
@@ -132,7 +132,7 @@ impl Change {
 
     /// Whether only a bearer with radio conditions supports it. They apply to both directions.
     pub const fn needs_radio_conditions(&self) -> bool {
-        matches!(self, Self::CarrierToInterference(_) | Self::Scene(_))
+        matches!(self, Self::CarrierToInterference(_) | Self::Environment(_))
     }
 
     /// Checks the parameters by themselves.
@@ -244,19 +244,19 @@ pub enum CommandError {
         /// Number of levels.
         levels: usize,
     },
-    /// A scene that is not there.
-    #[error("there is no `scene` \"{scene}\": the scenes are {known}")]
-    NoSuchScene {
-        /// The scene.
-        scene: String,
+    /// An environment that is not there.
+    #[error("there is no `environment` \"{environment}\": the environments are {known}")]
+    NoSuchEnvironment {
+        /// The environment.
+        environment: String,
         /// Those that there are.
         known: String,
     },
-    /// A scene that the bearer cannot have.
-    #[error("this bearer cannot have the `scene` \"{scene}\": {error}")]
-    Scene {
-        /// The scene.
-        scene: String,
+    /// An environment that the bearer cannot have.
+    #[error("this bearer cannot have the `environment` \"{environment}\": {error}")]
+    Environment {
+        /// The environment.
+        environment: String,
         /// What is wrong.
         error: String,
     },
@@ -280,7 +280,7 @@ impl CommandError {
             Self::NoSuchUser { .. } => "mobile",
             Self::NoSuchLevel { .. } => "level",
             Self::NoSuchClass { .. } => "class",
-            Self::NoSuchScene { .. } | Self::Scene { .. } => "scene",
+            Self::NoSuchEnvironment { .. } | Self::Environment { .. } => "environment",
         }
     }
 }
@@ -312,7 +312,7 @@ struct Table {
     #[serde(skip_serializing_if = "Option::is_none")]
     ci: Option<Decibel>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    scene: Option<String>,
+    environment: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<Direction>,
 }
@@ -331,14 +331,27 @@ enum TableError {
 }
 
 const KINDS: &str =
-    "`outage`, `handover`, `rate`, `loss`, `delay`, `bler`, `channels`, `level`, `class`, `ci`, `scene`";
+    "`outage`, `handover`, `rate`, `loss`, `delay`, `bler`, `channels`, `level`, `class`, `ci`, `environment`";
 
 impl TryFrom<Table> for BearerCommand {
     type Error = TableError;
 
     fn try_from(table: Table) -> Result<Self, TableError> {
-        let Table { outage, handover, buffer, rate, loss, delay, bler, channels, level, class, ci, scene, direction } =
-            table;
+        let Table {
+            outage,
+            handover,
+            buffer,
+            rate,
+            loss,
+            delay,
+            bler,
+            channels,
+            level,
+            class,
+            ci,
+            environment,
+            direction,
+        } = table;
         let gap = |gap| Change::Handover { gap, buffer: buffer.unwrap_or_default() };
         let changes = [
             outage.map(Change::Outage),
@@ -351,7 +364,7 @@ impl TryFrom<Table> for BearerCommand {
             level.map(Change::Level),
             class.map(Change::Class),
             ci.map(Change::CarrierToInterference),
-            scene.map(Change::Scene),
+            environment.map(Change::Environment),
         ];
         let mut changes = changes.into_iter().flatten();
         let change = changes.next().ok_or(TableError::Nothing)?;
@@ -380,7 +393,7 @@ impl From<BearerCommand> for Table {
             Change::Level(level) => table.level = Some(level),
             Change::Class(class) => table.class = Some(class),
             Change::CarrierToInterference(ci) => table.ci = Some(ci),
-            Change::Scene(scene) => table.scene = Some(scene),
+            Change::Environment(environment) => table.environment = Some(environment),
         }
         table
     }

@@ -190,7 +190,7 @@ impl Commands {
             9 => Change::Bler(probability(stream)),
             10 => Change::Channels(1 + stream.below(20) as u32),
             11 => Change::CarrierToInterference(Decibel::new(stream.uniform() * 40.0 - 10.0).expect("a finite number")),
-            12 => Change::Scene(["indoor", "outdoor", "walking", "driving"][stream.below(4) as usize].to_owned()),
+            12 => Change::Environment(["indoor", "outdoor", "walking", "driving"][stream.below(4) as usize].to_owned()),
             _ if !self.classes.is_empty() && stream.below(2) == 0 => {
                 Change::Class(self.classes[stream.below(self.classes.len() as u64) as usize].to_owned())
             }

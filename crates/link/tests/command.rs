@@ -112,7 +112,7 @@ fn the_written_form_reads_back() {
         r#"{"level":2}"#,
         r#"{"class":"far"}"#,
         r#"{"ci":"-1.5 dB"}"#,
-        r#"{"scene":"driving"}"#,
+        r#"{"environment":"driving"}"#,
     ] {
         let command: BearerCommand = serde_json::from_str(text).expect(text);
         assert_eq!(command.to_json(), text);

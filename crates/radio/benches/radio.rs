@@ -1,5 +1,5 @@
-//! What a bearer costs by itself: no simulator, no listener, full buffers, polled when it asks for it.
-//! Each name says how much simulated time it covers; 343 s are what 16 MB take at 384 kbit/s.
+//! What a bearer costs by itself: no simulator, no sink, full buffers, polled at its wake-ups. Each
+//! name has the simulated time that it covers; 343 s are what 16 MB take at 384 kbit/s.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -100,7 +100,8 @@ fn parameters<C: serde::de::DeserializeOwned>(preset: &str, set: impl Fn(&mut to
     bearer.try_into().expect("sound parameters")
 }
 
-/// Keeps 20 packets of 1500 bytes of each of `users` inside for `time`; returns how many got through.
+/// Keeps 20 packets of 1500 bytes of each of `users` inside for `time`; returns how many got
+/// through.
 fn full_buffers(bearer: &mut impl Bearer, users: u16, time: Span) -> u64 {
     let mut lost = Vec::new();
     let mut cx = Context::new(None, &mut lost, ComponentId(0));

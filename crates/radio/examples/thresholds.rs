@@ -1,4 +1,5 @@
-//! Prints from which C/I on each coding scheme delivers more than the one before it: thresholds for `adaptation.ci`.
+//! Prints from which C/I on each coding scheme delivers more than the one before it: thresholds for
+//! `adaptation.ci`.
 //!
 //! ```sh
 //! cargo run -p airpath-radio --example thresholds -- tu50 mcs-1 mcs-5 mcs-6 mcs-7 mcs-8 mcs-9

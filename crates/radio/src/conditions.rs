@@ -1,10 +1,10 @@
-//! Radio conditions: what the carrier-to-interference ratio of a mobile is at a time, which cell serves it, and when
-//! that changes.
+//! Radio conditions: what the carrier-to-interference ratio of a mobile is at a time, which cell
+//! serves it, and when that changes.
 //!
-//! A bearer has one [`Conditions`] for each mobile and asks it at the times at which it works: at the beginning of a
-//! radio block or a TTI. What it is told at a time depends on nothing but the seed and that time. So a bearer that is
-//! polled late is told the same, and a mobile that is idle costs nothing: when it wakes up, what happened meanwhile is
-//! found without going through it.
+//! A bearer has one [`Conditions`] for each mobile, and samples it at the beginning of a radio
+//! block or a TTI. A sample depends on the seed and its time only. So a bearer that is polled late
+//! gets the same samples, and a mobile that is idle costs nothing: when it wakes up, what happened
+//! meanwhile is found without going through it.
 //!
 //! ```
 //! use airpath_core::{Instant, Seed};
@@ -18,6 +18,7 @@
 
 mod cell_selection;
 mod config;
+pub mod environments;
 mod error;
 mod fading;
 mod indexed_random;
@@ -25,7 +26,6 @@ mod mobility;
 mod movement;
 mod profile;
 mod recorded;
-pub mod scenes;
 mod shadowing;
 mod site;
 mod table;
@@ -48,9 +48,11 @@ use shadowing::Shadowing;
 /// What the radio of one mobile is like at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Carrier to interference and noise, in decibels, averaged over fading that is faster than a radio block.
+    /// Carrier to interference and noise, in decibels, averaged over fading that is faster than a
+    /// radio block.
     pub carrier_to_interference: f64,
-    /// The level of the serving cell in decibels over the noise of the receiver; `None` where there are no cells to have one.
+    /// The level of the serving cell in decibels over the noise of the receiver; `None` where there
+    /// are no cells to have one.
     pub level: Option<f64>,
     /// The serving cell, from 0; the last one that was, where there is no coverage.
     pub cell: u16,
@@ -98,9 +100,9 @@ pub struct Conditions {
     /// Fast fading that is a part of C/I.
     fading: Option<Fading>,
     profile: Profile,
-    /// When the process began: a scene that is commanded begins anew.
+    /// When the process began: a commanded environment starts at its beginning.
     origin: Instant,
-    /// What another scene is made of.
+    /// What another environment is made of.
     seed: Seed,
     path: Box<str>,
     network: Option<Box<Network>>,
@@ -113,7 +115,7 @@ enum Process {
     Fixed { ratio: f64, cell: u16 },
     /// Shadowing around a median.
     Varying(Varying),
-    /// Drawn anew from time to time.
+    /// Drawn again at intervals.
     Table(table::Process),
     /// As it was recorded.
     Recorded(Series),
@@ -140,10 +142,12 @@ impl Varying {
 }
 
 impl Conditions {
-    /// The conditions of the mobile `user`, with generator streams below `path`, such as `cell/user-3/conditions`.
+    /// The conditions of the mobile `user`, with generator streams below `path`, such as
+    /// `cell/user-3/conditions`.
     ///
     /// # Errors
-    /// If `config` makes no sense, or its recorded series cannot be read. Keys in it begin with `conditions`.
+    /// If `config` makes no sense, or its recorded series cannot be read. Keys in it begin with
+    /// `conditions`.
     pub fn new(config: &Config, user: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
         let config = config.of(user);
         Ok(Self {
@@ -170,8 +174,9 @@ impl Conditions {
         }
     }
 
-    /// What fast fading the block-error curves are to be averaged over. It is in no [`Sample`]; where samples have fast
-    /// fading of their own, this is [`Profile::Static`], so that it counts once.
+    /// What fast fading the block-error curves are to be averaged over. It is in no [`Sample`];
+    /// where samples have fast fading of their own, this is [`Profile::Static`], so that it counts
+    /// once.
     pub const fn profile(&self) -> Profile {
         self.profile
     }
@@ -193,8 +198,9 @@ impl Conditions {
         sample
     }
 
-    /// The next change of the serving cell up to and including `now` that was not told yet, with its exact time; in the
-    /// order of time. Of what happened while nobody asked, only the last minute is told.
+    /// The next change of the serving cell up to and including `now` that was not returned yet,
+    /// with its exact time; in the order of time. If not polled for long, only the changes of the
+    /// last minute are returned.
     #[inline]
     pub fn next_transition(&mut self, now: Instant) -> Option<(Instant, Transition)> {
         match &mut self.process {
@@ -209,21 +215,22 @@ impl Conditions {
     /// Whether this change is about radio conditions, and they can have it.
     ///
     /// # Errors
-    /// If it is about something else, or names a scene that is not there or asks for a network that the bearer does not
-    /// have.
+    /// If it is about something else, or names an unknown environment or one that needs a
+    /// network that the bearer does not have.
     pub fn check(&self, change: &Change) -> Result<(), CommandError> {
         match change {
             Change::CarrierToInterference(_) => Ok(()),
-            Change::Scene(scene) => self.in_scene(scene).map(drop),
+            Change::Environment(environment) => self.in_environment(environment).map(drop),
             _ => Err(CommandError::Foreign {
                 key: change.kind().name(),
                 what: "a bearer with radio conditions",
-                help: "it has `ci` and `scene`",
+                help: "it has `ci` and `environment`",
             }),
         }
     }
 
-    /// Changes them from `now` on: to a fixed ratio in the cell that serves, or to a scene, which begins then.
+    /// Changes them from `now` on: to a fixed ratio in the cell that serves, or to an environment,
+    /// which begins then.
     ///
     /// # Errors
     /// Those of [`Conditions::check`]; then nothing has changed.
@@ -238,19 +245,22 @@ impl Conditions {
                     self.profile = Profile::default();
                 }
             }
-            Change::Scene(scene) => *self = Self { origin: now, ..self.in_scene(scene)? },
+            Change::Environment(environment) => *self = Self { origin: now, ..self.in_environment(environment)? },
             _ => unreachable!("`check` lets no other pass"),
         }
         Ok(())
     }
 
-    fn in_scene(&self, scene: &str) -> Result<Self, CommandError> {
-        let config = scenes::scene(scene).ok_or_else(|| CommandError::NoSuchScene {
-            scene: scene.to_owned(),
-            known: scenes::names().collect::<Vec<_>>().join(", "),
+    fn in_environment(&self, environment: &str) -> Result<Self, CommandError> {
+        let config = environments::environment(environment).ok_or_else(|| CommandError::NoSuchEnvironment {
+            environment: environment.to_owned(),
+            known: environments::names().collect::<Vec<_>>().join(", "),
         })?;
         let config = Config { network: self.network.as_deref().cloned(), ..config };
-        let wrong = |error: ConfigError| CommandError::Scene { scene: scene.to_owned(), error: error.to_string() };
+        let wrong = |error: ConfigError| CommandError::Environment {
+            environment: environment.to_owned(),
+            error: error.to_string(),
+        };
         Self::new(&config, 0, self.seed, &self.path).map_err(wrong)
     }
 }

@@ -85,12 +85,12 @@ impl ModelError for ValueError {
     }
 }
 
-/// Refuses zero: `is` says that the value of `table.key` is above it.
+/// Refuses zero: `is` is true if the value of `table.key` is above it.
 pub(crate) fn above_zero(is: bool, table: &str, key: &str) -> Result<(), ValueError> {
     if is { Ok(()) } else { Err(ValueError::Zero { key: format!("{table}.{key}") }) }
 }
 
-/// Refuses times of which a few do not fit into what an [`Instant`](airpath_core::Instant) can be.
+/// Refuses times whose sum could exceed the range of an [`Instant`](airpath_core::Instant) can be.
 pub(crate) fn within_an_hour(span: Span, table: &str, key: &str) -> Result<(), ValueError> {
     if span <= Span::from_secs(3600) { Ok(()) } else { Err(ValueError::TooLong { key: format!("{table}.{key}") }) }
 }

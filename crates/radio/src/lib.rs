@@ -1,5 +1,5 @@
-//! Cellular bearers: each is a [`Bearer`](airpath_link::Bearer) of both directions, made from a `Config` that a
-//! scenario or a preset can write.
+//! Cellular bearers: each is a [`Bearer`](airpath_link::Bearer) of both directions, made from a
+//! `Config` that a scenario or a preset can write.
 //!
 //! | module | what |
 //! | --- | --- |

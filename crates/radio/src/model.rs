@@ -1,7 +1,7 @@
 //! Bearer models: what each declares, and the list of those that airpath has.
 //!
-//! A model is a folder with the type of its parameters, which implements [`Model`], and one line in [`Models::shipped`].
-//! Another crate adds its own with [`Models::with`].
+//! A model is a folder with the type of its parameters, which implements [`Model`], and one line in
+//! [`Models::shipped`]. Another crate adds its own with [`Models::with`].
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -16,7 +16,8 @@ use serde::de::DeserializeOwned;
 use crate::error::ModelError;
 use crate::{conditions, gsm, plain, study, umts};
 
-/// The parameters of a bearer model: the `[bearer]` table of a scenario without `preset` and `model`.
+/// The parameters of a bearer model: the `[bearer]` table of a scenario without `preset` and
+/// `model`.
 pub trait Model: Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
     /// The name that `bearer.model` gives.
     const NAME: &'static str;
@@ -24,8 +25,8 @@ pub trait Model: Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Sen
     const TITLE: &'static str;
     /// Names that it had before: an error for one of them gives the new name.
     const FORMER_NAMES: &'static [&'static str] = &[];
-    /// The table whose keys may stand right below `[bearer]`: with `downlink`, `bearer.bler` is short for
-    /// `bearer.downlink.bler`. Keys of `[bearer]` itself take precedence.
+    /// The table whose keys may stand right below `[bearer]`: with `downlink`, `bearer.bler` is
+    /// short for `bearer.downlink.bler`. Keys of `[bearer]` itself take precedence.
     const SHORTHAND: Option<&'static str> = Some("downlink");
     /// Whether one bearer carries all mobiles. Otherwise each mobile has a bearer of its own.
     const SHARED: bool = true;
@@ -43,7 +44,8 @@ pub trait Model: Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Sen
         self.conditions().into_iter().flat_map(conditions::Config::files_mut).collect()
     }
 
-    /// Reads what is to be read only once for many bearers. Called after the paths of the files are resolved.
+    /// Reads what is to be read only once for many bearers. Called after the paths of the files are
+    /// resolved.
     ///
     /// # Errors
     /// If a file cannot be read, or if the parameters make no sense.
@@ -51,8 +53,9 @@ pub trait Model: Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Sen
         Ok(())
     }
 
-    /// Makes an idle bearer called `name` for users 0 to `classes.len()` − 1; one user if it is not [`Self::SHARED`].
-    /// `classes` are their classes of radio conditions. Generator streams lie below `name`.
+    /// Makes an idle bearer called `name` for users 0 to `classes.len()` − 1; one user if it is not
+    /// [`Self::SHARED`]. `classes` are their classes of radio conditions. Generator streams lie
+    /// below `name`.
     ///
     /// # Errors
     /// If the parameters make no sense.

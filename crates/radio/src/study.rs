@@ -1,4 +1,4 @@
-//! The simple models of the study `hsdpa-sim`; what goes beyond it says so.
+//! The simple models of the study `hsdpa-sim`; extensions are marked as such.
 
 pub mod dch_simple;
 mod error;

@@ -179,7 +179,8 @@ fn a_reset_loses_what_was_sent_and_a_restart_sends_it_again() {
     }
 }
 
-/// One run over a channel that loses PDUs and reports, with delays of a few transmissions both ways.
+/// One run over a channel that loses PDUs and reports, with delays of a few transmissions both
+/// ways.
 fn transfer(settings: Settings, payload: u32, sizes: &[u32], loss: (f64, f64), delays: (usize, usize), seed: u64) {
     let mut draws = Seed::new(seed).stream("channel");
     let mut sender = Sender::new(settings, &Queue::default());
@@ -197,7 +198,8 @@ fn transfer(settings: Settings, payload: u32, sizes: &[u32], loss: (f64, f64), d
             Some(pdu) => Some(pdu),
             None => sender.next_new(NOW, payload, 0, |_| panic!("it drops nothing")),
         };
-        // With nothing to send, no answer comes: after some time something is repeated without being asked for.
+        // With nothing to send, no answer comes: after some time something is repeated without
+        // being asked for.
         idle = if pdu.is_some() { 0 } else { idle + 1 };
         let pdu = if idle > 3 * (delays.0 + delays.1) { sender.repeat_from(0) } else { pdu };
         assert!(sender.next_sequence() - sender.first_unacknowledged() <= settings.window);
@@ -248,7 +250,8 @@ fn what_is_given_up_is_skipped_and_what_shares_its_pdus_is_not() {
     for pdu in &pdus[1..3] {
         receiver.receive(pdu);
     }
-    // The first PDU has the first packet and the beginning of the second; the other one has its end, and more.
+    // The first PDU has the first packet and the beginning of the second; the other one has its
+    // end, and more.
     let mut lost = Vec::new();
     assert_eq!(sender.give_up(0, |packet| lost.push(packet.id)), (1, 60));
     assert_eq!(lost, [0, 1]);
@@ -258,7 +261,8 @@ fn what_is_given_up_is_skipped_and_what_shares_its_pdus_is_not() {
     assert_eq!((receiver.next_expected(), handed_over(&mut sender, &receiver)), (3, vec![2, 3]));
     sender.skipped();
     assert_eq!((sender.first_unacknowledged(), sender.has_unacknowledged()), (3, true));
-    // Of the last packet a part was never sent: it never will be. The next one follows right behind.
+    // Of the last packet a part was never sent: it never will be. The next one follows right
+    // behind.
     assert_eq!(sender.give_up(3, |packet| lost.push(packet.id)), (4, 196));
     assert!(lost == [0, 1, 4] && !sender.has_new() && !sender.has_unacknowledged());
     receiver.skip(4, 196);

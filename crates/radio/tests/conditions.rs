@@ -1,11 +1,11 @@
-//! Radio conditions: what is told at a time depends on nothing but the seed and that time, and the places are as they are
-//! meant to be.
+//! Radio conditions: a sample depends on the seed and its time only, and the
+//! places are as they are meant to be.
 
 use airpath_core::{Instant, Seed, Span};
 use airpath_link::Change;
 use airpath_radio::ModelError;
 use airpath_radio::conditions::Profile;
-use airpath_radio::conditions::{Conditions, Config, Sample, Transition, scenes};
+use airpath_radio::conditions::{Conditions, Config, Sample, Transition, environments};
 use proptest::prelude::*;
 
 const NETWORK: &str = r#"
@@ -78,7 +78,7 @@ proptest! {
     // Each case goes through hours of many places.
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 16))]
 
-    /// Whoever asks less often is told the same, over jumps of any length.
+    /// Sampling less often gives the same conditions, over jumps of any length.
     #[test]
     fn what_is_told_does_not_depend_on_when_it_was_asked(
         seed: u64,
@@ -90,16 +90,16 @@ proptest! {
         all.sort_unstable();
         for config in kinds() {
             let (mut seldom, mut often) = (make(&config, seed), make(&config, seed));
-            let told: Vec<(u64, Sample)> = all.iter().map(|millis| (*millis, often.at(at(*millis)))).collect();
+            let reported: Vec<(u64, Sample)> = all.iter().map(|millis| (*millis, often.at(at(*millis)))).collect();
             for millis in &times {
                 let sample = seldom.at(at(*millis));
-                let same = told.iter().find(|(time, _)| time == millis).expect("it was asked then, too");
+                let same = reported.iter().find(|(time, _)| time == millis).expect("it was asked then, too");
                 prop_assert_eq!(sample, same.1, "at {} ms", millis);
             }
         }
     }
 
-    /// Of what happened the last minute is told, the same to all.
+    /// The changes of the last minute are returned, the same to all callers.
     #[test]
     fn the_last_minute_is_told_to_all(seed: u64, minutes in 2u64..100) {
         for config in kinds() {
@@ -192,7 +192,8 @@ fn shadowing_around_a_median_keeps_to_it() {
     let values: Vec<f64> = (0..4000).map(|index| conditions.at(at(index * 10_000)).carrier_to_interference).collect();
     let mean = values.iter().sum::<f64>() / 4000.0;
     let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / 4000.0;
-    // Deviations are 3/√4000 ≈ 0.047 and 9·√2/√4000 ≈ 0.2: five of each, and the straight lines take 1 %.
+    // Deviations are 3/√4000 ≈ 0.047 and 9·√2/√4000 ≈ 0.2: five of each, and the straight lines
+    // take 1 %.
     assert!((mean - 12.0).abs() < 0.24 && (variance - 9.0).abs() < 1.1, "{mean} dB, {variance} dB²");
 }
 
@@ -209,27 +210,28 @@ fn fading_counts_once() {
 #[test]
 fn scenes_and_ratios_can_be_commanded() {
     let ratio = Change::CarrierToInterference("7 dB".parse().expect("a level"));
-    let scene = |name: &str| Change::Scene(name.to_owned());
+    let environment = |name: &str| Change::Environment(name.to_owned());
     let mut conditions = make(&driving(""), 1);
     conditions.command(at(100_000), &ratio).expect("it can");
     assert_eq!(conditions.at(at(200_000)).carrier_to_interference, 7.0);
-    conditions.command(at(300_000), &scene("walking")).expect("it can");
-    // A scene begins when it is commanded.
-    let mut walking = make(&Config { network: driving("").network, ..scenes::scene("walking").expect("shipped") }, 1);
+    conditions.command(at(300_000), &environment("walking")).expect("it can");
+    // An environment begins when it is commanded.
+    let mut walking =
+        make(&Config { network: driving("").network, ..environments::environment("walking").expect("shipped") }, 1);
     assert_eq!(conditions.at(at(907_123)), walking.at(at(607_123)));
     let (later, earlier) = (conditions.next_transition(at(907_123)), walking.next_transition(at(607_123)));
     assert_eq!(later, earlier.map(|(time, transition)| (time + Span::from_secs(300), transition)));
-    let error = conditions.command(at(908_000), &scene("running")).expect_err("no such scene").to_string();
-    assert!(error.contains("the scenes are driving, indoor, outdoor, walking"), "{error}");
+    let error = conditions.command(at(908_000), &environment("running")).expect_err("no such environment").to_string();
+    assert!(error.contains("the environments are driving, indoor, outdoor, walking"), "{error}");
     assert!(conditions.check(&Change::Level(1)).is_err());
-    let error = Conditions::fixed(3.0).check(&scene("driving")).expect_err("no network").to_string();
+    let error = Conditions::fixed(3.0).check(&environment("driving")).expect_err("no network").to_string();
     assert!(error.contains("network"), "{error}");
 }
 
 #[test]
 fn every_scene_makes_sense() {
-    for name in scenes::names() {
-        let config = Config { network: driving("").network, ..scenes::scene(name).expect(name) };
+    for name in environments::names() {
+        let config = Config { network: driving("").network, ..environments::environment(name).expect(name) };
         let mut conditions = make(&config, 1);
         let covered = (0..600).filter(|second| conditions.at(at(second * 1000)).covered).count();
         assert!(covered > 500, "{name}: {covered}");

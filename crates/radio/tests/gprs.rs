@@ -17,7 +17,7 @@ fn config(more: &str) -> Config {
     let mut preset: toml::Table = include_str!("../../../presets/gprs-3+1.toml").parse().expect("the preset");
     let mut bearer = preset.remove("bearer").and_then(|it| it.as_table().cloned()).expect("a table");
     bearer.remove("model");
-    // Schemes do not change but where a test says so.
+    // Schemes change only where a test changes them.
     for way in ["downlink", "uplink"] {
         let way = bearer[way].as_table_mut().expect("a table");
         way.remove("adaptation");
@@ -138,7 +138,7 @@ fn mobiles_share_timeslots_alike() {
     };
     let ends: Vec<f64> = (0..5).map(last).collect();
     let (first, last) = (ends.iter().copied().fold(f64::MAX, f64::min), ends.iter().copied().fold(0.0, f64::max));
-    // 200 packets in three timeslots, and nobody is done much before the others.
+    // 200 packets in three timeslots, and all are done at about the same time.
     let expected = 200.0 * 1511.0 / 30.0 / 3.0 * 0.020;
     assert!((1.0..1.08).contains(&(last / expected)) && first > 0.9 * last, "{ends:?}, expected {expected}");
 }
@@ -151,8 +151,9 @@ fn a_full_window_bounds_the_rate() {
         let departures = drive(&mut cell, &burst, Polling::OnTime, HORIZON).departures;
         39.0 * 1511.0 * 8.0 / departures[39].1.due.since(departures[0].1.due).as_secs_f64()
     };
-    // The poll goes with the last block of the window if that has the timeslot of control, or else one period later. The
-    // answer comes 3 periods after the poll and takes one, and the network needs two more.
+    // The poll goes with the last block of the window if that has the timeslot of control, or else
+    // one period later. The answer comes 3 periods after the poll and takes one, and the network
+    // needs two more.
     for window in [8u32, 16, 32] {
         let periods = window.div_ceil(3) - 1 + u32::from(window % 3 != 1) + 6;
         let bound = f64::from(window) * 30.0 * 8.0 / (f64::from(periods) * 0.020);
@@ -167,8 +168,9 @@ fn a_change_of_cell_loses_what_the_old_base_station_had() {
     let network = toml::from_str::<toml::Table>(include_str!("../../../presets/gprs-3+1.toml")).expect("the preset")
         ["bearer"]["conditions"]["network"]
         .clone();
-    let scene: toml::Table = include_str!("../../../presets/scenes/driving.toml").parse().expect("the scene");
-    let mut conditions = scene["conditions"].as_table().expect("a table").clone();
+    let environment: toml::Table =
+        include_str!("../../../presets/environments/driving.toml").parse().expect("the environment");
+    let mut conditions = environment["conditions"].as_table().expect("a table").clone();
     conditions.insert("network".to_owned(), network);
     let mut config = config("downlink = { queue = { packets = 2000 } }");
     config.conditions = conditions.try_into().expect("conditions");
@@ -187,7 +189,8 @@ fn a_stuck_mobile_waits_for_its_user() {
     config.uplink.queue = None;
     let burst = packets(Direction::Down, &[0; 30], 1500);
     let command = |at: Instant, change: Change| Commanded { at, command: change.into() };
-    // Nothing gets through for so long that the network gives up; then the radio is fine again, which helps nothing.
+    // Nothing gets through for so long that the network gives up; then the radio is fine again,
+    // which helps nothing.
     let outage = [
         command(at(5_000), Change::Bler(Probability::ALWAYS)),
         command(at(20_000), Change::CarrierToInterference("60 dB".parse().expect("decibels"))),
@@ -203,8 +206,9 @@ fn a_stuck_mobile_waits_for_its_user() {
 
 #[test]
 fn setting_up_a_flow_takes_its_time() {
-    // Up from idle: one of 12 frames, the network, the next CCCH block, the mobile; then two blocks of data. Down while the
-    // mobile still listens: an assignment, its acknowledgement 13 frames later, the network, data.
+    // Up from idle: one of 12 frames, the network, the next CCCH block, the mobile; then two blocks
+    // of data. Down while the mobile still listens: an assignment, its acknowledgement 13 frames
+    // later, the network, data.
     let mut cell = lossless("uplink = { delay = \"0 s\" }\ndownlink = { delay = \"0 s\" }", 1);
     let mut arrivals = packets(Direction::Up, &[100], 40);
     arrivals.extend(packets(Direction::Down, &[2000, 2150], 40).into_iter().map(|arrival| {
@@ -246,8 +250,8 @@ fn a_long_burst_goes_at_the_rate_of_its_timeslots() {
     let burst = packets(Direction::Down, &[0; 60], 1500);
     let departures = drive(&mut lossless("", 1), &burst, Polling::OnTime, HORIZON).departures;
     let time = departures[59].1.due.since(departures[0].1.due).as_secs_f64();
-    // 59 packets of 1510 bytes and an indicator in three blocks of 30 bytes in 20 ms; some blocks in a hundred are spent
-    // on control and on repetition when the window is full.
+    // 59 packets of 1510 bytes and an indicator in three blocks of 30 bytes in 20 ms; some blocks
+    // in a hundred are spent on control and on repetition when the window is full.
     let blocks = 59.0 * 1511.0 / 30.0;
     let expected = blocks / 3.0 * 0.020;
     assert!((1.0..1.04).contains(&(time / expected)), "{time} s instead of {expected} s");

@@ -1,4 +1,4 @@
-//! Circuit-switched data against what arithmetic says of it.
+//! Circuit-switched data against arithmetic.
 
 mod common;
 
@@ -10,13 +10,13 @@ use common::{csd_9600, paced, saturate};
 
 const HORIZON: Instant = Instant::from_nanos(10_000_000_000_000);
 
-/// The preset gsm-csd-9600 with what `more` says, without errors unless that does.
+/// The preset gsm-csd-9600 with the keys of `more`, without errors unless those add some.
 fn call(more: &str) -> GsmCsd {
     let config = csd_9600(&more.parse().expect("toml")).try_into().expect("sound parameters");
     GsmCsd::new(&config, 1, airpath_core::Seed::new(1), "cell").expect("sound parameters")
 }
 
-/// The same without the fixed leg, and without what PPP adds.
+/// The same without the fixed link, and without the overhead of PPP.
 fn radio_leg(more: &str) -> GsmCsd {
     let mut table = csd_9600(&more.parse().expect("toml"));
     table.remove("modem");
@@ -47,8 +47,9 @@ fn selective_repetition_loses_what_is_in_error_and_no_more() {
     let time = Span::from_secs(20_000);
     for p in [0.01, 0.03, 0.05] {
         let bytes = goodput(radio_leg(&format!("radio.frame_errors = {p}")), time);
-        // A million frames. A frame that was sent again in vain is asked for after T1, and the window is full if that happens
-        // twice: too rarely to be seen here, but a twentieth of the throughput at 10 %.
+        // A million frames. A frame that was sent again in vain is requested after T1, and the
+        // window is full if that happens twice: too rarely to be seen here, but a twentieth of the
+        // throughput at 10 %.
         let expected = 1200.0 * (1.0 - p);
         assert!((bytes / expected - 1.0).abs() < 0.01, "{p}: {bytes} instead of {expected}");
     }
@@ -60,8 +61,9 @@ fn going_back_costs_a_round_trip_for_each_error() {
     for p in [0.002, 0.01, 0.02] {
         let more = format!("radio.frame_errors = {p}\nradio.recovery = \"reject\"");
         let bytes = goodput(radio_leg(&more), time);
-        // A frame that begins at 0 is lost. The next is there at 20 + 150 ms, REJ begins at 180 and is there at 330, and at 340
-        // the lost one goes again: 17 frames. If REJ is lost it comes again after T1: 24 frames more, 480 ms.
+        // A frame that begins at 0 is lost. The next is there at 20 + 150 ms, REJ begins at 180 and
+        // is there at 330, and at 340 the lost one goes again: 17 frames. If REJ is lost it comes
+        // again after T1: 24 frames more, 480 ms.
         let cost = 17.0 + 24.0 * p;
         let expected = 1200.0 * (1.0 - p) / (1.0 - p + p * cost);
         assert!((bytes / expected - 1.0).abs() < 0.02, "{p}: {bytes} instead of {expected}");
@@ -71,7 +73,8 @@ fn going_back_costs_a_round_trip_for_each_error() {
 #[test]
 fn throughput_is_what_headers_leave() {
     let time = Span::from_secs(10_000);
-    // V.42 is the slower leg: 128 of 134 octets, and a zero in 62 bits. PPP adds 8 octets, and sends 34 of 256 as two.
+    // V.42 is the slower link: 128 of 134 octets, and a zero in 62 bits. PPP adds 8 octets, and
+    // sends 34 of 256 as two.
     let v42 = 9600.0 / 8.0 * 128.0 / 134.0 / 1.016129;
     let expected = v42 * 1500.0 / (1508.0 * (1.0 + 34.0 / 256.0));
     let bytes = goodput(call(""), time);
@@ -105,7 +108,8 @@ fn a_modem_waits_for_what_may_fill_a_frame() {
         let arrivals = paced(1, Span::ZERO, Span::ZERO, 84);
         drive(&mut line, &arrivals, Polling::OnTime, HORIZON).departures[0].1.due.as_secs_f64()
     };
-    // 92 octets, of which byte stuffing makes 104; six more and inserted zeros on the line; 20 ms in the modems.
+    // 92 octets, of which byte stuffing makes 104; six more and inserted zeros on the line; 20 ms
+    // in the modems.
     let (serial, line) = (104.0 / 960.0, 110.0 / 1200.0 * 1.016129 + 0.020);
     assert!((due("") - line).abs() < 1e-6);
     assert!((due("modem.assembly = \"20 ms\"") - line - 0.020).abs() < 1e-6);

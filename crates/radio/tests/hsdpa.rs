@@ -1,4 +1,5 @@
-//! The HSDPA cell: the contracts, whatever its parameters; goodput and combining against what can be calculated.
+//! The HSDPA cell: the contracts, whatever its parameters; goodput and combining against what can
+//! be calculated.
 
 mod common;
 
@@ -104,8 +105,9 @@ fn goodput(more: &str) -> f64 {
 
 #[test]
 fn goodput_falls_with_the_share_of_errors() {
-    // A fixed CQI 16 holds 10 PDUs of 40 B, each TTI. One of a packet's 38 PDUs has length indicators and is shared, so that
-    // 1500 B take 1501. Without combining, a share p of the TTIs is in vain, and blocks beyond the eighth attempt are rare.
+    // A fixed CQI 16 holds 10 PDUs of 40 B, each TTI. One of a packet's 38 PDUs has length
+    // indicators and is shared, so that 1500 B take 1501. Without combining, a share p of the TTIs
+    // is in vain, and blocks beyond the eighth attempt are rare.
     let full = 10.0 * 40.0 / 0.002 * 1500.0 / 1501.0;
     for bler in [0.0, 0.1, 0.3] {
         let more = format!(
@@ -118,7 +120,8 @@ fn goodput_falls_with_the_share_of_errors() {
 
 #[test]
 fn combining_saves_attempts() {
-    // The mean number of transmissions of a block by the error rates of its attempts: first 0.5, then those of the curve.
+    // The mean number of transmissions of a block by the error rates of its attempts: first 0.5,
+    // then those of the curve.
     let transmissions = |combining: &str| {
         let more = format!(
             "conditions.ci = \"20 dB\"\n[downlink]\ncqi = 16\nbler = 0.5\nharq = {{ max_transmissions = 8, combining = \"{combining}\" }}"
@@ -128,8 +131,9 @@ fn combining_saves_attempts() {
         let all = radio.iter().filter(|(_, event)| event.direction == Direction::Down).count();
         all as f64 / first as f64
     };
-    // Without: 1 + 1/2 + … + 1/2⁷. With Chase the second attempt, 3 dB better, fails once in some ten thousand times: at CQI 16
-    // x grows by 3.01 · 2 / (√3 − 1.204) = 11.4 from −0.2, so BLER₂ = 10^(−11.2 / 0.7).
+    // Without: 1 + 1/2 + … + 1/2⁷. With Chase the second attempt, 3 dB better, fails once in some
+    // ten thousand times: at CQI 16 x grows by 3.01 · 2 / (√3 − 1.204) = 11.4 from −0.2, so BLER₂ =
+    // 10^(−11.2 / 0.7).
     assert!((transmissions("none") - (2.0 - 1.0 / 128.0)).abs() < 0.05);
     assert!((transmissions("chase") - 1.5).abs() < 0.03);
     assert!((transmissions("incremental-redundancy") - 1.5).abs() < 0.03);
@@ -139,7 +143,8 @@ fn combining_saves_attempts() {
 fn who_has_enough_waiting_takes_a_tti_whole() {
     let more = "cell = { codes = 10, users_per_tti = 3 }\nconditions.ci = \"3 dB\"";
     let radio = saturate(&mut cell(&config(more), 6), 6, Span::from_secs(5)).radio;
-    // At 3 dB the CQI is 19, of 5 codes: there are codes for two, but the first takes all the power that its CQI needs.
+    // At 3 dB the CQI is 19, of 5 codes: there are codes for two, but the first takes all the power
+    // that its CQI needs.
     let down: Vec<_> = radio.iter().filter(|(_, event)| event.direction == Direction::Down).collect();
     assert!(down.len() > 2000 && down.chunk_by(|a, b| a.0 == b.0).all(|tti| tti.len() == 1));
 }
@@ -178,8 +183,9 @@ fn what_hybrid_arq_gives_up_the_rlc_repairs() {
 
 #[test]
 fn iub_credits_bound_what_a_round_trip_can_carry() {
-    // 100 PDUs of 40 B fill the buffer of the base station, which hears with them that there is more; 10 ms later there is
-    // room, and after another 10 ms the RNC has the credits, whose PDUs take 10 ms. A TTI could carry 1.3 MB/s.
+    // 100 PDUs of 40 B fill the buffer of the base station, which hears with them that there is
+    // more; 10 ms later there is room, and after another 10 ms the RNC has the credits, whose PDUs
+    // take 10 ms. A TTI could carry 1.3 MB/s.
     let more = "conditions.ci = \"20 dB\"\ndownlink.bler = 0.0\ndownlink.queue.packets = 400\ndownlink.iub = { delay = \"10 ms\", interval = \"10 ms\", buffer = \"4000 B\" }";
     let rate = goodput(more);
     assert!((rate / (4000.0 / 0.030) - 1.0).abs() < 0.01, "{rate}");

@@ -24,7 +24,8 @@ fn mean(samples: &[f64]) -> f64 {
     samples.iter().sum::<f64>() / samples.len() as f64
 }
 
-/// Whether the mean of `samples` is `expected`, within five standard errors of the samples' own spread.
+/// Whether the mean of `samples` is `expected`, within five standard errors of the samples' own
+/// spread.
 fn assert_mean(samples: &[f64], expected: f64) {
     let mean = mean(samples);
     let variance = samples.iter().map(|sample| (sample - mean) * (sample - mean)).sum::<f64>() / samples.len() as f64;
@@ -40,8 +41,8 @@ fn expected_attempts(p: f64, n: f64) -> f64 {
 
 #[test]
 fn a_pdu_of_a_dch_takes_geometrically_many_rounds_of_100_ms() {
-    // 5 ms to the next TTI, its 10 ms, 20 ms to arrive; what failed goes 89 ms after the end of its TTI, in
-    // the next TTI that begins: ten TTIs after the last time.
+    // 5 ms to the next TTI, its 10 ms, 20 ms to arrive; what failed goes 89 ms after the end of its
+    // TTI, in the next TTI that begins: ten TTIs after the last time.
     let arrivals = paced(20_000, Span::from_millis(5), Span::from_secs(2), 40);
     for p in [0.1, 0.2] {
         let delays = delays(dch(&dch_384(&format!("bler = {p}")), 1), &arrivals);
@@ -64,7 +65,8 @@ fn a_packet_of_a_dch_waits_for_the_last_of_its_pdus() {
 
 #[test]
 fn a_block_of_a_cell_takes_geometrically_many_rounds_of_six_ttis() {
-    // 1 ms to the next TTI, its 2 ms, 20 ms to arrive; 9.5 ms after the end of a TTI is 12 ms after its beginning.
+    // 1 ms to the next TTI, its 2 ms, 20 ms to arrive; 9.5 ms after the end of a TTI is 12 ms after
+    // its beginning.
     let arrivals = paced(20_000, Span::from_millis(1), Span::from_secs(1), 96);
     for p in [0.1, 0.5] {
         let delays = delays(cell(&hs_dsch_384(&format!("bler = {p}")), &[None]), &arrivals);
@@ -91,7 +93,8 @@ fn saturated_goodput_is_what_errors_and_padding_leave() {
         ] {
             let measured = goodput.bytes[0] as f64 * 8.0 / time.as_secs_f64();
             let expected = 384_000.0 * (1.0 - p) * share;
-            // A million TTIs or two of PDUs: five standard errors of the share of errors, and the 50 packets inside.
+            // A million TTIs or two of PDUs: five standard errors of the share of errors, and the
+            // 50 packets inside.
             let tolerance = 384_000.0 * 5.0 * (p * (1.0 - p) / 1e6).sqrt() + 50.0 * 12_000.0 / time.as_secs_f64();
             assert!((measured - expected).abs() < tolerance, "{measured} instead of {expected} ± {tolerance}");
         }
@@ -125,9 +128,9 @@ fn chase_combining_saves_attempts() {
             |each: fn(&airpath_core::RadioEvent) -> u16| radio.iter().map(|(_, e)| f64::from(each(e))).sum::<f64>();
         sum(|event| event.pdus) / sum(|event| event.pdus - event.repeated)
     };
-    // Without combining 1/(1 − p) = 2. With it 1 + p₁ + p₁p₂ + …, where at CQI 1 of the curve in harq.rs
-    // x₁ = log₁₀(0.5^-0.7 − 1) = −0.2041, x₂ = x₁ + 3.0103 · 1.1547 = 3.2719, p₂ = 10^(−3.2719/0.7) = 2e-5.
-    // 200,000 blocks: a standard error of 0.003 and 0.001.
+    // Without combining 1/(1 − p) = 2. With it 1 + p₁ + p₁p₂ + …, where at CQI 1 of the curve in
+    // harq.rs x₁ = log₁₀(0.5^-0.7 − 1) = −0.2041, x₂ = x₁ + 3.0103 · 1.1547 = 3.2719, p₂ =
+    // 10^(−3.2719/0.7) = 2e-5. 200,000 blocks: a standard error of 0.003 and 0.001.
     let (none, chase) = (attempts("combining = \"none\""), attempts("combining = \"chase\"\ncqi = 1"));
     assert!((none - 2.0).abs() < 0.02, "{none}");
     assert!((chase - 1.5).abs() < 0.01, "{chase}");
@@ -135,7 +138,8 @@ fn chase_combining_saves_attempts() {
 
 #[test]
 fn out_of_sequence_delivery_does_not_wait() {
-    // Six packets of one block each, back to back: those behind a block in error overtake it, or wait for it.
+    // Six packets of one block each, back to back: those behind a block in error overtake it, or
+    // wait for it.
     let arrivals = paced(6, Span::from_millis(1), Span::from_millis(2), 96);
     let run = |seed, in_sequence| {
         let config = hs_dsch_384(&format!("bler = 0.3\nin_sequence = {in_sequence}"));

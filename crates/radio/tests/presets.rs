@@ -1,5 +1,5 @@
-//! The presets as they are shipped: each is complete, says where its numbers come from, and carries
-//! what its title says.
+//! The presets as they are shipped: each is complete, has a source for each number, and carries the
+//! rate of its title.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -139,7 +139,8 @@ fn the_radio_bearers_carry_what_their_names_say() {
         let (_, preset) = presets.iter().find(|(other, _)| other == name).expect(name);
         let bearer = preset["bearer"].as_table().expect("a table");
         let rate = Bitrate::from_bps(bps);
-        // One long burst in whole PDUs of either size: 960 B are 30 of 32 B, 32 of 30 B, 24 of 40 B.
+        // One long burst in whole PDUs of either size: 960 B are 30 of 32 B, 32 of 30 B, 24 of 40
+        // B.
         let burst = burst(100, 960);
         let mut bearer = error_free(name, bearer, 1).expect("a radio bearer");
         let departures = drive(&mut bearer, &burst, Polling::AtEnd, Instant::from_nanos(100_000_000_000)).departures;

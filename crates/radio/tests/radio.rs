@@ -38,7 +38,8 @@ fn one_user_in_a_tti_and_no_more_than_it_carries() {
     }
     for (time, event) in &radio {
         assert_eq!(*time, time.round_up_to(event.duration));
-        // Three users' 120, 240, 360, 480 and 640 kbit/s in PDUs of 30 bytes; a repeated block keeps its level.
+        // Three users' 120, 240, 360, 480 and 640 kbit/s in PDUs of 30 bytes; a repeated block
+        // keeps its level.
         let carries = [0, 3, 6, 9, 12, 16][usize::from(event.level)];
         assert_eq!((event.pdus, event.bytes), (carries, u32::from(carries) * 30));
         assert!(event.repeated == 0 || event.repeated == event.pdus, "a repeated block has the TTI to itself");

@@ -1,6 +1,7 @@
-//! The pages of `docs/bearers`: the keys of every model with type, default and meaning, from its types and their comments.
+//! The pages of `docs/bearers`: the keys of every model with type, default and meaning, from its
+//! types and their comments.
 //!
-//! `AIRPATH_BLESS=1 cargo test -p airpath-radio --test reference` writes them anew.
+//! `AIRPATH_BLESS=1 cargo test -p airpath-radio --test reference` writes them again.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -23,8 +23,9 @@ fn means() -> [f64; 3] {
     })
 }
 
-/// A 200,000th part of the time has a standard error of about 0.2 % in any of these rates, as the standard
-/// deviation over the levels is about half of the mean and a user has a third of the TTIs; 1 % is five of these.
+/// A 200,000th part of the time has a standard error of about 0.2 % in any of these rates, as the
+/// standard deviation over the levels is about half of the mean and a user has a third of the TTIs;
+/// 1 % is five of these.
 const CLOSE: f64 = 0.01;
 
 fn assert_close(measured: f64, expected: f64) {
@@ -83,7 +84,8 @@ fn proportional_fair_serves_users_when_they_are_good() {
 
 #[test]
 fn proportional_fair_is_round_robin_where_channels_do_not_change() {
-    // Rates of 1 : 5, but no moment better than another: half of the time each, whatever the averaging time.
+    // Rates of 1 : 5, but no moment better than another: half of the time each, whatever the
+    // averaging time.
     for time in ["20 ms", "1 s", "1000 s"] {
         let more = format!(
             r#"scheduler = "proportional-fair"
@@ -100,7 +102,8 @@ fn proportional_fair_is_round_robin_where_channels_do_not_change() {
 
 #[test]
 fn a_short_memory_forgets_who_was_served() {
-    // With an average over a few TTIs whoever was not served just now is as good as new: nearly equal turns.
+    // With an average over a few TTIs a user that was not served in the last TTI counts like a new
+    // one: nearly equal turns.
     let turns = rates("scheduler = \"proportional-fair\"\naveraging_time = \"4 ms\"", &ABC);
     let fair = rates("scheduler = \"proportional-fair\"\naveraging_time = \"1 s\"", &ABC);
     assert!(turns.iter().sum::<f64>() < 0.95 * fair.iter().sum::<f64>(), "{turns:?} {fair:?}");

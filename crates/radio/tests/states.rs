@@ -1,4 +1,5 @@
-//! The states of `airpath_core::state` are those that bearers report: none is documented without being used.
+//! The states of `airpath_core::state` are those that bearers report: none is documented without
+//! being used.
 
 use std::fmt::Debug;
 use std::fs;

@@ -1,4 +1,5 @@
-//! The UMTS packet bearer: the contracts, whatever its parameters; RLC against what can be calculated; its states.
+//! The UMTS packet bearer: the contracts, whatever its parameters; RLC against what can be
+//! calculated; its states.
 
 use airpath_core::{Aspect, Direction, DropCause, Event, Instant, Probability, Seed, Span, StateValue, UserId};
 use airpath_link::Bearer;
@@ -6,6 +7,7 @@ use airpath_link::command::{BearerCommand, Buffer, Change};
 use airpath_link::testing::{
     Arrival, Commanded, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
 };
+use airpath_radio::ModelError;
 use airpath_radio::umts::r99::{Config, Umts};
 use proptest::prelude::*;
 
@@ -234,8 +236,9 @@ fn goodput_is_what_errors_and_length_indicators_leave() {
     for bler in [0.0, 0.01, 0.1, 0.2] {
         let config = preset("umts-r99-384", &[("downlink.bler", bler.into()), ("downlink.rlc.max_dat", 40.into())]);
         let share = saturated(&config, Span::from_secs(300)) as f64 / (48_000.0 * 300.0);
-        // A packet takes 1501 of the bytes that get through. 30000 TTIs: five standard deviations of √(p·(1−p)/30000)
-        // are at most 0.012; the beginning and the repeats that are still to come take a little.
+        // A packet takes 1501 of the bytes that get through. 30000 TTIs: five standard deviations
+        // of √(p·(1−p)/30000) are at most 0.012; the beginning and the repeats that are still to
+        // come take a little.
         let expected = (1.0 - bler) * 1500.0 / 1501.0;
         assert!((share - expected).abs() < 0.012, "BLER {bler}: {share} instead of {expected}");
     }
@@ -252,15 +255,18 @@ fn a_lone_packet_waits_for_the_poll_timer_at_each_loss() {
     let delays =
         outcome.departures.iter().map(|(_, departure)| departure.due.since(arrivals[departure.packet.id as usize].at));
     let mean = delays.map(Span::as_secs_f64).sum::<f64>() / packets as f64;
-    // TTI (10 ms after it came), TTI, 27 ms and 20 ms; Timer_Poll, 200 ms from the poll, and the next TTI for each loss.
+    // TTI (10 ms after it came), TTI, 27 ms and 20 ms; Timer_Poll, 200 ms from the poll, and the
+    // next TTI for each loss.
     let expected = 0.067 + 0.210 * bler / (1.0 - bler);
-    // The standard deviation of the number of losses is √p / (1 − p) = 0.56: five of the mean's are 0.044 of 0.21 s.
+    // The standard deviation of the number of losses is √p / (1 − p) = 0.56: five of the mean's are
+    // 0.044 of 0.21 s.
     assert!((mean - expected).abs() < 0.0094, "{mean} instead of {expected}");
 }
 
 #[test]
 fn a_reported_loss_is_repeated_after_a_round_trip_of_the_rlc() {
-    // The first TTI of two is lost: bursts of errors that end at once would be drawn, so it is commanded.
+    // The first TTI of two is lost: bursts of errors that end at once would be drawn, so it is
+    // commanded.
     let config = preset("umts-r99-384", &[("downlink.bler", 0.0.into()), ("uplink.bler", 0.0.into())]);
     let arrivals = traffic(1, 800, Span::ZERO);
     let bler = |at, share| Commanded { at, command: Change::Bler(Probability::new(share).expect("a share")).into() };
@@ -272,8 +278,9 @@ fn a_reported_loss_is_repeated_after_a_round_trip_of_the_rlc() {
     let commands = commands.map(only_down);
     let script = Script { arrivals: &arrivals, commands: &commands };
     let outcome = drive(&mut umts(&config, 1), script, Polling::OnTime, ms(5000));
-    // TTIs at 10 (lost) and 20 ms. The gap is seen at 57 ms, the report goes in the TTI of 60 ms, is there at 107 ms, and
-    // the repeat goes in the TTI of 110 ms: there at 147 ms, with IP 20 ms later.
+    // TTIs at 10 (lost) and 20 ms. The gap is seen at 57 ms, the report goes in the TTI of 60 ms,
+    // is there at 107 ms, and the repeat goes in the TTI of 110 ms: there at 147 ms, with IP 20 ms
+    // later.
     assert_eq!(outcome.departures[0].1.due, ms(167));
 }
 
@@ -282,13 +289,14 @@ fn the_connection_comes_and_goes_with_traffic() {
     let set = [("downlink.bler", 0.0.into()), ("uplink.bler", 0.0.into()), ("rrc.paging_cycle", "0 s".into())];
     let config = preset("umts-r99-states", &set);
     let mut arrivals = traffic(3, 40, Span::from_secs(9));
-    // A mobile without traffic is told of when it has some again.
+    // Changes of a mobile without traffic are reported when it has traffic again.
     arrivals[2].at = ms(60_000);
     let events = events(&mut umts(&config, 1), &arrivals, &[], ms(60_000));
     let names: Vec<_> = states(&events, Aspect::Rrc);
     let (idle, fach, dch) = ("idle", "cell-fach", "cell-dch");
-    // Two seconds for the connection; the packet goes in the next TTI of 20 ms, and five seconds after its last
-    // transmission the channel is given back. The next packet goes in two TTIs of the common channel, which is left 12 s after them.
+    // Two seconds for the connection; the packet goes in the next TTI of 20 ms, and five seconds
+    // after its last transmission the channel is given back. The next packet goes in two TTIs of
+    // the common channel, which is left 12 s after them.
     let expected = [(ms(2000), dch), (ms(7020), fach), (ms(21_020), idle)];
     let expected = expected.map(|(time, name)| (time, StateValue::Name(name)));
     assert_eq!(names, expected);
@@ -336,7 +344,8 @@ fn a_handover_keeps_or_loses_the_buffer_and_the_driver_makes_a_burst_of_it() {
     let at_once = held.departures.iter().filter(|(_, departure)| departure.due == ms(1010 + 900 + 400)).count();
     assert!((10..=13).contains(&at_once), "what waited and what came meanwhile comes at once: {at_once}");
     let lost = run(Buffer::Discard, "0 s");
-    // Of what came before 1010 ms, that of 1000 ms has not arrived; the rest comes later and is kept.
+    // Of what came before 1010 ms, that of 1000 ms has not arrived; the rest comes later and is
+    // kept.
     assert_eq!(lost.lost(DropCause::Handover).packets, 1);
     assert_eq!(lost.departures.len(), 29);
 }
@@ -366,7 +375,8 @@ fn another_controller_gets_what_waits_and_not_what_was_begun() {
         lost
     };
     assert_eq!(lost("keep"), 0);
-    // What was begun and not acknowledged: some 110 ms, until the report to the poll of a packet is back, at 384 kbit/s.
+    // What was begun and not acknowledged: some 110 ms, until the report to the poll of a packet is
+    // back, at 384 kbit/s.
     let begun = lost("forward");
     assert!((2..=12).contains(&begun), "{begun}");
     // What waits besides: at the border, after some 18 s, a seventh of what came.
@@ -385,8 +395,8 @@ fn what_cannot_be_repeated_resets_the_rlc_and_what_cannot_be_reset_fails() {
     assert_eq!(link, names);
     let outcome = drive(&mut umts(&config, 1), &arrivals, Polling::OnTime, ms(30_000));
     assert_eq!(outcome.lost(DropCause::AttemptsExhausted).packets, 3);
-    // With an uplink that works and a downlink that is good again, the RESET gets through. All are lost by then; what the
-    // mobile has done since is told when it has traffic again.
+    // With an uplink that works and a downlink that is good again, the RESET gets through. All are
+    // lost by then; what the mobile has done since is reported when it has traffic again.
     let arrivals = [&arrivals[..], &[Arrival { at: ms(20_000), ..arrivals[0] }]].concat();
     let better = Commanded { at: ms(2500), command: BearerCommand::from(Change::Bler(Probability::NEVER)) };
     let events = events(&mut umts(&config, 1), &arrivals, &[better], ms(30_000));
@@ -472,7 +482,8 @@ fn fast_fading_costs_what_its_margin_says() {
 
 #[test]
 fn the_uplink_goes_by_the_level_of_the_cell_not_by_its_interference() {
-    // A mobile between three cells of which one may serve it: much interference, and far more level than it needs.
+    // A mobile between three cells, one of which may serve it: much interference, and far more
+    // level than it needs.
     let conditions = r#"
         network = { frequency = "2.1 GHz", reuse = 1, load = 1.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
         cells = { count = 1, spacing = "400 m", setback = "0 m", antenna = "30 m", penetration = "0 dB" }
@@ -502,7 +513,8 @@ fn the_uplink_goes_by_the_level_of_the_cell_not_by_its_interference() {
 
 #[test]
 fn a_discard_loses_what_cannot_be_repeated_and_nothing_else() {
-    // Five packets at once, of which nothing comes through downwards for 3.5 s, and ten when it does again.
+    // Five packets at once, nothing of which arrives downwards for 3.5 s, and ten when it
+    // does again.
     let mut arrivals = traffic(15, 500, Span::ZERO);
     arrivals[5..].iter_mut().for_each(|arrival| arrival.at = ms(4000));
     let better = [Commanded { at: ms(3500), command: BearerCommand::from(Change::Bler(Probability::NEVER)) }];
@@ -522,10 +534,11 @@ fn a_discard_loses_what_cannot_be_repeated_and_nothing_else() {
     };
     let (discarding, has_reset) = run(Some(12));
     assert!(!has_reset);
-    // The poll is repeated every 200 ms; the ninth time was the last. What comes later does not wait for what is gone.
+    // The poll is repeated every 200 ms; the ninth time was the last. What comes later does not
+    // wait for what is gone.
     assert_eq!(discarding.lost(DropCause::AttemptsExhausted).packets, 5);
     let ids: Vec<_> = discarding.departures.iter().map(|(_, departure)| departure.packet.id).collect();
     assert_eq!(ids, (5..15).collect::<Vec<_>>());
-    // When the news of it finds no answer, either, the RLC resets after all.
+    // When the MRW finds no answer, either, the RLC resets after all.
     assert!(run(Some(2)).1 && run(None).1);
 }

@@ -1,5 +1,5 @@
-//! A scenario as it is stored in a result folder, with copies of the files that it names. The folder can be moved, and run
-//! again after the originals have changed.
+//! A scenario as it is stored in a result folder, with copies of the files that it names. The
+//! folder can be moved, and run again after the originals have changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,8 +22,9 @@ impl Scenario {
         files.into_iter().collect()
     }
 
-    /// The scenario for `folder`, with its files in the subfolder `inputs`. A file keeps its name, with a number in front if
-    /// another file has the same one. Files that are there already keep their place.
+    /// The scenario for `folder`, with its files in the subfolder `inputs`. A file keeps its name,
+    /// with a number in front if another file has the same one. Files that are there already keep
+    /// their place.
     pub fn archive(&self, folder: &Path, inputs: &str) -> Archive {
         let place = whole(&folder.join(inputs));
         let (there, elsewhere): (Vec<PathBuf>, Vec<PathBuf>) =

@@ -10,9 +10,9 @@ use serde::{Serialize, Serializer};
 
 use crate::Mobile;
 use crate::document::{Node, join};
+use crate::environment;
 use crate::error::{Origin, ScenarioError, did_you_mean};
 use crate::preset::{Kind, Preset};
-use crate::scene;
 
 /// A bearer's model and parameters.
 #[derive(Clone, Debug)]
@@ -27,8 +27,9 @@ pub struct Cells {
 }
 
 impl BearerConfig {
-    /// Reads a `[bearer]` table: one of `models` with all its parameters, or a preset and what differs from it.
-    /// Returns the resolved table, too: errors that only building finds name its origins.
+    /// Reads a `[bearer]` table: one of `models` with all its parameters, or a preset and what
+    /// differs from it. Returns the resolved table, too: errors that only building finds name its
+    /// origins.
     pub(crate) fn read(mut node: Node, folder: &Path, models: &Models) -> Result<(Self, Node), ScenarioError> {
         let given = node.take("conditions");
         let mut base = Node::table(node.origin().clone());
@@ -51,7 +52,7 @@ impl BearerConfig {
         base.overlay(node);
         let preset = base.take("conditions");
         if let Some(given) = given.or_else(|| preset.as_ref().map(|preset| Node::table(preset.origin().clone()))) {
-            base.insert("conditions", scene::resolve(given, preset, folder, "bearer.conditions")?);
+            base.insert("conditions", environment::resolve(given, preset, folder, "bearer.conditions")?);
         }
         let parameters = base.read_with("bearer", |value| entry.read(value))?;
         let mut config = Self(parameters);
@@ -130,8 +131,8 @@ fn find<'a>(model: &Node, models: &'a Models) -> Result<&'a Entry, ScenarioError
     })
 }
 
-/// Moves keys that stand right below `[bearer]` into the table of which the model declares them short. A key that belongs
-/// to neither is an error.
+/// Moves keys that stand right below `[bearer]` into the table for which the model declares them
+/// short. A key that belongs to neither is an error.
 fn expand(node: &mut Node, entry: &Entry) -> Result<(), ScenarioError> {
     let own = entry.keys(None);
     let unknown: Vec<String> = node.keys().filter(|key| !own.iter().any(|it| it == key)).map(str::to_owned).collect();

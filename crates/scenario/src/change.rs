@@ -1,4 +1,5 @@
-//! Changes of conditions: the `[[change]]` tables of a scenario, and the same commands given while a link runs.
+//! Changes of conditions: the `[[change]]` tables of a scenario, and the same commands given while
+//! a link runs.
 
 use airpath_core::{Instant, Span, UserId};
 use airpath_link::BearerCommand;
@@ -66,7 +67,8 @@ pub struct TimedOrder {
     pub order: Order,
 }
 
-/// The latest time of a change: with the longest outage after it, times stay far within their range.
+/// The latest time of a change: with the longest outage after it, times stay far within their
+/// range.
 const LATEST: Span = Span::from_secs(365 * 24 * 3600);
 
 const COMMON: [&str; 2] = ["to", "mobile"];
@@ -82,7 +84,7 @@ const COMMANDS: [&str; 13] = [
     "level",
     "class",
     "ci",
-    "scene",
+    "environment",
     "direction",
 ];
 
@@ -92,7 +94,7 @@ impl PlannedChange {
         check_keys(&node, at, &["at"])?;
         let time = node.take("at").ok_or_else(|| {
             ScenarioError::new("this key is missing", node.origin().clone(), join(at, "at"))
-                .help("say when the change happens, as in `at = \"10 s\"`")
+                .help("give its time, as in `at = \"10 s\"`")
         })?;
         let (origin, time): (_, Span) = (time.origin().clone(), time.read(&join(at, "at"))?);
         if time > LATEST {

@@ -1,4 +1,4 @@
-//! A TOML document whose every value knows where it was written, so that values from a preset, a
+//! A TOML document with the origin of every value, so that values from a preset, a
 //! file and the command line can be laid over each other and an error still names the right place.
 
 use std::ops::Range;
@@ -143,8 +143,8 @@ impl Node {
         }
     }
 
-    /// Sets the value at the dotted `path` to what `text` says: a TOML value, or else a string. A number
-    /// in the path picks an element of an array; without one, every element is meant.
+    /// Sets the value at the dotted `path` to `text`: a TOML value, or else a string. A
+    /// number in the path picks an element of an array; without one, every element is meant.
     pub fn set(&mut self, path: &str, text: &str) -> Result<(), ScenarioError> {
         let origin = Origin::Argument(format!("--set {path}={text}"));
         let value = parse_value(text);
@@ -198,8 +198,8 @@ impl Node {
         }
     }
 
-    /// Reads the value as a `T`. Errors name the place of the offending value; `at` is the dotted path
-    /// of this node.
+    /// Reads the value as a `T`. Errors name the place of the offending value; `at` is the dotted
+    /// path of this node.
     pub fn read<T: DeserializeOwned>(&self, at: &str) -> Result<T, ScenarioError> {
         self.read_with(at, |value| serde_path_to_error::deserialize(value))
     }
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_toml_is_said_with_its_line() {
+    fn invalid_toml_is_reported_with_its_line() {
         let error = Node::parse("a = 1\nb = = 2\n", "a.toml").expect_err("no TOML");
         assert_eq!((error.file(), error.line()), (Some("a.toml"), Some(2)));
     }

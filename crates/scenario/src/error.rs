@@ -27,7 +27,7 @@ pub enum Origin {
     },
     /// On the command line, as this argument.
     Argument(String),
-    /// Somewhere in this file: a key that is missing, say.
+    /// Somewhere in this file, such as a key that is missing.
     File(String),
     /// Nowhere: it is a default.
     #[default]

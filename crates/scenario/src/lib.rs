@@ -6,9 +6,9 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`document`] | TOML whose values know where they were written |
+//! | [`document`] | TOML with the origin of every value |
 //! | [`preset`] | named bearer parameters with their sources |
-//! | `scene` | radio conditions, by the name of a scene and what differs from it |
+//! | `environment` | radio conditions, by the name of an environment and what differs from it |
 //! | [`links`] | plain links: the `[fixed]` and `[access]` tables |
 //! | [`middlebox`] | the `[middlebox]` table |
 //! | [`planned_path`] | the path of a scenario: its hops, their order, and planned changes |
@@ -23,12 +23,12 @@ pub mod archive;
 pub mod bearer;
 pub mod change;
 pub mod document;
+mod environment;
 pub mod error;
 pub mod links;
 pub mod middlebox;
 pub mod planned_path;
 pub mod preset;
-mod scene;
 pub mod tcp;
 pub mod work;
 
@@ -130,13 +130,14 @@ struct MobileGroup {
     count: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<String>,
-    /// Its radio conditions, if they are not those of the bearer: a `scene` is resolved by then.
+    /// Its radio conditions, if they are not those of the bearer: a `environment` is resolved by
+    /// then.
     #[serde(skip_serializing_if = "Option::is_none")]
     conditions: Option<conditions::Config>,
 }
 
 /// The keys of `[[mobile]]`.
-const MOBILE_KEYS: [&str; 5] = ["name", "count", "class", "scene", "conditions"];
+const MOBILE_KEYS: [&str; 5] = ["name", "count", "class", "environment", "conditions"];
 
 impl MobileGroup {
     /// Reads a `[[mobile]]` table at the path `at`; `below` are the conditions of the bearer.
@@ -145,8 +146,8 @@ impl MobileGroup {
             return Err(node.unknown_key(at, key, &MOBILE_KEYS));
         }
         let mut given = node.take("conditions");
-        if let Some(scene) = node.take("scene") {
-            given.get_or_insert_with(|| Node::table(scene.origin().clone())).insert("scene", scene);
+        if let Some(environment) = node.take("environment") {
+            given.get_or_insert_with(|| Node::table(environment.origin().clone())).insert("environment", environment);
         }
         let mut group: Self = node.read(at)?;
         if let Some(given) = given {
@@ -156,10 +157,11 @@ impl MobileGroup {
                 ScenarioError::new("the bearer has no radio conditions", origin, &at)
                     .help("remove the mobile's, or name a preset that has them, such as `gprs-3+1`")
             })?;
-            if scene::is_complete(&given) {
+            if environment::is_complete(&given) {
                 below = below.split(&["network"]);
             }
-            group.conditions = Some(scene::read(&scene::resolve(given, Some(below), folder, &at)?, folder, &at)?);
+            group.conditions =
+                Some(environment::read(&environment::resolve(given, Some(below), folder, &at)?, folder, &at)?);
         }
         Ok(group)
     }
@@ -180,7 +182,7 @@ pub struct Mobile {
     pub name: String,
     /// The group that it belongs to.
     pub group: String,
-    /// Its class of radio conditions, where the bearer knows classes.
+    /// Its class of radio conditions, where the bearer has classes.
     pub class: Option<String>,
 }
 
@@ -327,8 +329,8 @@ impl Scenario {
             .help("for a start, add [[flow]] with `kind = \"download\"` and `bytes = \"1 MB\"`"))
     }
 
-    /// The orders of all `[[change]]` tables, in the order of their times; those of the same time in the order in
-    /// which they were written.
+    /// The orders of all `[[change]]` tables, in the order of their times; those of the same time
+    /// in the order in which they were written.
     pub fn timed_orders(&self) -> Vec<TimedOrder> {
         let mobiles = self.mobiles();
         let timed = |change: &PlannedChange| {
@@ -341,7 +343,8 @@ impl Scenario {
         orders
     }
 
-    /// Reads a change that is to happen now, from a JSON object with the keys of `[[change]]` but for `at`.
+    /// Reads a change that is to happen now, from a JSON object with the keys of `[[change]]` but
+    /// for `at`.
     ///
     /// ```
     /// # let text = "format = 1\n[bearer]\npreset = \"umts-dch-384\"";
@@ -354,7 +357,8 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// If it is no change, or for a mobile that is not there. Whether the bearer can do it, only the bearer knows.
+    /// If it is no change, or for a mobile that is not there. Whether the bearer supports it is not
+    /// checked.
     pub fn read_orders(&self, json: &str) -> Result<Vec<Order>, ScenarioError> {
         let argument = |mut error: ScenarioError| {
             if error.origin == Origin::Default {
@@ -405,7 +409,8 @@ impl Scenario {
         self.bearer.build(&self.mobiles(), seed)
     }
 
-    /// Whether the bearers can do what the `[[change]]` tables say, tried out on idle ones in the order of time.
+    /// Whether the bearers support the `[[change]]` tables, tried on idle ones in the
+    /// order of time.
     fn check_changes(&self, tables: &[Node]) -> Result<(), ScenarioError> {
         let mobiles = self.mobiles();
         let mut fixed = self.build_fixed(Seed::default());
@@ -461,7 +466,7 @@ impl Scenario {
                 return Err(error.help(did_you_mean(name, &known)));
             }
         }
-        // Building finds what only the models know, such as a class that does not exist.
+        // Building finds errors that depend on the model, such as an unknown class.
         self.build_cells(Seed::default()).map_err(|mut error| {
             error.origin = bearer.origin_of(bearer::field_below_bearer(&error)).clone();
             error

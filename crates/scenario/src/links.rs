@@ -25,8 +25,9 @@ pub struct BothWays {
 pub struct OneWay(Plan);
 
 impl BothWays {
-    /// Reads a link that is the same both ways but for what its `down` and `up` tables say. What the command line says of
-    /// both ways holds for both all the same: the tables may be those of a resolved scenario, which has nothing else.
+    /// Reads a link that is the same in both directions except for its tables `down` and `up`.
+    /// Settings of the command line for both directions override these tables: a resolved scenario
+    /// has nothing else.
     pub(crate) fn read(mut node: Node, at: &str, folder: &Path) -> Result<Self, ScenarioError> {
         let (down, up) = (node.take("down"), node.take("up"));
         let one_way = |over: Option<Node>, key: &str| {

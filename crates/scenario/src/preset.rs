@@ -1,8 +1,9 @@
-//! Presets: named parameters of a bearer, or of the scene in which it is, each with where it comes from.
+//! Presets: named parameters of a bearer, or of the environment in which it is, each with where it
+//! comes from.
 //!
 //! A preset is a TOML file: `format`, `name`, `title`, the `[bearer]` table that a scenario could
-//! write itself, and a `[source]` table that names the origin of every key of it. A scene has `[conditions]` in place
-//! of `[bearer]`.
+//! write itself, and a `[source]` table that names the origin of every key of it. An environment
+//! has `[conditions]` in place of `[bearer]`.
 
 use std::path::Path;
 
@@ -14,24 +15,24 @@ use crate::error::{Origin, ScenarioError, did_you_mean};
 
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
-/// What a preset is of.
+/// The kind of a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A bearer.
     Bearer,
     /// Radio conditions.
-    Scene,
+    Environment,
 }
 
 impl Kind {
     /// Both, as they are listed.
-    pub const ALL: [Self; 2] = [Self::Bearer, Self::Scene];
+    pub const ALL: [Self; 2] = [Self::Bearer, Self::Environment];
 
     /// What it is called.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bearer => "bearer",
-            Self::Scene => "scene",
+            Self::Environment => "environment",
         }
     }
 
@@ -39,7 +40,7 @@ impl Kind {
     const fn table(self) -> &'static str {
         match self {
             Self::Bearer => "bearer",
-            Self::Scene => "conditions",
+            Self::Environment => "conditions",
         }
     }
 
@@ -47,7 +48,7 @@ impl Kind {
     const fn word(self) -> &'static str {
         match self {
             Self::Bearer => "preset",
-            Self::Scene => "scene",
+            Self::Environment => "environment",
         }
     }
 
@@ -61,7 +62,7 @@ impl Kind {
     const fn folder(self) -> &'static str {
         match self {
             Self::Bearer => "",
-            Self::Scene => "scenes/",
+            Self::Environment => "environments/",
         }
     }
 }
@@ -69,7 +70,7 @@ impl Kind {
 /// A named set of parameters.
 #[derive(Clone, Debug)]
 pub struct Preset {
-    /// What it is of.
+    /// Its kind.
     pub kind: Kind,
     /// Its name.
     pub name: String,
@@ -90,7 +91,8 @@ pub struct Parameter {
     pub key: String,
     /// Its value, as TOML.
     pub value: String,
-    /// Where it comes from: a study and table, a specification and clause, or the reason of a choice.
+    /// Where it comes from: a study and table, a specification and clause, or the reason of a
+    /// choice.
     pub source: Option<String>,
 }
 
@@ -103,16 +105,17 @@ struct Head {
 }
 
 impl Preset {
-    /// The preset called `name`, of a bearer or of a scene: one that is shipped, or a user's own file.
+    /// The preset called `name`, of a bearer or of an environment: one that is shipped, or a user's
+    /// own file.
     pub fn load(name: &str, folder: &Path, origin: &Origin) -> Result<Self, ScenarioError> {
         let shipped = Kind::ALL.into_iter().find(|kind| kind.shipped(name).is_some());
         if let Some(kind) = shipped {
             return Self::load_kind(kind, name, folder, origin);
         }
-        match Self::load_kind(Kind::Scene, name, folder, origin) {
-            // Whatever is wrong is said of a bearer, which most are.
+        match Self::load_kind(Kind::Environment, name, folder, origin) {
+            // Errors refer to a bearer, the most common kind.
             Err(_) => Self::load_kind(Kind::Bearer, name, folder, origin),
-            scene => scene,
+            environment => environment,
         }
     }
 
@@ -128,8 +131,8 @@ impl Preset {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             let error = wrong(format!("there is no {} `{name}`", kind.word()));
             return Err(match kind {
-                Kind::Bearer if Kind::Scene.shipped(name).is_some() => {
-                    error.help(format!("that is a scene: write `bearer.conditions.scene = \"{name}\"`"))
+                Kind::Bearer if Kind::Environment.shipped(name).is_some() => {
+                    error.help(format!("that is an environment: write `bearer.conditions.environment = \"{name}\"`"))
                 }
                 _ => error.help(format!("{}; a path to a file of your own works too", did_you_mean(name, &known))),
             });
@@ -145,7 +148,7 @@ impl Preset {
         let folder = kind.folder();
         let files = match kind {
             Kind::Bearer => SHIPPED.files(),
-            Kind::Scene => SHIPPED.get_dir("scenes").expect("the scenes are shipped").files(),
+            Kind::Environment => SHIPPED.get_dir("environments").expect("the environments are shipped").files(),
         };
         let name = |path: &Path| Some(path.to_str()?.strip_prefix(folder)?.strip_suffix(".toml")?.to_owned());
         let mut names: Vec<String> = files.filter_map(|file| name(file.path())).collect();
@@ -213,10 +216,11 @@ mod tests {
     fn a_typo_in_a_name_is_helped() {
         let error = Preset::load("hs-dsch-348", Path::new(""), &Origin::Default).expect_err("no such preset");
         assert!(error.to_string().contains("did you mean `hs-dsch-3"), "{error}");
-        let scene = Preset::load("driving", Path::new(""), &Origin::Default).expect("a scene");
-        assert_eq!(scene.kind, Kind::Scene);
-        let error = Preset::load_kind(Kind::Bearer, "driving", Path::new(""), &Origin::Default).expect_err("a scene");
-        assert!(error.to_string().contains("bearer.conditions.scene"), "{error}");
+        let environment = Preset::load("driving", Path::new(""), &Origin::Default).expect("an environment");
+        assert_eq!(environment.kind, Kind::Environment);
+        let error =
+            Preset::load_kind(Kind::Bearer, "driving", Path::new(""), &Origin::Default).expect_err("an environment");
+        assert!(error.to_string().contains("bearer.conditions.environment"), "{error}");
         let error = Preset::load("./none.toml", Path::new("nowhere"), &Origin::Default).expect_err("no such file");
         assert!(error.to_string().contains("cannot be read"), "{error}");
     }

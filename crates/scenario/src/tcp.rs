@@ -22,8 +22,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads a `tcp` table over the scenario's `defaults`. One that names a profile begins from that
-    /// profile afresh.
+    /// Reads a `tcp` table over the scenario's `defaults`. One that names a profile begins from
+    /// that profile afresh.
     pub(crate) fn read(own: Option<Node>, at: &str, defaults: &Node) -> Result<Self, ScenarioError> {
         let mut node = defaults.clone();
         let mut field = "tcp";

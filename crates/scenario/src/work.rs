@@ -68,7 +68,7 @@ pub enum Work {
     Datagrams(Datagrams),
     /// Requests and responses with these TCP settings at both ends.
     Transactions {
-        /// What is asked.
+        /// The request.
         transactions: Transactions,
         /// Settings of both ends.
         tcp: Box<tcp::Settings>,
@@ -105,7 +105,7 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 struct Download {
     bytes: Bytes,
-    /// Bytes that the mobile sends first to ask for them.
+    /// Bytes of the mobile's request.
     #[serde(default)]
     request: Bytes,
 }

@@ -15,7 +15,7 @@ impl Temporary {
         Self(path)
     }
 
-    /// Writes a recorded link with one opportunity at so many milliseconds.
+    /// Writes a recorded link with one opportunity at this time in milliseconds.
     fn recorded(&self, file: &str, millis: u32) {
         let path = self.0.join(file);
         fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder for the test");
@@ -89,8 +89,8 @@ fn what_lies_there_already_does_not_give_way_to_what_comes() {
     );
 }
 
-/// The parameters of a preset, of which the key `key` in `table` gives way to a file: laid over the preset, it would stand
-/// beside it.
+/// The parameters of a preset, of which the key `key` in `table` gives way to a file: laid over the
+/// preset, it would stand beside it.
 fn recorded_instead(preset: &str, table: &str, key: &str, file: &str) -> String {
     let whole = read(&format!("format = 1\n[bearer]\npreset = {preset:?}\n"), Path::new("")).to_toml();
     let (before, behind) = whole.split_once(&format!("[{table}]\n")).expect("the preset has it");

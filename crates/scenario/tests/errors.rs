@@ -1,4 +1,4 @@
-//! What people get wrong in a scenario, and what they are told.
+//! Errors in scenarios, and their messages.
 
 use std::path::Path;
 
@@ -122,7 +122,7 @@ fn what_is_missing_is_named() {
 fn a_change_that_makes_no_sense_names_its_line() {
     let error = |change: &str| read(&format!("{GOOD}[[change]]\n{change}")).expect_err(change).to_string();
     let tests = [
-        ("outage = \"3 s\"", "s.toml:19: change.0.at: this key is missing; say when the change happens"),
+        ("outage = \"3 s\"", "s.toml:19: change.0.at: this key is missing; give its time, as in"),
         ("at = \"1 s\"", "s.toml:19: change.0: nothing changes here: give one of `outage`, `handover`"),
         ("at = \"1 s\"\noutrage = \"3 s\"", "s.toml:21: change.0.outrage: unknown key; did you mean `outage`?"),
         ("at = \"1 s\"\noutage = \"3 m\"", "s.toml:21: change.0.outage: `m` is not a unit of a length of time"),
@@ -252,7 +252,7 @@ fn what_is_resolved_reads_back_to_itself() {
 
 #[test]
 fn scenes_of_bearer_and_mobiles_read_back() {
-    let text = "format = 1\n[bearer]\npreset = \"gprs-3+1\"\nconditions.scene = \"driving\"\n[[mobile]]\nname = \"car\"\n\
+    let text = "format = 1\n[bearer]\npreset = \"gprs-3+1\"\nconditions.environment = \"driving\"\n[[mobile]]\nname = \"car\"\n\
                 [[mobile]]\nname = \"home\"\nscene = \"indoor\"\nconditions.cells.penetration = \"20 dB\"";
     let resolved = read(text).expect("good").to_toml();
     assert_eq!(read(&resolved).expect("it was written by us").to_toml(), resolved);
@@ -260,9 +260,11 @@ fn scenes_of_bearer_and_mobiles_read_back() {
         assert_eq!(resolved.matches(part).count(), 1, "{part}: {resolved}");
     }
     assert_eq!(resolved.matches("power_over_noise").count(), 2, "the network is that of the bearer");
-    let error = read(&text.replace("indoor", "indor")).expect_err("no such scene").to_string();
+    let error = read(&text.replace("indoor", "indor")).expect_err("no such environment").to_string();
     assert!(
-        error.contains("s.toml:9: mobile.1.conditions.scene: there is no scene `indor`; did you mean `indoor`?"),
+        error.contains(
+            "s.toml:9: mobile.1.conditions.environment: there is no environment `indor`; did you mean `indoor`?"
+        ),
         "{error}"
     );
     let error = read(&text.replace("gprs-3+1", "wired")).expect_err("no radio").to_string();

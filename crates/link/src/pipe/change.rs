@@ -34,7 +34,7 @@ impl Pipe {
             Change::Bler(_) => foreign("a plain link", "it has a `loss`"),
             Change::Channels(_) => foreign("a plain link", "it has a `rate`"),
             Change::Level(_) | Change::Class(_) => foreign("a plain link", "only a radio channel has C/I levels"),
-            Change::CarrierToInterference(_) | Change::Scene(_) => {
+            Change::CarrierToInterference(_) | Change::Environment(_) => {
                 foreign("a plain link", "only a bearer with radio `conditions` has them")
             }
             _ => Ok(()),

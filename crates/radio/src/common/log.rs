@@ -1,10 +1,12 @@
-//! The radio log of a UMTS mobile, with or without HSDPA: its state tracks; only changes are reported.
+//! The radio log of a UMTS mobile, with or without HSDPA: its state tracks; only changes are
+//! reported.
 
 use airpath_core::{Aspect, Context, Direction, Instant, LinkState, ModeState, StateEvent, StateValue, UserId};
 
 use crate::conditions::Sample;
 
-/// The state tracks of one mobile: the value that was reported last of each aspect, of the mobile and of each direction.
+/// The state tracks of one mobile: the value that was reported last of each aspect, of the mobile
+/// and of each direction.
 #[derive(Clone, Debug)]
 pub struct Tracks {
     user: UserId,
@@ -55,7 +57,8 @@ impl Tracks {
         self.report(at, None, Aspect::Mode, state.into(), cx);
     }
 
-    /// The mobile sends or receives: its mode is connected, and so is its link, except while its RLC is reset.
+    /// The mobile sends or receives: its mode is connected, and so is its link, except while its
+    /// RLC is reset.
     pub fn connected(&mut self, now: Instant, is_resetting: bool, cx: &mut Context<'_>) {
         match self.mode_until.take() {
             Some(until) if until > now => self.mode_until = Some(until),

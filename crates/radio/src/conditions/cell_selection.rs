@@ -11,8 +11,9 @@ pub struct Rule {
     pub lowest: f64,
 }
 
-/// Counters over the measurements up to now, for every possible serving cell. The next serving cell follows from these
-/// counters and the present one, so that it can be computed without the history of serving cells.
+/// Counters over the measurements up to now, for every possible serving cell. The next serving cell
+/// follows from these counters and the present one, so that it can be computed without the history
+/// of serving cells.
 #[derive(Clone, Debug)]
 pub struct Measurements {
     rule: Rule,

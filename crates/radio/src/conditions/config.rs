@@ -1,4 +1,4 @@
-//! What a scenario says of radio conditions, and what is made of it.
+//! The parameters of radio conditions, as a scenario has them, and the processes made from them.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::error::ValueError;
 
 /// Radio conditions: exactly one of `ci`, `table`, `recorded` and `cells`, and what goes with it.
 ///
-/// All but `network` is the scene; `network` is how the technology deals with it.
+/// All but `network` is the environment; `network` is how the technology deals with it.
 ///
 /// ```toml
 /// [bearer.conditions]
@@ -46,8 +46,8 @@ pub struct Config {
     /// Where the mobile goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub movement: Option<Movement>,
-    /// What fast fading the block-error curves of a GSM bearer are averaged over. Default: `tu3`; `static` with
-    /// `rayleigh`.
+    /// What fast fading the block-error curves of a GSM bearer are averaged over. Default: `tu3`;
+    /// `static` with `rayleigh`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fading: Option<Profile>,
     /// The speed of fast fading that is part of C/I, in place of that of the block-error curves.
@@ -56,8 +56,8 @@ pub struct Config {
     /// How the technology uses the cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// What is different for some mobiles, by their number; all else holds for those that are not in here. Whoever
-    /// makes the bearer sets it.
+    /// What is different for some mobiles, by their number; all else holds for those that are not
+    /// in here. The builder of the bearer sets it.
     #[serde(skip)]
     pub of_mobiles: Vec<Option<Config>>,
 }
@@ -89,7 +89,8 @@ pub struct Network {
     pub reuse: u32,
     /// The share of time in which an interfering cell sends, or of the power with which it does.
     pub load: Probability,
-    /// The power of a cell, antenna gain included, over the noise of a receiver in the bandwidth of the carrier.
+    /// The power of a cell, antenna gain included, over the noise of a receiver in the bandwidth of
+    /// the carrier.
     pub power_over_noise: Decibel,
     /// The lowest level at which a cell can serve, over that noise.
     pub lowest: Decibel,
@@ -121,7 +122,8 @@ pub enum CellChange {
     SoftHandover,
 }
 
-/// The correlation of the shadowing of two sites if it is not given (3GPP TR 25.942 §5.1.4.3, recalled).
+/// The correlation of the shadowing of two sites if it is not given (3GPP TR 25.942 §5.1.4.3,
+/// recalled).
 const SITE_CORRELATION: Probability = Probability::HALF;
 
 /// The longest times, so that counts of measurements stay small.

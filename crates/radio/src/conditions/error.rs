@@ -17,7 +17,7 @@ pub enum ConfigError {
     #[error("shadowing changes over distance or over time: give `correlation_distance` or `correlation_time`")]
     Correlation,
     /// Weights that do not fit the values of a table.
-    #[error("say how often each of the {values} values comes: {values} numbers, none negative, not all zero")]
+    #[error("each of the {values} values needs a weight: {values} numbers, none negative, not all zero")]
     TableWeights {
         /// The number of values.
         values: usize,

@@ -1,25 +1,27 @@
-//! Rayleigh fading: the fast part of a radio signal's variation, by waves that come from all around.
+//! Rayleigh fading: the fast part of a radio signal's variation, by waves that come from all
+//! around.
 //!
-//! R. H. Clarke's model ("A statistical theory of mobile-radio reception", Bell System Technical Journal 47, 1968): waves
-//! of equal strength from equally spaced directions, each with a random phase; the speed of the mobile shifts the
-//! frequency of each by the cosine of its direction. The whole pattern is turned by a random angle. It is a function of
-//! time that is computed wherever it is asked for.
+//! R. H. Clarke's model ("A statistical theory of mobile-radio reception", Bell System Technical
+//! Journal 47, 1968): waves of equal strength from equally spaced directions, each with a random
+//! phase; the speed of the mobile shifts the frequency of each by the cosine of its direction. The
+//! whole pattern is turned by a random angle. It is a function of time that is computed wherever it
+//! is asked for.
 
 use airpath_core::{Frequency, Instant, Seed, Speed};
 
 use super::Sample;
 
-/// Waves. From eight on, the envelope is hardly told from a Rayleigh one.
+/// Waves. From eight on, the envelope is close to a Rayleigh envelope.
 const WAVES: usize = 16;
 
 /// The speed of light in metres a second.
 const LIGHT: f64 = 299_792_458.0;
 
-/// Fades of more than 40 dB are not told apart.
+/// Deeper fades count as 40 dB.
 const DEEPEST: f64 = 1e-4;
 
-/// Fast fading of C/I: the signal fades, and independently of it the interference, as that of one interferer (3GPP TS 45.005
-/// §6.3 lets both have the same profile). The noise does not.
+/// Fast fading of C/I: the signal fades, and independently of it the interference, as that of one
+/// interferer (3GPP TS 45.005 §6.3 lets both have the same profile). The noise does not.
 #[derive(Clone, Debug)]
 pub struct Fading {
     signal: Rayleigh,
@@ -27,7 +29,8 @@ pub struct Fading {
 }
 
 impl Fading {
-    /// At `speed`, for a carrier of `frequency`, drawn from the streams `path` and `path/interference`.
+    /// At `speed`, for a carrier of `frequency`, drawn from the streams `path` and
+    /// `path/interference`.
     pub fn new(speed: Speed, frequency: Frequency, seed: Seed, path: &str) -> Self {
         let of = |path: &str| Rayleigh::new(speed, frequency, seed, path);
         Self { signal: of(path), interference: of(&format!("{path}/interference")) }
@@ -111,7 +114,8 @@ mod tests {
         for level in [0.1, 0.5, 1.0, 2.0] {
             let below = powers.iter().filter(|power| **power < level).count() as f64 / 4000.0;
             let expected = 1.0 - libm::exp(-level);
-            // √(p(1 − p)/4000) is at most 0.0079: five of them, and what sixteen waves are short of many.
+            // √(p(1 − p)/4000) is at most 0.0079: five of them, and what sixteen waves are short of
+            // many.
             assert!((below - expected).abs() < 0.05, "below {level}: {below}, not {expected}");
         }
     }

@@ -4,8 +4,9 @@ use airpath_core::Seed;
 
 /// Independent random numbers, one for each index.
 ///
-/// A generator's stream gives the key; the numbers are SplitMix64's (Steele, Lea and Flood, "Fast splittable
-/// pseudorandom number generators", OOPSLA 2014), whose state after n steps is a multiple of n.
+/// A generator's stream gives the key; the numbers are SplitMix64's (Steele, Lea and Flood, "Fast
+/// splittable pseudorandom number generators", OOPSLA 2014), whose state after n steps is a
+/// multiple of n.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexedRandom {
     key: u64,

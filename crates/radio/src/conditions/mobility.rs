@@ -1,11 +1,12 @@
 //! A mobile among cells: its position, serving cell and C/I.
 //!
-//! Measurements are at multiples of their period. The serving cell changes at measurements only; C/I is interpolated
-//! linearly between two of them. Levels follow from the seed and the number of the measurement. The serving cell also
-//! depends on the previous ones, because of the hysteresis. After a long gap between calls it is found by coupling from
-//! the past (J. G. Propp and D. B. Wilson, Random Structures and Algorithms 9, 1996): the measurements of the last
-//! `past` steps are processed for every possible serving cell at their beginning. If all end in the same cell, that is
-//! the serving cell; otherwise the number of steps is doubled.
+//! Measurements are at multiples of their period. The serving cell changes at measurements only;
+//! C/I is interpolated linearly between two of them. Levels follow from the seed and the number of
+//! the measurement. The serving cell also depends on the previous ones, because of the hysteresis.
+//! After a long gap between calls it is found by coupling from the past (J. G. Propp and D. B.
+//! Wilson, Random Structures and Algorithms 9, 1996): the measurements of the last `past` steps are
+//! processed for every possible serving cell at their beginning. If all end in the same cell, that
+//! is the serving cell; otherwise the number of steps is doubled.
 
 use std::collections::VecDeque;
 
@@ -97,7 +98,8 @@ pub struct Mobility {
 }
 
 impl Mobility {
-    /// A mobile whose serving cell follows the rule of `measurements`, with a time to trigger of `window` measurements.
+    /// A mobile whose serving cell follows the rule of `measurements`, with a time to trigger of
+    /// `window` measurements.
     pub fn new(
         (motion, correlation): (Motion, Correlation),
         sites: Sites,
@@ -115,7 +117,7 @@ impl Mobility {
         let mut mobility = Self {
             motion,
             correlation,
-            place,
+            sites,
             period,
             manner,
             last,
@@ -159,18 +161,18 @@ impl Mobility {
         }
     }
 
-    /// The next change up to `now` that was not told.
+    /// The next change up to `now` that was not returned.
     pub fn next_change(&mut self, now: Instant) -> Option<(Instant, Transition)> {
         self.advance(now);
         self.changes.pop_front()
     }
 
-    /// Brings the serving cell up to `now`, and says which measurement that is.
+    /// Updates the serving cell up to `now`. Returns the number of the measurement.
     fn advance(&mut self, now: Instant) -> u64 {
         let step = (now.as_nanos() / self.period.as_nanos()).min(self.last);
-        let told = REPORTED.as_nanos() / self.period.as_nanos();
-        if step > self.step && step - self.step > told {
-            self.jump(step - told);
+        let reported = REPORTED.as_nanos() / self.period.as_nanos();
+        if step > self.step && step - self.step > reported {
+            self.jump(step - reported);
         }
         while self.step < step {
             self.step += 1;
@@ -183,7 +185,7 @@ impl Mobility {
         step
     }
 
-    /// Brings the serving cell up to the measurement `step`, without telling changes.
+    /// Updates the serving cell up to the measurement `step`, without reporting changes.
     fn jump(&mut self, step: u64) {
         self.changes.clear();
         let mut past = self.past;
@@ -197,7 +199,8 @@ impl Mobility {
                 }
                 break;
             }
-            // Of the counts, the first measurements only know a part: half of the past is there to fill them.
+            // The counters start at zero: half of the past is there to
+            // fill them.
             self.measurements.clear();
             let mut possible: Vec<ServingCell> = (0..self.sites.cells() as u16).map(Some).chain([None]).collect();
             for step in begin..=step {
@@ -245,8 +248,8 @@ impl Mobility {
 
     fn measure(&mut self, step: u64) {
         let (position, shadow) = self.whereabouts(step);
-        let Self { measurements, place, .. } = self;
-        measurements.add(|levels| place.levels(position, shadow, levels));
+        let Self { measurements, sites, .. } = self;
+        measurements.add(|levels| sites.levels(position, shadow, levels));
     }
 
     /// What a cell is like at a measurement, with those that serve together with it.
@@ -259,10 +262,10 @@ impl Mobility {
                 let mut levels = Vec::with_capacity(self.sites.cells());
                 self.sites.levels(position, shadow, &mut levels);
                 let strongest = levels[usize::from(cell)];
-                // What each leg brings is added up, as by maximal-ratio combining.
+                // The C/I of all serving cells is added, as in maximal-ratio combining.
                 (0..levels.len())
-                    .filter(|leg| *leg == usize::from(cell) || levels[*leg] >= strongest - window)
-                    .map(|leg| self.sites.ratio(leg, position, shadow))
+                    .filter(|other| *other == usize::from(cell) || levels[*other] >= strongest - window)
+                    .map(|other| self.sites.ratio(other, position, shadow))
                     .sum()
             }
         };

@@ -20,7 +20,8 @@ pub struct Movement {
     /// What happens at the ends. Default: `to-and-fro`.
     #[serde(default)]
     pub path: Path,
-    /// Where it begins, towards `to`. Without it: anywhere on the way, drawn for each mobile.
+    /// The start, in the direction of `to`. Without it: drawn uniformly along the path for each
+    /// mobile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Length>,
 }

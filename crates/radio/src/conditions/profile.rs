@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How signal and interferer fade while a block is sent: the propagation conditions of TS 45.005 annex C at 900 MHz.
+/// How signal and interferer fade while a block is sent: the propagation conditions of TS 45.005
+/// annex C at 900 MHz.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// Not at all: what moves is in the C/I that the curve is asked for.
+    /// No fading within a block: all fading is part of the C/I.
     Static,
     /// Typical urban at 3 km/h without frequency hopping: someone who walks or sits.
     #[default]

@@ -1,7 +1,8 @@
 //! C/I as it was recorded: a series of times and values.
 //!
-//! A file is CSV with the columns `time` (seconds from the beginning) and `ci` (decibels), in the order of time. A value
-//! holds until the next; the series repeats when it ends, at the time of its last line, whose value is not used.
+//! A file is CSV with the columns `time` (seconds from the beginning) and `ci` (decibels), in the
+//! order of time. A value holds until the next; the series repeats when it ends, at the time of its
+//! last line, whose value is not used.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub enum SeriesError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// A line is wrong.
@@ -95,7 +96,7 @@ impl Series {
             let (time, ratio) = numbers(text).ok_or_else(|| fault(line, LineFault::Numbers(excerpt(text))))?;
             match points.last() {
                 None if time > 0.0 => return Err(fault(line, LineFault::Beginning(time))),
-                // Spans count nanoseconds, of which two times must differ.
+                // Spans count nanoseconds: two times must differ by at least one.
                 Some((before, _)) if time - before < 1e-9 => {
                     return Err(fault(line, LineFault::Order { time, before: *before }));
                 }

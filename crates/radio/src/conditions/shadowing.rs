@@ -1,11 +1,13 @@
 //! Shadowing: the slow, log-normal part of a radio signal's variation, by what stands in the way.
 //!
-//! In decibels it is a Gaussian process whose correlation falls exponentially with distance (M. Gudmundson, "Correlation
-//! model for shadow fading in mobile radio systems", Electronics Letters 27(23), 1991), here a function of the place: who
-//! comes back to a place finds the same shadow. Its values are known at points a 32nd of the correlation distance apart,
-//! with straight lines between them. Points 16 correlation distances apart are independent draws (their correlation
-//! would be 10⁻⁷); what lies between two of them is found by halving, each time from the exact conditional distribution
-//! given both ends. So a value takes nine draws wherever it is, and depends on nothing but the place.
+//! In decibels it is a Gaussian process whose correlation falls exponentially with distance (M.
+//! Gudmundson, "Correlation model for shadow fading in mobile radio systems", Electronics Letters
+//! 27(23), 1991), here a function of the place: who comes back to a place finds the same shadow.
+//! Its values are known at points a 32nd of the correlation distance apart, with straight lines
+//! between them. Points 16 correlation distances apart are independent draws (their correlation
+//! would be 10⁻⁷); what lies between two of them is found by halving, each time from the exact
+//! conditional distribution given both ends. So a value takes nine draws wherever it is, and
+//! depends on nothing but the place.
 
 use airpath_core::Seed;
 
@@ -15,9 +17,11 @@ use super::indexed_random::IndexedRandom;
 #[derive(Clone, Debug)]
 pub struct Shadowing {
     random: IndexedRandom,
-    /// For each halving, from the widest: the weight of the sum of both ends, and that of the new draw.
+    /// For each halving, from the widest: the weight of the sum of both ends, and that of the new
+    /// draw.
     weights: [(f64, f64); HALVINGS],
-    /// The points between which the last value was found: the number of the first, and the values of both.
+    /// The points between which the last value was found: the number of the first, and the values
+    /// of both.
     last: Option<(u64, f64, f64)>,
 }
 
@@ -88,7 +92,8 @@ mod tests {
             let products = places.clone().map(|place| process.at(place) * process.at(place + apart));
             products.sum::<f64>() / 4000.0
         };
-        // At a point; the standard deviation of each is about √(1 + ρ²)/√4000, below 0.0224: five of them.
+        // At a point; the standard deviation of each is about √(1 + ρ²)/√4000, below 0.0224: five
+        // of them.
         assert!((mean(0.0) - 1.0).abs() < 0.112, "variance");
         for apart in [0.25, 1.0, 2.0] {
             let (found, expected) = (mean(apart), libm::exp(-apart));
@@ -114,7 +119,8 @@ mod tests {
         let mut before = process.at(0.0);
         for step in 1..100_000 {
             let value = process.at(f64::from(step) * 0.001);
-            // A point differs from the next by a Gaussian of deviation √(2(1 − e^(−1/32))) ≈ 0.248; a step is 1/31 of that.
+            // A point differs from the next by a Gaussian of deviation √(2(1 − e^(−1/32))) ≈ 0.248;
+            // a step is 1/31 of that.
             assert!((value - before).abs() < 0.05, "{before} to {value} at {step}");
             before = value;
         }

@@ -1,9 +1,9 @@
-//! Cells at positions, and how strong each is at a place: path loss, shadowing, and the interference of the cells that
-//! use the same frequency.
+//! Cells at positions, and how strong each is at a place: path loss, shadowing, and the
+//! interference of the cells that use the same frequency.
 //!
-//! The sites form a hexagonal lattice. Those that may serve the mobile stand in a row, along a line on which it moves;
-//! the nearest six sites that use the same frequency as the serving one interfere with it, wherever they stand. Levels
-//! are decibels over the noise of the receiver.
+//! The sites form a hexagonal lattice. Those that may serve the mobile stand in a row, along a line
+//! on which it moves; the nearest six sites that use the same frequency as the serving one
+//! interfere with it, wherever they stand. Levels are decibels over the noise of the receiver.
 
 use airpath_core::{Decibel, Frequency, Length, Probability, Seed};
 use schemars::JsonSchema;
@@ -36,13 +36,15 @@ const MOST_CELLS: u16 = 32;
 /// The height of the mobile's antenna over ground in metres, Hata's usual one.
 const MOBILE_HEIGHT: f64 = 1.5;
 
-/// Sites are never nearer than that, in kilometres: the models of path loss are none of the near field.
+/// Sites are never nearer than that, in kilometres: the models of path loss are none of the near
+/// field.
 const NEAREST: f64 = 0.02;
 
 /// The loss in decibels at a kilometre, and by each decade of distance, in a town of medium size.
 ///
-/// Up to 1.5 GHz: M. Hata, "Empirical formula for propagation loss in land mobile radio services", IEEE Trans. Vehicular
-/// Technology 29(3), 1980. Above: its extension by COST 231 (Final report, 1999, §4.4.1), which was measured up to 2 GHz.
+/// Up to 1.5 GHz: M. Hata, "Empirical formula for propagation loss in land mobile radio services",
+/// IEEE Trans. Vehicular Technology 29(3), 1980. Above: its extension by COST 231 (Final report,
+/// 1999, §4.4.1), which was measured up to 2 GHz.
 pub fn path_loss(frequency: Frequency, antenna: Length) -> (f64, f64) {
     let frequency = libm::log10(frequency.as_megahertz());
     let height = libm::log10(antenna.as_metres());
@@ -152,7 +154,8 @@ impl Sites {
         self.cells
     }
 
-    /// The level of a site at `position` metres, where the shadowing is that of `shadow` correlation distances.
+    /// The level of a site at `position` metres, where the shadowing is that of `shadow`
+    /// correlation distances.
     pub fn level(&mut self, site: usize, position: f64, shadow: f64) -> f64 {
         let (of_all, of_one) = self.shares;
         let Site { position: (along, away), shadowing } = &mut self.sites[site];
@@ -182,9 +185,9 @@ fn power(decibels: f64) -> f64 {
     libm::pow(10.0, decibels / 10.0)
 }
 
-/// How to come from a cell to the nearest that uses its frequency: so many along the line, and so many at 60 degrees to
-/// it. For a cluster of `reuse` = a² + ab + b² cells that is (a, b) (V. H. Mac Donald, "The cellular concept", Bell
-/// System Technical Journal 58, 1979).
+/// Co-channel shift vector (i, j) of a reuse cluster, N = i² + ij + j²: i cells along the line, and
+/// j at 60 degrees to it. For a cluster of `reuse` = a² + ab + b² cells that is (a, b) (V. H. Mac
+/// Donald, "The cellular concept", Bell System Technical Journal 58, 1979).
 fn reuse_shift(reuse: u32) -> Option<(i64, i64)> {
     [(1, (1, 0)), (3, (1, 1)), (4, (2, 0)), (7, (2, 1)), (9, (3, 0)), (12, (2, 2))]
         .into_iter()
@@ -251,8 +254,9 @@ mod tests {
         // At the border of two cells with reuse 1, the neighbour alone is as strong as the carrier.
         let ratio = place(1, 0.0).ratio(0, 1500.0, 0.0);
         assert!((0.3..1.0).contains(&ratio), "{ratio}");
-        // The textbook's first tier, C/I = (√(3K))^n / 6 at the edge of a cell: 18.7 dB for K = 7 and n = 4. Here the
-        // exponent is 3.52, the edge is half the spacing (R = spacing/√3 at a corner), and the tier lies on one side.
+        // The textbook's first tier, C/I = (√(3K))^n / 6 at the edge of a cell: 18.7 dB for K = 7
+        // and n = 4. Here the exponent is 3.52, the edge is half the spacing (R = spacing/√3 at a
+        // corner), and the tier lies on one side.
         let mut seven = place(7, 0.0);
         let decibels = 10.0 * libm::log10(seven.ratio(1, 4500.0, 0.0));
         assert!((15.0..20.0).contains(&decibels), "{decibels}");

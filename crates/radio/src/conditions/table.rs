@@ -1,4 +1,4 @@
-//! C/I drawn from a table, anew from time to time.
+//! C/I drawn from a table at intervals.
 
 use airpath_core::{Decibel, Instant, Seed, Span};
 use schemars::JsonSchema;

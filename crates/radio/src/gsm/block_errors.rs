@@ -1,7 +1,9 @@
-//! Block error rates of GSM's coding schemes over C/I, from tables that the program `linklevel` computes (`docs/block-errors.md`).
+//! Block error rates of GSM's coding schemes over C/I, from tables that the program `linklevel`
+//! computes (`docs/block-errors.md`).
 //!
-//! The tables are those of an ideal receiver. What a real one loses is a number of decibels for each modulation, by which all curves
-//! are shifted: the mean distance to the points that TS 45.005 asks for.
+//! The tables are those of an ideal receiver. What a real one loses is a number of decibels for
+//! each modulation, by which all curves are shifted: the mean distance to the points that TS 45.005
+//! asks for.
 //!
 //! ```
 //! use airpath_radio::conditions::Profile;
@@ -17,7 +19,8 @@ use airpath_core::Probability;
 
 use crate::conditions::Profile;
 
-/// The error rate of one scheme, profile and attempt over C/I: points half a decibel apart, straight lines between their log-odds.
+/// The error rate of one scheme, profile and attempt over C/I: points half a decibel apart,
+/// straight lines between their log-odds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// ln(p/(1−p)) at each point, falling.
@@ -34,19 +37,21 @@ const PER_DECIBEL: f64 = 2.0;
 const CERTAIN: f64 = 30.0;
 
 impl Curve {
-    /// The probability that transmission `attempt`, counted from 1, leaves a block undecoded which was not decoded before, all
-    /// transmissions at the same C/I.
+    /// The probability that transmission `attempt`, counted from 1, leaves a block undecoded which
+    /// was not decoded before, all transmissions at the same C/I.
     ///
-    /// A receiver of `mcs-1` … `mcs-9` combines transmissions (incremental redundancy); the tables go up to four, later ones are
-    /// like the fourth. One of `cs-1` … `cs-4`, `tch-f9.6` and `tch-f14.4` does not: each attempt is as the first. What fails
-    /// is a block with its header; of `mcs-7` … `mcs-9`, one of the two; of `tch-f9.6` and `tch-f14.4`, a frame of the radio link
-    /// protocol (240 bits in one block of 20 ms, 576 bits in two). Three names more are of the uplink state flag, which has
-    /// errors of its own: `usf-cs-1`, `usf-gmsk` (in blocks of `cs-2` … `cs-4` and `mcs-1` … `mcs-4`) and `usf-8-psk`.
+    /// A receiver of `mcs-1` … `mcs-9` combines transmissions (incremental redundancy); the tables
+    /// go up to four, later ones are like the fourth. One of `cs-1` … `cs-4`, `tch-f9.6` and
+    /// `tch-f14.4` does not: each attempt is as the first. What fails is a block with its header;
+    /// of `mcs-7` … `mcs-9`, one of the two; of `tch-f9.6` and `tch-f14.4`, a frame of the radio
+    /// link protocol (240 bits in one block of 20 ms, 576 bits in two). Three more names belong to
+    /// the uplink state flag, which has errors of its own: `usf-cs-1`, `usf-gmsk` (in blocks of
+    /// `cs-2` … `cs-4` and `mcs-1` … `mcs-4`) and `usf-8-psk`.
     ///
     /// Found once and kept: a search over a few names, no allocation.
     ///
     /// # Panics
-    /// If there is no such scheme; ask [`is_scheme`] about a name from outside.
+    /// If there is no such scheme; check a name from outside with [`is_scheme`].
     pub fn of(scheme: &str, profile: Profile, attempt: u32) -> &'static Self {
         let (_, curves) = TABLES.iter().find(|(name, _)| *name == scheme).expect("a scheme that has a table");
         let attempts = &curves[profile as usize];
@@ -145,7 +150,8 @@ fn parse(csv: &str, first_db: f64) -> Curves {
         while let Some(column) = column(format!("{}/{}", profile.name(), curves.len() + 1)) {
             let after: Vec<Option<f64>> = rows.iter().map(|row| row[column]).collect();
             let mut log_odds = log_odds(&before, &after);
-            // Beyond what the tables resolve, a further transmission is not worse than the one before it.
+            // Beyond what the tables resolve, a further transmission is not worse than the one
+            // before it.
             if let Some(Curve { log_odds: earlier, .. }) = curves.last() {
                 log_odds.iter_mut().zip(earlier).for_each(|(later, earlier)| *later = later.min(*earlier));
             }
@@ -157,7 +163,8 @@ fn parse(csv: &str, first_db: f64) -> Curves {
     Profile::ALL.map(curves).into()
 }
 
-/// The log-odds of `after`/`before`, with straight lines on where the tables do not resolve them, and not rising.
+/// The log-odds of `after`/`before`, with straight lines on where the tables do not resolve them,
+/// and not rising.
 fn log_odds(before: &[Option<f64>], after: &[Option<f64>]) -> Vec<f32> {
     let first = after.iter().position(Option::is_some).expect("a resolved rate");
     let mut known: Vec<f64> = Vec::new();
@@ -249,7 +256,8 @@ mod tests {
         assert_eq!(Curve::of("mcs-9", Profile::Tu50, 9), Curve::of("mcs-9", Profile::Tu50, 4));
     }
 
-    /// Each scheme is off its points by what is left when the mean loss is taken: two standard deviations, 2.5 dB.
+    /// Each scheme is off its points by what is left when the mean loss is taken: two standard
+    /// deviations, 2.5 dB.
     #[test]
     fn the_standards_points_are_met_on_average() {
         let met = |scheme, profile, ci_db: f64| {

@@ -1,4 +1,5 @@
-//! GSM circuit-switched data (CSD): each mobile has a call of its own to a gateway, over which PPP carries IP packets.
+//! GSM circuit-switched data (CSD): each mobile has a call of its own to a gateway, over which PPP
+//! carries IP packets.
 //!
 //! ```text
 //! gateway – PPP – serial – modem ~ V.42 ~ modem – interworking function – L2RCOP/RLP ~ traffic channel ~ mobile – serial – PPP
@@ -9,11 +10,11 @@
 //! | [`config`] | the parameters |
 //! | `ppp` | packets become frames in a stream of octets, and packets again |
 //! | `van_jacobson` | TCP/IP header compression, and its errors after a loss |
-//! | `modem` | the fixed leg: V.42 between two modems, or start and stop bits, which the serial interfaces have, too |
-//! | `traffic_channel` | the radio leg: RLP frames each 20 or 40 ms, over one channel or several |
+//! | `modem` | the fixed link: V.42 between two modems, or start and stop bits, which the serial interfaces have, too |
+//! | `traffic_channel` | the radio link: RLP frames each 20 or 40 ms, over one channel or several |
 //! | `air`, `tracks` | frame errors by the mobile's conditions; what the radio log shows |
 //! | `hdlc_abm` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
-//! | `circuit` | the call of one mobile: the legs in a row |
+//! | `circuit` | the call of one mobile: the links in a row |
 //!
 //! ```
 //! use airpath_core::{Context, Direction, Instant, Packet, Seed, Span};

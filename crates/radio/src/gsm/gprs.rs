@@ -5,10 +5,11 @@
 //!              queue            LLC frames       RLC blocks, window, Ack/Nack
 //! ```
 //!
-//! A packet is cut into LLC frames, these into RLC blocks. A radio block of 4 bursts carries one RLC block, or two with the
-//! fastest schemes of EGPRS. A temporary block flow (TBF) is set up before, in each direction by itself, and released when
-//! there is no more data: the first packet after a pause waits for it. The receiver acknowledges with bitmaps (Packet
-//! Downlink and Uplink Ack/Nack); the mobile sends its own when the network polls.
+//! A packet is cut into LLC frames, these into RLC blocks. A radio block of 4 bursts carries one
+//! RLC block, or two with the fastest schemes of EGPRS. A temporary block flow (TBF) is set up
+//! before, in each direction by itself, and released when there is no more data: the first packet
+//! after a pause waits for it. The receiver acknowledges with bitmaps (Packet Downlink and Uplink
+//! Ack/Nack); the mobile sends its own when the network polls.
 //!
 //! One mechanism a file:
 //!
@@ -28,7 +29,7 @@
 //! | `air` | radio conditions, and whether a block is received |
 //! | `tracks` | states in the radio log |
 //!
-//! Clauses without a document are of 3GPP TS 44.060.
+//! Clauses without a document refer to 3GPP TS 44.060.
 //!
 //! ```
 //! use airpath_core::{Context, Direction, Instant, Packet, Seed, Span};
@@ -116,8 +117,9 @@ pub struct Gprs {
 }
 
 impl Gprs {
-    /// An idle cell for users 0 to `users` − 1. Generator streams are `name/user-N/…`: `down/errors`, `up/errors`,
-    /// `access`, `paging`, and those of the radio conditions below `conditions`; `name/voice` is the calls'.
+    /// An idle cell for users 0 to `users` − 1. Generator streams are `name/user-N/…`:
+    /// `down/errors`, `up/errors`, `access`, `paging`, and those of the radio conditions below
+    /// `conditions`; `name/voice` is the calls'.
     ///
     /// # Errors
     /// If the parameters make no sense.

@@ -1,9 +1,10 @@
-//! UMTS dedicated channels (DCH): each user has its own, at a constant rate, with the ARQ of the RLC.
+//! UMTS dedicated channels (DCH): each user has its own, at a constant rate, with the ARQ of the
+//! RLC.
 //!
 //! A DCH is a number of parallel channels, each of which carries one PDU in each TTI. What was in
-//! error is sent again by the RLC, between new PDUs, a fixed delay later: the time that it takes the
-//! receiver's status report to get through. The RLC of 3GPP TS 25.322 asks for these reports by polling, and
-//! paces them by timers; the model, as the study `hsdpa-sim`, has their mean effect.
+//! error is sent again by the RLC, between new PDUs, a fixed delay later: the time that it takes
+//! the receiver's status report to get through. The RLC of 3GPP TS 25.322 requests these reports by
+//! polling, and paces them by timers; the model, as the study `hsdpa-sim`, has their mean effect.
 //!
 //! ```
 //! use airpath_core::{Context, Direction, Instant, Packet, Seed, Span};
@@ -85,13 +86,14 @@ pub struct Dch {
     /// How often a PDU is sent before its packet is given up. Without it: until it gets through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// Whether packets are delivered in the order in which they came, the default, or each as soon as
-    /// it is complete.
+    /// Whether packets are delivered in the order in which they came, the default, or each as soon
+    /// as it is complete.
     #[serde(default = "in_sequence")]
     pub in_sequence: bool,
     /// From the end of the TTI that completes a packet to its arrival.
     pub delay: Span,
-    /// Bound and discipline of what waits to be cut into PDUs. Without it, any number of packets may wait.
+    /// Bound and discipline of what waits to be cut into PDUs. Without it, any number of packets
+    /// may wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
@@ -107,7 +109,8 @@ pub enum ErrorUnit {
 }
 
 impl Dch {
-    /// Makes the channels of `users` users, with streams `name/user-N/down/errors` or `…/up/errors`.
+    /// Makes the channels of `users` users, with streams `name/user-N/down/errors` or
+    /// `…/up/errors`.
     pub(crate) fn build(
         &self,
         direction: Direction,
@@ -180,8 +183,8 @@ impl Model for Config {
 pub type DchSimple = PathBearer<false>;
 
 impl DchSimple {
-    /// Idle channels for users 0 to `users` − 1. Generator streams are `name/user-N/down/errors`, and
-    /// below `name/user-N/up` those of the uplink.
+    /// Idle channels for users 0 to `users` − 1. Generator streams are `name/user-N/down/errors`,
+    /// and below `name/user-N/up` those of the uplink.
     ///
     /// # Errors
     /// If the parameters make no sense.

@@ -17,7 +17,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Levels(#[from] LevelsError),
     /// No rate, or two.
-    #[error("the channel carries `pdus_per_tti`, or what the `levels` say: give one of the two")]
+    #[error("the rate is `pdus_per_tti` or that of the `levels`: give one of the two")]
     Rate,
     /// A user with a class in a cell without classes.
     #[error(

@@ -1,9 +1,10 @@
-//! HSDPA: a cell's high-speed downlink shared channel (HS-DSCH), which its users share in time, with
-//! fast hybrid ARQ at the base station. Each user has an uplink of its own.
+//! HSDPA: a cell's high-speed downlink shared channel (HS-DSCH), which its users share in time,
+//! with fast hybrid ARQ at the base station. Each user has an uplink of its own.
 //!
-//! Each TTI carries one block to one user. A block in error is sent again a fixed delay later, before
-//! anything new and in a TTI of its own. What a block carries is fixed, or depends on the C/I level
-//! that is drawn for each user and TTI; the level is known to the scheduler without delay.
+//! Each TTI carries one block to one user. A block in error is sent again a fixed delay later,
+//! before anything new and in a TTI of its own. What a block carries is fixed, or depends on the
+//! C/I level that is drawn for each user and TTI; the level is known to the scheduler without
+//! delay.
 //!
 //! ```
 //! use airpath_core::Seed;
@@ -70,26 +71,29 @@ pub struct HsDsch {
     pub tti: Span,
     /// Payload of a PDU, in bytes. Packets are cut into such PDUs, the last one is padded.
     pub pdu: Bytes,
-    /// PDUs in a block, if that is always the same: the rate of the cell is `pdus_per_tti` · `pdu` / `tti`.
+    /// PDUs in a block, if that is always the same: the rate of the cell is `pdus_per_tti` · `pdu`
+    /// / `tti`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdus_per_tti: Option<u32>,
-    /// The probability that a block is in error at its first transmission, independently of all others.
+    /// The probability that a block is in error at its first transmission, independently of all
+    /// others.
     pub bler: Probability,
-    /// From the end of the TTI of a block in error to when the block may be sent again, in the next TTI
-    /// that begins.
+    /// From the end of the TTI of a block in error to when the block may be sent again, in the next
+    /// TTI that begins.
     pub retransmission_delay: Span,
-    /// How often a block is sent before the packets in it are given up. Without it: until it gets through.
+    /// How often a block is sent before the packets in it are given up. Without it: until it gets
+    /// through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
     /// What the receiver makes of the repetitions of a block. Default: `none`.
     #[serde(default)]
     pub combining: Combining,
-    /// The CQI, 1 to 30, whose modulation and coding the blocks use, for `combining = "chase"`: it says how
-    /// steeply the error probability falls with the signal-to-noise ratio. Default: 8.
+    /// The CQI, 1 to 30, whose modulation and coding the blocks use, for `combining = "chase"`: it
+    /// gives the steepness of the error probability over the signal-to-noise ratio. Default: 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cqi: Option<u8>,
-    /// Whether packets are delivered in the order in which they came, the default, or each as soon as
-    /// it is complete.
+    /// Whether packets are delivered in the order in which they came, the default, or each as soon
+    /// as it is complete.
     #[serde(default = "in_sequence")]
     pub in_sequence: bool,
     /// From the end of the TTI that completes a packet to its arrival.
@@ -100,7 +104,8 @@ pub struct HsDsch {
     /// Over what time the proportional fair scheduler averages what a user got. Default: 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub averaging_time: Option<Span>,
-    /// Bound and discipline of what waits for each user. Without it, any number of packets may wait.
+    /// Bound and discipline of what waits for each user. Without it, any number of packets may
+    /// wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// The C/I levels, if what a block carries depends on them.
@@ -199,9 +204,9 @@ impl Model for Config {
 pub type HsDschSimple = PathBearer<true>;
 
 impl HsDschSimple {
-    /// An idle cell with as many users as there are `classes`, each in its class. Generator streams are
-    /// `name/user-N/errors`, `name/user-N/channel` for the C/I levels, and below `name/user-N/up` those of
-    /// the uplink.
+    /// An idle cell with as many users as there are `classes`, each in its class. Generator streams
+    /// are `name/user-N/errors`, `name/user-N/channel` for the C/I levels, and below
+    /// `name/user-N/up` those of the uplink.
     ///
     /// # Errors
     /// If the parameters make no sense, or a user's class is not among those of the C/I levels.

@@ -10,7 +10,7 @@ use crate::common::multiplexing::paths::OneWay;
 use crate::study::ConfigError;
 use crate::study::dch_simple::Dch;
 
-/// The uplink of one user, which it shares with nobody.
+/// The uplink of one user, not shared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Uplink {

@@ -1,18 +1,23 @@
-//! A cell with HSDPA: its mobiles share the codes and the power of the HS-DSCH from one TTI of 2 ms to the next. Each has a
-//! dedicated channel of UMTS upwards.
+//! A cell with HSDPA: its mobiles share the codes and the power of the HS-DSCH from one TTI of 2 ms
+//! to the next. Each has a dedicated channel of UMTS upwards.
 //!
-//! [`hsdpa`](crate::hsdpa) is the simpler model, that of the study `hsdpa-sim`: one block a TTI, C/I levels that are drawn,
-//! and a fixed delay for repetitions that go on until a block gets through.
+//! [`hsdpa`](crate::hsdpa) is the simpler model, that of the study `hsdpa-sim`: one block a TTI,
+//! C/I levels that are drawn, and a fixed delay for repetitions that go on until a block gets
+//! through.
 //!
-//! - The RLC of the RNC cuts packets into PDUs, and sends what the base station has [credits](Iub) for.
-//! - A mobile reports what its radio allows as a CQI, which is heard late. From it follow size, codes and modulation of a
-//!   block, within the mobile's category (TS 25.214 §6A.2), and from C/I when it is sent, whether it is decoded.
-//! - A block in error is sent again by hybrid ARQ, with soft combining, up to `max_transmissions`; then the RLC repairs it.
-//!   The mobile puts blocks into their order, and waits for a missing one as long as window and timer T1 allow.
-//! - Several mobiles are served in a TTI if codes and power are enough; a [`Scheduler`] says who comes first.
-//! - A change of the serving cell takes its gap, and loses what the base station has. Without coverage all waits.
+//! - The RLC of the RNC cuts packets into PDUs, and sends as many as it has [credits](Iub) for.
+//! - A mobile reports a CQI, which arrives late. From it follow size, codes and modulation of a
+//!   block, within the mobile's category (TS 25.214 §6A.2), and from C/I when it is sent, whether
+//!   it is decoded.
+//! - A block in error is sent again by hybrid ARQ, with soft combining, up to `max_transmissions`;
+//!   then the RLC repairs it. The mobile puts blocks into their order, and waits for a missing one
+//!   as long as window and timer T1 allow.
+//! - Several mobiles are served in a TTI if codes and power are enough; a [`Scheduler`] decides the
+//!   order.
+//! - A change of the serving cell interrupts for its gap, and loses the packets in the base
+//!   station. Without coverage nothing is sent.
 //!
-//! All mobiles share one cell's codes, whatever cell their `conditions` say serves them.
+//! All mobiles share one cell's codes, whatever the serving cell of their `conditions`.
 //!
 //! ```
 //! use airpath_core::Seed;
@@ -75,8 +80,8 @@ pub struct Hsdpa {
 }
 
 impl Hsdpa {
-    /// An idle cell with so many mobiles. Generator streams are below `name/user-N`: `down/errors`, `up/errors` and
-    /// `conditions`.
+    /// An idle cell with `users` mobiles. Generator streams are below `name/user-N`: `down/errors`,
+    /// `up/errors` and `conditions`.
     ///
     /// # Errors
     /// If the parameters make no sense.

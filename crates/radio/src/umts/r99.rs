@@ -1,22 +1,27 @@
-//! UMTS packet bearers (release 99): a dedicated channel each way with the acknowledged mode of RLC by TS 25.322, the
-//! states of the RRC connection, radio-bearer switching, handover and the failure of the radio link.
+//! UMTS packet bearers (release 99): a dedicated channel each way with the acknowledged mode of RLC
+//! by TS 25.322, the states of the RRC connection, radio-bearer switching, handover and the failure
+//! of the radio link.
 //!
-//! [`dch_simple`](crate::study::dch_simple) is the simpler model, that of the study `hsdpa-sim`: there a fixed delay stands for polls
-//! and reports, and the mobile is always on its channel.
+//! [`dch_simple`](crate::study::dch_simple) is the simpler model, that of the study `hsdpa-sim`:
+//! there a fixed delay stands for polls and reports, and the mobile is always on its channel.
 //!
-//! - A TTI carries up to `pdus` PDUs, those with reports among them. It is in error as a whole, by a power-controlled
-//!   share of errors in bursts; where C/I is too low for the format, power is at its limit and errors multiply. Fast fading
-//!   makes a format need more, and the more so the slower it is.
-//! - The RLC polls, reports, repeats, discards and resets as configured; packets leave in sequence. A sender knows from frame
-//!   numbers which of its PDUs a report can tell of, and does not repeat those that were sent later.
-//! - Without the table `rrc` the mobile is always in CELL_DCH. With it, it begins in IDLE, and its channel comes and goes
-//!   with traffic and time.
-//! - A hard handover, commanded or by the mobile's `conditions`, interrupts both directions. With the buffer kept, RLC goes
-//!   on where it was, and what waited comes in a burst, all the more so if the terminal's driver keeps it for a time. With
-//!   the buffer forwarded, RLC is re-established in another radio network controller, and what it had begun is lost. A soft
+//! - A TTI carries up to `pdus` PDUs, including those with reports. It is in error as a whole, by a
+//!   power-controlled share of errors in bursts; where C/I is too low for the format, power is at
+//!   its limit and errors multiply. Fast fading makes a format need more, and the more so the
+//!   slower it is.
+//! - The RLC polls, reports, repeats, discards and resets as configured; packets leave in sequence.
+//!   A sender derives from frame numbers which PDUs a report covers, and does not repeat those that
+//!   were sent later.
+//! - Without the table `rrc` the mobile is always in CELL_DCH. With it, it begins in IDLE, and its
+//!   channel comes and goes with traffic and time.
+//! - A hard handover, commanded or by the mobile's `conditions`, interrupts both directions. With
+//!   the buffer kept, RLC goes on where it was, and the waiting packets arrive in a burst, all the
+//!   more so if the terminal's driver keeps it for a time. With the buffer forwarded, RLC is
+//!   re-established in another radio network controller, and what it had begun is lost. A soft
 //!   handover has no gap.
-//! - Without coverage for longer than `mobility.link_failure`, or when RLC cannot even reset, the link has failed: what was
-//!   inside is lost, and what comes is lost until there is coverage again.
+//! - Without coverage for longer than `mobility.link_failure`, or when RLC cannot even reset, the
+//!   link has failed: what was inside is lost, and what comes is lost until there is coverage
+//!   again.
 //!
 //! ```
 //! use airpath_core::{Context, Direction, Instant, Packet, Seed};
@@ -96,8 +101,8 @@ pub struct Umts {
 }
 
 impl Umts {
-    /// Idle mobiles 0 to `users` − 1. Generator streams are below `name/user-N`: `down/errors`, `up/errors`,
-    /// `conditions`.
+    /// Idle mobiles 0 to `users` − 1. Generator streams are below `name/user-N`: `down/errors`,
+    /// `up/errors`, `conditions`.
     ///
     /// # Errors
     /// If the parameters make no sense.

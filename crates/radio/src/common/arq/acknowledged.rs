@@ -1,9 +1,10 @@
-//! The acknowledged mode of radio link control, without a technology: numbered PDUs, a window, status reports with a
-//! bitmap, selective repetition, and delivery in sequence.
+//! The acknowledged mode of radio link control, without a technology: numbered PDUs, a window,
+//! status reports with a bitmap, selective repetition, and delivery in sequence.
 //!
-//! A packet is cut into PDUs, and a PDU may carry the end of one packet and the beginning of the next (concatenation).
-//! So the packets of one direction are a stream of bytes here, and a PDU is a range of it. The bytes themselves are
-//! nowhere: the [`Sender`] keeps the packets' handles until the [`Receiver`] has the stream up to their ends.
+//! A packet is cut into PDUs, and a PDU may carry the end of one packet and the beginning of the
+//! next (concatenation). So the packets of one direction are a stream of bytes here, and a PDU is a
+//! range of it. The bytes themselves are nowhere: the [`Sender`] keeps the packets' handles until
+//! the [`Receiver`] has the stream up to their ends.
 //!
 //! ```text
 //!   enqueue ─► Sender ── Pdu ─────────► Receiver ─► Sender::hand_over ─► packets, in sequence
@@ -11,12 +12,12 @@
 //!                 └─ handle ◄── Status ◄── report
 //! ```
 //!
-//! What travels, how long, and what is lost on the way is the technology's business, and so is when to poll, to report,
-//! to repeat without being asked and to give up.
+//! The content of a transmission, its duration and its losses depends on the technology, which also
+//! decides when to poll, to report, to repeat without a request, and to discard.
 //!
-//! Sequence numbers are absolute here. On the air they are taken modulo something (TS 25.322 §9.2.2.3: 4096; TS 44.060
-//! §9.1.1: 128 for GPRS, 2048 for EGPRS), which is unambiguous as long as the window is at most half of that: so
-//! the modulus bounds the window and does nothing else.
+//! Sequence numbers are absolute here. On the air they are taken modulo something (TS 25.322
+//! §9.2.2.3: 4096; TS 44.060 §9.1.1: 128 for GPRS, 2048 for EGPRS), which is unambiguous as long as
+//! the window is at most half of that: so the modulus bounds the window and does nothing else.
 //!
 //! Work is constant for a PDU on average, and in steady state nothing is allocated.
 //!
@@ -59,7 +60,8 @@ pub struct Pdu {
     pub sequence: u64,
     /// Where in the stream what it carries begins.
     pub offset: u64,
-    /// How many bytes of the stream it carries; the rest of its payload is length indicators and padding.
+    /// How many bytes of the stream it carries; the rest of its payload is length indicators and
+    /// padding.
     pub length: u32,
     /// The how-many-eth time it is sent, from 1.
     pub attempt: u32,
@@ -69,7 +71,8 @@ pub struct Pdu {
     pub transmission: u64,
 }
 
-/// What a receiver tells of the PDUs that it has: an acknowledgement of all up to a number, and a bitmap of a range.
+/// A receiver's report of the PDUs that it has: an acknowledgement of all up to a number, and a
+/// bitmap of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// It has all PDUs below.
@@ -78,8 +81,8 @@ pub struct Status {
     pub from: u64,
     /// and ends before this one.
     pub to: u64,
-    /// From the word with `from` to that with the last one below `to`; PDU number n is bit n mod 64 of its word. Set:
-    /// received.
+    /// From the word with `from` to that with the last one below `to`; PDU number n is bit n mod 64
+    /// of its word. Set: received.
     words: Vec<u64>,
 }
 
@@ -93,7 +96,7 @@ impl Status {
         self.word(sequence / 64) >> (sequence % 64) & 1 == 1
     }
 
-    /// How many PDUs the bitmap says are missing.
+    /// The number of PDUs that the bitmap reports missing.
     pub fn missing(&self) -> u64 {
         (self.to - self.from)
             - self.indexes().map(|index| u64::from((self.word(index) & self.mask(index)).count_ones())).sum::<u64>()

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::rlc::Run;
 
-/// The PDUs to be sent again, in the order in which they become due: as the delay is the same for all, that
-/// is the order in which they were sent.
+/// The PDUs to be sent again, in the order in which they become due: as the delay is the same for
+/// all, that is the order in which they were sent.
 #[derive(Clone, Debug)]
 pub struct Repeats {
     /// From the TTI of a transmission to the first TTI in which it may be repeated.
@@ -56,7 +56,8 @@ impl Repeats {
         taken.into()
     }
 
-    /// Puts back what was taken out. What is of one block stays together: no two blocks are due in one TTI.
+    /// Puts back what was taken out. The PDUs of one block stay together: no two blocks are due in
+    /// one TTI.
     pub fn put_back(&mut self, repeats: Vec<Repeat>) {
         for repeat in repeats {
             let place = self.queue.partition_point(|other| other.due <= repeat.due);
@@ -64,8 +65,9 @@ impl Repeats {
         }
     }
 
-    /// Moves the block that is due first into `block`, as it was sent but for what is no longer `wanted`.
-    /// Returns the first of it and its number of PDUs; `None` if no block is due in TTI `tti`.
+    /// Moves the block that is due first into `block`, as it was sent but for what is no longer
+    /// `wanted`. Returns the first of it and its number of PDUs; `None` if no block is due in TTI
+    /// `tti`.
     pub fn take_block(
         &mut self,
         tti: u64,
@@ -88,9 +90,9 @@ impl Repeats {
         None
     }
 
-    /// Moves up to `room` PDUs that are due into `block`, but for those that are no longer `wanted`. They are
-    /// of one user, who has the carrier to itself. Returns the last of them and their number; `None` if none
-    /// is due in TTI `tti`.
+    /// Moves up to `room` PDUs that are due into `block`, but for those that are no longer
+    /// `wanted`. They belong to one user, which has the channel to itself. Returns the last of them
+    /// and their number; `None` if none is due in TTI `tti`.
     pub fn take_pdus(
         &mut self,
         tti: u64,

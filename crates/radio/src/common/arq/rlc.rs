@@ -4,8 +4,8 @@
 //! packets (no concatenation). PDUs of one packet are alike: what the far end has of a packet is a
 //! number. So PDUs are not kept one by one but as [`Run`]s, and cost nothing each.
 //!
-//! There is no transmit window, unlike in the RLC of 3GPP TS 25.322: what waits for a retransmission never
-//! holds up new PDUs. The study that this model comes from has none either.
+//! There is no transmit window, unlike in the RLC of 3GPP TS 25.322: what waits for a
+//! retransmission never holds up new PDUs. The study that this model comes from has none either.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ pub struct Rlc {
     pdu: u32,
     in_sequence: bool,
     queue: RlcQueue,
-    /// Packets of which a PDU was sent, from the oldest that is not done with.
+    /// Packets with a PDU that was sent, from the oldest that is not complete.
     cut: VecDeque<Cut>,
     /// The number of the first of them.
     first: u64,
@@ -56,8 +56,8 @@ enum State {
 }
 
 impl Rlc {
-    /// An RLC that cuts into PDUs of `pdu` bytes and delivers packets in the order in which they came
-    /// (`in_sequence`), or each as soon as it is complete.
+    /// An RLC that cuts into PDUs of `pdu` bytes and delivers packets in the order in which they
+    /// came (`in_sequence`), or each as soon as it is complete.
     pub fn new(pdu: u32, in_sequence: bool, queue: &Queue) -> Self {
         Self { pdu, in_sequence, queue: RlcQueue::new(queue), cut: VecDeque::new(), first: 0, unsent: 0 }
     }
@@ -84,8 +84,8 @@ impl Rlc {
         }
     }
 
-    /// Cuts up to `room` PDUs that were never sent and appends them to `block`; returns their number.
-    /// `dropped` is called for packets that the queue drops instead of sending them.
+    /// Cuts up to `room` PDUs that were never sent and appends them to `block`; returns their
+    /// number. `dropped` is called for packets that the queue drops instead of sending them.
     pub fn segment(&mut self, now: Instant, room: u32, block: &mut Vec<Run>, mut dropped: impl FnMut(Packet)) -> u32 {
         let mut left = room;
         while left > 0 {
@@ -108,8 +108,8 @@ impl Rlc {
         packet < self.first || self.cut[(packet - self.first) as usize].state == State::Done
     }
 
-    /// Tells the far end of `pdus` more PDUs of a packet; `deliver` is called for the packets that it
-    /// passes on.
+    /// Gives the far end `pdus` more PDUs of a packet; `deliver` is called for the packets that
+    /// it passes on.
     #[inline]
     pub fn receive(&mut self, packet: u64, pdus: u32, deliver: impl FnMut(Packet)) {
         if self.is_done(packet) {
@@ -125,8 +125,9 @@ impl Rlc {
         }
     }
 
-    /// Gives up a packet: its other PDUs are no longer sent, and delivery goes on behind it. Returns it,
-    /// unless that was done before; `deliver` is called for the packets that waited for it.
+    /// Gives up a packet: its other PDUs are no longer sent, and delivery goes on behind it.
+    /// Returns it, unless that was done before; `deliver` is called for the packets that waited for
+    /// it.
     pub fn give_up(&mut self, packet: u64, deliver: impl FnMut(Packet)) -> Option<Packet> {
         if self.is_done(packet) {
             return None;
@@ -142,8 +143,8 @@ impl Rlc {
         Some(given_up)
     }
 
-    /// Gives up all packets that the far end does not have completely, and all that wait. `lost` is called for these,
-    /// `deliver` for those that waited at the far end only for their turn.
+    /// Gives up all packets that the far end does not have completely, and all that wait. `lost` is
+    /// called for these, `deliver` for those that waited at the far end only for their turn.
     pub fn reset(&mut self, mut lost: impl FnMut(Packet), mut deliver: impl FnMut(Packet)) {
         for number in self.first..self.first + self.cut.len() as u64 {
             let complete = !self.is_done(number) && self.cut[(number - self.first) as usize].state == State::Complete;

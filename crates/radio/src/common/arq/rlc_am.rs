@@ -1,9 +1,10 @@
-//! One direction of the acknowledged mode of RLC by TS 25.322: sender and receiver with polls, status reports and the messages
-//! of a reset, whatever carries them.
+//! One direction of the acknowledged mode of RLC by TS 25.322: sender and receiver with polls,
+//! status reports and the messages of a reset, whatever carries them.
 //!
-//! When there is room, [`RlcAm::fill`] takes, in this order: a RESET or its acknowledgement, a status report of the opposite
-//! direction's receiver, PDUs that were reported missing, new PDUs, and, if a poll is due and there is nothing else, the
-//! last PDU once more (TS 25.322 §11.3.2). What arrives is given to [`RlcAm::receive`] in the order in which it was sent.
+//! When there is room, [`RlcAm::fill`] takes, in this order: a RESET or its acknowledgement, a
+//! status report of the opposite direction's receiver, PDUs that were reported missing, new PDUs,
+//! and, if a poll is due and there is nothing else, the last PDU once more (TS 25.322 §11.3.2).
+//! What arrives is given to [`RlcAm::receive`] in the order in which it was sent.
 
 mod config;
 mod discard;
@@ -47,7 +48,7 @@ pub(crate) struct RlcAm {
     window_moved: Option<Control>,
     /// Whether it has stopped because of a RESET that is not acknowledged.
     pub is_stopped: bool,
-    /// Reports for the sender of the opposite direction, on their way.
+    /// Reports in flight, for the sender of the opposite direction.
     reports: VecDeque<Report>,
     /// How many reports were sent.
     reported: u64,
@@ -77,17 +78,18 @@ pub(crate) struct Parameters<'a> {
 /// A message that is no report: of a reset (TS 25.322 §11.4), or of a discard (§11.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// Both ends begin anew.
+    /// Both ends are reset.
     Reset,
     /// They have.
     ResetAck,
-    /// MRW: what comes before a PDU, and the packets that end in the stream up to there, were given up.
+    /// MRW: what comes before a PDU, and the packets that end in the stream up to there, were given
+    /// up.
     MoveWindow { sequence: u64, end: u64 },
     /// MRW_ACK: the receiver has skipped what comes before this PDU.
     WindowMoved { sequence: u64 },
 }
 
-/// A report on its way, and which transmissions it knows of.
+/// A report in flight, and the number of transmissions before it.
 #[derive(Debug)]
 struct Report {
     number: u64,
@@ -104,7 +106,8 @@ pub(crate) struct Carried {
     pub data: u32,
     /// Of these, sent again.
     pub repeated: u32,
-    /// Whether the RLC is to reset: a PDU was due that may not be sent once more, or news of a discard.
+    /// Whether the RLC is to reset: a PDU was due that may not be sent once more, or the message of
+    /// a discard.
     pub exhausted: bool,
     /// Whether the last PDU with data polls.
     pub polls: bool,
@@ -129,7 +132,8 @@ impl RlcAm {
         let settings = Settings {
             window: rlc.window.into(),
             packet_overhead: pdcp_header,
-            // TS 25.322 §9.2.2.8: seven bits and the extension bit in PDUs of up to 126 octets, fifteen in larger ones.
+            // TS 25.322 §9.2.2.8: seven bits and the extension bit in PDUs of up to 126 octets,
+            // fifteen in larger ones.
             end_overhead: if pdu <= 126 { 1 } else { 2 },
         };
         let table = if direction == Direction::Down { "downlink" } else { "uplink" };
@@ -144,7 +148,8 @@ impl RlcAm {
             sender: if rlc.concatenation { sender } else { sender.without_concatenation() },
             receiver: Receiver::new(settings.window),
             polling: Polling::new(rlc),
-            // A status report is the receiver's: it keeps to what is configured for the direction of the data.
+            // A status report is the receiver's: it keeps to what is configured for the direction
+            // of the data.
             reporting: Reporting::new(opposite),
             discarding: Discarding::new(rlc.discard),
             control: None,
@@ -181,21 +186,22 @@ impl RlcAm {
         self.counters.queued.packets == self.departures.len() as u64
     }
 
-    /// When a timer asks for something.
+    /// The next expiry of a timer.
     #[inline]
     pub fn next_timer(&self, after: Instant) -> Option<Instant> {
         let polling = if self.is_stopped { None } else { self.polling.next_timer(after) };
         [polling, self.reporting.next_timer(after), self.discarding.next_timer()].into_iter().flatten().min()
     }
 
-    /// Does what the timers that expired by `now` ask for.
+    /// Handles the timers that expired by `now`.
     pub fn expire(&mut self, now: Instant) {
         self.polling.expire(now);
         self.discarding.expire(now);
     }
 
-    /// Takes up to `room` PDUs to be sent, of which those with data go into `pdus`. `receiving` is the opposite direction,
-    /// on which a report may tell; `dropped` gets packets that the queue drops instead of sending them.
+    /// Takes up to `room` PDUs to be sent, those with data go into `pdus`. `receiving` is
+    /// the opposite direction, which a report may describe; `dropped` gets packets that the queue
+    /// drops instead of sending them.
     pub fn fill(
         &mut self,
         now: Instant,
@@ -207,12 +213,13 @@ impl RlcAm {
         let mut carried =
             Carried { control: self.control.take().or_else(|| self.window_moved.take()), ..Carried::default() };
         carried.pdus += u32::from(carried.control.is_some());
-        self.tell_discard(now, room, &mut carried);
+        self.send_discard(now, room, &mut carried);
         if carried.pdus < room && self.reporting.is_due(now) {
             self.reporting.sent(now);
             let mut status = self.spare.pop().unwrap_or_default();
             receiving.receiver.report(&mut status);
-            // A report is one PDU (TS 25.322 §9.2.2.11): header, acknowledgement and the bitmap's own take six octets.
+            // A report is one PDU (TS 25.322 §9.2.2.11): header, acknowledgement and the bitmap's
+            // own take six octets.
             status.shorten(u64::from(self.pdu.saturating_sub(6).max(1)) * 8);
             self.reports.push_back(Report { number: self.reported, status, judged: receiving.judged });
             carried.report = Some(self.reported);
@@ -221,12 +228,12 @@ impl RlcAm {
         }
         carried.polls = !self.is_stopped && self.fill_data(now, room, &mut carried, pdus, dropped);
         // One that has just begun, perhaps with nothing else to send.
-        self.tell_discard(now, room, &mut carried);
+        self.send_discard(now, room, &mut carried);
         carried
     }
 
-    /// Takes the news of a discard, if there is any and room for it.
-    fn tell_discard(&mut self, now: Instant, room: u32, carried: &mut Carried) {
+    /// Adds the MRW of a discard, if one is pending and there is room for it.
+    fn send_discard(&mut self, now: Instant, room: u32, carried: &mut Carried) {
         if self.is_stopped || carried.control.is_some() || carried.pdus >= room {
             return;
         }
@@ -276,7 +283,8 @@ impl RlcAm {
         // What the window does not let go is not available for transmission, either.
         let last = new > 0 && !(self.sender.has_new() && self.sender.is_open());
         if carried.pdus == before && room > before && self.polling.is_due(now) && !carried.exhausted {
-            // Of the PDUs that may carry the poll, the last one that was sent tells most.
+            // Of the PDUs that may carry the poll, the one sent last gives the most complete
+            // report.
             let last = self.sender.repeat_from(self.sender.next_sequence().saturating_sub(1));
             let repeated = if last.is_some() { last } else { self.sender.repeat_from(0) };
             match repeated {
@@ -310,8 +318,8 @@ impl RlcAm {
         )
     }
 
-    /// A PDU may not be sent once more. Returns whether its packets were discarded: if not, it waits for the end of a discard
-    /// before, or the RLC is to reset.
+    /// A PDU may not be sent once more. Returns whether its packets were discarded: if not, it
+    /// waits for the end of a discard before, or the RLC is to reset.
     fn give_up(&mut self, sequence: u64, carried: &mut Carried) -> bool {
         if !self.discarding.is_configured() {
             carried.exhausted = true;
@@ -325,8 +333,8 @@ impl RlcAm {
         true
     }
 
-    /// A message of a discard has come in this direction, at `at`: `opposite` has the answer to give, or the sender that waits
-    /// for it. Those of a reset are not for here.
+    /// A message of a discard has come in this direction, at `at`: `opposite` has the answer to
+    /// give, or the sender that waits for it. Those of a reset are not for here.
     pub fn take_discard(&mut self, at: Instant, message: Control, opposite: &mut Self) {
         match message {
             Control::MoveWindow { sequence, end } => {
@@ -349,14 +357,15 @@ impl RlcAm {
         self.judged = pdu.transmission + 1;
     }
 
-    /// Takes a PDU; no PDU that was sent before it will come after it. `asks` is set if a report is to tell that others are
-    /// missing. Returns whether it brought anything, so that [packets may be complete](Self::deliver).
+    /// Takes a PDU; no PDU that was sent before it will come after it. `polled` is set if a report
+    /// on missing PDUs is due. Returns whether it brought anything, so that [packets may be
+    /// complete](Self::deliver).
     #[inline]
-    pub fn receive(&mut self, pdu: &Pdu, asks: &mut bool) -> bool {
+    pub fn receive(&mut self, pdu: &Pdu, polled: &mut bool) -> bool {
         self.miss(pdu);
         match self.receiver.receive(pdu) {
             Reception::Gap => {
-                *asks |= self.status_missing;
+                *polled |= self.status_missing;
                 true
             }
             Reception::New => true,
@@ -372,14 +381,15 @@ impl RlcAm {
         sender.hand_over(receiver.complete(), |packet| departures.push_back(Departure { due, packet }));
     }
 
-    /// Gives the sender of the opposite direction the report with this number. Those with lower numbers were lost.
+    /// Gives the sender of the opposite direction the report with this number. Those with lower
+    /// numbers were lost.
     pub fn hand_report_to(&mut self, number: u64, opposite: &mut Self) {
         while let Some(report) = self.reports.pop_front() {
             let Report { number: its, status, judged } = report;
             if its == number {
                 opposite.sender.handle(&status, judged);
-                let told = status.next_expected.max(status.to);
-                opposite.polling.answered(told, judged, opposite.sender.has_unacknowledged());
+                let reported = status.next_expected.max(status.to);
+                opposite.polling.answered(reported, judged, opposite.sender.has_unacknowledged());
             }
             self.spare.push(status);
             if its == number {
@@ -388,7 +398,7 @@ impl RlcAm {
         }
     }
 
-    /// Begins anew with what was never sent; the rest is lost.
+    /// Restarts with packets that were never sent; all others are lost.
     pub fn reset(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         cx.direction = self.direction;
         let counters = &mut self.counters;
@@ -402,7 +412,8 @@ impl RlcAm {
         self.window_moved = None;
     }
 
-    /// Begins anew with what was never sent, and without a reset procedure (TS 25.322 §9.7.7); the rest is lost.
+    /// Restarts with packets that were never sent, without a reset procedure (TS 25.322 §9.7.7);
+    /// the rest is lost.
     pub fn re_establish(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.reset(now, cause, cx);
         self.control = None;
@@ -419,7 +430,8 @@ impl RlcAm {
         });
     }
 
-    /// Counts packets that the queue dropped instead of sending them, and those that were discarded.
+    /// Counts packets that the queue dropped instead of sending them, and those that were
+    /// discarded.
     pub fn lose(&mut self, now: Instant, dropped: &mut Vec<Packet>, cx: &mut Context<'_>) {
         cx.direction = self.direction;
         let causes = [DropCause::QueueManagement, DropCause::AttemptsExhausted];

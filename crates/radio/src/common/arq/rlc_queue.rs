@@ -1,4 +1,4 @@
-//! The queue in front of the RLC: packets of which no PDU was sent yet.
+//! The queue in front of the RLC: packets without any PDU sent yet.
 
 use std::collections::VecDeque;
 

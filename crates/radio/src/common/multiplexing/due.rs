@@ -1,4 +1,4 @@
-//! What is on its way, in the order in which it arrives.
+//! Items in flight, in the order of their arrival.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Parts of a bearer that have nothing to do with each other, mobiles or one-way paths: the earliest is always next,
-//! and the idle ones cost nothing.
+//! Parts of a bearer that have nothing to do with each other, mobiles or one-way paths: the
+//! earliest is always next, and the idle ones cost nothing.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub trait Member {
 pub struct Members<M> {
     members: Vec<M>,
     wakeups: Tournament,
-    /// What has left and was not asked for before the next packet was pushed.
+    /// Departures that were not popped before the next packet was pushed.
     left: VecDeque<(Direction, Departure)>,
 }
 
@@ -90,7 +90,8 @@ impl<M: Member> Members<M> {
         }
     }
 
-    /// Goes from wake-up to wake-up until a packet leaves, so that the departures of all come in one order.
+    /// Goes from wake-up to wake-up until a packet leaves, so that the departures of all come in
+    /// one order.
     #[inline]
     fn step(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         while let Some((index, wakeup)) = self.wakeups.first()

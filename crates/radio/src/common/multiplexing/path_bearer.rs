@@ -1,4 +1,5 @@
-//! A bearer of one-way paths over the air, or of plain links: the downlinks come first, the uplink of each user after them.
+//! A bearer of one-way paths over the air, or of plain links: the downlinks come first, the uplink
+//! of each user after them.
 
 use std::ops::Range;
 
@@ -7,7 +8,8 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use super::paths::{OneWay, Paths};
 
-/// The bearer of all users: each has a downlink of its own, or, if it is `SHARED`, all have one together.
+/// The bearer of all users: each has a downlink of its own, or, if it is `SHARED`, all have one
+/// together.
 #[derive(Debug)]
 pub struct PathBearer<const SHARED: bool> {
     users: usize,

@@ -21,7 +21,8 @@ pub enum OneWay {
 pub type Paths = Members<OneWay>;
 
 impl Paths {
-    /// The directions in which a bearer of so many `users` does as commanded, given the paths that this `concerns`.
+    /// The directions in which a bearer of this number of `users` can obey a command, given the
+    /// paths that this `concerns`.
     pub fn check(
         &self,
         command: &BearerCommand,
@@ -49,7 +50,8 @@ impl Paths {
         }
     }
 
-    /// What `user` transmitted on path number `index`; `None` if that is no radio, or not the user's.
+    /// What `user` transmitted on path number `index`; `None` if that is no radio, or not the
+    /// user's.
     pub fn radio_totals(&self, index: usize, user: UserId) -> Option<RadioTotals> {
         match self.get(index)? {
             OneWay::TransportChannel(channel) => channel.radio_totals(user),

@@ -2,8 +2,8 @@
 
 use airpath_core::Instant;
 
-/// The earliest of a fixed number of wake-ups, and whose it is: a binary tree in which each node has
-/// the earlier of its two children. A change takes as many steps as there are levels.
+/// The earliest of a fixed number of wake-ups, and whose it is: a binary tree in which each node
+/// has the earlier of its two children. A change takes as many steps as there are levels.
 #[derive(Clone, Debug)]
 pub struct Tournament {
     /// The root is at 1, the children of n are at 2n and 2n+1; the second half are the leaves.
@@ -11,7 +11,7 @@ pub struct Tournament {
 }
 
 impl Tournament {
-    /// One that has so many entries, none of which wakes up.
+    /// A tree with this number of entries, none of which has a wake-up.
     pub fn new(entries: usize) -> Self {
         let leaves = entries.next_power_of_two();
         Self { nodes: (0..2 * leaves).map(|node| (Instant::FAR_FUTURE, (node % leaves) as u32)).collect() }

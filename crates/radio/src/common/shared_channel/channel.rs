@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 
-/// C/I levels. The channel of each user is drawn anew in each TTI, independently of all others.
+/// C/I levels. The channel of each user is drawn again in each TTI, independently of all others.
 ///
 /// ```toml
 /// [bearer.downlink.levels]
@@ -69,7 +69,7 @@ pub enum LevelsError {
     },
     /// Weights that do not fit the levels.
     #[error(
-        "class `{class}` must say how often each of the {levels} levels comes: {levels} numbers, none negative, not all zero"
+        "class `{class}` needs a weight for each of the {levels} levels: {levels} numbers, none negative, not all zero"
     )]
     Weights {
         /// The class.
@@ -155,7 +155,8 @@ impl Levels {
         self.classes.keys().cloned().collect::<Vec<_>>().join(", ")
     }
 
-    /// The probability that the level of a user of `class` is at most 1, 2, …; `None` if there is no such class.
+    /// The probability that the level of a user of `class` is at most 1, 2, …; `None` if there is
+    /// no such class.
     pub(crate) fn distribution(&self, class: &str) -> Option<Vec<f64>> {
         let weights = self.classes.get(class)?;
         let total: f64 = weights.iter().sum();
@@ -184,7 +185,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Draws by this distribution from now on, from the same stream: the probability that the level is at most 1, 2, …
+    /// Draws by this distribution from now on, from the same stream: the probability that the level
+    /// is at most 1, 2, …
     pub fn set(&mut self, up_to: Vec<f64>) {
         self.up_to = up_to;
     }

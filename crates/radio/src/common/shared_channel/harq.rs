@@ -13,15 +13,15 @@ pub enum Combining {
     /// It discards the block: each attempt fails with the same probability (H-ARQ type I).
     #[default]
     None,
-    /// It keeps the block and adds the energy of the next attempt, which repeats the same bits (Chase):
-    /// after k attempts the signal-to-noise ratio is k times that of one, 3.0 dB more at the second
-    /// attempt, another 1.8 dB at the third, 1.2 dB at the fourth.
+    /// It keeps the block and adds the energy of the next attempt, which repeats the same bits
+    /// (Chase): after k attempts the signal-to-noise ratio is k times that of one, 3.0 dB more at
+    /// the second attempt, another 1.8 dB at the third, 1.2 dB at the fourth.
     Chase,
 }
 
-/// The CQI of which the steepness of the error curve is taken unless another is given: the middle of those that use
-/// QPSK. The choice matters little: where 10 % of the first attempts fail, the second fails with
-/// 1.5e-6 at CQI 1, and less above.
+/// The CQI whose error curve gives the steepness unless another is given: the middle
+/// of those that use QPSK. The choice matters little: where 10 % of the first attempts fail, the
+/// second fails with 1.5e-6 at CQI 1, and less above.
 pub const DEFAULT_CQI: u8 = 8;
 
 /// The highest CQI (3GPP TS 25.214 §6A.2).
@@ -42,7 +42,7 @@ impl ErrorsByAttempt {
         Self { by_attempt: [bler].into(), combined_cqi: None }
     }
 
-    /// Chase combining of blocks of which the first attempt fails with `bler`, and which use the
+    /// Chase combining of blocks whose first attempt fails with `bler`, and which use the
     /// modulation and coding of `cqi`, 1 to 30.
     ///
     /// Every attempt is received at the signal-to-noise ratio at which one alone fails with `bler`.
@@ -76,8 +76,8 @@ impl ErrorsByAttempt {
     }
 }
 
-/// Attempts after which the probability is not computed any further: it is far below 1e-9 by then for
-/// any curve and any first probability up to 99.99 %.
+/// Attempts after which the probability is not computed any further: it is far below 1e-9 by then
+/// for any curve and any first probability up to 99.99 %.
 const MAX_COMBINED: u32 = 16;
 
 /// Block errors against the signal-to-noise ratio in a static channel, from link-level simulations
@@ -85,10 +85,11 @@ const MAX_COMBINED: u32 = 16;
 ///
 /// BLER = (1 + 10^x)^(−1/0.7), x = 2 (SINR − 1.03 CQI + 5.26) / (√3 − log₁₀ CQI)
 ///
-/// with the SINR in decibels after despreading. R. Litjens, "HSDPA flow level performance and the impact of terminal
-/// mobility", IEEE WCNC 2005, after F. Brouwer et al., "Usage of link-level performance indicators
-/// for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA 2004. [`ErrorsByAttempt`] only uses its steepness:
-/// the place on the curve follows from the error probability of the first attempt.
+/// with the SINR in decibels after despreading. R. Litjens, "HSDPA flow level performance and the
+/// impact of terminal mobility", IEEE WCNC 2005, after F. Brouwer et al., "Usage of link-level
+/// performance indicators for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA 2004.
+/// [`ErrorsByAttempt`] only uses its steepness: the place on the curve follows from the error
+/// probability of the first attempt.
 struct ErrorCurve {
     /// Growth of x per decibel.
     per_decibel: f64,
@@ -112,7 +113,8 @@ impl ErrorCurve {
 /// The constant of the curve, in decibels after despreading.
 const OFFSET: f64 = 5.26;
 
-/// The curve itself: the share of blocks of `cqi`, 1 to 30, that fail at a ratio in decibels after despreading.
+/// The curve itself: the share of blocks of `cqi`, 1 to 30, that fail at a ratio in decibels after
+/// despreading.
 pub(crate) fn block_error_rate(ratio: f64, cqi: u8) -> f64 {
     let curve = ErrorCurve::of_cqi(cqi);
     curve.bler_at((ratio - 1.03 * f64::from(cqi) + OFFSET) * curve.per_decibel)
@@ -140,8 +142,8 @@ mod tests {
 
     #[test]
     fn chase_adds_signal_to_noise_ratios() {
-        // By hand for CQI 1, where the curve is flattest (2/√3 a decibel): x₁ = log₁₀(0.1^-0.7 − 1) = 0.6032,
-        // x₂ = x₁ + 3.0103 · 1.1547 = 4.0792, BLER₂ = 10^(−4.0792/0.7) = 1.49e-6.
+        // By hand for CQI 1, where the curve is flattest (2/√3 a decibel): x₁ = log₁₀(0.1^-0.7 − 1)
+        // = 0.6032, x₂ = x₁ + 3.0103 · 1.1547 = 4.0792, BLER₂ = 10^(−4.0792/0.7) = 1.49e-6.
         let errors = ErrorsByAttempt::chase(probability(0.1), 1);
         assert!((errors.at(1).get() - 0.1).abs() < 1e-12);
         assert!((errors.at(2).get() / 1.49e-6 - 1.0).abs() < 0.01, "{:?}", errors.at(2));

@@ -29,8 +29,8 @@ pub enum SchedulerName {
     ProportionalFair,
 }
 
-/// The averaging time of the proportional fair scheduler unless another is given: 500 TTIs of 2 ms, of the 100 to 1000 that
-/// `hsdpa-sim` §7.3 names.
+/// The averaging time of the proportional fair scheduler unless another is given: 500 TTIs of 2 ms,
+/// of the 100 to 1000 that `hsdpa-sim` §7.3 names.
 const AVERAGING_TIME: Span = Span::from_secs(1);
 
 impl SchedulerName {
@@ -89,8 +89,8 @@ pub trait Scheduler: fmt::Debug {
     /// The index of the candidate that is served. There is at least one.
     fn choose(&mut self, candidates: &[Candidate]) -> usize;
 
-    /// Hears that TTI `tti` carried `pdus` new PDUs to `user`. Retransmissions are not reported: they
-    /// are not the scheduler's choice.
+    /// Hears that TTI `tti` carried `pdus` new PDUs to `user`. Retransmissions are not reported:
+    /// they are not the scheduler's choice.
     fn served(&mut self, tti: u64, user: u32, pdus: u32) {
         let _ = (tti, user, pdus);
     }

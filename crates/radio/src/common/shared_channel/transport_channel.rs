@@ -1,20 +1,22 @@
-//! A radio channel in one direction: a TTI clock, the users that share it in time, and the repetition
-//! of what was received in error. A dedicated channel is one with a single user.
+//! A radio channel in one direction: a TTI clock, the users that share it in time, and the
+//! repetition of what was received in error. A dedicated channel is one with a single user.
 //!
 //! TTIs begin at the multiples of their length. In each, one user sends a block of PDUs:
 //!
-//! 1. If a retransmission is due, it goes, whoever's it is, the longest due first. A repeated block of
-//!    [`Repetition::Blocks`] has the TTI to itself and keeps its size, whatever the channel is like by
-//!    now: the transport block of an H-ARQ process does not change. [`Repetition::Pdus`] fills the rest
-//!    of the TTI with new PDUs.
+//! 1. If a retransmission is due, it is sent, of whatever user, the longest due first. A repeated
+//!    block of [`Repetition::Blocks`] has the TTI to itself and keeps its size, whatever the state
+//!    of the channel: the transport block of an H-ARQ process does not change. [`Repetition::Pdus`]
+//!    fills the rest of the TTI with new PDUs.
 //! 2. Otherwise the scheduler picks one of the users that have something new. What arrives at the
 //!    very beginning of a TTI goes in the next one.
-//! 3. The block, or each of its PDUs, is received in error with a probability that depends on nothing
+//! 3. The block, or each of its PDUs, is received in error with a probability that depends on
+//! nothing
 //!    but the attempt. What was received in error becomes due again the retransmission delay after the
 //!    end of the TTI (the receiver has to have the whole TTI to find the error; NACK and turnaround
 //!    follow), in the first TTI that begins from then on: with 9.5 ms and TTIs of 2 ms six TTIs after the
 //!    first transmission. There are as many H-ARQ processes as that takes.
-//! 4. A packet is passed on at the end of the TTI that completes it (and all before it, in sequence),
+//! 4. A packet is passed on at the end of the TTI that completes it (and all before it, in
+//! sequence),
 //!    and leaves the fixed one-way delay later.
 //!
 //! Nothing that happens inside depends on when the channel is polled: TTIs are worked off in their
@@ -98,7 +100,7 @@ pub struct TransportChannel {
     next_tti: u64,
     /// The block of the current TTI; kept for its memory.
     block: Vec<Run>,
-    /// Packets on their way to the far end, in the order of `due`.
+    /// Packets in flight to the far end, in the order of `due`.
     departures: VecDeque<Departure>,
     /// Packets that were lost and are still to be reported, in the order of time.
     losses: VecDeque<Dropped>,
@@ -131,8 +133,9 @@ struct User {
 }
 
 impl TransportChannel {
-    /// An idle carrier for users numbered in a row from `first_user` on, each with the name of the stream of
-    /// its errors. `channels` are those of the users, in their order, or none at all if the level is always 0.
+    /// An idle carrier for users numbered in a row from `first_user` on, each with the name of the
+    /// stream of its errors. `channels` are those of the users, in their order, or none at all if
+    /// the level is always 0.
     pub fn new(
         parameters: Parameters,
         scheduler: Box<dyn Scheduler>,
@@ -218,8 +221,8 @@ impl TransportChannel {
         Some(departure)
     }
 
-    /// When a packet leaves or is lost next, at the earliest: one of which that is known, or one in the
-    /// next TTI.
+    /// The earliest time at which a packet leaves or is lost: one whose time is known, or one in
+    /// the next TTI.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
         let next = self.next_active();
@@ -339,8 +342,8 @@ impl TransportChannel {
         self.leave_if_done(index);
     }
 
-    /// Moves what is to be repeated in TTI `tti` into `block`. Returns whose it is, at which level it was
-    /// sent first, and how many PDUs it is; `None` if nothing is due.
+    /// Moves what is to be repeated in TTI `tti` into `block`. Returns whose it is, at which level
+    /// it was sent first, and how many PDUs it is; `None` if nothing is due.
     #[inline]
     fn take_repeats(&mut self, tti: u64, block: &mut Vec<Run>) -> Option<(usize, u8, u32)> {
         let users = &self.users;
@@ -390,15 +393,16 @@ impl TransportChannel {
         new
     }
 
-    /// When what the far end gets at `end` leaves: never before what left earlier, though the delay be shorter now.
+    /// When what the far end gets at `end` leaves: never before what left earlier, though the delay
+    /// be shorter now.
     #[inline]
     fn due_after(&self, end: Instant) -> Instant {
         let due = end + self.parameters.delay;
         self.departures.back().map_or(due, |last| due.max(last.due))
     }
 
-    /// Lets the far end have the block, but for what is in error, which is kept to be repeated or given up.
-    /// Returns the number of PDUs in error.
+    /// Lets the far end have the block, but for what is in error, which is kept to be repeated or
+    /// given up. Returns the number of PDUs in error.
     fn receive(&mut self, tti: u64, index: usize, level: u8, block: &[Run]) -> u32 {
         let together = match self.parameters.repetition {
             Repetition::Blocks | Repetition::Pdus { together: true } => {

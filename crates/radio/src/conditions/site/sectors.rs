@@ -1,9 +1,10 @@
 //! The model of interference against a network of sectors, calculated site by site.
 //!
-//! [`Sites`] has six interferers that send for a `load` of the time. Networks of GSM have three sectors a site, in patterns
-//! of 3 sites and 9 groups of frequencies (3/9) or 4 and 12; of the six nearest sites with the same frequency two sectors
-//! face the mobile, so that `load = "33 %"` stands for sectors that send all the time. Here each sector of some two
-//! hundred sites counts by its antenna, and adjacent carriers, too:
+//! [`Sites`] has six interferers that send for a `load` of the time. Networks of GSM have three
+//! sectors a site, in patterns of 3 sites and 9 groups of frequencies (3/9) or 4 and 12; of the six
+//! nearest sites with the same frequency two sectors face the mobile, so that `load = "33 %"`
+//! stands for sectors that send all the time. Here each sector of some two hundred sites counts by
+//! its antenna, and adjacent carriers, too:
 //!
 //! ```text
 //! cargo test -p airpath-radio sectors -- --nocapture
@@ -22,11 +23,13 @@ const POWER_OVER_NOISE: f64 = 165.0;
 /// Rings of sites around the mobile.
 const RINGS: i64 = 8;
 
-/// Beam width and front-to-back ratio of a sector's antenna: those of 3GPP TR 25.996 §4.5.1 for three sectors.
+/// Beam width and front-to-back ratio of a sector's antenna: those of 3GPP TR 25.996 §4.5.1 for
+/// three sectors.
 const BEAM: f64 = 70.0;
 const FRONT_TO_BACK: f64 = 20.0;
 
-/// How much less a carrier 200 kHz away counts: 9 dB for the same carrier and −9 dB for that one, TS 45.005 §6.3.
+/// How much less a carrier 200 kHz away counts: 9 dB for the same carrier and −9 dB for that one,
+/// TS 45.005 §6.3.
 const ADJACENT: f64 = 18.0;
 
 fn cells() -> (Cells, f64, f64) {
@@ -36,12 +39,13 @@ fn cells() -> (Cells, f64, f64) {
     (cells, POWER_OVER_NOISE - loss, slope)
 }
 
-/// Where on the line the mobile is, between the second and the third site, and where in the shadows.
+/// Where on the line the mobile is, between the second and the third site, and where in the
+/// shadows.
 fn places() -> impl Iterator<Item = (f64, f64)> {
     (0..PLACES).map(|index| (1500.0 + 1500.0 * (index as f64 + 0.5) / PLACES as f64, index as f64 * 20.0))
 }
 
-/// C/I in decibels at each place, as the bearers are told it: of the strongest cell.
+/// C/I of the strongest cell in decibels at each place.
 fn ours(sites: u32, load: f64) -> Vec<f64> {
     let (cells, ..) = cells();
     let radio = Radio {
@@ -62,9 +66,9 @@ fn ours(sites: u32, load: f64) -> Vec<f64> {
     places().map(at).collect()
 }
 
-/// The same with all sectors of all sites, each sending all the time: of the strongest sector, whatever its site. How the sectors
-/// are turned against the line is drawn for each place. A group of frequencies has the number of its site in the cluster, and
-/// `sites` more for each next sector.
+/// The same with all sectors of all sites, each sending all the time: of the strongest sector,
+/// whatever its site. How the sectors are turned against the line is drawn for each place. A group
+/// of frequencies has the number of its site in the cluster, and `sites` more for each next sector.
 fn sectors(sites: i64, adjacent: bool) -> Vec<f64> {
     let (_, level, slope) = cells();
     let lattice: Vec<(i64, i64)> = (-RINGS..=RINGS).flat_map(|a| (-RINGS..=RINGS).map(move |b| (a, b))).collect();
@@ -125,7 +129,8 @@ fn six_sites_at_a_third_of_the_load_are_like_a_network_of_sectors() {
              {sector_median:.1} dB, with adjacent carriers {adjacent_low:.1} and {adjacent_median:.1} dB",
             3 * sites
         );
-        // The median of so many places with a deviation of 10 dB is known to a fifth of a decibel, the 10 % point to a third.
+        // The median of this number of places with a deviation of 10 dB is accurate to a fifth of a
+        // decibel, the 10 % point to a third.
         assert!((low - sector_low).abs() < 1.5 && (median - sector_median).abs() < 1.5, "{sites}");
         assert!(adjacent_median < sector_median && adjacent_median > sector_median - 2.0, "{sites}");
     }

@@ -1,4 +1,5 @@
-//! What comes through the air: the probability that a frame is in error, by the conditions of the mobile or as it was set.
+//! What comes through the air: the probability that a frame is in error, by the conditions of the
+//! mobile or as it was set.
 
 use airpath_core::{Context, Instant, ModeState, Probability, Seed, Span};
 use airpath_link::{Change, CommandError};
@@ -38,8 +39,8 @@ impl Air {
         Ok(Self { scheme, conditions, frame_errors: radio.frame_errors, handover_until: None })
     }
 
-    /// The probability that a frame that begins at `now` is in error. `interrupt` is called for a time in which nothing gets
-    /// through at all.
+    /// The probability that a frame that begins at `now` is in error. `interrupt` is called for a
+    /// time in which nothing gets through at all.
     pub fn at(
         &mut self,
         now: Instant,

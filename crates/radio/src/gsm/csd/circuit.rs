@@ -1,4 +1,4 @@
-//! The call of one mobile: its legs in a row, with PPP at both ends.
+//! The call of one mobile: its links in a row, with PPP at both ends.
 
 use std::collections::VecDeque;
 
@@ -26,12 +26,12 @@ pub struct Circuit {
     call: Call,
     ppp: [Ppp; 2],
     /// From the gateway to the mobile.
-    legs: Vec<Leg>,
-    /// What left a leg in the step at hand.
+    links: Vec<Link>,
+    /// Octets that left a link in this step.
     outcomes: Vec<Outcome>,
     /// What has left and was not handed over.
     left: VecDeque<(Direction, Departure)>,
-    tallies: [PacketCounters; 2],
+    counters: [PacketCounters; 2],
 }
 
 /// How the call is.
@@ -48,7 +48,7 @@ enum Call {
 }
 
 #[derive(Debug)]
-enum Leg {
+enum Link {
     Modem(Box<ModemLine>),
     Radio(Box<TrafficChannel>),
 }
@@ -64,16 +64,22 @@ impl Circuit {
         };
         let wire = |end: &str| {
             let serial = config.serial.as_ref()?;
-            Some(Leg::Modem(Box::new(ModemLine::new(&serial.wire(), seed, &format!("{path}/serial/{end}")))))
+            Some(Link::Modem(Box::new(ModemLine::new(&serial.wire(), seed, &format!("{path}/serial/{end}")))))
         };
-        let mut legs: Vec<Leg> = wire("gateway").into_iter().collect();
+        let mut links: Vec<Link> = wire("gateway").into_iter().collect();
         if let Some(modem) = &config.modem {
-            legs.push(Leg::Modem(Box::new(ModemLine::new(modem, seed, &format!("{path}/modem")))));
+            links.push(Link::Modem(Box::new(ModemLine::new(modem, seed, &format!("{path}/modem")))));
         }
         if let Some(radio) = &config.radio {
-            legs.push(Leg::Radio(Box::new(TrafficChannel::new(config, radio, user, seed, &format!("{path}/radio"))?)));
+            links.push(Link::Radio(Box::new(TrafficChannel::new(
+                config,
+                radio,
+                user,
+                seed,
+                &format!("{path}/radio"),
+            )?)));
         }
-        legs.extend(wire("mobile"));
+        links.extend(wire("mobile"));
         let call = match config.call.dial {
             Dial::Before => Call::Up,
             Dial::FirstPacket => Call::Idle,
@@ -81,10 +87,10 @@ impl Circuit {
         Ok(Self {
             call,
             ppp: [queue(&config.downlink, "downlink")?, queue(&config.uplink, "uplink")?],
-            legs,
+            links,
             outcomes: Vec::new(),
             left: VecDeque::new(),
-            tallies: Default::default(),
+            counters: Default::default(),
             config: config.clone(),
         })
     }
@@ -100,16 +106,16 @@ impl Circuit {
     }
 
     fn radio(&self) -> Option<&TrafficChannel> {
-        self.legs.iter().find_map(|leg| match leg {
-            Leg::Radio(radio) => Some(&**radio),
-            Leg::Modem(_) => None,
+        self.links.iter().find_map(|link| match link {
+            Link::Radio(radio) => Some(&**radio),
+            Link::Modem(_) => None,
         })
     }
 
     fn radio_mut(&mut self) -> Option<&mut TrafficChannel> {
-        self.legs.iter_mut().find_map(|leg| match leg {
-            Leg::Radio(radio) => Some(&mut **radio),
-            Leg::Modem(_) => None,
+        self.links.iter_mut().find_map(|link| match link {
+            Link::Radio(radio) => Some(&mut **radio),
+            Link::Modem(_) => None,
         })
     }
 
@@ -118,7 +124,7 @@ impl Circuit {
         match self.call {
             Call::SettingUp(until) => Some(until),
             Call::Idle | Call::Lost => None,
-            Call::Up => self.legs.iter().filter_map(Leg::next_event).min(),
+            Call::Up => self.links.iter().filter_map(Link::next_event).min(),
         }
     }
 
@@ -128,11 +134,11 @@ impl Circuit {
             self.call = Call::Up;
             self.report_link(now, LinkState::Connected, cx);
         }
-        for index in 0..self.legs.len() {
-            self.legs[index].step(now, &mut self.outcomes, cx);
+        for index in 0..self.links.len() {
+            self.links[index].step(now, &mut self.outcomes, cx);
             self.pass_on(now, index);
         }
-        if self.legs.iter().any(Leg::is_disconnected) {
+        if self.links.iter().any(Link::is_disconnected) {
             self.lose_call(now, cx);
         }
         for direction in Direction::BOTH {
@@ -149,15 +155,15 @@ impl Circuit {
         }
     }
 
-    /// Whether its radio leg can have this change.
+    /// Whether its radio link supports this change.
     ///
     /// # Errors
-    /// If not, or if there is no radio leg.
+    /// If not, or if there is no radio link.
     pub fn check(&self, change: &Change) -> Result<(), CommandError> {
         change.check()?;
         let foreign = |what, help| Err(CommandError::Foreign { key: change.kind().name(), what, help });
         let (Some(air), Some(radio)) = (self.radio(), &self.config.radio) else {
-            return foreign("a call without a radio leg", "give the bearer one, or change the fixed network");
+            return foreign("a call without a radio link", "give the bearer one, or change the fixed network");
         };
         match change {
             Change::Outage(_) | Change::Handover { buffer: Buffer::Keep, .. } => Ok(()),
@@ -174,11 +180,13 @@ impl Circuit {
             Change::Rate(_) => foreign("a call", "its rate follows from `radio.channel` and the number of `channels`"),
             Change::Delay(_) => foreign("a traffic channel", "its delay follows from interleaving"),
             Change::Loss(_) | Change::Level(_) | Change::Class(_) => foreign("a traffic channel", "it has a `bler`"),
-            Change::Bler(_) | Change::CarrierToInterference(_) | Change::Scene(_) => air.conditions().check(change),
+            Change::Bler(_) | Change::CarrierToInterference(_) | Change::Environment(_) => {
+                air.conditions().check(change)
+            }
         }
     }
 
-    /// Changes the conditions of its radio leg, which was checked before.
+    /// Changes the conditions of its radio link, which was checked before.
     pub fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) {
         let Some(radio) = self.radio_mut() else { return };
         match change {
@@ -190,44 +198,44 @@ impl Circuit {
         }
     }
 
-    /// What left leg `index` goes to the next, or to the far end.
+    /// Passes octets that left link `index` to the next, or to the far end.
     fn pass_on(&mut self, now: Instant, index: usize) {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         for Outcome { direction, fate, run } in outcomes.drain(..) {
             let next = match direction {
-                Direction::Down => Some(index + 1).filter(|next| *next < self.legs.len()),
+                Direction::Down => Some(index + 1).filter(|next| *next < self.links.len()),
                 Direction::Up => index.checked_sub(1),
             };
             match next {
-                Some(next) if fate == Fate::Delivered => self.legs[next].offer(now, direction, run),
+                Some(next) if fate == Fate::Delivered => self.links[next].offer(now, direction, run),
                 _ => self.ppp[direction as usize].settle(run, fate),
             }
         }
         self.outcomes = outcomes;
     }
 
-    /// Frames packets while the first leg has too few octets.
+    /// Frames packets while the first link has too few octets.
     fn feed(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let first = match direction {
             Direction::Down => 0,
-            Direction::Up => self.legs.len() - 1,
+            Direction::Up => self.links.len() - 1,
         };
-        let Self { legs, ppp, tallies, .. } = self;
+        let Self { links, ppp, counters, .. } = self;
         cx.direction = direction;
-        while legs[first].waiting(direction) < u64::from(legs[first].takes_at_once()) {
+        while links[first].waiting(direction) < u64::from(links[first].takes_at_once()) {
             let dropped = |packet: Packet, cx: &mut Context<'_>| {
-                tallies[direction as usize].lose(&packet, DropCause::QueueManagement);
+                counters[direction as usize].lose(&packet, DropCause::QueueManagement);
                 cx.drop_packet(now, packet, DropCause::QueueManagement);
             };
             let Some(run) = ppp[direction as usize].frame(now, cx, dropped) else { break };
-            legs[first].offer(now, direction, run);
+            links[first].offer(now, direction, run);
         }
     }
 
     /// The call is lost, and all that is inside with it.
     fn lose_call(&mut self, now: Instant, cx: &mut Context<'_>) {
-        for index in 0..self.legs.len() {
-            self.legs[index].restart(&self.config, &mut self.outcomes);
+        for index in 0..self.links.len() {
+            self.links[index].restart(&self.config, &mut self.outcomes);
             let mut outcomes = std::mem::take(&mut self.outcomes);
             for Outcome { direction, fate, run } in outcomes.drain(..) {
                 self.ppp[direction as usize].settle(run, fate);
@@ -263,7 +271,7 @@ impl Circuit {
         cause: DropCause,
         cx: &mut Context<'_>,
     ) {
-        self.tallies[direction as usize].lose(&packet, cause);
+        self.counters[direction as usize].lose(&packet, cause);
         cx.drop_packet(now, packet, cause);
     }
 }
@@ -271,7 +279,7 @@ impl Circuit {
 impl Member for Circuit {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         cx.direction = direction;
-        self.tallies[direction as usize].offer(&packet);
+        self.counters[direction as usize].offer(&packet);
         let cause = match self.call {
             Call::Lost => Some(DropCause::AttemptsExhausted),
             _ if !self.ppp[direction as usize].enqueue(now, packet) => Some(DropCause::QueueFull),
@@ -303,7 +311,7 @@ impl Member for Circuit {
             self.step(at, cx);
         }
         let (direction, departure) = self.left.pop_front()?;
-        self.tallies[direction as usize].deliver(&departure.packet);
+        self.counters[direction as usize].deliver(&departure.packet);
         cx.direction = direction;
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some((direction, departure))
@@ -314,11 +322,11 @@ impl Member for Circuit {
     }
 
     fn counters(&self, direction: Direction) -> PacketCounters {
-        self.tallies[direction as usize]
+        self.counters[direction as usize]
     }
 }
 
-impl Leg {
+impl Link {
     fn waiting(&self, direction: Direction) -> u64 {
         match self {
             Self::Modem(modem) => modem.waiting(direction),
@@ -365,7 +373,7 @@ impl Leg {
         match self {
             Self::Modem(modem) => modem.restart(outcomes),
             Self::Radio(radio) => {
-                radio.restart(config.radio.as_ref().expect("there is a radio leg"), outcomes);
+                radio.restart(config.radio.as_ref().expect("there is a radio link"), outcomes);
             }
         }
     }

@@ -10,23 +10,25 @@ use crate::conditions;
 use crate::error::{ValueError, above_zero, at_most, within_an_hour};
 use crate::gsm::csd::ConfigError;
 
-/// A call to a gateway for each mobile: `PPP – modems – interworking function – RLP – mobile`. Without `radio` the subscriber has
-/// a modem on a telephone line.
+/// A call to a gateway for each mobile: `PPP – modems – interworking function – RLP – mobile`.
+/// Without `radio` the subscriber has a modem on a telephone line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How IP packets are framed, the same both ways.
     pub ppp: Ppp,
-    /// The serial interfaces at both ends of the call; without it, equipment and modem, or terminal and phone, are one.
+    /// The serial interfaces at both ends of the call; without it, equipment and modem, or terminal
+    /// and phone, are one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<Serial>,
-    /// The leg between gateway and interworking function; without it, that leg is digital and takes no time.
+    /// The link between gateway and interworking function; without it, that link is digital and
+    /// takes no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modem: Option<Modem>,
-    /// The leg over the air.
+    /// The radio link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radio: Option<Radio>,
-    /// What the radio of each mobile is like, where `radio.frame_errors` does not say it.
+    /// Radio conditions of each mobile, in place of `radio.frame_errors`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<conditions::Config>,
     /// When the call is made, and how long that takes.
@@ -54,23 +56,26 @@ pub struct Direction {
 pub struct Ppp {
     /// What a frame adds to a packet: flag, address, control, protocol, FCS.
     pub overhead: Bytes,
-    /// The share of octets that are sent as two: flag and escape themselves, and the control characters of the map. It
-    /// depends on what is sent: of evenly distributed octets (2 + 32)/256 with the default map, 2/256 with an empty one. A
-    /// frame gets its share of such octets, exactly in the long run.
+    /// The share of octets that are sent as two: flag and escape themselves, and the control
+    /// characters of the map. It depends on what is sent: of evenly distributed octets (2 + 32)/256
+    /// with the default map, 2/256 with an empty one. A frame gets its share of such octets,
+    /// exactly in the long run.
     #[serde(default)]
     pub escaped: Probability,
-    /// The same share of what PPP adds and of the headers of the packet, its first 40 bytes or what compression leaves of them,
-    /// where it differs from that of what follows: `escaped` then is that of the data alone.
+    /// The same share of what PPP adds and of the headers of the packet, its first 40 bytes or what
+    /// compression leaves of them, where it differs from that of what follows: `escaped` then is
+    /// that of the data alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escaped_headers: Option<Probability>,
-    /// Bytes of IP and TCP header that are left of 40 where Van Jacobson's compression (RFC 1144) sends the difference to the
-    /// segment before. Without it, headers are not compressed.
+    /// Bytes of IP and TCP header that are left of 40 where Van Jacobson's compression (RFC 1144)
+    /// sends the difference to the segment before. Without it, headers are not compressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compressed_header: Option<Bytes>,
 }
 
-/// The serial interface between data terminal equipment and what makes its call (ITU-T V.24): between the gateway and its
-/// modem, and between a terminal and its phone or modem. Characters are start-stop: ten bits for eight.
+/// The serial interface between data terminal equipment and what makes its call (ITU-T V.24):
+/// between the gateway and its modem, and between a terminal and its phone or modem. Characters are
+/// start-stop: ten bits for eight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Serial {
@@ -91,7 +96,8 @@ pub struct Modem {
     /// N401: octets of user data in a frame, with V.42.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<Bytes>,
-    /// How long a modem waits for another character before it sends what does not fill a frame, with V.42.
+    /// How long a modem waits for another character before it sends what does not fill a frame,
+    /// with V.42.
     #[serde(default)]
     pub assembly: Span,
     /// k: frames that may be unacknowledged, with V.42.
@@ -100,10 +106,11 @@ pub struct Modem {
     /// T401, with V.42.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledgement_timer: Option<Span>,
-    /// N400: how often something is asked for without an answer, with V.42.
+    /// N400: transmissions of a poll without an answer, with V.42.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// The share of zeros that are inserted after five ones, with V.42: 1/62 of evenly distributed bits.
+    /// The share of zeros that are inserted after five ones, with V.42: 1/62 of evenly distributed
+    /// bits.
     #[serde(default)]
     pub zero_insertion: Probability,
     /// The probability that a frame, or without V.42 a block of 8 octets, is in error.
@@ -121,7 +128,7 @@ pub enum ErrorControl {
     None,
 }
 
-/// The leg over the air.
+/// The radio link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Radio {
@@ -129,20 +136,22 @@ pub struct Radio {
     pub channel: Channel,
     /// How many channels the call has: more than one is HSCSD.
     pub slots: u32,
-    /// From the beginning of a frame to the end of its last burst: interleaving spreads a frame over 22 bursts of TCH/F9.6, of
-    /// which a full-rate channel has 24 in 120 ms.
+    /// From the beginning of a frame to the end of its last burst: interleaving spreads a frame
+    /// over 22 bursts of TCH/F9.6; a full-rate channel has 24 in 120 ms.
     pub interleaving: Span,
-    /// From there to the other end of the link: decoding, base station, transcoder, interworking function.
+    /// From there to the other end of the link: decoding, base station, transcoder, interworking
+    /// function.
     pub delay: Span,
     /// k: RLP frames that may be unacknowledged.
     pub window: u32,
     /// T1.
     pub acknowledgement_timer: Span,
-    /// N2: how often something is asked for without an answer.
+    /// N2: transmissions of a poll without an answer.
     pub attempts: u32,
-    /// How missing frames are asked for.
+    /// How missing frames are requested.
     pub recovery: Recovery,
-    /// The probability that a frame is received in error, instead of that which follows from `conditions`.
+    /// The probability that a frame is received in error, instead of that which follows from
+    /// `conditions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame_errors: Option<Probability>,
 }
@@ -159,7 +168,7 @@ pub enum Channel {
     F14_4,
 }
 
-/// How RLP asks for missing frames.
+/// How RLP requests missing frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
@@ -189,8 +198,8 @@ pub enum Dial {
     FirstPacket,
 }
 
-/// Octets of a LAPM frame beside user data: flag, address, control (2), FCS (2), as ITU-T V.42 §8.1 has them with modulus
-/// 128 and the 16-bit FCS.
+/// Octets of a LAPM frame beside user data: flag, address, control (2), FCS (2), as ITU-T V.42 §8.1
+/// has them with modulus 128 and the 16-bit FCS.
 pub const LAPM_OVERHEAD: u32 = 6;
 
 impl Channel {
@@ -210,9 +219,9 @@ impl Channel {
         }
     }
 
-    /// Octets of user data in a frame of a call with one channel, or with several. 240 bits less header and FCS are 25 octets,
-    /// 576 bits 67; the header has 16 bits, with several channels 24 (RLP version 2); one octet is the status octet of
-    /// L2RCOP (3GPP TS 27.002).
+    /// Octets of user data in a frame of a call with one channel, or with several. 240 bits less
+    /// header and FCS are 25 octets, 576 bits 67; the header has 16 bits, with several channels 24
+    /// (RLP version 2); one octet is the status octet of L2RCOP (3GPP TS 27.002).
     pub const fn payload(self, is_multilink: bool) -> u32 {
         let (bits, header) = match self {
             Self::F9_6 => (240, 16),
@@ -245,7 +254,8 @@ impl Radio {
         above_zero(self.window > 0, table, "window")?;
         above_zero(self.attempts > 0, table, "attempts")?;
         at_most(u64::from(self.slots), 8, table, "slots")?;
-        // Sequence numbers are 0 to 61 with one channel, 0 to 495 with several (3GPP TS 24.022 §5.5).
+        // Sequence numbers are 0 to 61 with one channel, 0 to 495 with several (3GPP TS 24.022
+        // §5.5).
         at_most(u64::from(self.window), if self.slots > 1 { 496 } else { 61 }, table, "window")?;
         within_an_hour(self.interleaving, table, "interleaving")?;
         within_an_hour(self.delay, table, "delay")?;
@@ -257,7 +267,8 @@ impl Radio {
 }
 
 impl Serial {
-    /// A wire that carries characters as modems without error control do, and takes no time besides.
+    /// A wire that carries characters as modems without error control do, and takes no time
+    /// besides.
     pub(super) const fn wire(&self) -> Modem {
         Modem {
             rate: self.rate,
@@ -296,7 +307,7 @@ impl Modem {
         above_zero(self.frame != Some(Bytes::ZERO), table, "frame")?;
         above_zero(self.window != Some(0), table, "window")?;
         above_zero(self.attempts != Some(0), table, "attempts")?;
-        // Two octets say it in the negotiation of V.42; a modulus of 128 numbers the frames.
+        // The negotiation of V.42 has two octets for it; a modulus of 128 numbers the frames.
         at_most(u64::from(self.payload()), 8192, table, "frame")?;
         at_most(u64::from(self.window.unwrap_or(1)), 127, table, "window")?;
         within_an_hour(self.delay, table, "delay")?;

@@ -1,18 +1,22 @@
-//! A station of HDLC in asynchronous balanced mode (ISO/IEC 13239): what RLP (3GPP TS 24.022) and LAPM (ITU-T V.42) have in common.
+//! A station of HDLC in asynchronous balanced mode (ISO/IEC 13239): what RLP (3GPP TS 24.022) and
+//! LAPM (ITU-T V.42) have in common.
 //!
-//! Two stations face each other; each sends numbered information frames, acknowledges those of the other by the N(R) of
-//! whatever it sends, and asks again for what is missing:
+//! Two stations face each other; each sends numbered information frames, acknowledges those of the
+//! other by the N(R) of whatever it sends, and requests missing frames again:
 //!
-//! - **SREJ** asks for one frame, and asks again when T1 has passed without it; what came behind it is kept;
-//! - **REJ** asks for all from one frame on; what comes behind it meanwhile is discarded;
-//! - **checkpoint recovery**: when T1 has passed since the last information frame without all of them being acknowledged, the
-//!   sender polls (P bit). The answer (F bit) says from where on to send again; the receiver forgets what it kept behind a
-//!   gap. The sender sends no information while it waits for the answer;
-//! - **link reset**: after N2 polls without an answer the station sends SABM. With it, and with the UA that answers, both
-//!   begin anew; what was under way is lost. After N2 of them without an answer the link is disconnected.
+//! - **SREJ** requests one frame, and again when T1 expires without it; later frames are kept;
+//! - **REJ** requests all from one frame on; later frames are discarded meanwhile;
+//! - **checkpoint recovery**: when T1 has passed since the last information frame without all of
+//!   them being acknowledged, the sender polls (P bit). The answer (F bit) gives the frame from
+//!   which to send again; the receiver forgets what it kept behind a gap. The sender sends no
+//!   information while it waits for the answer;
+//! - **link reset**: after N2 polls without an answer the station sends SABM. With it, and with the
+//!   UA in response, both restart; frames in flight are lost. After N2 SABMs without a response the
+//!   link is disconnected.
 //!
-//! Numbers are absolute within one life of the link: the modulus of the field only bounds the window. A frame knows how many
-//! octets it carries, not which: they leave in the order in which they were cut.
+//! Numbers are absolute within one life of the link: the modulus of the field only bounds the
+//! window. A frame has the number of its octets, not their content: they leave in the order in
+//! which they were cut.
 
 mod receiving;
 mod sending;
@@ -29,9 +33,9 @@ pub struct Settings {
     pub window: u32,
     /// T1 (T401 of V.42): how long it waits for an acknowledgement or an answer.
     pub acknowledgement_timer: Span,
-    /// N2 (N400 of V.42): how often it asks without an answer.
+    /// N2 (N400 of V.42): polls without an answer.
     pub attempts: u32,
-    /// Whether it asks for single frames, by SREJ, rather than by REJ for all from one on.
+    /// Whether it requests single frames, by SREJ, rather than all from one on, by REJ.
     pub selective: bool,
     /// Octets of user data that an information frame carries at most.
     pub payload: u32,
@@ -40,18 +44,19 @@ pub struct Settings {
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// SABM: begin anew. `cut` is the position in its stream of octets up to which the sender has sent.
+    /// SABM: restart. `cut` is the position in its stream of octets up to which the sender has
+    /// sent.
     Begin {
         /// Position in the stream.
         cut: u64,
     },
-    /// UA: it has begun anew.
+    /// UA: it has restarted.
     Begun,
     /// Information, supervision or both.
     Numbered {
         /// The user data.
         information: Option<Information>,
-        /// What it says of the other direction.
+        /// Its supervision of the other direction.
         supervision: Supervision,
         /// P: an answer is wanted.
         poll: bool,
@@ -86,7 +91,7 @@ pub struct Information {
     pub repeated: bool,
 }
 
-/// What a frame says of the other direction.
+/// The supervision of the other direction in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supervision {
     /// RR: all before this one are there.
@@ -102,8 +107,9 @@ pub enum Supervision {
 pub struct Reaction {
     /// Octets that are now in sequence.
     pub delivered: u64,
-    /// The link begins anew: the octets that the peer had sent are lost up to this position, and all that this station had sent.
-    pub begun_anew: Option<u64>,
+    /// The link restarts: the octets that the peer had sent are lost up to this position, and
+    /// all that this station had sent.
+    pub restarted_at: Option<u64>,
 }
 
 /// How the link is, from good to bad.
@@ -125,7 +131,7 @@ pub struct Station {
     settings: Settings,
     sending: Sending,
     receiving: Receiving,
-    /// What is asked of the peer, if anything.
+    /// A command to the peer that is not answered yet.
     question: Option<Question>,
     /// UA is to be sent.
     begun: bool,
@@ -136,9 +142,9 @@ pub struct Station {
 #[derive(Clone, Copy, Debug)]
 struct Question {
     kind: Kind,
-    /// How often it was asked.
+    /// How often it was sent.
     asked: u32,
-    /// When to ask again; `None` if it is still to be asked.
+    /// When to send it again; `None` if it is still to be sent.
     again: Option<Instant>,
 }
 
@@ -171,7 +177,8 @@ impl Station {
         }
     }
 
-    /// Whether it has something to send, or waits for something, while `waiting` octets wait to be cut.
+    /// Whether it has frames to send, or waits for a response, while `waiting` octets wait to be
+    /// cut.
     pub fn is_busy(&self, waiting: u64) -> bool {
         if self.is_disconnected {
             return false;
@@ -194,8 +201,8 @@ impl Station {
         }
     }
 
-    /// The next frame that it sends at `now`, if any; `waiting` octets wait to be cut, `position` is that of the next of
-    /// them. A frame with information that is not repeated cuts its octets.
+    /// The next frame that it sends at `now`, if any; `waiting` octets wait to be cut, `position`
+    /// is that of the next of them. A frame with information that is not repeated cuts its octets.
     pub fn next_frame(&mut self, now: Instant, waiting: u64, position: u64) -> Option<Frame> {
         if self.is_disconnected {
             return None;
@@ -238,7 +245,7 @@ impl Station {
         })
     }
 
-    /// What it says of the other direction, and whether that is an answer.
+    /// Its supervision of the other direction, and whether that is an answer.
     fn speak(&mut self, now: Instant) -> (Supervision, bool) {
         if self.receiving.take_answer() {
             return (self.receiving.ready(), true);
@@ -272,15 +279,15 @@ impl Station {
         let is_resetting = self.phase() == Phase::Resetting;
         match frame {
             Frame::Begin { cut } => {
-                self.begin_anew();
+                self.reset_state();
                 self.begun = true;
-                Reaction { delivered: 0, begun_anew: Some(cut) }
+                Reaction { delivered: 0, restarted_at: Some(cut) }
             }
             Frame::Begun if is_resetting => {
-                self.begin_anew();
+                self.reset_state();
                 Reaction::default()
             }
-            // What was sent before the link began anew.
+            // Frames sent before the link restarted.
             Frame::Begun => Reaction::default(),
             Frame::Numbered { .. } if is_resetting => Reaction::default(),
             Frame::Numbered { information, supervision, poll, last } => {
@@ -289,12 +296,12 @@ impl Station {
                 }
                 let delivered = information.map_or(0, |information| self.receiving.take(information, &self.settings));
                 self.hear(now, supervision, last);
-                Reaction { delivered, begun_anew: None }
+                Reaction { delivered, restarted_at: None }
             }
         }
     }
 
-    /// Takes in what the peer says of what this station sent.
+    /// Handles the peer's supervision of this station's frames.
     fn hear(&mut self, now: Instant, supervision: Supervision, last: bool) {
         let is_polling = self.phase() == Phase::Recovering;
         match supervision {
@@ -315,7 +322,7 @@ impl Station {
         }
     }
 
-    fn begin_anew(&mut self) {
+    fn reset_state(&mut self) {
         self.sending = Sending::default();
         self.receiving = Receiving::default();
         self.question = None;

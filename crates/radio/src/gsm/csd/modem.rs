@@ -1,10 +1,11 @@
-//! The fixed leg: two modems on a telephone line, at the gateway and at the interworking function (or, without a radio leg, at
-//! the subscriber).
+//! The fixed link: two modems on a telephone line, at the gateway and at the interworking function
+//! (or, without a radio link, at the subscriber).
 //!
-//! With V.42 they send frames synchronously, under LAPM: each of up to N401 octets of user data, with six more of flag, address,
-//! control and FCS, and the zeros that HDLC inserts after five ones. A supervisory frame has these six octets alone. A frame
-//! that is not full is sent when no octet has come for the time of `assembly`. Without
-//! error control they send each octet between a start and a stop bit, and what the line spoils is spoilt.
+//! With V.42 they send frames synchronously, under LAPM: each of up to N401 octets of user data,
+//! with six more of flag, address, control and FCS, and the zeros that HDLC inserts after five
+//! ones. A supervisory frame has these six octets alone. A frame that is not full is sent when no
+//! octet has come for the time of `assembly`. Without error control they send each octet between a
+//! start and a stop bit, and what the line spoils is spoilt.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ use super::traffic_channel::opposite;
 /// Octets that go together where there are no frames.
 const ASYNCHRONOUS_BLOCK: u32 = 8;
 
-/// The fixed leg of one mobile.
+/// The fixed link of one mobile.
 #[derive(Debug)]
 pub struct ModemLine {
     modem: Modem,
@@ -49,7 +50,8 @@ enum Arrival {
 }
 
 impl ModemLine {
-    /// An idle line, whose modems are connected. Generator streams are `path/down/errors` and `path/up/errors`.
+    /// An idle line, whose modems are connected. Generator streams are `path/down/errors` and
+    /// `path/up/errors`.
     pub fn new(modem: &Modem, seed: Seed, path: &str) -> Self {
         Self {
             payload: modem.payload(),
@@ -115,7 +117,7 @@ impl ModemLine {
         Direction::BOTH.into_iter().for_each(|direction| self.transmit(now, direction));
     }
 
-    /// Loses all that is inside, and is established anew.
+    /// Loses all octets inside, and is established again.
     pub fn restart(&mut self, outcomes: &mut Vec<Outcome>) {
         for direction in Direction::BOTH {
             self.streams[direction as usize].lose_all(direction, outcomes);
@@ -173,9 +175,9 @@ impl ModemLine {
         let (here, back) = (direction as usize, opposite(direction));
         match (arrival, &mut self.stations) {
             (Arrival::Frame(frame), Some(stations)) => {
-                let Reaction { delivered, begun_anew } = stations[back as usize].receive(now, frame);
+                let Reaction { delivered, restarted_at } = stations[back as usize].receive(now, frame);
                 self.streams[here].deliver(delivered, direction, outcomes);
-                if let Some(position) = begun_anew {
+                if let Some(position) = restarted_at {
                     self.streams[here].lose_before(position, direction, outcomes);
                     self.streams[back as usize].lose_before(u64::MAX, back, outcomes);
                 }
@@ -192,7 +194,8 @@ impl ModemLine {
 }
 
 impl Modem {
-    /// How long a frame with so many octets of user data takes on the line; without error control, so many octets.
+    /// How long a frame with this number of octets of user data takes on the line; without error
+    /// control, the octets alone.
     pub(super) fn duration(&self, octets: u32) -> Span {
         let bits = match self.error_control {
             ErrorControl::V42 => u64::from(octets + super::config::LAPM_OVERHEAD) * 8,

@@ -1,4 +1,5 @@
-//! A stream of octets as it waits or is under way somewhere: only how many octets of which PPP frame.
+//! A stream of octets that waits or is in flight: only how many octets of which PPP
+//! frame.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,8 @@
 //! One direction of PPP: packets wait, become frames, and become packets again at the other end.
 //!
-//! A frame goes into the stream of octets when the leg behind has too few to fill what it sends next. A frame of which an octet
-//! was lost has a wrong FCS and is discarded; the flag between two frames is not lost with it, so that the next one is sound.
+//! A frame enters the stream of octets when the next link has too few octets to fill its next
+//! transmission. A frame that lost an octet has a wrong FCS and is discarded; the flag between two
+//! frames is not lost with it, so that the next one is sound.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,8 @@ use crate::common::arq::rlc_queue::RlcQueue;
 pub struct Ppp {
     queue: RlcQueue,
     overhead: u32,
-    /// The share of octets that are sent as two: of headers and what PPP adds, and of the data behind them.
+    /// The share of octets that are sent as two: of headers and what PPP adds, and of the data
+    /// behind them.
     escaped: [f64; 2],
     /// What the frames so far are short of their share of escaped octets.
     owed: f64,
@@ -34,7 +36,7 @@ pub struct Ppp {
 struct Framed {
     packet: Packet,
     form: Form,
-    /// Octets of which it is not known what became of them.
+    /// Octets whose fate is not known yet.
     outstanding: u32,
     is_damaged: bool,
 }
@@ -97,7 +99,7 @@ impl Ppp {
         frame.is_damaged |= fate == Fate::Lost;
     }
 
-    /// The next frame of which it is known what became of it: its packet, or why that is lost.
+    /// The next frame whose fate is known: its packet, or the cause of its loss.
     pub fn next_complete(&mut self) -> Option<(Packet, Result<(), DropCause>)> {
         let Framed { packet, form, outstanding: 0, is_damaged } = *self.frames.front()? else { return None };
         self.frames.pop_front();

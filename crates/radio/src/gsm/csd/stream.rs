@@ -1,17 +1,17 @@
-//! One direction of one leg: the octets that wait to be sent over it, and those that are under way.
+//! One direction of one link: the octets that wait to be sent over it, and those in flight.
 
 use airpath_core::Direction;
 
 use super::octets::{Octets, Run};
 
-/// The octets of one direction of a leg.
+/// The octets of one direction of a link.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     waiting: Octets,
     under_way: Octets,
 }
 
-/// What became of octets on a leg.
+/// The fate of octets on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// They are at its end, in sequence.
@@ -20,7 +20,7 @@ pub enum Fate {
     Lost,
 }
 
-/// Octets that have left a leg, one way or the other.
+/// Octets that have left a link, delivered or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The direction in which they went.

@@ -19,7 +19,8 @@ pub struct Tracks {
 }
 
 impl Tracks {
-    /// Tracks that have reported nothing, of a call with this channel coding and number of channels.
+    /// Tracks that have reported nothing, of a call with this channel coding and number of
+    /// channels.
     pub const fn new(user: UserId, scheme: &'static str, slots: u32) -> Self {
         Self { user, scheme, slots, has_reported_channel: false, link: None, mode: None, cell: None, ratio: None }
     }

@@ -1,9 +1,11 @@
-//! The radio leg: RLP between mobile and interworking function, over one or several full-rate traffic channels.
+//! The radio link: RLP between mobile and interworking function, over one or several full-rate
+//! traffic channels.
 //!
-//! RLP frames begin at multiples of their duration, one on each channel: 240 bits in 20 ms on TCH/F9.6, 576 bits in 40 ms on
-//! TCH/F14.4 (3GPP TS 24.022 §4.1). A frame is at the other end when its last burst is through and the fixed part of the network
-//! has passed it on, or is lost if it was received in error. While neither end has anything to say the channel sends NULL
-//! frames, which nobody counts: it sleeps.
+//! RLP frames begin at multiples of their duration, one on each channel: 240 bits in 20 ms on
+//! TCH/F9.6, 576 bits in 40 ms on TCH/F14.4 (3GPP TS 24.022 §4.1). A frame is at the other end when
+//! its last burst is through and the fixed part of the network has passed it on, or is lost if it
+//! was received in error. While neither end has data the channel sends NULL frames, which are not
+//! counted: it sleeps.
 
 use std::collections::VecDeque;
 
@@ -17,7 +19,7 @@ use super::stream::{Outcome, Stream};
 use super::tracks::Tracks;
 use crate::gsm::csd::ConfigError;
 
-/// The radio leg of one mobile.
+/// The radio link of one mobile.
 #[derive(Debug)]
 pub struct TrafficChannel {
     user: UserId,
@@ -27,7 +29,8 @@ pub struct TrafficChannel {
     slots: u32,
     payload: u32,
     conditions: Air,
-    /// By the direction in which they send user data: at the interworking function, and at the mobile.
+    /// By the direction in which they send user data: at the interworking function, and at the
+    /// mobile.
     stations: [Station; 2],
     streams: [Stream; 2],
     air: [VecDeque<(Instant, Frame)>; 2],
@@ -42,8 +45,8 @@ pub struct TrafficChannel {
 }
 
 impl TrafficChannel {
-    /// An idle leg, whose link is established. Generator streams are `path/down/errors` and `path/up/errors`, and those of
-    /// the conditions below `path/conditions`.
+    /// An idle, established link. Generator streams are `path/down/errors` and
+    /// `path/up/errors`, and those of the conditions below `path/conditions`.
     ///
     /// # Errors
     /// If the conditions make no sense.
@@ -125,7 +128,7 @@ impl TrafficChannel {
         self.report(now, cx);
     }
 
-    /// Loses all that is inside, and is established anew.
+    /// Loses all octets inside, and is established again.
     pub fn restart(&mut self, radio: &Radio, outcomes: &mut Vec<Outcome>) {
         for direction in Direction::BOTH {
             self.streams[direction as usize].lose_all(direction, outcomes);
@@ -150,7 +153,7 @@ impl TrafficChannel {
         &mut self.conditions
     }
 
-    /// Uses so many channels from now on.
+    /// Uses this number of channels from now on.
     pub fn set_slots(&mut self, now: Instant, slots: u32, cx: &mut Context<'_>) {
         self.slots = slots;
         self.tracks.slots(now, slots, cx);
@@ -218,9 +221,9 @@ impl TrafficChannel {
     /// Hands a frame of `direction` to the station at its end.
     fn arrive(&mut self, now: Instant, direction: Direction, frame: Frame, outcomes: &mut Vec<Outcome>) {
         let (here, back) = (direction as usize, opposite(direction));
-        let Reaction { delivered, begun_anew } = self.stations[back as usize].receive(now, frame);
+        let Reaction { delivered, restarted_at } = self.stations[back as usize].receive(now, frame);
         self.streams[here].deliver(delivered, direction, outcomes);
-        if let Some(position) = begun_anew {
+        if let Some(position) = restarted_at {
             self.streams[here].lose_before(position, direction, outcomes);
             self.streams[back as usize].lose_before(u64::MAX, back, outcomes);
         }

@@ -1,9 +1,10 @@
-//! Link adaptation: which scheme a direction uses, by the C/I that was measured, by the share of blocks in error, or by
-//! both.
+//! Link adaptation: which scheme a direction uses, by the C/I that was measured, by the share of
+//! blocks in error, or by both.
 //!
-//! The mobile averages C/I and tells it with its bitmaps; the network counts what these say was in error (3GPP TS 45.008
-//! §10.2.3, TS 44.060 §9.1.8). So a scheme changes when the network learns something, not before. What is repeated keeps
-//! its scheme with GPRS (TS 44.060 §8.1.1), and its family with EGPRS.
+//! The mobile averages C/I and reports it with its bitmaps; the network counts the blocks that
+//! these report in error (3GPP TS 45.008 §10.2.3, TS 44.060 §9.1.8). So a scheme changes when the
+//! network learns something, not before. What is repeated keeps its scheme with GPRS (TS 44.060
+//! §8.1.1), and its family with EGPRS.
 
 use airpath_core::{Decibel, Span};
 use schemars::JsonSchema;
@@ -16,7 +17,8 @@ use crate::gsm::gprs::ConfigError;
 /// Nominal blocks in a second, for averages.
 const BLOCKS_PER_SECOND: f64 = 50.0;
 
-/// How the scheme of a direction is chosen: by `ci`, `errors` or both, which then must both allow a scheme.
+/// How the scheme of a direction is chosen: by `ci`, `errors` or both, which then must both allow a
+/// scheme.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptation {
@@ -50,9 +52,10 @@ pub struct ByErrors {
     pub above: Shares,
     /// up to this one the next faster.
     pub below: Shares,
-    /// Over so many blocks.
+    /// The number of blocks of the average.
     pub blocks: u32,
-    /// A faster scheme is taken only so long after the last share that was not below, and after the last change.
+    /// A faster scheme is taken only so long after the last share that was not below, and after the
+    /// last change.
     #[serde(default)]
     pub hold: Span,
 }
@@ -69,10 +72,10 @@ impl Adaptation {
             return wrong("schemes", "the direction's `scheme`, with which a mobile begins, must be one of them");
         }
         if self.schemes.iter().any(|scheme| scheme.is_egprs() != initial.is_egprs()) {
-            return wrong("schemes", "they are of one kind: `cs-…` for GPRS, `mcs-…` for EGPRS");
+            return wrong("schemes", "all must be of one kind: `cs-…` for GPRS, `mcs-…` for EGPRS");
         }
         if self.ci.is_none() && self.errors.is_none() {
-            return wrong("schemes", "say by what a scheme is chosen: `ci`, `errors` or both");
+            return wrong("schemes", "give the criterion of the choice: `ci`, `errors` or both");
         }
         if let Some(ci) = &self.ci {
             if ci.thresholds.len() + 1 != self.schemes.len() || !ci.thresholds.is_sorted() {
@@ -244,7 +247,8 @@ mod tests {
             (0..10).for_each(|block| adapter.count(block >= errored));
             adapter.decide().number()
         };
-        // 50 blocks of time: two in ten are not few, and begin the wait anew; so does each change upwards.
+        // 50 blocks of time: two in ten are not few, and restart the wait; so does each change
+        // upwards.
         assert_eq!(
             [after(0, 40), after(2, 40), after(0, 49), after(0, 1), after(0, 49), after(4, 1)],
             [2, 2, 2, 3, 3, 2]

@@ -8,7 +8,8 @@ use crate::conditions::Profile;
 use crate::conditions::{Conditions, Sample, Transition};
 use crate::gsm::block_errors::Curve;
 
-/// Transmissions of a block with error rates of their own: a receiver with incremental redundancy combines up to four.
+/// Transmissions of a block with error rates of their own: a receiver with incremental redundancy
+/// combines up to four.
 const ATTEMPTS: usize = 4;
 
 /// The radio of a mobile.

@@ -1,8 +1,9 @@
 //! The packet data channels of a cell: the scheduler of blocks on timeslots.
 //!
-//! Uplink: a block goes to the mobile for which it is reserved, or to the next mobile with a TBF on the timeslot.
-//! Downlink: control messages come first, then data, then repetitions of blocks that are not acknowledged yet. Mobiles
-//! of the same priority are served in turn (round robin), on each timeslot. Calls take the last timeslots first.
+//! Uplink: a block goes to the mobile for which it is reserved, or to the next mobile with a TBF on
+//! the timeslot. Downlink: control messages come first, then data, then repetitions of blocks that
+//! are not acknowledged yet. Mobiles of the same priority are served in turn (round robin), on each
+//! timeslot. Calls take the last timeslots first.
 
 use airpath_core::{Context, Direction, Instant};
 
@@ -72,7 +73,8 @@ impl Cell {
         }
     }
 
-    /// Makes a mobile active from the next block on, and assigns it the timeslots with the fewest mobiles.
+    /// Makes a mobile active from the next block on, and assigns it the timeslots with the fewest
+    /// mobiles.
     pub fn activate(&mut self, index: usize, now: Instant) {
         if std::mem::replace(&mut self.mobiles[index].is_active, true) {
             return;

@@ -62,15 +62,16 @@ impl CodingScheme {
         self as u8 > Cs4 as u8
     }
 
-    /// Octets of an RLC data block's data field: of what LLC gives, length indicators included (3GPP TS 44.060 §10.2.1
-    /// table 10.2.1 and §10.3a table 10.3a.1.1).
+    /// Octets of an RLC data block's data field: of what LLC gives, length indicators included
+    /// (3GPP TS 44.060 §10.2.1 table 10.2.1 and §10.3a table 10.3a.1.1).
     pub const fn payload(self) -> u32 {
         [20, 30, 36, 50, 22, 28, 37, 44, 56, 74, 56, 68, 74][self as usize]
     }
 
-    /// The scheme in which a block of this one is sent again when `current` is in force (3GPP TS 44.060 §8.1.1, table
-    /// 8.1.1.1, with re-segmentation): with GPRS its own; with EGPRS one of its family, A (MCS-3, 6, 9, and 8 with
-    /// padding), B (2, 5, 7) or C (1, 4). Where that has half the payload, the block takes two radio blocks.
+    /// The scheme in which a block of this one is sent again when `current` is in force (3GPP TS
+    /// 44.060 §8.1.1, table 8.1.1.1, with re-segmentation): with GPRS its own; with EGPRS one of
+    /// its family, A (MCS-3, 6, 9, and 8 with padding), B (2, 5, 7) or C (1, 4). Where that has
+    /// half the payload, the block takes two radio blocks.
     pub fn repeated_as(self, current: Self) -> Self {
         match self {
             Mcs9 | Mcs6 if current >= Mcs9 => Mcs9,

@@ -40,8 +40,9 @@ pub struct Config {
 pub struct Cell {
     /// Packet data channels: timeslots in a row that carry data in both directions, 1 to 8.
     pub slots: u8,
-    /// Delay between the antenna and the packet control unit and back: from the end of an uplink block to the first
-    /// downlink block that can respond to it, and from a decision of the network to its transmission.
+    /// Delay between the antenna and the packet control unit and back: from the end of an uplink
+    /// block to the first downlink block that can respond to it, and from a decision of the network
+    /// to its transmission.
     pub network_delay: Span,
     /// Calls that take timeslots away.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,11 +53,11 @@ pub struct Cell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mobile {
-    /// Multislot class, 1 to 12, 32 or 33: limits of the timeslots to receive in, to send in, and of their sum (3GPP TS
-    /// 45.002 annex B).
+    /// Multislot class, 1 to 12, 32 or 33: limits of the timeslots to receive in, to send in, and
+    /// of their sum (3GPP TS 45.002 annex B).
     pub multislot_class: u8,
-    /// Timeslots to send in while the mobile receives. It receives in as many as the class then allows. While it does not
-    /// receive, it sends in as many as the class allows.
+    /// Timeslots to send in while the mobile receives. It receives in as many as the class then
+    /// allows. While it does not receive, it sends in as many as the class allows.
     pub uplink_slots: u8,
 }
 
@@ -69,12 +70,14 @@ pub struct DirectionConfig {
     /// Link adaptation. Without it, the coding scheme never changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adaptation: Option<Adaptation>,
-    /// Octets of a packet in an LLC frame (N201-U, 140 to 1520). Larger packets take several frames.
+    /// Octets of a packet in an LLC frame (N201-U, 140 to 1520). Larger packets take several
+    /// frames.
     pub frame: Bytes,
-    /// Constant part of a packet's one-way delay: between the radio and the far end of the network, and in the mobile.
+    /// Constant part of a packet's one-way delay: between the radio and the far end of the network,
+    /// and in the mobile.
     pub delay: Span,
-    /// Limits and discipline of the queue: down in the support nodes (SGSN, GGSN), up in the mobile. Without it, any
-    /// number of packets may wait.
+    /// Limits and discipline of the queue: down in the support nodes (SGSN, GGSN), up in the
+    /// mobile. Without it, any number of packets may wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
@@ -83,15 +86,16 @@ pub struct DirectionConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rlc {
-    /// Blocks between the oldest that is not acknowledged and the newest: 64 for GPRS, 64 to 1024 for EGPRS (3GPP TS
-    /// 44.060 §9.1.9).
+    /// Blocks between the oldest that is not acknowledged and the newest: 64 for GPRS, 64 to 1024
+    /// for EGPRS (3GPP TS 44.060 §9.1.9).
     pub window: u32,
-    /// Downlink blocks between polls for a Packet Downlink Ack/Nack, which has the bitmap of received blocks.
+    /// Downlink blocks between polls for a Packet Downlink Ack/Nack, which has the bitmap of
+    /// received blocks.
     pub poll_interval: u32,
     /// Uplink blocks between Packet Uplink Ack/Nacks of the network.
     pub ack_interval: u32,
-    /// Bytes of packets that the base station holds for a mobile; packets above that wait in the support node. A change of
-    /// cell loses the packets in the base station.
+    /// Bytes of packets that the base station holds for a mobile; packets above that wait in the
+    /// support node. A change of cell loses the packets in the base station.
     pub base_station_buffer: Bytes,
 }
 
@@ -101,38 +105,46 @@ pub struct Rlc {
 pub struct Tbf {
     /// How an idle mobile requests an uplink TBF.
     pub access: Access,
-    /// Random access: the number of frames in one of which, all equally likely, the access burst is sent.
+    /// Random access: the number of frames in one of which, all equally likely, the access burst is
+    /// sent.
     pub access_frames: u32,
-    /// From the end of an assignment on the common channel to when the mobile can be addressed on its packet data channel.
+    /// From the end of an assignment on the common channel to when the mobile can be addressed on
+    /// its packet data channel.
     pub assignment_wait: Span,
     /// From the end of an assignment on the packet data channel to the first block that uses it.
     pub reaction: Span,
-    /// Period of a mobile's paging block with discontinuous reception, in 51-multiframes, 2 to 9 (BS_PA_MFRMS).
+    /// Period of a mobile's paging block with discontinuous reception, in 51-multiframes, 2 to 9
+    /// (BS_PA_MFRMS).
     pub paging_multiframes: u8,
-    /// How long after a transfer the mobile monitors all blocks of the common channel (the non-DRX timer).
+    /// How long after a transfer the mobile monitors all blocks of the common channel (the non-DRX
+    /// timer).
     pub non_drx: Span,
-    /// How long after a transfer the network knows the mobile's cell, so that it need not page (the READY timer).
+    /// How long after a transfer the mobile's cell is known, so that the network need not page (the
+    /// READY timer).
     pub ready: Span,
     /// How long after a downlink TBF the mobile still monitors its packet data channel (T3192).
     pub t3192: Span,
-    /// The countdown begins with this number of blocks left (BS_CV_MAX). Later packets wait for the next uplink TBF.
+    /// The countdown begins with this number of blocks left (BS_CV_MAX). Later packets wait for the
+    /// next uplink TBF.
     pub countdown: u32,
-    /// How long the network keeps a downlink TBF without data; zero releases it with the last block.
+    /// How long the network keeps a downlink TBF without data; zero releases it with the last
+    /// block.
     #[serde(default)]
     pub delayed_release: Span,
-    /// How long the network keeps an uplink TBF without data (extended uplink TBF mode); zero: not at all.
+    /// How long the network keeps an uplink TBF without data (extended uplink TBF mode); zero: not
+    /// at all.
     #[serde(default)]
     pub extended_uplink: Span,
-    /// Interval at which a TBF that is kept without data gets a block: a dummy block with a poll down, a block to send in
-    /// up.
+    /// Interval at which a TBF that is kept without data gets a block: a dummy block with a poll
+    /// down, a block to send in up.
     pub keep_interval: Span,
-    /// Polls of a downlink TBF (N3105), and scheduled blocks of an uplink TBF (N3101), without a response in a row, after
-    /// which the network releases the TBF.
+    /// Polls of a downlink TBF (N3105), and scheduled blocks of an uplink TBF (N3101), without a
+    /// response in a row, after which the network releases the TBF.
     pub max_unanswered: u32,
     /// How long the network sets up no new downlink TBF after such a release (T3195).
     pub t3195: Span,
-    /// Probability that a mobile is stuck after such a release: it neither sends nor receives until its user connects
-    /// anew, which is a commanded `handover`.
+    /// Probability that a mobile is stuck after such a release: it neither sends nor receives until
+    /// its user connects again, which is a commanded `handover`.
     #[serde(default)]
     pub stuck: Probability,
 }

@@ -6,9 +6,10 @@
 //!     └──────── T3192 is running, or an uplink TBF ──────────┘
 //! ```
 //!
-//! An assignment on the common channel (CCCH) gives one timeslot. A Packet Downlink Assignment on the packet data channel
-//! (PACCH) follows, which the mobile acknowledges (3GPP TS 44.060 §7.2, TS 44.018 §3.5.3). The network polls for Packet
-//! Downlink Ack/Nack while it sends; a poll with the last block ends the TBF when all is acknowledged (TS 44.060 §9.3.2.5).
+//! An assignment on the common channel (CCCH) gives one timeslot. A Packet Downlink Assignment on
+//! the packet data channel (PACCH) follows, which the mobile acknowledges (3GPP TS 44.060 §7.2, TS
+//! 44.018 §3.5.3). The network polls for Packet Downlink Ack/Nack while it sends; a poll with the
+//! last block ends the TBF when all is acknowledged (TS 44.060 §9.3.2.5).
 
 use airpath_core::{Context, Direction, DropCause, Instant, Packet, Span};
 use airpath_link::queue::Queue;
@@ -73,7 +74,8 @@ struct Poll {
     heard: bool,
     /// Whether the block had the final block indicator, which ends the TBF.
     is_final: bool,
-    /// The block from which the network acts on the response, and whether it received it; set with the response.
+    /// The block from which the network acts on the response, and whether it received it; set with
+    /// the response.
     response: Option<(u64, bool)>,
 }
 
@@ -114,7 +116,7 @@ pub struct Downlink {
     repeat_from: u64,
     /// The bitmap of the last response.
     status: Status,
-    /// The number of transmissions before that response: it says nothing of later ones.
+    /// The number of transmissions before that response: later ones are not covered.
     reported_transmissions: u64,
 }
 
@@ -181,7 +183,8 @@ impl Downlink {
         }
     }
 
-    /// Handles the response to a poll that the network has by `block`. Returns whether that ends the TBF.
+    /// Handles the response to a poll that the network has by `block`. Returns whether that ends
+    /// the TBF.
     pub fn handle_ack_nack(&mut self, block: u64) -> bool {
         let Some(Poll { is_final, response: Some((at, received)), .. }) = self.poll else { return false };
         if at > block {
@@ -262,7 +265,8 @@ impl Downlink {
         if may_poll && is_due { Demand::Data } else { Demand::None }
     }
 
-    /// Sends a radio block. Returns whether it polls, so that an uplink block must be reserved for the response.
+    /// Sends a radio block. Returns whether it polls, so that an uplink block must be reserved for
+    /// the response.
     pub fn send(
         &mut self,
         block: u64,
@@ -295,8 +299,8 @@ impl Downlink {
         let is_due = self.since_poll >= parameters.poll_interval || is_drained || !self.sender.is_open();
         let polls = is_control && self.poll.is_none() && (is_due || self.unanswered > 0);
         if polls {
-            // The header of EGPRS, with the poll, is coded by itself and more robustly than the data (3GPP TS 45.003
-            // §5.1.5 ff.); GPRS codes them together.
+            // The header of EGPRS, with the poll, is coded by itself and more robustly than the
+            // data (3GPP TS 45.003 §5.1.5 ff.); GPRS codes them together.
             any_received |= self.scheme.is_egprs() && air.receives_control(DOWN);
             self.poll = Some(Poll { heard: any_received, is_final: self.is_finishing, response: None });
             self.since_poll = 0;
@@ -304,8 +308,9 @@ impl Downlink {
         polls
     }
 
-    /// The mobile responds to the poll with a Packet Downlink Ack/Nack. `is_received` draws whether the network receives
-    /// it; the network acts on it from block `known_at` on. Returns whether it is received.
+    /// The mobile responds to the poll with a Packet Downlink Ack/Nack. `is_received` draws whether
+    /// the network receives it; the network acts on it from block `known_at` on. Returns whether it
+    /// is received.
     pub fn send_ack_nack(&mut self, known_at: u64, is_received: impl FnOnce() -> bool) -> bool {
         let Some(poll) = &mut self.poll else { return false };
         let received = poll.heard && is_received();

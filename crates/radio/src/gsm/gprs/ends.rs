@@ -8,24 +8,25 @@ use airpath_link::Departure;
 /// What has left the radio, and the count of all packets.
 #[derive(Debug)]
 pub struct Ends {
-    /// What is on its way from the radio to the far end, in the order of `due`; down, up.
+    /// Packets in flight from the radio to the far end, in the order of `due`; down, up.
     departures: [VecDeque<Departure>; 2],
     delays: [Span; 2],
-    tallies: [PacketCounters; 2],
+    counters: [PacketCounters; 2],
 }
 
 impl Ends {
     /// Nothing yet. `delays` are from the radio to the far end, down and up.
     pub fn new(delays: [Span; 2]) -> Self {
-        Self { departures: [VecDeque::new(), VecDeque::new()], delays, tallies: [PacketCounters::default(); 2] }
+        Self { departures: [VecDeque::new(), VecDeque::new()], delays, counters: [PacketCounters::default(); 2] }
     }
 
     /// Counts a packet in.
     pub fn offer(&mut self, direction: Direction, packet: &Packet) {
-        self.tallies[direction as usize].offer(packet);
+        self.counters[direction as usize].offer(packet);
     }
 
-    /// Lets a packet go that came over the radio by `at`; never before what left earlier, though the delay be shorter now.
+    /// Lets a packet go that came over the radio by `at`; never before what left earlier, though
+    /// the delay be shorter now.
     #[inline]
     pub fn deliver(&mut self, direction: Direction, at: Instant, packet: Packet) {
         let departures = &mut self.departures[direction as usize];
@@ -36,7 +37,7 @@ impl Ends {
 
     /// Gives a packet up.
     pub fn lose(&mut self, direction: Direction, at: Instant, packet: Packet, cause: DropCause, cx: &mut Context<'_>) {
-        self.tallies[direction as usize].lose(&packet, cause);
+        self.counters[direction as usize].lose(&packet, cause);
         cx.direction = direction;
         cx.drop_packet(at, packet, cause);
     }
@@ -53,7 +54,7 @@ impl Ends {
     pub fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         let (_, direction) = self.next().filter(|(due, _)| *due <= now)?;
         let departure = self.departures[direction as usize].pop_front()?;
-        self.tallies[direction as usize].deliver(&departure.packet);
+        self.counters[direction as usize].deliver(&departure.packet);
         cx.direction = direction;
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some((direction, departure))
@@ -66,6 +67,6 @@ impl Ends {
 
     /// What went in, came out, was lost and is inside.
     pub const fn counters(&self, direction: Direction) -> PacketCounters {
-        self.tallies[direction as usize]
+        self.counters[direction as usize]
     }
 }

@@ -1,15 +1,16 @@
 //! SNDCP and LLC: how many bytes of RLC data a packet is.
 //!
-//! SNDCP cuts a packet into segments that fit into an LLC frame (N201-U, 3GPP TS 44.064 §8.9.8) and sends each in a frame
-//! of unacknowledged information. The RLC marks the end of each frame with a length indicator (TS 44.060 §10.4.14).
+//! SNDCP cuts a packet into segments that fit into an LLC frame (N201-U, 3GPP TS 44.064 §8.9.8) and
+//! sends each in a frame of unacknowledged information. The RLC marks the end of each frame with a
+//! length indicator (TS 44.060 §10.4.14).
 
 use crate::common::arq::acknowledged::Framing;
 
 /// Address, control field of a UI frame, and frame check sequence (TS 44.064 §5.5, §6.2, §6.3).
 const LLC_BYTES: u32 = 1 + 2 + 3;
 
-/// The header of the first segment of a packet that is sent unacknowledged: an octet of flags and NSAPI, one of
-/// compression, two with the numbers of segment and packet (TS 44.065 §7.2).
+/// The header of the first segment of a packet that is sent unacknowledged: an octet of flags and
+/// NSAPI, one of compression, two with the numbers of segment and packet (TS 44.065 §7.2).
 const FIRST_SNDCP_BYTES: u32 = 4;
 
 /// The header of the other segments, which lack the octet of compression (TS 44.065 §7.2).
@@ -30,7 +31,8 @@ pub const fn framing(frame: u32) -> Framing {
         first_room: frame - FIRST_SNDCP_BYTES,
         first_overhead: LLC_BYTES + FIRST_SNDCP_BYTES,
         next_room: frame - NEXT_SNDCP_BYTES,
-        // The length indicators are the RLC's affair at the end of a packet, and its at the end of its other frames.
+        // The length indicators are the RLC's affair at the end of a packet, and its at the end of
+        // its other frames.
         next_overhead: LENGTH_INDICATOR + LLC_BYTES + NEXT_SNDCP_BYTES,
     }
 }

@@ -1,4 +1,5 @@
-//! A mobile: its downlink and uplink TBF, its radio, and the procedures that set TBFs up and end them.
+//! A mobile: its downlink and uplink TBF, its radio, and the procedures that set TBFs up and end
+//! them.
 
 use airpath_core::{
     Context, Direction, DropCause, Instant, LinkState, ModeState, Probability, RadioEvent, RadioTotals, RandomStream,
@@ -137,10 +138,11 @@ pub enum DownlinkControl {
     Polled(UplinkControl),
 }
 
-/// Whether the network knows yet which mobile uses a new uplink TBF (TS 44.060 §7.1.2.3).
+/// Whether the network has identified the mobile of a new uplink TBF (TS 44.060 §7.1.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contention {
-    /// One-phase access: each block carries the mobile's identity until the network has confirmed it.
+    /// One-phase access: each block carries the mobile's identity until the network has confirmed
+    /// it.
     Unresolved,
     /// The assignment already named the mobile.
     Resolved,
@@ -184,8 +186,8 @@ impl Mobile {
         let mut schemes = vec![CodingScheme::Cs1];
         for way in [&config.downlink, &config.uplink] {
             let used = way.adaptation.as_ref().map_or_else(|| vec![way.scheme], |it| it.schemes.clone());
-            // EGPRS repeats a block in a scheme of the family of its first one, which need not be among those configured
-            // (TS 44.060 §8.1.1).
+            // EGPRS repeats a block in a scheme of the family of its first one, which need not be
+            // among those configured (TS 44.060 §8.1.1).
             for original in &used {
                 schemes.extend(used.iter().map(|current| original.repeated_as(*current)));
             }
@@ -237,8 +239,9 @@ impl Mobile {
         }
     }
 
-    /// Ends the TBF of a direction by a commanded handover. Packets that are not delivered are kept for the new cell, or
-    /// lost with all that wait, as `buffer` says. For a change of cell by the radio conditions see [`Self::reselect`].
+    /// Ends the TBF of a direction by a commanded handover. Packets that are not delivered are kept
+    /// for the new cell, or dropped with all that wait, according to `buffer`. For a change of cell
+    /// by the radio conditions see [`Self::reselect`].
     pub fn hand_over(
         &mut self,
         direction: Direction,
@@ -290,9 +293,10 @@ impl Mobile {
         self.begin_up(block, parameters);
     }
 
-    /// Changes the cell by the radio conditions; the mobile can send in the new one from `until` on. Frames in the old
-    /// base station are lost; the mobile sends its own frames again. The network sends nothing before the mobile's cell
-    /// update (3GPP TS 23.060 §6.9.1), which is modelled as the response to a page.
+    /// Changes the cell by the radio conditions; the mobile can send in the new one from `until`
+    /// on. Frames in the old base station are lost; the mobile sends its own frames again. The
+    /// network sends nothing before the mobile's cell update (3GPP TS 23.060 §6.9.1), which is
+    /// modelled as the response to a page.
     fn reselect(&mut self, now: Instant, until: Instant, ends: &mut Ends, cx: &mut Context<'_>) {
         let had_tbf = self.down.phase != downlink::Phase::None || self.up.phase != uplink::Phase::None;
         if until <= now && !had_tbf {
@@ -327,8 +331,8 @@ impl Mobile {
                 self.down.phase = Phase::AssignmentPending { from: block }
             }
             Phase::AssignedOnCcch { at, heard } if at <= block => {
-                // A lost assignment ends the attempt at the same time: the network learns of it by the missing response to
-                // its next assignment, which takes about as long.
+                // A lost assignment ends the attempt at the same time: the network learns of it by
+                // the missing response to its next assignment, which takes about as long.
                 if heard {
                     self.down.phase = Phase::AssignmentPending { from: block };
                 } else {
@@ -364,7 +368,8 @@ impl Mobile {
         self.down.phase = if self.up.phase == uplink::Phase::Transfer || now < self.listens_until {
             Phase::AssignmentPending { from: block }
         } else if self.up.phase != uplink::Phase::None {
-            // During its own access it monitors no other assignment; the downlink follows on the PACCH of its uplink TBF.
+            // During its own access it monitors no other assignment; the downlink follows on the
+            // PACCH of its uplink TBF.
             Phase::None
         } else {
             let sent = now + parameters.network_delay;
@@ -399,7 +404,8 @@ impl Mobile {
                     self.up.begin_transfer(Contention::Unresolved);
                 }
             }
-            // The request goes with a Packet Downlink Ack/Nack, and the downlink TBF that would be polled has ended.
+            // The request goes with a Packet Downlink Ack/Nack, and the downlink TBF that would be
+            // polled has ended.
             Phase::RequestPending if self.down.phase != downlink::Phase::Transfer => self.up.phase = Phase::None,
             Phase::Start { at } if at <= block => self.up.begin_transfer(Contention::Resolved),
             Phase::Transfer => {
@@ -428,18 +434,20 @@ impl Mobile {
         *silent = (*silent).max(block);
     }
 
-    /// Connects anew, which takes until `block` in a direction: the mobile is no longer stuck.
+    /// Connects again, which takes until `block` in a direction: the mobile is no longer stuck.
     pub fn reconnect(&mut self, direction: Direction, block: u64) {
         let silent = &mut self.silent_until[direction as usize];
         *silent = if *silent == STUCK { block } else { (*silent).max(block) };
     }
 
-    /// Chooses how the mobile requests an uplink TBF: with a Packet Downlink Ack/Nack, or by random access.
+    /// Chooses how the mobile requests an uplink TBF: with a Packet Downlink Ack/Nack, or by random
+    /// access.
     fn establish_uplink(&mut self, block: u64, parameters: &Parameters) {
         use uplink::Phase;
         self.up.phase = match self.down.phase {
             downlink::Phase::Transfer => Phase::RequestPending,
-            // A downlink TBF is being set up: the request goes with its first Packet Downlink Ack/Nack.
+            // A downlink TBF is being set up: the request goes with its first Packet Downlink
+            // Ack/Nack.
             downlink::Phase::AssignedOnCcch { heard: true, .. }
             | downlink::Phase::AssignmentPending { .. }
             | downlink::Phase::AssignmentSent { .. }
@@ -485,13 +493,14 @@ impl Mobile {
         DownlinkControl::None
     }
 
-    /// Sends the control message for which an uplink block was reserved, unless a call has taken the timeslot
-    /// (`has_timeslot` is false).
+    /// Sends the control message for which an uplink block was reserved, unless a call has taken
+    /// the timeslot (`has_timeslot` is false).
     pub fn respond(&mut self, block: u64, message: UplinkControl, has_timeslot: bool, parameters: &Parameters) {
         let known_at = parameters.network_response(block);
         let is_silent = !has_timeslot || self.is_silent(Direction::Up, block);
         let air = &mut self.air;
-        // Drawn only where it matters, so that the stream of errors is used for blocks that are sent.
+        // Drawn only where it matters, so that the stream of errors is used for blocks that are
+        // sent.
         let mut is_received = || !is_silent && air.receives_control(Direction::Up);
         match message {
             UplinkControl::DownlinkAckNack => {
@@ -526,8 +535,9 @@ impl Mobile {
         matches!(self.up.phase, uplink::Phase::SingleBlock { at } if at <= block)
     }
 
-    /// Reports the transmissions of a block period, and the states that have changed. `slots` are the timeslots that its
-    /// multislot class allows, `for_data` the number of the cell's timeslots that calls leave.
+    /// Reports the transmissions of a block period, and the states that have changed. `slots` are
+    /// the timeslots that its multislot class allows, `for_data` the number of the cell's timeslots
+    /// that calls leave.
     pub fn end(&mut self, block: u64, slots: Timeslots, for_data: u8, cx: &mut Context<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {

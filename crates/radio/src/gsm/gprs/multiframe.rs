@@ -1,8 +1,9 @@
-//! The clocks of GSM's air interface: the 52-multiframe of packet data channels, and the 51-multiframe of the common
-//! control channels.
+//! The clocks of GSM's air interface: the 52-multiframe of packet data channels, and the
+//! 51-multiframe of the common control channels.
 //!
-//! A TDMA frame lasts 120/26 = 60/13 ms (3GPP TS 45.002 §4.3.2). All times are whole frames from the origin of the run,
-//! rounded down to nanoseconds, so that they do not drift: 52 frames are 240 ms exactly.
+//! A TDMA frame lasts 120/26 = 60/13 ms (3GPP TS 45.002 §4.3.2). All times are whole frames from
+//! the origin of the run, rounded down to nanoseconds, so that they do not drift: 52 frames are 240
+//! ms exactly.
 //!
 //! The timeslots of a frame are taken to begin together; those that a mobile has lie within 5 ms.
 
@@ -11,19 +12,19 @@ use airpath_core::Instant;
 /// Radio blocks in a 52-multiframe.
 const BLOCKS: u64 = 12;
 
-/// The first frame of each radio block in the 52-multiframe: four frames each, with frames 12, 25, 38 and 51 left for
-/// timing advance and measurements (TS 45.002 §6.3.2.1 and table 6 of clause 7).
+/// The first frame of each radio block in the 52-multiframe: four frames each, with frames 12, 25,
+/// 38 and 51 left for timing advance and measurements (TS 45.002 §6.3.2.1 and table 6 of clause 7).
 const FIRST_FRAMES: [u64; BLOCKS as usize] = [0, 4, 8, 13, 17, 21, 26, 30, 34, 39, 43, 47];
 
-/// The first frames of the CCCH blocks in the 51-multiframe, where the CCCH is not combined with dedicated channels
-/// (TS 45.002, table 5 of clause 7).
+/// The first frames of the CCCH blocks in the 51-multiframe, where the CCCH is not combined with
+/// dedicated channels (TS 45.002, table 5 of clause 7).
 const CCCH_FRAMES: [u64; 9] = [6, 12, 16, 22, 26, 32, 36, 42, 46];
 
 /// Frames of a radio block, and of a CCCH block.
 const FRAMES_PER_BLOCK: u64 = 4;
 
-/// Blocks from a downlink block that polls to the uplink block of the reply, with the shortest of the periods that
-/// RRBP can ask for, 13 frames (TS 44.060, table 10.4.5.1).
+/// Blocks from a downlink block that polls to the uplink block of the reply, with the shortest of
+/// the periods that RRBP can give, 13 frames (TS 44.060, table 10.4.5.1).
 pub const POLL_TO_REPLY: u64 = 3;
 
 /// When a TDMA frame begins.
@@ -52,7 +53,8 @@ pub const fn end_of(block: u64) -> Instant {
 #[inline]
 pub fn block_from(time: Instant) -> u64 {
     let multiframe = time.as_nanos() / 240_000_000;
-    // The last block of a multiframe begins before it ends, so that the first of the next is the latest it can be.
+    // The last block of a multiframe begins before it ends, so that the first of the next is the
+    // latest it can be.
     (multiframe * BLOCKS..=(multiframe + 1) * BLOCKS)
         .find(|block| start_of(*block) >= time)
         .expect("the next multiframe begins later")
@@ -72,9 +74,9 @@ pub fn ccch_from(time: Instant) -> Instant {
         .expect("the series is endless")
 }
 
-/// When the first paging block ends that begins at `time` or later of the paging group that `draw` falls into: with
-/// discontinuous reception the mobile listens to one CCCH block in so many 51-multiframes (BS_PA_MFRMS, TS 45.002
-/// §6.5.2).
+/// When the first paging block ends that begins at `time` or later of the paging group that `draw`
+/// falls into: with discontinuous reception the mobile monitors one CCCH block in this number of
+/// 51-multiframes (BS_PA_MFRMS, TS 45.002 §6.5.2).
 pub fn paging_from(time: Instant, draw: u64, paging_multiframes: u64) -> Instant {
     let group = draw % (paging_multiframes * CCCH_FRAMES.len() as u64);
     let (phase, block) = (group / CCCH_FRAMES.len() as u64, CCCH_FRAMES[(group % CCCH_FRAMES.len() as u64) as usize]);

@@ -33,8 +33,8 @@ impl Timeslots {
 pub const KNOWN: &str = "1 to 12, 32 and 33";
 
 impl Class {
-    /// The class of this number; `None` for those that are not modelled (above 12 the mobile sends and receives at the
-    /// same time or has a smaller sum than its parts).
+    /// The class of this number; `None` for those that are not modelled (above 12 the mobile sends
+    /// and receives at the same time or has a smaller sum than its parts).
     pub const fn of(number: u8) -> Option<Self> {
         let (receive, send, sum) = match number {
             1 => (1, 1, 2),

@@ -1,4 +1,5 @@
-//! The content of a radio block: new RLC blocks, or repeated ones in a scheme that can carry them; and its transmission.
+//! The content of a radio block: new RLC blocks, or repeated ones in a scheme that can carry them;
+//! and its transmission.
 
 use airpath_core::{Direction, Instant, Packet};
 
@@ -8,7 +9,8 @@ use super::coding_scheme::CodingScheme;
 use super::mobile::PeriodCounts;
 use crate::common::arq::acknowledged::{Pdu, Receiver, Sender};
 
-/// An RLC block of EGPRS whose first half was sent, in a scheme with half its payload (TS 44.060 §8.1.1).
+/// An RLC block of EGPRS whose first half was sent, in a scheme with half its payload (TS 44.060
+/// §8.1.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Half {
     pdu: Pdu,
@@ -34,9 +36,9 @@ enum Part {
     Second { first_received: bool },
 }
 
-/// Fills a radio block. In this order of preference: the second half of an RLC block, blocks reported missing, new blocks,
-/// and blocks that are not acknowledged, from `repeat_from` on. New blocks leave `less` octets free for other fields.
-/// Returns `None` if there is nothing to send.
+/// Fills a radio block. In this order of preference: the second half of an RLC block, blocks
+/// reported missing, new blocks, and blocks that are not acknowledged, from `repeat_from` on. New
+/// blocks leave `less` octets free for other fields. Returns `None` if there is nothing to send.
 pub fn fill(
     sender: &mut Sender,
     half: &mut Option<Half>,
@@ -89,7 +91,8 @@ pub struct Transmission {
 }
 
 impl RadioBlock {
-    /// Sends it over the air: counts its RLC blocks, and passes those that arrive whole to `receiver`.
+    /// Sends it over the air: counts its RLC blocks, and passes those that arrive whole to
+    /// `receiver`.
     #[inline]
     pub fn transmit(
         &self,
@@ -117,13 +120,14 @@ impl RadioBlock {
         sent
     }
 
-    /// The number of the transmission for a receiver that combines them: it combines only those in the scheme of the first.
+    /// The number of the transmission for a receiver that combines them: it combines only those in
+    /// the scheme of the first.
     fn attempt(&self, pdu: &Pdu) -> u32 {
         if original(pdu) == self.scheme { pdu.attempt } else { 1 }
     }
 
-    /// Whether the receiver has an RLC block whole, if it decoded (`received`) the part in this radio block. The first half
-    /// is kept in `half` until the second is sent.
+    /// Whether the receiver has an RLC block whole, if it decoded (`received`) the part in this
+    /// radio block. The first half is kept in `half` until the second is sent.
     fn completes(&self, pdu: &Pdu, received: bool, half: &mut Option<Half>) -> bool {
         match self.part {
             Part::Whole => received,

@@ -8,8 +8,8 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// One share for all steps between neighbouring schemes, or one for each, from the most robust on. Written `"10 %"` or
-/// `["10 %", "5 %"]`.
+/// One share for all steps between neighbouring schemes, or one for each, from the most robust on.
+/// Written `"10 %"` or `["10 %", "5 %"]`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Shares {
@@ -28,7 +28,7 @@ impl Shares {
         }
     }
 
-    /// Whether there is one for each of so many steps.
+    /// Whether there is one for each of this number of steps.
     pub const fn fits(&self, steps: usize) -> bool {
         match self {
             Self::All(_) => true,

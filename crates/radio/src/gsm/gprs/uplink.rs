@@ -6,11 +6,13 @@
 //!     └─ request in a Packet Downlink Ack/Nack ──┘
 //! ```
 //!
-//! An idle mobile sends an access burst. The assignment on the common channel (CCCH) gives a timeslot (one-phase access), or
-//! a single block for a Packet Resource Request (two-phase access). A mobile with a downlink TBF adds its request to the
-//! Packet Downlink Ack/Nack for which it is polled (3GPP TS 44.060 §7.1, §8.1.2.5). The network then schedules blocks of its
-//! timeslots, and sends Packet Uplink Ack/Nack. With its last blocks the mobile counts down, and accepts no new packets; it
-//! acknowledges the final Packet Uplink Ack/Nack (§9.3.2.4). Extended uplink TBF mode keeps the TBF instead (§9.3.1b.2).
+//! An idle mobile sends an access burst. The assignment on the common channel (CCCH) gives a
+//! timeslot (one-phase access), or a single block for a Packet Resource Request (two-phase access).
+//! A mobile with a downlink TBF adds its request to the Packet Downlink Ack/Nack for which it is
+//! polled (3GPP TS 44.060 §7.1, §8.1.2.5). The network then schedules blocks of its timeslots, and
+//! sends Packet Uplink Ack/Nack. With its last blocks the mobile counts down, and accepts no new
+//! packets; it acknowledges the final Packet Uplink Ack/Nack (§9.3.2.4). Extended uplink TBF mode
+//! keeps the TBF instead (§9.3.1b.2).
 
 use airpath_core::{Context, Direction, DropCause, Instant};
 use airpath_link::queue::Queue;
@@ -28,7 +30,8 @@ use crate::common::arq::rlc_queue::RlcQueue;
 
 const UP: Direction = Direction::Up;
 
-/// Octets of the mobile's identity (TLLI) in each block until the network has confirmed it (TS 44.060 §7.1.2.3).
+/// Octets of the mobile's identity (TLLI) in each block until the network has confirmed it (TS
+/// 44.060 §7.1.2.3).
 const CONTENTION_BYTES: u32 = 4;
 
 /// The phase of an uplink TBF.
@@ -97,7 +100,7 @@ pub struct Uplink {
     /// Whether that Ack/Nack is the final one.
     is_final: bool,
     status: Status,
-    /// The number of transmissions before that Ack/Nack: it says nothing of later ones.
+    /// The number of transmissions before that Ack/Nack: later ones are not covered.
     reported_transmissions: u64,
     since_acknowledgement: u32,
     /// Scheduled blocks from which the network received nothing, in a row (N3101).
@@ -166,7 +169,8 @@ impl Uplink {
         self.unanswered >= parameters.max_unanswered
     }
 
-    /// Whether the network schedules a block for it: always while it has data, at intervals while the TBF is only kept.
+    /// Whether the network schedules a block for it: always while it has data, at intervals while
+    /// the TBF is only kept.
     #[inline]
     pub fn has_demand(&mut self, block: u64, parameters: &Parameters) -> bool {
         if self.phase != Phase::Transfer || self.is_final {
@@ -176,7 +180,8 @@ impl Uplink {
             self.idle_since = None;
             return true;
         }
-        // A TBF without data is kept: the network cannot know when the mobile has data, and schedules blocks at intervals.
+        // A TBF without data is kept: the network is not informed of new data in the mobile, and
+        // schedules blocks at intervals.
         let (since, last) = *self.idle_since.get_or_insert((block, block));
         if start_of(block).since(start_of(since)) >= parameters.extended_uplink {
             self.close(block);
@@ -239,8 +244,8 @@ impl Uplink {
         self.acknowledgement = Some(AckNack::Ready { from });
     }
 
-    /// Accepts packets before the countdown, until they fill the next block. Begins the countdown when all packets fit into
-    /// its blocks.
+    /// Accepts packets before the countdown, until they fill the next block. Begins the countdown
+    /// when all packets fit into its blocks.
     fn feed(&mut self, at: Instant, payload: u32, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
         if self.is_closed {
             return;
@@ -262,8 +267,8 @@ impl Uplink {
         matches!(self.acknowledgement, Some(AckNack::Ready { from }) if from <= block)
     }
 
-    /// Sends the Packet Uplink Ack/Nack; `heard` says whether the mobile receives it. Returns whether it is the final one,
-    /// which is to be acknowledged.
+    /// Sends the Packet Uplink Ack/Nack; `heard` is true if the mobile receives it. Returns
+    /// whether it is the final one, which is to be acknowledged.
     pub fn send_acknowledgement(&mut self, block: u64, heard: bool) -> bool {
         if self.is_final {
             self.acknowledgement = Some(AckNack::Unacknowledged { heard });
@@ -287,8 +292,9 @@ impl Uplink {
         }
     }
 
-    /// The mobile acknowledges the final Ack/Nack, if it has received it. `is_received` draws whether the network receives
-    /// that; otherwise the network repeats the Ack/Nack from block `known_at` on.
+    /// The mobile acknowledges the final Ack/Nack, if it has received it. `is_received` draws
+    /// whether the network receives that; otherwise the network repeats the Ack/Nack from block
+    /// `known_at` on.
     pub fn acknowledge_final(&mut self, known_at: u64, is_received: impl FnOnce() -> bool) {
         let Some(AckNack::Unacknowledged { heard }) = self.acknowledgement else { return };
         if heard && is_received() {

@@ -1,7 +1,8 @@
-//! Calls, which have strict priority: what they need of the packet data channels is gone for as long as they last.
+//! Calls, which have strict priority: what they need of the packet data channels is gone for as
+//! long as they last.
 //!
-//! Calls come at random and last exponentially long; one that finds no channel is lost. So the number of calls is Erlang's
-//! loss system. It takes the channels that carry no data first.
+//! Calls come at random and last exponentially long; one that finds no channel is lost. So the
+//! number of calls is Erlang's loss system. It takes the channels that carry no data first.
 
 use airpath_core::{Instant, RandomStream, Seed, Span};
 use schemars::JsonSchema;
@@ -37,7 +38,7 @@ impl Voice {
     }
 }
 
-/// The calls of a cell as time goes by.
+/// The number of calls in a cell over time.
 #[derive(Debug)]
 pub struct Calls {
     config: Voice,
@@ -105,7 +106,8 @@ mod tests {
         let mut calls = Calls::new(&voice, Seed::new(1), "voice");
         let full = (0..200_000u64).filter(|second| calls.left(Instant::ZERO + Span::from_secs(*second), 3) == 0);
         let share = full.count() as f64 / 200_000.0;
-        // Erlang B for 3 erlangs and 5 channels: 11.0 %. About 10000 calls, so the share is known to some 5 % of itself.
+        // Erlang B for 3 erlangs and 5 channels: 11.0 %. About 10000 calls, so the share is known
+        // to some 5 % of itself.
         assert!((0.095..0.125).contains(&share), "{share}");
     }
 }

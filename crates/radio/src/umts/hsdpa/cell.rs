@@ -1,9 +1,10 @@
 //! The cell: its mobiles, and who gets what of each TTI.
 //!
-//! In a TTI, blocks that are to be sent again come first, those that wait longest before the others. What codes, power and
-//! HS-SCCHs are left goes to mobiles that the scheduler chooses one after the other. A block needs the codes of its CQI, and
-//! of the power as much less than all as its CQI is lower than the reported one; what power is left is spread over the
-//! blocks of the TTI in proportion.
+//! In a TTI, blocks that are to be sent again come first, those that wait longest before the
+//! others. What codes, power and HS-SCCHs are left goes to mobiles that the scheduler chooses one
+//! after the other. A block needs the codes of its CQI, and of the power as much less than all as
+//! its CQI is lower than the reported one; what power is left is spread over the blocks of the TTI
+//! in proportion.
 
 use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
 use airpath_link::{Admission, Departure};
@@ -113,7 +114,7 @@ impl Cell {
         departure
     }
 
-    /// When to call `pop` next. Where no packet waits for it, what still happens needs nobody.
+    /// When to call `pop` next. Events that concern no packet need no wake-up.
     pub fn next_wakeup(&self) -> Option<Instant> {
         let leaves = self.departures.first().map(|(_, due)| due);
         let (event, tti) =

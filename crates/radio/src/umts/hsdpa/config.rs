@@ -1,4 +1,4 @@
-//! What a scenario says of an HSDPA cell, and what is wrong with it.
+//! The parameters of an HSDPA cell, as a scenario has them, and their checks.
 
 use airpath_core::{Bytes, Probability, Span};
 use airpath_link::queue::Queue;
@@ -37,7 +37,7 @@ pub struct Config {
 pub struct Cell {
     /// HS-PDSCH codes of spreading factor 16, at most 15.
     pub codes: u8,
-    /// To how many mobiles a TTI can carry blocks: the HS-SCCHs, of which a mobile hears 4.
+    /// Mobiles that a TTI can serve: the number of HS-SCCHs; a mobile monitors at most 4.
     pub users_per_tti: u8,
     /// Who is served next. Default: `round-robin`.
     #[serde(default)]
@@ -57,7 +57,8 @@ pub struct Mobile {
     pub cqi_cycle: Span,
     /// From what a report is about to the TTI that follows it.
     pub cqi_delay: Span,
-    /// How many blocks its MAC-hs has room for between one that is missing and the last that has come, at most 32.
+    /// How many blocks its MAC-hs has room for between one that is missing and the last that has
+    /// come, at most 32.
     pub reordering_window: u8,
     /// T1: how long it waits for a block that is missing.
     pub reordering_timer: Span,
@@ -72,7 +73,8 @@ pub struct Downlink {
     /// Always this CQI, 1 to 30, in place of what the mobiles report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cqi: Option<u8>,
-    /// The probability that a block is in error when it is sent once, in place of what follows from C/I.
+    /// The probability that a block is in error when it is sent once, in place of what follows from
+    /// C/I.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bler: Option<Probability>,
     /// Hybrid ARQ.
@@ -86,7 +88,8 @@ pub struct Downlink {
     /// Bytes that PDCP adds to a packet.
     #[serde(default)]
     pub pdcp_header: Bytes,
-    /// Bound and discipline of what waits for each mobile in the RNC. Without it, any number of packets may wait.
+    /// Bound and discipline of what waits for each mobile in the RNC. Without it, any number of
+    /// packets may wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// The acknowledged mode of the RLC.

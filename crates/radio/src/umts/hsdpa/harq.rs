@@ -1,5 +1,5 @@
-//! Hybrid ARQ at the base station: processes of a mobile, each of which sends a block and waits for its answer (TS 25.321
-//! §11.6.1).
+//! Hybrid ARQ at the base station: processes of a mobile, each of which sends a block and waits for
+//! its answer (TS 25.321 §11.6.1).
 
 use airpath_core::{Instant, Span};
 
@@ -35,7 +35,8 @@ pub struct Sent {
 }
 
 impl Harq {
-    /// Processes that have nothing to send; no block is sent that is `window` beyond one that is not answered.
+    /// Processes that have nothing to send; no block is sent that is `window` beyond one that is
+    /// not answered.
     pub fn new(processes: u8, window: u64) -> Self {
         let idle = || Process { free_at: Instant::ZERO, sent: None };
         Self { processes: std::iter::repeat_with(idle).take(processes.into()).collect(), window, next: 0 }
@@ -51,8 +52,8 @@ impl Harq {
         self.processes.iter().any(|process| process.sent.is_some())
     }
 
-    /// The process with the block that is to be sent again first, and since when that may be; `None` if it may not be at
-    /// `now`.
+    /// The process with the block that is to be sent again first, and since when that may be;
+    /// `None` if it may not be at `now`.
     pub fn repeat_at(&self, now: Instant) -> Option<(Instant, usize)> {
         let due = |(index, process): (usize, &Process)| {
             (process.sent.is_some() && process.free_at <= now).then_some((process.free_at, index))

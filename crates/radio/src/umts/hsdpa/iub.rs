@@ -1,8 +1,10 @@
-//! Flow control between the RLC in the RNC and the buffer of the base station (TS 25.435 §5.8, TS 25.877).
+//! Flow control between the RLC in the RNC and the buffer of the base station (TS 25.435 §5.8, TS
+//! 25.877).
 //!
-//! The RNC keeps what waits, and sends what the base station allows. An RNC that has something and no credit left says so
-//! (capacity request, or the buffer size in each frame); the base station answers with as many credits as there is room
-//! for beyond what is in its buffer, on its way, and allowed already, but not more often than each interval.
+//! The RNC keeps what waits, and sends what the base station allows. An RNC that has something and
+//! no credit left requests capacity (capacity request, or the buffer size in each frame); the base
+//! station answers with as many credits as there is room for beyond what is in its buffer, in
+//! flight, and allowed already, but not more often than each interval.
 
 use std::collections::VecDeque;
 
@@ -28,13 +30,13 @@ pub struct Iub {
     earliest: Instant,
     /// When frames arrive, and how many PDUs they have.
     frames: VecDeque<(Instant, u32)>,
-    on_the_way: VecDeque<Unit>,
+    in_flight: VecDeque<Unit>,
     /// What the base station has to send.
     pub buffer: VecDeque<Unit>,
 }
 
 impl Iub {
-    /// Nothing asked for and nothing allowed.
+    /// No request and no credit.
     pub const fn new(delay: Span, interval: Span, room: u32) -> Self {
         Self {
             delay,
@@ -45,7 +47,7 @@ impl Iub {
             allocates_at: None,
             earliest: Instant::ZERO,
             frames: VecDeque::new(),
-            on_the_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             buffer: VecDeque::new(),
         }
     }
@@ -60,10 +62,10 @@ impl Iub {
     /// Does what is due at `now`.
     pub fn work(&mut self, now: Instant) {
         while let Some(units) = pop_due(&mut self.frames, now) {
-            self.buffer.extend(self.on_the_way.drain(..units as usize));
+            self.buffer.extend(self.in_flight.drain(..units as usize));
         }
         if self.allocates_at.take_if(|at| *at <= now).is_some() {
-            let taken = self.buffer.len() as u32 + self.on_the_way.len() as u32 + self.credits;
+            let taken = self.buffer.len() as u32 + self.in_flight.len() as u32 + self.credits;
             self.earliest = now + self.interval;
             match self.room.saturating_sub(taken) {
                 0 => self.allocates_at = Some(self.earliest),
@@ -77,9 +79,9 @@ impl Iub {
 
     /// The RNC sends these, which it has credits for.
     pub fn send(&mut self, now: Instant, units: impl Iterator<Item = Unit>) {
-        let before = self.on_the_way.len();
-        self.on_the_way.extend(units);
-        let count = (self.on_the_way.len() - before) as u32;
+        let before = self.in_flight.len();
+        self.in_flight.extend(units);
+        let count = (self.in_flight.len() - before) as u32;
         self.credits -= count;
         if count > 0 {
             self.frames.push_back((now + self.delay, count));
@@ -87,7 +89,7 @@ impl Iub {
     }
 
     /// The RNC has something, and no credit.
-    pub fn ask(&mut self, now: Instant) {
+    pub fn request_capacity(&mut self, now: Instant) {
         if self.allocation.is_none() && self.allocates_at.is_none() {
             self.allocates_at = Some((now + self.delay).max(self.earliest));
         }
@@ -102,15 +104,15 @@ mod tests {
     fn credits_never_exceed_the_room() {
         let ms = |millis: u64| Instant::ZERO + Span::from_millis(millis);
         let mut iub = Iub::new(Span::from_millis(5), Span::from_millis(20), 10);
-        iub.ask(ms(0));
-        iub.ask(ms(1));
+        iub.request_capacity(ms(0));
+        iub.request_capacity(ms(1));
         assert_eq!(iub.next_event(), Some(ms(5)), "the base station hears of it");
         iub.work(ms(5));
         iub.work(ms(10));
         assert_eq!(iub.credits, 10);
         iub.send(ms(10), std::iter::repeat_n(Unit::default(), 10));
         assert_eq!((iub.credits, iub.next_event()), (0, Some(ms(15))));
-        iub.ask(ms(10));
+        iub.request_capacity(ms(10));
         iub.work(ms(15));
         assert_eq!((iub.buffer.len(), iub.next_event()), (10, Some(ms(25))), "no sooner than each interval");
         iub.work(ms(25));

@@ -15,30 +15,34 @@ pub enum Combining {
     None,
     /// It adds the energy of the next attempt, which repeats the same bits (Chase).
     Chase,
-    /// The next attempt brings other bits of the same code, so that the code rate falls, down to 1/3. The gain over one
-    /// attempt is that of Shannon's limit, and so the most that there can be.
+    /// The next attempt brings other bits of the same code, so that the code rate falls, down to
+    /// 1/3. The gain over one attempt is that of Shannon's limit, and so the most that there can
+    /// be.
     #[default]
     IncrementalRedundancy,
 }
 
-/// The spreading factor of 16 in decibels: C/I is measured before despreading, the curves are over what is after it.
+/// The spreading factor of 16 in decibels: C/I is measured before despreading, the curves are over
+/// what is after it.
 const SPREADING_GAIN: f64 = 12.041_199_826_559_248;
 
 /// The code rate of the turbo code (TS 25.212 §4.2.3.2).
 const MOTHER_CODE_RATE: f64 = 1.0 / 3.0;
 
-/// A CQI is worth so many decibels.
+/// Decibels of a CQI step.
 const DECIBELS_PER_CQI: f64 = 1.02;
 
-/// The CQI that a mobile reports at a C/I in decibels: the highest with which at most about 10 % of blocks fail (TS 25.214
-/// §6A.2.1); 0 if there is none. From F. Brouwer et al., "Usage of link-level performance indicators for HSDPA
-/// network-level simulations in E-UMTS", IEEE ISSSTA 2004, as in the user guide of EURANE (recalled, not verified).
+/// The CQI that a mobile reports at a C/I in decibels: the highest with which at most about 10 % of
+/// blocks fail (TS 25.214 §6A.2.1); 0 if there is none. From F. Brouwer et al., "Usage of
+/// link-level performance indicators for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA
+/// 2004, as in the user guide of EURANE (recalled, not verified).
 pub fn reported(ci: f64) -> u8 {
     let cqi = libm::floor(ci / DECIBELS_PER_CQI + 16.62);
     if cqi.is_nan() { 0 } else { cqi.clamp(0.0, f64::from(MAX_CQI)) as u8 }
 }
 
-/// The share of the power that a block of `cqi` needs of what the mobile assumed when it reported `reported`.
+/// The share of the power that a block of `cqi` needs of what the mobile assumed when it reported
+/// `reported`.
 pub fn share(reported: u8, cqi: u8) -> f64 {
     libm::exp10(-DECIBELS_PER_CQI * f64::from(reported.saturating_sub(cqi)) / 10.0)
 }
@@ -71,11 +75,12 @@ pub fn bler(cqi: u8, combining: Combining, attempts: u32, last: f64, sum: f64) -
     if ratio <= 0.0 { 1.0 } else { block_error_rate(10.0 * libm::log10(ratio) + SPREADING_GAIN, cqi) }
 }
 
-/// How much less power than one attempt needs is enough for each of so many, of which each brings new bits as long as the
-/// code has any.
+/// SNR gain per attempt of incremental redundancy after k attempts, each of which brings
+/// new bits as long as the code has any.
 ///
-/// By Shannon, a symbol carries e bits where the ratio is at least 2^e − 1. After k attempts the code rate is R/k, but not
-/// below 1/3, and so a symbol carries as much less; what goes beyond the bits of the code repeats them.
+/// By Shannon, a symbol carries e bits where the ratio is at least 2^e − 1. After k attempts the
+/// code rate is R/k, but not below 1/3, and so a symbol carries as much less; what goes beyond the
+/// bits of the code repeats them.
 fn redundancy_gain(block: &TransportBlock, attempts: u32) -> f64 {
     let attempts = f64::from(attempts);
     let efficiency = block.efficiency();
@@ -95,7 +100,8 @@ mod tests {
             let ci = DECIBELS_PER_CQI * (f64::from(cqi) - 16.62) + 1e-9;
             assert_eq!(reported(ci), cqi);
             let bler = bler(cqi, Combining::None, 1, ratio(ci), ratio(ci));
-            // The fits of CQI and of errors agree best in the middle of the scale, and are 0.35 dB apart at its ends.
+            // The fits of CQI and of errors agree best in the middle of the scale, and are 0.35 dB
+            // apart at its ends.
             assert!((0.03..0.18).contains(&bler), "{cqi}: {bler}");
         }
         assert_eq!((reported(-40.0), reported(60.0)), (0, 30));
@@ -122,7 +128,8 @@ mod tests {
         }
         let redundancy =
             |cqi| needed(cqi, Combining::IncrementalRedundancy, 1) - needed(cqi, Combining::IncrementalRedundancy, 2);
-        // CQI 22: 7168 bits over 2400 symbols are 2.987 a symbol; (2^2.987 − 1) / (2^1.493 − 1) = 3.82, 5.82 dB.
+        // CQI 22: 7168 bits over 2400 symbols are 2.987 a symbol; (2^2.987 − 1) / (2^1.493 − 1) =
+        // 3.82, 5.82 dB.
         assert!((redundancy(22) - 5.82).abs() < 0.02, "{}", redundancy(22));
         // CQI 1: below a rate of 1/3 there are no new bits.
         assert!((redundancy(1) - 3.0103).abs() < 1e-4);

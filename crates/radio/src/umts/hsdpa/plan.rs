@@ -21,7 +21,7 @@ pub struct Plan {
     lowest: u8,
     /// The last CQI of the category.
     highest: u8,
-    /// What share of the power a block needs that is so many steps below the reported CQI.
+    /// Share of the power that a block needs, by the number of steps below the reported CQI.
     shares: [f64; MAX_CQI as usize + 1],
     /// TTIs from a block to the next of the same mobile.
     pub interval: u64,
@@ -93,8 +93,9 @@ impl Plan {
         })
     }
 
-    /// The largest block that a mobile which reported a CQI can have of what is left, or the smallest of those that hold all
-    /// that waits. A mobile that reported too little for even one PDU gets the smallest block that holds one.
+    /// The largest block that a mobile which reported a CQI can have of what is left, or the
+    /// smallest of those that hold all that waits. A mobile that reported too little for even one
+    /// PDU gets the smallest block that holds one.
     pub fn choose(&self, reported: u8, waiting: u32, left: &Left) -> Option<Choice> {
         let highest = self.cqi.unwrap_or(reported).clamp(self.lowest, self.highest);
         let mut chosen = None;

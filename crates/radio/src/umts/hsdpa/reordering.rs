@@ -1,5 +1,5 @@
-//! MAC-hs at the mobile: blocks go up in the order of their numbers, and one that does not come is not waited for longer
-//! than the window and the timer T1 allow (TS 25.321 §11.6.2.3).
+//! MAC-hs at the mobile: blocks go up in the order of their numbers, and one that does not come is
+//! not waited for longer than the window and the timer T1 allow (TS 25.321 §11.6.2.3).
 
 use std::collections::VecDeque;
 
@@ -32,8 +32,8 @@ impl Reordering {
         self.running.map(|(expires, _)| expires)
     }
 
-    /// Takes a block that was decoded; gives those that go up to `deliver`. One that is not waited for any more is given
-    /// back.
+    /// Takes a block that was decoded; gives those that go up to `deliver`. One that is not waited
+    /// for any more is given back.
     pub fn take(&mut self, now: Instant, block: Block, mut deliver: impl FnMut(Block)) -> Option<Block> {
         if block.number < self.next {
             return Some(block);
@@ -50,7 +50,7 @@ impl Reordering {
         None
     }
 
-    /// Does what an expired T1 asks for: what it waited for is given up.
+    /// Handles the expiry of T1: the missing blocks are skipped.
     pub fn expire(&mut self, now: Instant, mut deliver: impl FnMut(Block)) {
         if let Some((_, number)) = self.running.take_if(|(expires, _)| *expires <= now) {
             self.go_on_from(number, &mut deliver);
@@ -58,7 +58,7 @@ impl Reordering {
         }
     }
 
-    /// MAC-hs begins anew with block `number`: what has come goes up (TS 25.321 §11.6.2.4).
+    /// MAC-hs restarts with block `number`: received blocks go up (TS 25.321 §11.6.2.4).
     pub fn reset(&mut self, number: u64, mut deliver: impl FnMut(Block)) {
         self.go_on_from(number, &mut deliver);
         self.running = None;

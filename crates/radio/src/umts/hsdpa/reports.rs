@@ -1,4 +1,4 @@
-//! What the base station knows of a mobile's radio: CQI reports, some time old (TS 25.214 §6A.1.2).
+//! CQI reports as the base station has them, with their delay (TS 25.214 §6A.1.2).
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,29 @@ use airpath_core::{Instant, Span};
 
 use crate::common::multiplexing::due::pop_due;
 
-/// The reports of one mobile. They are taken at multiples of the cycle, and heard a delay later. Those that are too old to
-/// matter when somebody asks are never taken: an idle mobile costs nothing.
+/// The reports of one mobile. They are taken at multiples of the cycle, and heard a delay later.
+/// Outdated reports are never computed: an idle mobile costs
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct Reports {
     cycle: Span,
     delay: Span,
     /// The number of the next report that may be taken.
     next: u64,
-    /// Those on their way, by when they are heard.
-    on_the_way: VecDeque<(Instant, u8)>,
+    /// Reports in flight, with the times of their arrival.
+    in_flight: VecDeque<(Instant, u8)>,
     heard: u8,
 }
 
 impl Reports {
     /// None yet.
     pub const fn new(cycle: Span, delay: Span) -> Self {
-        Self { cycle, delay, next: 0, on_the_way: VecDeque::new(), heard: 0 }
+        Self { cycle, delay, next: 0, in_flight: VecDeque::new(), heard: 0 }
     }
 
-    /// The times up to `now` at which reports were taken that are not older than the one that is heard then, one after the
-    /// other. What was measured is to be [told](Self::take) before the next call.
+    /// The times up to `now` at which reports were taken that are not older than the one that is
+    /// heard then, one after the other. Measurements must be [taken](Self::take) before the
+    /// next call.
     pub fn due(&mut self, now: Instant) -> Option<Instant> {
         let heard = now.as_nanos().saturating_sub(self.delay.as_nanos()) / self.cycle.as_nanos();
         self.next = self.next.max(heard);
@@ -39,13 +41,13 @@ impl Reports {
         let at = Instant::from_nanos(self.next * self.cycle.as_nanos());
         // The connection was set up with one report.
         let heard = if self.next == 0 { at } else { at + self.delay };
-        self.on_the_way.push_back((heard, cqi));
+        self.in_flight.push_back((heard, cqi));
         self.next += 1;
     }
 
     /// What was heard last at `now`.
     pub fn heard(&mut self, now: Instant) -> u8 {
-        while let Some(cqi) = pop_due(&mut self.on_the_way, now) {
+        while let Some(cqi) = pop_due(&mut self.in_flight, now) {
             self.heard = cqi;
         }
         self.heard

@@ -1,4 +1,5 @@
-//! What a block carries: the CQI tables of TS 25.214 §6A.2 and the categories of TS 25.306 Table 5.1a.
+//! What a block carries: the CQI tables of TS 25.214 §6A.2 and the categories of TS 25.306 Table
+//! 5.1a.
 
 /// The modulation and coding of a row of the CQI tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,11 +12,13 @@ pub struct TransportBlock {
     pub bits_per_symbol: u8,
 }
 
-/// Symbols of an HS-PDSCH code in a TTI: 7680 chips over a spreading factor of 16 (TS 25.211 §5.3.3.13).
+/// Symbols of an HS-PDSCH code in a TTI: 7680 chips over a spreading factor of 16 (TS 25.211
+/// §5.3.3.13).
 const SYMBOLS_PER_CODE: u32 = 480;
 
-/// TS 25.214 Table 7D, CQI 1 to 30. Tables 7A, 7B, 7C and 7E are its beginnings: above, the block stays and the power falls.
-/// Recalled; the sizes of 8, 10, 13, 15, 16 and 23 to 26 agree with the table at comtech.vsb.cz/qualmob/sinr.html.
+/// TS 25.214 Table 7D, CQI 1 to 30. Tables 7A, 7B, 7C and 7E are its beginnings: above, the block
+/// stays and the power falls. Recalled; the sizes of 8, 10, 13, 15, 16 and 23 to 26 agree with the
+/// table at comtech.vsb.cz/qualmob/sinr.html.
 const SIZES: [u32; 30] = [
     137, 173, 233, 317, 377, 461, 650, 792, 931, 1262, 1483, 1742, 2279, 2583, 3319, 3565, 4189, 4664, 5287, 5887,
     6554, 7168, 9719, 11418, 14411, 17237, 21754, 23370, 24222, 25558,
@@ -35,8 +38,9 @@ impl TransportBlock {
         Self { bits: SIZES[row], codes: CODES[row], bits_per_symbol: if cqi <= LAST_QPSK { 2 } else { 4 } }
     }
 
-    /// How many PDUs of `pdu` bytes it holds: each has a header of 16 bits (TS 25.322 §9.2.1.4), and the block one of 21
-    /// bits (TS 25.321 §9.2.2: version, queue, TSN, and the size and number of PDUs).
+    /// How many PDUs of `pdu` bytes it holds: each has a header of 16 bits (TS 25.322 §9.2.1.4),
+    /// and the block one of 21 bits (TS 25.321 §9.2.2: version, queue, TSN, and the size and number
+    /// of PDUs).
     pub const fn pdus(&self, pdu: u32) -> u32 {
         self.bits.saturating_sub(21) / (8 * pdu + 16)
     }
@@ -57,8 +61,8 @@ pub struct Category {
 }
 
 impl Category {
-    /// HS-DSCH category 1 to 12 (TS 25.306 Table 5.1a; TS 25.214 Table 7A for 1 to 6, 7B for 7 and 8, 7C for 9, 7D for 10, 7E
-    /// for 11 and 12).
+    /// HS-DSCH category 1 to 12 (TS 25.306 Table 5.1a; TS 25.214 Table 7A for 1 to 6, 7B for 7 and
+    /// 8, 7C for 9, 7D for 10, 7E for 11 and 12).
     pub const fn of(number: u8) -> Option<Self> {
         let (highest, interval) = match number {
             1 | 2 => (22, 3),

@@ -17,7 +17,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// The PDUs that were taken, of which `data` are those with packet data.
+    /// The PDUs that were taken; `data` are those with packet data.
     pub fn all(carried: &Carried, data: impl Iterator<Item = Pdu>) -> impl Iterator<Item = Self> {
         let control = carried.control.map(|control| Self { control: Some(control), ..Self::default() });
         let report = carried.report.map(|report| Self { report: Some(report), ..Self::default() });

@@ -1,6 +1,8 @@
-//! One mobile: its RLC both ways, the Iub, hybrid ARQ and reordering towards it, its dedicated channel, and its radio.
+//! One mobile: its RLC both ways, the Iub, hybrid ARQ and reordering towards it, its dedicated
+//! channel, and its radio.
 //!
-//! What happens inside happens at exact times, worked off in their order. The TTIs of the HS-DSCH are the cell's.
+//! What happens inside happens at exact times, worked off in their order. The TTIs of the HS-DSCH
+//! are the cell's.
 
 mod change;
 mod movement;
@@ -187,11 +189,12 @@ impl User {
             }
         }
         if self.iub.credits == 0 && self.down.has_something(now) {
-            self.iub.ask(now);
+            self.iub.request_capacity(now);
         }
         if self.up.tti_at.is_none() && self.up.has_something(now) {
             // What arrives at the very beginning of a TTI goes in the next one.
-            let next = Instant::from_nanos(now.as_nanos() + 1).max(self.up.blocked_until).max(self.movement.asks_at);
+            let next =
+                Instant::from_nanos(now.as_nanos() + 1).max(self.up.blocked_until).max(self.movement.next_search);
             self.up.tti_at = Some(next.round_up_to(self.up.formats[0].tti));
         }
     }
@@ -211,11 +214,11 @@ impl User {
     /// Gives the RLC of the mobile what has gone up.
     fn take_apart(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some(block) = self.ready.pop_front() {
-            let (mut asks, mut progress) = (false, false);
+            let (mut polled, mut progress) = (false, false);
             for unit in &block.units {
                 if let Some(pdu) = &unit.data {
-                    progress |= self.down.receive(pdu, &mut asks);
-                    asks |= unit.polls;
+                    progress |= self.down.receive(pdu, &mut polled);
+                    polled |= unit.polls;
                 }
                 if let Some(number) = unit.report {
                     self.down.hand_report_to(number, &mut self.up.rlc);
@@ -227,7 +230,7 @@ impl User {
             if progress {
                 self.down.deliver(now);
             }
-            if asks {
+            if polled {
                 self.up.rlc.reporting.trigger();
             }
             self.recycle(block);
@@ -235,8 +238,8 @@ impl User {
     }
 
     fn receive_up(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let mut asks = false;
-        while let Some(received) = self.up.receive(now, &mut asks) {
+        let mut polled = false;
+        while let Some(received) = self.up.receive(now, &mut polled) {
             if let Some(number) = received.report {
                 self.up.rlc.hand_report_to(number, &mut self.down);
             }
@@ -244,7 +247,7 @@ impl User {
                 self.take_control(now, Direction::Up, control, cx);
             }
         }
-        if asks {
+        if polled {
             self.down.reporting.trigger();
         }
     }
@@ -325,7 +328,7 @@ impl User {
         let needs = self.up.needs(&format);
         let ci = self.up.ci(&sample);
         let is_errored =
-            |errors: &mut crate::umts::r99::errors::ErrorsByAttempt| errors.is_errored(now, format.tti, ci, needs);
+            |errors: &mut crate::umts::r99::errors::TtiErrors| errors.is_errored(now, format.tti, ci, needs);
         let (carried, errored) = self.up.send(now, &format, &self.down, is_errored, &mut self.dropped);
         self.up.rlc.lose(now, &mut self.dropped, cx);
         if carried.pdus > 0 {

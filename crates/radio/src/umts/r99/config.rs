@@ -1,4 +1,4 @@
-//! What a scenario says of UMTS, and what is wrong with it.
+//! The parameters of UMTS, as a scenario has them, and their checks.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use crate::conditions::Profile;
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
 use crate::umts::ConfigError;
 
-/// A packet bearer of UMTS for each mobile: its dedicated channels, their RLC, and the states of its RRC connection.
+/// A packet bearer of UMTS for each mobile: its dedicated channels, their RLC, and the states of
+/// its RRC connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -25,7 +26,8 @@ pub struct Config {
     /// The states of the RRC connection. Without it the mobile is always in CELL_DCH.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rrc: Option<Rrc>,
-    /// When another of the `formats` is chosen. Without it that is always the last one, the fastest.
+    /// When another of the `formats` is chosen. Without it that is always the last one, the
+    /// fastest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switching: Option<Switching>,
     /// What movement does to the connection.
@@ -45,29 +47,35 @@ pub struct RadioLink {
     pub pdu: Bytes,
     /// The share of TTIs in error that power control keeps to. All PDUs of such a TTI are lost.
     pub bler: Probability,
-    /// How many TTIs in a row are in error, on average: 1 / (1 − `bler`), the default, if each is by itself; more in
-    /// bursts.
+    /// How many TTIs in a row are in error, on average: 1 / (1 − `bler`), the default, if each is
+    /// by itself; more in bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<f64>,
-    /// How much C/I below what the format needs makes the odds of an error ten times as high: power is then at its limit.
+    /// How much C/I below what the format needs makes the odds of an error ten times as high: power
+    /// is then at its limit.
     #[serde(default = "ci_per_decade")]
     pub ci_per_decade: Decibel,
-    /// What fast fading costs, by the `fading` of the conditions. Where it is not in here, it costs nothing.
+    /// What fast fading costs, by the `fading` of the conditions. Where it is not in here, it costs
+    /// nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fading: BTreeMap<Profile, Fading>,
-    /// By how much the mobile's highest power, over the noise and interference of the base station, is below the power of the
-    /// cell over the mobile's noise. With it, C/I of this direction follows from the level of the serving cell, if there are
-    /// cells; without it, it is that of the downlink.
+    /// By how much the mobile's highest power, over the noise and interference of the base station,
+    /// is below the power of the cell over the mobile's noise. With it, C/I of this direction
+    /// follows from the level of the serving cell, if there are cells; without it, it is that of
+    /// the downlink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below_cell: Option<Decibel>,
-    /// From the end of a TTI to when the RLC at the other end has it: the physical layer, Node B and Iub.
+    /// From the end of a TTI to when the RLC at the other end has it: the physical layer, Node B
+    /// and Iub.
     pub radio_delay: Span,
-    /// From the RLC at the other end to where the bearer ends: RNC, core network and the terminal itself.
+    /// From the RLC at the other end to where the bearer ends: RNC, core network and the terminal
+    /// itself.
     pub delay: Span,
     /// Bytes that PDCP adds to a packet.
     #[serde(default)]
     pub pdcp_header: Bytes,
-    /// Bound and discipline of what waits to be cut into PDUs. Without it, any number of packets may wait.
+    /// Bound and discipline of what waits to be cut into PDUs. Without it, any number of packets
+    /// may wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// The acknowledged mode of the RLC.
@@ -78,8 +86,8 @@ fn ci_per_decade() -> Decibel {
     Decibel::new(2.0).expect("a number")
 }
 
-/// What fast fading costs a dedicated channel. While there is power left, power control makes up for it; at its limit nothing
-/// does.
+/// What fast fading costs a dedicated channel. While there is power left, power control makes up
+/// for it; at its limit nothing does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fading {
@@ -110,7 +118,8 @@ pub struct Rrc {
     pub dch_inactivity: Span,
     /// Without traffic, CELL_FACH is left after this time, for the state with `pch`, else for IDLE.
     pub fach_inactivity: Span,
-    /// CELL_PCH or URA_PCH, in which the connection is kept without a channel. Without it, there is none.
+    /// CELL_PCH or URA_PCH, in which the connection is kept without a channel. Without it, there is
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pch: Option<Pch>,
     /// From IDLE to the state in `connects_to`.
@@ -120,11 +129,13 @@ pub struct Rrc {
     pub connects_to: Connected,
     /// From CELL_FACH to CELL_DCH. Meanwhile nothing is sent.
     pub fach_promotion: Span,
-    /// What waits towards the mobile in CELL_FACH before it gets a dedicated channel (event 4a): more than this.
+    /// What waits towards the mobile in CELL_FACH before it gets a dedicated channel (event 4a):
+    /// more than this.
     pub downlink_threshold: Bytes,
     /// As much from the mobile.
     pub uplink_threshold: Bytes,
-    /// Length of the paging cycle: a mobile in IDLE or a PCH state hears of something for it at multiples of this.
+    /// Length of the paging cycle: a mobile in IDLE or a PCH state hears of something for it at
+    /// multiples of this.
     #[serde(default)]
     pub paging_cycle: Span,
     /// What a mobile in CELL_FACH gets of the common channel.
@@ -162,28 +173,31 @@ pub struct Switching {
     pub up_threshold: Bytes,
     /// The next slower one is chosen when it would have done for what was sent in this time.
     pub down_after: Span,
-    /// C/I above what a faster format needs, before it is chosen; a slower one is chosen as soon as C/I is below.
+    /// C/I above what a faster format needs, before it is chosen; a slower one is chosen as soon as
+    /// C/I is below.
     pub hysteresis: Decibel,
     /// How long nothing is sent while the bearer is reconfigured.
     pub gap: Span,
 }
 
-/// What movement does to the connection. Where the mobile moves, and when it is handed over, is said by its conditions.
+/// What movement does to the connection. Where the mobile moves, and when it is handed over, is
+/// given by its conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mobility {
     /// What a handover does to the packets that the RLC has not delivered.
     #[serde(default)]
     pub buffer: Undelivered,
-    /// After the gap of a handover, for how long the terminal's driver keeps what it gets, before it gives it to IP at
-    /// once.
+    /// After the gap of a handover, for how long the terminal's driver keeps what it gets, before
+    /// it gives it to IP at once.
     #[serde(default)]
     pub driver_hold: Span,
     /// Without coverage for so long, the radio link has failed: T313 (TS 25.331 §8.3.1.2).
     #[serde(default = "link_failure")]
     pub link_failure: Span,
-    /// For so long after a failure the mobile looks for a cell with its radio bearers kept, and the RLC goes on in it where it
-    /// was: T315 (TS 25.331 §8.3.1.13). Then, or at once without it, what the RLC has not delivered is lost.
+    /// For so long after a failure the mobile looks for a cell with its radio bearers kept, and the
+    /// RLC goes on in it where it was: T315 (TS 25.331 §8.3.1.13). Then, or at once without it,
+    /// what the RLC has not delivered is lost.
     #[serde(default)]
     pub link_release: Span,
     /// How long it takes after a failure to set the bearer up again, once there is coverage.
@@ -191,16 +205,18 @@ pub struct Mobility {
     pub re_establishment: Span,
 }
 
-/// What a handover does to the packets that the RLC has not delivered. It depends on where the RLC ends: in the radio network
-/// controller (RNC), which stays the serving one as long as an Iur connects it to the one of the new cell.
+/// What a handover does to the packets that the RLC has not delivered. It depends on where the RLC
+/// ends: in the radio network controller (RNC), which stays the serving one as long as an Iur
+/// connects it to the one of the new cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undelivered {
     /// Both cells belong to one RNC, or there is an Iur: the RLC goes on where it was.
     #[default]
     Keep,
-    /// The serving RNC is another one afterwards (TS 23.060 §6.9.2.2.2), and PDCP is not lossless: the RLC is re-established
-    /// (TS 25.322 §9.7.7), so that what it has begun to send is lost; what waits is forwarded to the new RNC.
+    /// The serving RNC is another one afterwards (TS 23.060 §6.9.2.2.2), and PDCP is not lossless:
+    /// the RLC is re-established (TS 25.322 §9.7.7), so that what it has begun to send is lost;
+    /// what waits is forwarded to the new RNC.
     Forward,
     /// All of it is lost.
     Discard,
@@ -296,7 +312,8 @@ impl RadioLink {
         above_zero(size > 4, table, "pdu").map(|()| size)
     }
 
-    /// How long a burst of errors is on average when each is by itself, and so the shortest that there can be.
+    /// How long a burst of errors is on average when each is by itself, and so the shortest that
+    /// there can be.
     fn shortest_burst(&self) -> f64 {
         1.0 / (1.0 - self.bler.get()).max(f64::MIN_POSITIVE)
     }

@@ -1,9 +1,10 @@
 //! Which TTIs of a dedicated channel are in error.
 //!
-//! Power control keeps the share of errors at its target as long as its power reaches (outer loop, TS 25.214 §5.1.2).
-//! Where C/I is below what the format needs, it does not: the odds of an error then grow by a factor of ten for each
-//! `ci_per_decade`. Errors come in bursts: a Markov chain with two states, one of which loses everything, has the share
-//! of errors and their mean length in a row that are asked for. Over a pause it is moved on at once.
+//! Power control keeps the share of errors at its target as long as its power reaches (outer loop,
+//! TS 25.214 §5.1.2). Where C/I is below what the format needs, it does not: the odds of an error
+//! then grow by a factor of ten for each `ci_per_decade`. Errors come in bursts: a Markov chain
+//! with two states, one of which loses everything, has the configured share of errors and mean
+//! burst length. Over a pause it advances at once.
 
 use airpath_core::{Instant, Probability, RandomStream, Span};
 
@@ -60,9 +61,9 @@ impl TtiErrors {
         }
     }
 
-    /// How much of what a TTI was is left after so many: the second eigenvalue of the chain, to that power. With b the mean
-    /// length of a burst and p the share of errors, an error ends with 1/b and begins with p / (b · (1 − p)); one minus both
-    /// is 1 − 1 / (b · (1 − p)).
+    /// Correlation of the error state over a number of TTIs: the second eigenvalue of the chain, to
+    /// that power. With b the mean length of a burst and p the share of errors, an error ends with
+    /// 1/b and begins with p / (b · (1 − p)); one minus both is 1 − 1 / (b · (1 − p)).
     fn memory(&self, share: f64, ttis: u64) -> f64 {
         let Some(burst) = self.burst else { return 0.0 };
         let stays = 1.0 - 1.0 / (burst * (1.0 - share));
@@ -97,7 +98,8 @@ mod tests {
             let runs = draws.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
             let burst = burst.unwrap_or(1.0 / (1.0 - target));
             let length = share(&draws) * draws.len() as f64 / runs;
-            // Some 4000 · (2 · burst) independent errors or more: five standard deviations are below a tenth.
+            // Some 4000 · (2 · burst) independent errors or more: five standard deviations are
+            // below a tenth.
             assert!((share(&draws) / target - 1.0).abs() < 0.12, "{target} {burst}: {}", share(&draws));
             assert!((length / burst - 1.0).abs() < 0.08, "{target} {burst}: {length}");
         }

@@ -1,8 +1,9 @@
-//! One mobile: two links, the RLC entity over both, its RRC connection, and what movement does to them.
+//! One mobile: two links, the RLC entity over both, its RRC connection, and what movement does to
+//! them.
 //!
-//! What happens inside happens at exact times, worked off in their order: blocks arrive, timers expire, states change, TTIs
-//! begin. A mobile with nothing inside asks for no wake-up; what is still to happen then (the last reports, demotions) is
-//! worked off when it is called next.
+//! What happens inside happens at exact times, worked off in their order: blocks arrive, timers
+//! expire, states change, TTIs begin. A mobile without packets needs no wake-up; what is
+//! still to happen then (the last reports, demotions) is worked off when it is called next.
 
 mod change;
 mod movement;
@@ -91,7 +92,8 @@ impl Mobile {
         let is_empty = self.links.iter().all(RadioLink::is_empty);
         let [down, up] = [self.links[0].next_event(after), self.links[1].next_event(after)];
         let reset = self.resets.next_timer();
-        // What has become due by a change that came late, as inactivity does when the last packet arrives, is due at once.
+        // What has become due by a change that came late, as inactivity does when the last packet
+        // arrives, is due at once.
         [down, up, reset, self.rrc.next_change(is_empty)].into_iter().flatten().min().map(|at| at.max(after))
     }
 
@@ -128,11 +130,11 @@ impl Mobile {
 
     /// Takes what has come over a link.
     fn receive(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
-        let mut asks = false;
+        let mut polled = false;
         loop {
             let [down, up] = &mut self.links;
             let (link, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
-            let Some(received) = link.receive(now, &mut asks) else { break };
+            let Some(received) = link.receive(now, &mut polled) else { break };
             if let Some(number) = received.report {
                 link.rlc.hand_report_to(number, &mut opposite.rlc);
             }
@@ -146,7 +148,7 @@ impl Mobile {
                 None => {}
             }
         }
-        if asks {
+        if polled {
             self.links[opposite_of(direction) as usize].rlc.reporting.trigger();
         }
         self.hold(direction);
@@ -183,7 +185,7 @@ impl Mobile {
             }
             let Some(tti) = self.channel(direction).map(|format| format.tti) else { continue };
             // What arrives at the very beginning of a TTI goes in the next one.
-            let next = Instant::from_nanos(now.as_nanos() + 1).max(link.blocked_until).max(self.coverage.asks_at);
+            let next = Instant::from_nanos(now.as_nanos() + 1).max(link.blocked_until).max(self.coverage.next_search);
             self.links[direction as usize].tti_at = Some(next.round_up_to(tti));
         }
     }
@@ -259,11 +261,11 @@ impl Mobile {
         link.format = format;
         link.blocked_until = link.blocked_until.max(now + switching.gap());
         let waits = link.blocked_until > now;
-        self.tell_slots(now, direction, cx);
+        self.report_slots(now, direction, cx);
         waits
     }
 
-    /// The PDUs that may not be sent once more: both ends begin anew.
+    /// A PDU may not be sent once more: both ends are reset.
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         self.resets.begin(now, direction, &mut self.links[direction as usize].rlc);
         self.tracks.link(now, LinkState::Reset, cx);
@@ -277,7 +279,8 @@ impl Mobile {
         }
     }
 
-    /// The entity begins anew, both ways: what was sent and not delivered is lost (TS 25.322 §11.4.3).
+    /// The entity is reset, both ways: packets sent and not delivered are lost (TS 25.322
+    /// §11.4.3).
     fn reset_rlc(&mut self, now: Instant, cx: &mut Context<'_>) {
         for link in &mut self.links {
             link.reset(now, DropCause::AttemptsExhausted, cx);
@@ -303,7 +306,7 @@ impl Mobile {
             }
             let waits = link.rlc.sender.backlog(now).1;
             self.rrc.waits(now, direction, waits);
-            self.tell_slots(now, direction, cx);
+            self.report_slots(now, direction, cx);
         }
     }
 
@@ -314,7 +317,7 @@ impl Mobile {
         self.tracks.connected(now, self.resets.is_running(), cx);
         self.report_state(now, cx);
         self.tracks.radio(now, sample, cx);
-        self.tell_slots(now, direction, cx);
+        self.report_slots(now, direction, cx);
     }
 
     fn report_state(&mut self, now: Instant, cx: &mut Context<'_>) {
@@ -322,7 +325,7 @@ impl Mobile {
     }
 
     /// What a TTI carries: none without a channel.
-    fn tell_slots(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+    fn report_slots(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let pdus = self.channel(direction).map_or(0, |format| format.pdus);
         self.tracks.report(now, Some(direction), Aspect::Slots, StateValue::Number(f64::from(pdus)), cx);
     }

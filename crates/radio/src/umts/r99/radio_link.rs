@@ -37,7 +37,7 @@ pub struct RadioLink {
     pub totals: RadioTotals,
 }
 
-/// What was sent in a TTI, on its way to the receiver.
+/// The PDUs of a TTI, in flight to the receiver.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     arrives: Instant,
@@ -45,7 +45,7 @@ struct Block {
     is_errored: bool,
 }
 
-/// What a block told the link's receiver.
+/// The content of a block at the receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
     /// A message of the reset procedure.
@@ -132,8 +132,9 @@ impl RadioLink {
         [self.tti_at, arrives, self.rlc.next_timer(after)].into_iter().flatten().min()
     }
 
-    /// Sends a TTI's worth of what there is, and of the reports of `receiving`, the opposite direction. Errors are drawn by
-    /// `is_errored`; `dropped` gets packets that the queue drops instead of sending them.
+    /// Sends a TTI's worth of what there is, and of the reports of `receiving`, the opposite
+    /// direction. Errors are drawn by `is_errored`; `dropped` gets packets that the queue drops
+    /// instead of sending them.
     pub fn send(
         &mut self,
         now: Instant,
@@ -154,8 +155,9 @@ impl RadioLink {
         (carried, errored)
     }
 
-    /// The next block that has come by `now`, and what it tells. `asks` is set if it asks for a report.
-    pub fn receive(&mut self, now: Instant, asks: &mut bool) -> Option<Received> {
+    /// The next block that has arrived by `now`, and its content. `polled` is set if it polls for a
+    /// report.
+    pub fn receive(&mut self, now: Instant, polled: &mut bool) -> Option<Received> {
         let block = *self.blocks.front().filter(|block| block.arrives <= now)?;
         self.blocks.pop_front();
         let mut progress = false;
@@ -163,7 +165,7 @@ impl RadioLink {
             if block.is_errored {
                 self.rlc.miss(&pdu);
             } else {
-                progress |= self.rlc.receive(&pdu, asks);
+                progress |= self.rlc.receive(&pdu, polled);
             }
         }
         if progress {
@@ -172,16 +174,16 @@ impl RadioLink {
         if block.is_errored {
             return Some(Received { control: None, report: None });
         }
-        *asks |= block.carried.polls;
+        *polled |= block.carried.polls;
         Some(Received { control: block.carried.control, report: block.carried.report })
     }
 
-    /// Begins anew with what was never sent; the rest is lost.
+    /// Restarts with packets that were never sent; all others are lost.
     pub fn reset(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.rlc.reset(now, cause, cx);
     }
 
-    /// Begins anew as if it had never sent; what was sent and not delivered is lost.
+    /// Restarts as if it had never sent; packets sent and not delivered are lost.
     pub fn re_establish(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.rlc.re_establish(now, cause, cx);
     }

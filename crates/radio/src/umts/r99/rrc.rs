@@ -18,7 +18,7 @@ use super::config::{self, Connected};
 pub struct Rrc {
     config: Option<config::Rrc>,
     state: RrcState,
-    /// On the way to another state, until when: nothing is sent meanwhile.
+    /// A transition to another state, and its end: nothing is sent meanwhile.
     promotion: Option<(Instant, RrcState)>,
     last_activity: Instant,
 }
@@ -36,7 +36,7 @@ impl Rrc {
         self.state
     }
 
-    /// Whether it is on its way to another.
+    /// Whether a transition is running.
     #[inline]
     pub const fn is_promoted(&self) -> bool {
         self.promotion.is_some()
@@ -48,7 +48,7 @@ impl Rrc {
         self.last_activity = now;
     }
 
-    /// So many bytes wait in a direction: sees whether that needs another state.
+    /// Triggers a transition if the bytes that wait in a direction need one.
     pub fn waits(&mut self, now: Instant, direction: Direction, bytes: u64) {
         let Some(config) = &self.config else { return };
         if self.promotion.is_some() || bytes == 0 {
@@ -80,8 +80,8 @@ impl Rrc {
         self.last_activity = now;
     }
 
-    /// When the state changes if nothing happens: a promotion ends, or a mobile for which nothing waits has been inactive
-    /// for long enough.
+    /// When the state changes if nothing happens: a promotion ends, or a mobile for which nothing
+    /// waits has been inactive for long enough.
     #[inline]
     pub fn next_change(&self, is_empty: bool) -> Option<Instant> {
         match self.promotion {

@@ -1,4 +1,5 @@
-//! Radio-bearer switching: which of its formats a dedicated channel uses (TS 25.331 §8.2, on measurements of §14.4).
+//! Radio-bearer switching: which of its formats a dedicated channel uses (TS 25.331 §8.2, on
+//! measurements of §14.4).
 
 use airpath_core::{Instant, Span};
 
@@ -24,8 +25,8 @@ impl Switching {
         self.config.gap
     }
 
-    /// The format to change to at `now`, if there is a better one: a slower one if C/I is not enough for this, or if it
-    /// would have done for what was sent; a faster one if too much waits.
+    /// The format to change to at `now`, if there is a better one: a slower one if C/I is not
+    /// enough for this, or if it would have done for what was sent; a faster one if too much waits.
     pub fn choose(&mut self, now: Instant, link: &RadioLink, ci: f64, waits: u64, sent: u64) -> Option<usize> {
         let (began, sent_before) = *self.measured_from.get_or_insert((now, sent));
         let current = link.format;

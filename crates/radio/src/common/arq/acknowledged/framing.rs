@@ -14,7 +14,7 @@ pub struct Framing {
 }
 
 impl Framing {
-    /// In one piece, with so many bytes on it.
+    /// In one piece, with this number of bytes added.
     pub const fn whole(overhead: u32) -> Self {
         Self { first_room: u32::MAX, first_overhead: overhead, next_room: u32::MAX, next_overhead: 0 }
     }

@@ -25,7 +25,8 @@ pub struct Receiver {
     /// One more than the highest number that has come, at least `next_expected`.
     highest: u64,
     received: Bits,
-    /// Where in the stream the PDUs from `next_expected` to `highest` end; unset for those that are missing.
+    /// Where in the stream the PDUs from `next_expected` to `highest` end; unset for those that are
+    /// missing.
     ends: VecDeque<u64>,
     /// The stream is complete up to here.
     complete: u64,
@@ -62,8 +63,8 @@ impl Receiver {
         if gap { Reception::Gap } else { Reception::New }
     }
 
-    /// The sender has given up what comes before PDU `sequence`, and the packets that end in the stream up to `end`: nothing of
-    /// that is waited for any more.
+    /// The sender has given up what comes before PDU `sequence`, and the packets that end in the
+    /// stream up to `end`: nothing of that is waited for any more.
     pub fn skip(&mut self, sequence: u64, end: u64) {
         if sequence <= self.next_expected {
             return;
@@ -80,7 +81,8 @@ impl Receiver {
         self.received.forget_below(next);
     }
 
-    /// The stream is complete up to here: [`Sender::hand_over`](super::Sender::hand_over) delivers what ends before.
+    /// The stream is complete up to here: [`Sender::hand_over`](super::Sender::hand_over) delivers
+    /// what ends before.
     #[inline]
     pub const fn complete(&self) -> u64 {
         self.complete
@@ -104,13 +106,14 @@ impl Receiver {
         self.next_expected < self.highest
     }
 
-    /// Writes what it has into `status`, whose memory is used again: a bitmap of all from the first missing PDU to the
-    /// highest that has come.
+    /// Writes what it has into `status`, whose memory is used again: a bitmap of all from the first
+    /// missing PDU to the highest that has come.
     pub fn report(&self, status: &mut Status) {
         self.report_from(self.next_expected, status);
     }
 
-    /// As [`Self::report`], with a bitmap that begins with PDU `from` or, if that has moved on, with the first missing one.
+    /// As [`Self::report`], with a bitmap that begins with PDU `from` or, if that has moved on,
+    /// with the first missing one.
     pub fn report_from(&self, from: u64, status: &mut Status) {
         status.next_expected = self.next_expected;
         status.from = from.clamp(self.next_expected, self.highest);
@@ -120,13 +123,14 @@ impl Receiver {
         status.words.extend(indexes.map(|index| self.received.word(index)));
     }
 
-    /// Changes the window: a larger one, as a smaller one would shut out what is on its way.
+    /// Changes the window: a larger one, as a smaller one would exclude PDUs in flight.
     pub fn grow(&mut self, window: u64) {
         self.window = self.window.max(window);
     }
 
     /// Forgets all, and expects what the sender sends after its reset or restart: PDU
-    /// [`Sender::next_sequence`](super::Sender::next_sequence), from [`Sender::cut`](super::Sender::cut) on in the stream. What was sent before is useless then.
+    /// [`Sender::next_sequence`](super::Sender::next_sequence), from
+    /// [`Sender::cut`](super::Sender::cut) on in the stream. What was sent before is useless then.
     pub fn restart(&mut self, sequence: u64, complete: u64) {
         self.next_expected = sequence;
         self.highest = sequence;

@@ -12,7 +12,8 @@ use crate::common::arq::rlc_queue::RlcQueue;
 /// What a sender keeps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How many PDUs may be between the oldest that is not acknowledged, this one included, and the next new one.
+    /// How many PDUs may be between the oldest that is not acknowledged, this one included, and the
+    /// next new one.
     pub window: u64,
     /// Bytes that upper layers put on each packet before it is cut: PDCP, or SNDCP and LLC.
     pub packet_overhead: u32,
@@ -28,15 +29,17 @@ pub struct Sender {
     /// Whether a PDU in which a packet ends carries the beginning of the next.
     concatenates: bool,
     queue: RlcQueue,
-    /// Packets that were cut before a restart, and are cut anew before those in the queue.
+    /// Packets that were cut before a restart: they are cut again before those in the queue.
     again: VecDeque<Packet>,
-    /// Packets of which something was cut, not yet handed over, with their ends in the stream.
+    /// Packets that are cut at least in part and not yet handed over, with their ends in the
+    /// stream.
     cut_packets: VecDeque<(u64, Packet)>,
     /// Bytes of the last of them that are not cut yet.
     uncut: u64,
     /// How far the stream is cut.
     cut: u64,
-    /// Bytes that the next new PDU spends on the end of a packet that filled the one before it to the last byte.
+    /// Bytes that the next new PDU spends on the end of a packet that filled the one before it to
+    /// the last byte.
     owed: u32,
     /// The oldest PDU that is not acknowledged, and the next new one.
     first: u64,
@@ -51,7 +54,8 @@ pub struct Sender {
     transmissions: u64,
     /// Packets that were cut to their ends.
     ended: u64,
-    /// PDUs from this one on were given up, which the receiver does not know yet: the window stays here.
+    /// PDUs from this one on were discarded, and the receiver has not been informed yet: the window
+    /// stays here.
     given_up: Option<u64>,
 }
 
@@ -91,15 +95,16 @@ impl Sender {
         }
     }
 
-    /// The same sender, below upper layers that cut packets into segments and put headers on each, instead of a constant
-    /// `packet_overhead`.
+    /// The same sender, below upper layers that cut packets into segments and put headers on each,
+    /// instead of a constant `packet_overhead`.
     #[must_use]
     pub const fn framed(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// The same sender, which begins each packet in a PDU of its own: what the one before leaves of its last is padding.
+    /// The same sender, which begins each packet in a PDU of its own: what the one before leaves of
+    /// its last is padding.
     #[must_use]
     pub const fn without_concatenation(mut self) -> Self {
         self.concatenates = false;
@@ -112,7 +117,8 @@ impl Sender {
         self.queue.enqueue(now, packet)
     }
 
-    /// Packets of which something was never sent, and their bytes. That of which a part was sent counts in full.
+    /// Packets that are not sent completely, and their bytes. A packet that is sent in part
+    /// counts in full.
     #[inline]
     pub fn backlog(&self, now: Instant) -> (u32, u64) {
         let (mut packets, mut bytes) = self.queue.backlog(now);
@@ -124,7 +130,8 @@ impl Sender {
         (packets, bytes)
     }
 
-    /// Sends the PDU with the lowest number of those that were reported missing; `None` if there is none.
+    /// Sends the PDU with the lowest number of those that were reported missing; `None` if there is
+    /// none.
     #[inline]
     pub fn next_repeat(&mut self) -> Option<Pdu> {
         let sequence = self.first_repeat()?;
@@ -133,8 +140,8 @@ impl Sender {
         Some(self.send(sequence))
     }
 
-    /// What [`Self::next_repeat`] would send, without sending it: its length and tag bind the coding, its attempt
-    /// (that next transmission counted) may be one too many.
+    /// What [`Self::next_repeat`] would send, without sending it: its length and tag bind the
+    /// coding, its attempt (that next transmission counted) may be one too many.
     #[inline]
     pub fn peek_repeat(&self) -> Option<Pdu> {
         let sequence = self.first_repeat()?;
@@ -142,11 +149,13 @@ impl Sender {
         Some(Pdu { sequence, offset, length, attempt: attempts + 1, tag, transmission: self.transmissions })
     }
 
-    /// Sends what was never sent, up to `payload` bytes; `None` if there is nothing, or no room in the window. `dropped`
-    /// is called for packets that the queue drops instead of sending them. `tag` stays with the PDU.
+    /// Sends what was never sent, up to `payload` bytes; `None` if there is nothing, or no room in
+    /// the window. `dropped` is called for packets that the queue drops instead of sending them.
+    /// `tag` stays with the PDU.
     ///
-    /// A packet that fills a PDU to its last byte leaves no room for its length indicator, which the next PDU has
-    /// then (TS 25.322 §9.2.2.8, TS 44.060 §10.4.14). The receiver knows all the same.
+    /// A packet that fills a PDU to its last byte leaves no room for its length indicator, which
+    /// the next PDU has then (TS 25.322 §9.2.2.8, TS 44.060 §10.4.14). The receiver still has all
+    /// the same.
     ///
     /// # Panics
     /// If the payload has no room for more than a length indicator.
@@ -186,8 +195,8 @@ impl Sender {
         Some(self.send(self.next - 1))
     }
 
-    /// Sends the first PDU at or after number `from` that is not acknowledged, reported missing or not: what a stalled
-    /// sender repeats to get an answer. `None` if there is none.
+    /// Sends the first PDU at or after number `from` that is not acknowledged, reported missing or
+    /// not: what a stalled sender repeats to get an answer. `None` if there is none.
     pub fn repeat_from(&mut self, from: u64) -> Option<Pdu> {
         let sequence = self.acknowledged.first_gap_from(from.max(self.first));
         (sequence < self.next).then(|| {
@@ -196,9 +205,9 @@ impl Sender {
         })
     }
 
-    /// Does what a status report asks for: what it has is acknowledged, what it lacks is to be sent again. Only PDUs whose
-    /// last transmission has a number below `judged` are taken as missing: a report cannot know of what was still on its
-    /// way. [`u64::MAX`] takes it at its word.
+    /// Handles a status report: what it has is acknowledged, what it lacks is to be sent
+    /// again. Only PDUs whose last transmission has a number below `judged` are taken as missing: a
+    /// report cannot include what was still in flight. [`u64::MAX`] applies it to all PDUs.
     pub fn handle(&mut self, status: &Status, judged: u64) {
         let next_expected = status.next_expected.min(self.next);
         for index in status.indexes() {
@@ -222,10 +231,11 @@ impl Sender {
         self.move_on(self.first.max(next_expected));
     }
 
-    /// Gives up all packets of which something is in a PDU up to number `sequence`, from the oldest PDU that is not acknowledged
-    /// on: those that were not handed over are `lost`. Their PDUs are not sent again, but stay in the window until the
-    /// receiver has [skipped](super::Receiver::skip) them and [`Self::skipped`] says so. Returns what the receiver is to
-    /// be told: the first PDU that is still to come, and where in the stream the given up packets end.
+    /// Discards all packets with data in a PDU up to number `sequence`, from the oldest PDU that is
+    /// not acknowledged on: those that were not handed over are `lost`. Their PDUs are not sent
+    /// again, but stay in the window until the receiver has [skipped](super::Receiver::skip) them
+    /// and [`Self::skipped`] is called. Returns the message for the receiver: the first PDU that is
+    /// still to come, and where in the stream the given up packets end.
     pub fn give_up(&mut self, sequence: u64, mut lost: impl FnMut(Packet)) -> (u64, u64) {
         let flight = self.flights[(sequence - self.first) as usize];
         let reach = flight.offset + u64::from(flight.length);
@@ -275,7 +285,8 @@ impl Sender {
         self.negative.forget_below(first);
     }
 
-    /// Delivers the packets that end in the stream up to `complete`, which is the [receiver's](super::Receiver::complete).
+    /// Delivers the packets that end in the stream up to `complete`, which is the
+    /// [receiver's](super::Receiver::complete).
     #[inline]
     pub fn hand_over(&mut self, complete: u64, mut deliver: impl FnMut(Packet)) {
         while let Some((_, packet)) = self.cut_packets.front().copied().filter(|(end, _)| *end <= complete) {
@@ -284,23 +295,25 @@ impl Sender {
         }
     }
 
-    /// Gives up what was sent, wholly or in part, and not handed over. What was never sent still waits. The receiver
-    /// is to [restart](super::Receiver::restart), too.
+    /// Gives up what was sent, wholly or in part, and not handed over. What was never sent still
+    /// waits. The receiver is to [restart](super::Receiver::restart), too.
     pub fn reset(&mut self, mut lost: impl FnMut(Packet)) {
         self.cut_packets.drain(..).for_each(|(_, packet)| lost(packet));
-        self.begin_anew();
+        self.reset_state();
     }
 
-    /// Cuts anew what was sent, wholly or in part, and not handed over, before all else that waits: the upper layer kept
-    /// it. The receiver is to [restart](super::Receiver::restart), too.
+    /// Cuts packets that were sent, wholly or in part, and not handed over again, before all other
+    /// packets: the upper layer kept it. The receiver is to [restart](super::Receiver::restart),
+    /// too.
     pub fn restart(&mut self) {
         while let Some((_, packet)) = self.cut_packets.pop_back() {
             self.again.push_front(packet);
         }
-        self.begin_anew();
+        self.reset_state();
     }
 
-    /// Gives up what was never sent, but for the rest of a packet of which something was.
+    /// Discards the packets that were never sent, except the rest of a packet that was sent in
+    /// part.
     pub fn clear_queue(&mut self, mut lost: impl FnMut(Packet)) {
         self.again.drain(..).for_each(&mut lost);
         self.queue.clear(lost);
@@ -405,7 +418,7 @@ impl Sender {
         u64::from(self.framing.bytes(packet.size)).max(1)
     }
 
-    fn begin_anew(&mut self) {
+    fn reset_state(&mut self) {
         self.given_up = None;
         self.uncut = 0;
         self.owed = 0;

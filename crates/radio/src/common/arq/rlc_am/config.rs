@@ -1,4 +1,4 @@
-//! What a scenario says of the acknowledged mode of RLC.
+//! The parameters of the RLC's acknowledged mode, as a scenario has them.
 
 use airpath_core::Span;
 use schemars::JsonSchema;
@@ -14,8 +14,9 @@ pub struct Rlc {
     pub window: u32,
     /// MaxDAT: a PDU is not sent for this time (TS 25.322 §9.6).
     pub max_dat: u32,
-    /// Whether a PDU in which a packet ends carries the beginning of the next, too. TS 25.322 §9.2.2.8 lets a PDU have several
-    /// length indicators; a sender that does not use that fills up with padding.
+    /// Whether a PDU in which a packet ends carries the beginning of the next, too. TS 25.322
+    /// §9.2.2.8 lets a PDU have several length indicators; a sender that does not use that fills up
+    /// with padding.
     #[serde(default = "concatenation")]
     pub concatenation: bool,
     /// What is done about that PDU instead. Without it, the RLC resets ("no discard after MaxDAT").
@@ -29,10 +30,10 @@ pub struct Rlc {
     pub poll_last: bool,
     /// Whether the last PDU that is sent again polls.
     pub poll_last_repeat: bool,
-    /// Poll_PDU: every so-many-eth PDU polls.
+    /// Poll_PDU: one PDU in this number polls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub poll_pdus: Option<u32>,
-    /// Poll_SDU: the last PDU of every so-many-eth packet polls.
+    /// Poll_SDU: the last PDU of one packet in this number polls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub poll_packets: Option<u32>,
     /// Poll_Window: what share of the window, in percent, must be used for a PDU to poll.
@@ -54,14 +55,14 @@ pub struct Rlc {
     pub timer_status_prohibit: Option<Span>,
 }
 
-/// SDU discard after MaxDAT number of transmissions (TS 25.322 §9.7.3.3): the packets of which something is in the PDU, and all
-/// before them, are given up, and the receiver is told so.
+/// SDU discard after MaxDAT number of transmissions (TS 25.322 §9.7.3.3): the packets with data in
+/// the PDU, and all before them, are discarded, and the receiver is informed (MRW).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Discard {
-    /// Timer_MRW: how long the answer to a MRW, which tells of a discard, is waited for.
+    /// Timer_MRW: how long the sender waits for the answer to a MRW, which reports a discard.
     pub timer_mrw: Span,
-    /// MaxMRW: after so many of them without an answer, the RLC resets.
+    /// MaxMRW: the number of MRWs without an answer after which the RLC resets.
     pub max_mrw: u32,
 }
 
@@ -122,8 +123,8 @@ impl Rlc {
             above_zero(timer.is_none_or(|span| !span.is_zero()), table, key)?;
             within_an_hour(timer.unwrap_or_default(), table, key)?;
         }
-        let asks_to_the_end = self.poll_last && self.poll_last_repeat && self.timer_poll.is_some();
-        if !asks_to_the_end && self.timer_poll_periodic.is_none() {
+        let polls_last = self.poll_last && self.poll_last_repeat && self.timer_poll.is_some();
+        if !polls_last && self.timer_poll_periodic.is_none() {
             return Err(RlcError::Polls { key: table.to_owned() });
         }
         within_an_hour(self.timer_rst, table, "timer_rst")?;

@@ -1,5 +1,5 @@
-//! SDU discard with explicit signalling: a packet that may not be sent once more is given up by itself, and the receiver told
-//! not to wait for it (TS 25.322 §9.7.3.3, §11.6).
+//! SDU discard with explicit signalling: a packet that may not be sent once more is given up by
+//! itself, and the receiver is informed (TS 25.322 §9.7.3.3, §11.6).
 
 use airpath_core::{Instant, Packet};
 
@@ -15,7 +15,7 @@ pub(crate) struct Discarding {
     pub lost: Vec<Packet>,
 }
 
-/// A receiver is being told.
+/// A receiver is being informed.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     message: Control,
@@ -37,7 +37,7 @@ impl Discarding {
         self.config.is_some()
     }
 
-    /// Whether the receiver does not know yet of the last discard.
+    /// Whether the receiver has not confirmed the last discard.
     #[inline]
     pub const fn is_running(&self) -> bool {
         self.running.is_some()
@@ -54,7 +54,8 @@ impl Discarding {
         self.running = Some(Running { message: Control::MoveWindow { sequence, end }, attempts: 0, expires: None });
     }
 
-    /// The message to send, if one is due. `Err` if it may not be sent once more: so it stays until the RLC has reset.
+    /// The message to send, if one is due. `Err` if it may not be sent once more: so it stays until
+    /// the RLC has reset.
     pub fn message(&mut self, now: Instant) -> Result<Option<Control>, ()> {
         let (Some(config), Some(running)) = (&self.config, &mut self.running) else { return Ok(None) };
         if running.expires.is_some() {
@@ -81,14 +82,14 @@ impl Discarding {
         self.running.and_then(|running| running.expires)
     }
 
-    /// Does what the timer asks for, if it expired by `now`.
+    /// Handles the timer, if it expired by `now`.
     pub fn expire(&mut self, now: Instant) {
         if let Some(running) = self.running.as_mut().filter(|running| running.expires.is_some_and(|at| at <= now)) {
             running.expires = None;
         }
     }
 
-    /// Forgets that a receiver is being told.
+    /// Stops informing the receiver.
     pub const fn reset(&mut self) {
         self.running = None;
     }

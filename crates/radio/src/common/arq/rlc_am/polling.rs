@@ -1,5 +1,5 @@
-//! When a sender of the acknowledged mode asks for a status report, and when a receiver gives one (TS 25.322 §9.7.1,
-//! §9.7.2, timers in §9.5).
+//! When a sender of the acknowledged mode polls for a status report, and when a receiver sends one
+//! (TS 25.322 §9.7.1, §9.7.2, timers in §9.5).
 
 use airpath_core::{Instant, Span};
 
@@ -16,19 +16,20 @@ pub struct Polling {
     periodic: Option<Span>,
     last: bool,
     last_repeat: bool,
-    /// A poll is to be sent, with the next PDU or, if there is none, with one that is sent again for it.
+    /// A poll is to be sent, with the next PDU or, if there is none, with one that is sent again
+    /// for it.
     is_triggered: bool,
     prohibited_until: Instant,
     /// The poll that is not answered.
     waiting: Option<Waiting>,
     /// PDUs since the last poll: VT(PDU).
     pdus: u32,
-    /// Packets of which the last PDU had been sent at the last poll.
+    /// Packets whose last PDU had been sent at the last poll.
     polled_packets: u64,
     periodic_at: Option<Instant>,
 }
 
-/// What an answer to a poll must tell of (TS 25.322 §9.5 a).
+/// The PDUs that the answer to a poll must cover (TS 25.322 §9.5 a).
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     /// When Timer_Poll expires.
@@ -50,7 +51,7 @@ pub struct Sent {
     pub last_repeat: bool,
     /// How much of the window is in use, in percent.
     pub window_percent: u64,
-    /// Packets of which the last PDU was sent by now.
+    /// Packets whose last PDU was sent by now.
     pub ended: u64,
     /// The next new sequence number: VT(S).
     pub next_sequence: u64,
@@ -108,9 +109,10 @@ impl Polling {
         true
     }
 
-    /// A status report has come that tells of the PDUs below `told`, and knows of the first `judged` transmissions.
-    pub fn answered(&mut self, told: u64, judged: u64, has_unacknowledged: bool) {
-        if self.waiting.is_some_and(|poll| told >= poll.next_sequence && judged >= poll.transmissions) {
+    /// A status report has arrived that covers the PDUs below `reported`, and the first
+    /// `judged` transmissions.
+    pub fn answered(&mut self, reported: u64, judged: u64, has_unacknowledged: bool) {
+        if self.waiting.is_some_and(|poll| reported >= poll.next_sequence && judged >= poll.transmissions) {
             self.waiting = None;
         }
         if !has_unacknowledged {
@@ -126,7 +128,7 @@ impl Polling {
         [self.waiting.map(|poll| poll.expires), self.periodic_at, allowed].into_iter().flatten().min()
     }
 
-    /// Does what the timers that expired by `now` ask for.
+    /// Handles the timers that expired by `now`.
     pub fn expire(&mut self, now: Instant) {
         if self.waiting.is_some_and(|poll| poll.expires <= now) {
             self.waiting = None;
@@ -162,7 +164,7 @@ impl Reporting {
         Self { prohibit: rlc.timer_status_prohibit, is_triggered: false, prohibited_until: Instant::ZERO }
     }
 
-    /// Asks for a report, as soon as one is allowed.
+    /// Requests a report, as soon as one is allowed.
     pub const fn trigger(&mut self) {
         self.is_triggered = true;
     }
@@ -179,7 +181,7 @@ impl Reporting {
         self.prohibited_until = self.prohibit.map_or(now, |span| now + span);
     }
 
-    /// When a report is allowed that is asked for.
+    /// When the requested report is allowed.
     #[inline]
     pub fn next_timer(&self, after: Instant) -> Option<Instant> {
         self.is_triggered.then_some(self.prohibited_until).filter(|at| *at > after)

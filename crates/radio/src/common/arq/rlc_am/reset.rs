@@ -1,4 +1,4 @@
-//! The reset procedure: both ends of the RLC begin anew (TS 25.322 §11.4).
+//! The reset procedure of both ends of the RLC (TS 25.322 §11.4).
 
 use airpath_core::{Direction, Instant, Span};
 

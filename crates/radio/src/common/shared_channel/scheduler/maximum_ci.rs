@@ -3,7 +3,7 @@
 
 use super::{Candidate, Scheduler, first};
 
-/// Serves whoever has the highest rate; among equals in turn.
+/// Serves the user with the highest rate; users with equal rates in turn.
 #[derive(Clone, Debug, Default)]
 pub struct MaximumCi;
 

@@ -1,5 +1,5 @@
-//! Proportional fair: the backlogged user with the highest ratio of its rate now to the rate that it
-//! got on average.
+//! Proportional fair: the backlogged user with the highest ratio of its rate now to the rate that
+//! it got on average.
 
 use airpath_core::Span;
 
@@ -9,8 +9,8 @@ use super::{Candidate, Scheduler, first};
 ///
 /// The average is exponential: each TTI that passes, whether the user has something to send or not,
 /// takes away a share of TTI / averaging time, and what is sent adds the same share of its rate. As
-/// all averages shrink alike, only their ratios matter, so instead of shrinking them all, what is added
-/// grows: a TTI costs the same for any number of idle users.
+/// all averages shrink alike, only their ratios matter, so instead of shrinking them all, what is
+/// added grows: a TTI costs the same for any number of idle users.
 #[derive(Clone, Debug)]
 pub struct ProportionalFair {
     /// By how much the weight of what is added grows in a TTI.

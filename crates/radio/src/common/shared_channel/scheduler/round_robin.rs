@@ -2,7 +2,7 @@
 
 use super::{Candidate, Scheduler, first};
 
-/// Serves whoever has waited longest.
+/// Serves the user that has waited longest.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin;
 

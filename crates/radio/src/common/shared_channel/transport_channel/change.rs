@@ -1,10 +1,11 @@
 //! Changes of a carrier's conditions while it runs.
 //!
-//! The TTI that has begun is over: what it carries arrives, or is repeated. From the next on, the new conditions hold.
-//! A repeated block keeps its size, as ever.
+//! The TTI that has begun is over: what it carries arrives, or is repeated. From the next on, the
+//! new conditions hold. A repeated block keeps its size, as ever.
 //!
-//! An interruption of all users lets TTIs pass unused. One user that is interrupted in a shared cell is taken out of the
-//! scheduler's sight, and what it has to repeat is set aside until it is back.
+//! An interruption of all users lets TTIs pass unused. One user that is interrupted in a shared
+//! cell is taken out of the scheduler's sight, and what it has to repeat is set aside until it is
+//! back.
 
 use airpath_core::{Context, DropCause, Instant};
 use airpath_link::Departure;
@@ -35,7 +36,7 @@ impl TransportChannel {
                 Some(levels) if levels.always(*level).is_some() => Ok(()),
                 Some(levels) => Err(CommandError::NoSuchLevel { level: *level, levels: levels.rates.len() }),
             },
-            Change::CarrierToInterference(_) | Change::Scene(_) => {
+            Change::CarrierToInterference(_) | Change::Environment(_) => {
                 foreign("this model of a radio channel", "only a bearer with radio `conditions` has them")
             }
             Change::Class(class) => match levels {
@@ -46,8 +47,8 @@ impl TransportChannel {
         }
     }
 
-    /// Does what was checked before, for a user or for all. Rate, channels and delay are those of the carrier, and so
-    /// of all its users.
+    /// Does what was checked before, for a user or for all. Rate, channels and delay are those of
+    /// the carrier, and so of all its users.
     pub fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) {
         self.advance(now, cx);
         let users = match command.user {
@@ -97,13 +98,13 @@ impl TransportChannel {
             | Change::Handover { .. }
             | Change::Loss(_)
             | Change::CarrierToInterference(_)
-            | Change::Scene(_) => {
+            | Change::Environment(_) => {
                 unreachable!("the first two are interruptions, and no carrier has the others")
             }
         }
     }
 
-    /// The PDUs of a TTI of this rate, or of so many channels.
+    /// The PDUs of a TTI at this rate, or with this number of channels.
     fn capacity(&self, change: &Change) -> Result<u32, CommandError> {
         let pdu = self.parameters.pdu;
         let pdus = match change {

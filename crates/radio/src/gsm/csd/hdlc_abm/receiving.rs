@@ -1,4 +1,4 @@
-//! The receiving side of a station: what is missing, and what it has to say about that.
+//! The receiving side of a station: missing frames, and the supervision that it has to send.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use airpath_core::Instant;
 
 use super::{Information, Settings, Supervision};
 
-/// Frames that came behind one that is missing, and what is to be said.
+/// Frames after a missing one, and the supervision that is to be sent.
 #[derive(Clone, Debug, Default)]
 pub struct Receiving {
     /// V(R): the first that is missing.
     next: u64,
     /// That one and those behind it, up to the last that came.
     slots: VecDeque<Slot>,
-    /// How many of them are to be asked for.
+    /// How many of them are to be requested.
     missing: u32,
     /// An acknowledgement is due.
     acknowledgement: bool,
@@ -21,27 +21,27 @@ pub struct Receiving {
     answer: bool,
     /// REJ is due.
     reject: bool,
-    /// When the frame that was asked for by REJ is asked for again.
+    /// When the frame that was requested by REJ is requested again.
     rejected: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Slot {
-    /// It is to be asked for.
+    /// It is to be requested.
     Missing,
-    /// It was asked for, and will be again then.
+    /// It was requested, and is requested again then.
     Asked(Instant),
-    /// It is there, with so many octets.
+    /// It has arrived, with this number of octets.
     Here(u32),
 }
 
 impl Receiving {
-    /// Whether it has something to say, or will have.
+    /// Whether it has supervision to send, or will have.
     pub fn wants_to_speak(&self) -> bool {
         self.acknowledgement || self.answer || self.reject || self.rejected.is_some() || !self.slots.is_empty()
     }
 
-    /// Whether it has something to say at `now`.
+    /// Whether it has supervision to send at `now`.
     pub fn wants_to_speak_now(&self, now: Instant) -> bool {
         self.acknowledgement
             || self.answer
@@ -50,7 +50,7 @@ impl Receiving {
             || self.next_repetition().is_some_and(|again| again <= now)
     }
 
-    /// When it asks again for the frame that it misses longest.
+    /// When it requests the longest missing frame again.
     pub fn next_repetition(&self) -> Option<Instant> {
         let asked = self.slots.iter().filter_map(|slot| match slot {
             Slot::Asked(again) => Some(*again),
@@ -79,7 +79,7 @@ impl Receiving {
         Supervision::Ready(self.next)
     }
 
-    /// What there is to say at `now`; it counts as said.
+    /// The supervision to send at `now`; it counts as sent.
     pub fn supervision(&mut self, now: Instant, settings: &Settings) -> Supervision {
         let again = now + settings.acknowledgement_timer;
         if let Some(number) = self.take_missing(now, again) {
@@ -93,7 +93,7 @@ impl Receiving {
         self.ready()
     }
 
-    /// The first frame to be asked for.
+    /// The first frame to request.
     fn take_missing(&mut self, now: Instant, again: Instant) -> Option<u64> {
         let is_due = |slot: &Slot| match slot {
             Slot::Missing => true,

@@ -93,7 +93,7 @@ impl Sending {
         {
             frame.is_wanted = true;
             self.wanted += 1;
-            // The peer is there: what it wants is on its way before the link is doubted.
+            // The peer is there: its request arrives before the link is doubted.
             self.timer = Some(now + settings.acknowledgement_timer);
         }
     }

@@ -43,9 +43,9 @@ impl Pair {
         for way in [0, 1] {
             while let Some((_, frame)) = self.line[way].front().copied().filter(|(at, _)| *at <= self.step) {
                 self.line[way].pop_front();
-                let Reaction { delivered, begun_anew } = self.stations[1 - way].receive(now, frame);
+                let Reaction { delivered, restarted_at } = self.stations[1 - way].receive(now, frame);
                 self.delivered[way] += delivered;
-                if let Some(position) = begun_anew {
+                if let Some(position) = restarted_at {
                     self.lost[way] = position - self.delivered[way];
                     self.lost[1 - way] = self.cut[1 - way] - self.delivered[1 - way];
                 }

@@ -12,7 +12,7 @@ impl User {
         let foreign = |help| Err(CommandError::Foreign { key: change.kind().name(), what: "an HSDPA cell", help });
         match change {
             Change::Outage(_) | Change::Handover { .. } | Change::Bler(_) => Ok(()),
-            Change::CarrierToInterference(_) | Change::Scene(_) => self.conditions.check(change),
+            Change::CarrierToInterference(_) | Change::Environment(_) => self.conditions.check(change),
             Change::Delay(delay) if delay.fixed().is_some() => Ok(()),
             Change::Delay(_) => foreign("its delay is one length of time, not a distribution"),
             Change::Loss(_) => foreign("blocks are lost by its C/I, or with a `bler`"),
@@ -44,7 +44,7 @@ impl User {
             }
         }
         match &command.change {
-            Change::CarrierToInterference(_) | Change::Scene(_) => {
+            Change::CarrierToInterference(_) | Change::Environment(_) => {
                 self.conditions.command(now, &command.change).expect("it was checked before");
                 self.up.fade(self.conditions.profile());
                 self.forget_coverage();

@@ -11,12 +11,13 @@ use crate::umts::hsdpa::link_quality;
 pub struct Movement {
     is_lost: bool,
     /// Out of coverage, the radio is not looked at before.
-    pub asks_at: Instant,
+    pub next_search: Instant,
     /// No block is sent to it before.
     pub blocked_until: Instant,
 }
 
-/// How often a mobile looks for coverage: a choice, of the order of a measurement period (200 ms, TS 25.133 §8.1.2.2).
+/// How often a mobile looks for coverage: a choice, of the order of a measurement period (200 ms,
+/// TS 25.133 §8.1.2.2).
 const SEARCH: Span = Span::from_millis(200);
 
 impl Movement {
@@ -29,10 +30,11 @@ impl Movement {
 impl User {
     /// Before this, no block can be sent to it.
     pub fn served_from(&self) -> Instant {
-        self.movement.blocked_until.max(self.movement.asks_at)
+        self.movement.blocked_until.max(self.movement.next_search)
     }
 
-    /// Finds out what the radio is like in the TTI that begins now. Returns whether a block can be sent.
+    /// Finds out what the radio is like in the TTI that begins now. Returns whether a block can be
+    /// sent.
     pub fn begin_tti(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
         if self.served_from() > now {
             return false;
@@ -46,7 +48,7 @@ impl User {
         can
     }
 
-    /// The CQI that the base station goes by.
+    /// The CQI that the base station uses.
     pub fn reported(&mut self, now: Instant) -> u8 {
         self.reports.heard(now)
     }
@@ -60,7 +62,7 @@ impl User {
         }
         let sample = self.look(now, now, cx);
         if !self.movement.is_covered() {
-            self.movement.asks_at = now + SEARCH;
+            self.movement.next_search = now + SEARCH;
         }
         sample
     }
@@ -87,17 +89,17 @@ impl User {
             }
             Transition::CoverageBack { to } => {
                 self.movement.is_lost = false;
-                self.movement.asks_at = now;
+                self.movement.next_search = now;
                 self.tracks.cell(at, to, cx);
                 self.tracks.mode(at, ModeState::Connected, None, cx);
             }
         }
     }
 
-    /// Conditions begin anew.
+    /// The conditions restart.
     pub(super) const fn forget_coverage(&mut self) {
         self.movement.is_lost = false;
-        self.movement.asks_at = Instant::ZERO;
+        self.movement.next_search = Instant::ZERO;
     }
 
     /// Nothing is sent before `until`, either way.
@@ -114,8 +116,8 @@ impl User {
         }
     }
 
-    /// MAC-hs begins anew with a change of the serving cell: what the base station had is lost to it, and left to the RLC
-    /// (TS 25.308 §9).
+    /// MAC-hs restarts with a change of the serving cell: what the base station had is lost to
+    /// it, and left to the RLC (TS 25.308 §9).
     pub(super) fn reset_mac(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.iub.buffer.clear();
         let spare = &mut self.spare;

@@ -23,8 +23,8 @@ impl Mobile {
                 foreign("a bearer that is switched between formats", "remove `switching` to choose the rate by hand")
             }
             Change::Rate(_) | Change::Channels(_) => self.capacity(direction, change).map(drop),
-            Change::CarrierToInterference(_) | Change::Scene(_) => self.conditions.check(change),
-            Change::Level(_) | Change::Class(_) => foreign("a dedicated channel", "its C/I is said by `conditions`"),
+            Change::CarrierToInterference(_) | Change::Environment(_) => self.conditions.check(change),
+            Change::Level(_) | Change::Class(_) => foreign("a dedicated channel", "its C/I follows from `conditions`"),
         }
     }
 
@@ -56,9 +56,9 @@ impl Mobile {
                 Change::Delay(delay) => {
                     self.links[*direction as usize].rlc.delay = delay.fixed().expect("it was checked before");
                 }
-                // They are those of the mobile, whatever the direction: again is not anew.
-                Change::CarrierToInterference(_) | Change::Scene(_) if *direction != directions[0] => {}
-                Change::CarrierToInterference(_) | Change::Scene(_) => {
+                // Conditions belong to the mobile, whatever the direction: they are applied once.
+                Change::CarrierToInterference(_) | Change::Environment(_) if *direction != directions[0] => {}
+                Change::CarrierToInterference(_) | Change::Environment(_) => {
                     self.conditions.command(now, &command.change).expect("it was checked before");
                     self.coverage = Coverage::default();
                     self.links.iter_mut().for_each(|link| link.fade(self.conditions.profile()));
@@ -81,7 +81,7 @@ impl Mobile {
         link.tti_at = None;
     }
 
-    /// The PDUs of a TTI at this rate, or of so many channels.
+    /// The PDUs of a TTI at this rate, or with this number of channels.
     fn capacity(&self, direction: Direction, change: &Change) -> Result<u32, CommandError> {
         let link = &self.links[direction as usize];
         let pdus = match change {

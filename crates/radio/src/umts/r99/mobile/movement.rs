@@ -1,5 +1,5 @@
-//! What movement does to a connection: handover, its gap and the burst after it, coverage that is lost, and the failure of
-//! the radio link.
+//! What movement does to a connection: handover, its gap and the burst after it, coverage that is
+//! lost, and the failure of the radio link.
 
 use airpath_core::{Context, DropCause, Instant, LinkState, ModeState, Span};
 
@@ -16,10 +16,11 @@ pub struct Coverage {
     /// Its radio bearers are released, too.
     released: bool,
     /// Out of coverage, the radio is not looked at before.
-    pub asks_at: Instant,
+    pub next_search: Instant,
 }
 
-/// How often a mobile looks for coverage: a choice, of the order of a measurement period (200 ms, TS 25.133 §8.1.2.2).
+/// How often a mobile looks for coverage: a choice, of the order of a measurement period (200 ms,
+/// TS 25.133 §8.1.2.2).
 const SEARCH: Span = Span::from_millis(200);
 
 impl Coverage {
@@ -43,7 +44,7 @@ impl Mobile {
             self.pass(now, at, transition, cx);
         }
         if let Some(lost_at) = self.coverage.lost_at {
-            self.coverage.asks_at = now + SEARCH;
+            self.coverage.next_search = now + SEARCH;
             let since = now.since(lost_at);
             if !self.coverage.failed && since >= self.mobility.link_failure {
                 self.coverage.failed = true;
@@ -74,7 +75,7 @@ impl Mobile {
             }
             Transition::CoverageBack { to } => {
                 self.coverage.lost_at = None;
-                self.coverage.asks_at = now;
+                self.coverage.next_search = now;
                 self.coverage.released = false;
                 self.tracks.cell(at, to, cx);
                 if std::mem::take(&mut self.coverage.failed) {
@@ -88,7 +89,8 @@ impl Mobile {
         }
     }
 
-    /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes to IP after it.
+    /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes
+    /// to IP after it.
     pub(super) fn hand_over(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Radio conditions in a scenario: a scene by name, and what differs from it.
+//! Radio conditions in a scenario: an environment by name, and what differs from it.
 
 use std::path::Path;
 
@@ -8,21 +8,22 @@ use crate::document::{Node, join};
 use crate::error::ScenarioError;
 use crate::preset::{Kind, Preset};
 
-/// The keys of which exactly one says how C/I is made.
+/// The keys for the source of C/I; exactly one is given.
 const KINDS: [&str; 4] = ["ci", "table", "recorded", "cells"];
 
-/// Resolves a `conditions` table at the path `at`, which lies over that of a preset, or of the bearer if it is a
-/// mobile's. A `scene` takes the place of what is below it, and so does another way to make C/I; but the network stays,
-/// because it belongs to the technology. Single keys replace those of the scene.
+/// Resolves a `conditions` table at the path `at`, which lies over that of a preset, or of the
+/// bearer if it is a mobile's. A `environment` takes the place of what is below it, and so does
+/// another way to make C/I; but the network stays, because it belongs to the technology. Single
+/// keys replace those of the environment.
 pub(crate) fn resolve(mut given: Node, below: Option<Node>, folder: &Path, at: &str) -> Result<Node, ScenarioError> {
     let mut base = below.unwrap_or_else(|| Node::table(given.origin().clone()));
     let network = base.get("network").cloned();
     let another = KINDS.iter().any(|kind| given.get(kind).is_some() && base.get(kind).is_none());
-    if let Some(scene) = given.take("scene") {
-        base = load(&scene, folder, at)?;
-    } else if let Some(scene) = base.take("scene") {
+    if let Some(environment) = given.take("environment") {
+        base = load(&environment, folder, at)?;
+    } else if let Some(environment) = base.take("environment") {
         let over = base;
-        base = load(&scene, folder, at)?;
+        base = load(&environment, folder, at)?;
         base.overlay(over);
     } else if another {
         base = Node::table(given.origin().clone());
@@ -36,15 +37,16 @@ pub(crate) fn resolve(mut given: Node, below: Option<Node>, folder: &Path, at: &
     Ok(base)
 }
 
-/// Whether a table says how C/I is made, so that nothing but the network of what is below it matters.
+/// Whether a table has a source of C/I, so that only the network of the table below it
+/// matters.
 pub(crate) fn is_complete(given: &Node) -> bool {
     KINDS.iter().any(|kind| given.get(kind).is_some())
 }
 
-fn load(scene: &Node, folder: &Path, at: &str) -> Result<Node, ScenarioError> {
-    let field = join(at, "scene");
-    let name: String = scene.read(&field)?;
-    let preset = Preset::load_kind(Kind::Scene, &name, folder, scene.origin()).map_err(|mut error| {
+fn load(environment: &Node, folder: &Path, at: &str) -> Result<Node, ScenarioError> {
+    let field = join(at, "environment");
+    let name: String = environment.read(&field)?;
+    let preset = Preset::load_kind(Kind::Environment, &name, folder, environment.origin()).map_err(|mut error| {
         error.field.get_or_insert(field);
         error
     })?;
@@ -73,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn a_scene_takes_the_place_of_all_but_the_network() {
-        let value = resolved("scene = \"walking\"\nmovement.speed = \"5 km/h\"", BELOW).expect("a scene");
+    fn an_environment_takes_the_place_of_all_but_the_network() {
+        let value = resolved("environment = \"walking\"\nmovement.speed = \"5 km/h\"", BELOW).expect("an environment");
         assert!(value.get("ci").is_none() && value.get("rayleigh").is_none(), "{value}");
         assert_eq!(value["network"]["reuse"].as_integer(), Some(12));
         assert_eq!(value["movement"]["speed"].as_str(), Some("5 km/h"));
-        assert_eq!(value["cells"]["spacing"].as_str(), Some("1 km"), "the rest is the scene's");
-        let below = "scene = \"walking\"\nnetwork.reuse = 1";
-        assert_eq!(resolved("cells.count = 2", below).expect("a scene")["cells"]["count"].as_integer(), Some(2));
+        assert_eq!(value["cells"]["spacing"].as_str(), Some("1 km"), "the rest is the environment's");
+        let below = "environment = \"walking\"\nnetwork.reuse = 1";
+        assert_eq!(resolved("cells.count = 2", below).expect("an environment")["cells"]["count"].as_integer(), Some(2));
     }
 
     #[test]
@@ -93,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn a_typo_in_a_scene_is_helped() {
-        let error = resolved("scene = \"drivin\"", BELOW).expect_err("no such scene").to_string();
-        assert!(
-            error.starts_with("a.toml:1: bearer.conditions.scene: there is no scene `drivin`; did you mean `driving`")
-        );
-        let error = resolved("scene = 5", BELOW).expect_err("no name").to_string();
-        assert!(error.starts_with("a.toml:1: bearer.conditions.scene: invalid type"), "{error}");
+    fn a_typo_in_an_environment_is_helped() {
+        let error = resolved("environment = \"drivin\"", BELOW).expect_err("no such environment").to_string();
+        assert!(error.starts_with(
+            "a.toml:1: bearer.conditions.environment: there is no environment `drivin`; did you mean `driving`"
+        ));
+        let error = resolved("environment = 5", BELOW).expect_err("no name").to_string();
+        assert!(error.starts_with("a.toml:1: bearer.conditions.environment: invalid type"), "{error}");
     }
 }
