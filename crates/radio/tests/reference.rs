@@ -118,8 +118,12 @@ fn key(schema: &Value, path: &str, required: bool, keys: &mut Vec<Key>) {
         own("table", keys);
         table(inner, path, keys);
     } else if let Some(values) = map {
-        own("table", keys);
-        key(values, &format!("{path}.NAME"), false, keys);
+        if values.get("properties").is_some() {
+            own("table", keys);
+            table(values, &format!("{path}.NAME"), keys);
+        } else {
+            own(&format!("table of: {}", kind(values)), keys);
+        }
     } else if let Some(forms) = forms {
         own("one of the tables that follow", keys);
         forms.iter().for_each(|form| table(form, path, keys));

@@ -123,11 +123,11 @@ fn a_change_that_makes_no_sense_names_its_line() {
     let error = |change: &str| read(&format!("{GOOD}[[change]]\n{change}")).expect_err(change).to_string();
     let tests = [
         ("outage = \"3 s\"", "s.toml:19: change.0.at: this key is missing; give its time, as in"),
-        ("at = \"1 s\"", "s.toml:19: change.0: nothing changes here: give one of `outage`, `handover`"),
+        ("at = \"1 s\"", "s.toml:19: change.0: no change given: use one of `outage`, `handover`"),
         ("at = \"1 s\"\noutrage = \"3 s\"", "s.toml:21: change.0.outrage: unknown key; did you mean `outage`?"),
         ("at = \"1 s\"\noutage = \"3 m\"", "s.toml:21: change.0.outage: `m` is not a unit of a length of time"),
         ("at = \"1 s\"\noutage = \"3 s\"\nrate = \"1 kbit/s\"", "s.toml:19: change.0: `outage` and `rate` are two"),
-        ("at = \"1 s\"\noutage = \"3 s\"\nbuffer = \"keep\"", "s.toml:19: change.0: only a `handover` says"),
+        ("at = \"1 s\"\noutage = \"3 s\"\nbuffer = \"keep\"", "s.toml:19: change.0: `buffer` belongs to `handover`"),
         ("at = \"1 s\"\noutage = \"25 h\"", "s.toml:19: change.0: `outage` must be at most 24 hours"),
         ("at = \"9999 h\"\noutage = \"3 s\"", "s.toml:20: change.0.at: this must be at most 8760 h"),
         (
@@ -253,7 +253,7 @@ fn what_is_resolved_reads_back_to_itself() {
 #[test]
 fn scenes_of_bearer_and_mobiles_read_back() {
     let text = "format = 1\n[bearer]\npreset = \"gprs-3+1\"\nconditions.environment = \"driving\"\n[[mobile]]\nname = \"car\"\n\
-                [[mobile]]\nname = \"home\"\nscene = \"indoor\"\nconditions.cells.penetration = \"20 dB\"";
+                [[mobile]]\nname = \"home\"\nenvironment = \"indoor\"\nconditions.cells.penetration = \"20 dB\"";
     let resolved = read(text).expect("good").to_toml();
     assert_eq!(read(&resolved).expect("it was written by us").to_toml(), resolved);
     for part in ["speed = \"50 km/h\"", "speed = \"0 km/h\"", "penetration = \"20 dB\""] {
@@ -269,6 +269,6 @@ fn scenes_of_bearer_and_mobiles_read_back() {
     );
     let error = read(&text.replace("gprs-3+1", "wired")).expect_err("no radio").to_string();
     assert!(error.contains("bearer.conditions: unknown key"), "{error}");
-    let wired = "format = 1\nbearer.preset = \"wired\"\n[[mobile]]\nscene = \"indoor\"";
+    let wired = "format = 1\nbearer.preset = \"wired\"\n[[mobile]]\nenvironment = \"indoor\"";
     assert!(read(wired).expect_err("no radio").to_string().contains("the bearer has no radio conditions"));
 }
