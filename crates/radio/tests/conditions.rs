@@ -208,7 +208,7 @@ fn fading_counts_once() {
 }
 
 #[test]
-fn scenes_and_ratios_can_be_commanded() {
+fn environments_and_ratios_can_be_commanded() {
     let ratio = Change::CarrierToInterference("7 dB".parse().expect("a level"));
     let environment = |name: &str| Change::Environment(name.to_owned());
     let mut conditions = make(&driving(""), 1);
@@ -229,7 +229,7 @@ fn scenes_and_ratios_can_be_commanded() {
 }
 
 #[test]
-fn every_scene_makes_sense() {
+fn every_environment_makes_sense() {
     for name in environments::names() {
         let config = Config { network: driving("").network, ..environments::environment(name).expect(name) };
         let mut conditions = make(&config, 1);

@@ -100,7 +100,7 @@ fn a_former_name_of_a_model_gives_the_new_one() {
 }
 
 #[test]
-fn what_only_the_model_knows_is_named_too() {
+fn errors_of_the_model_are_located_too() {
     let error = error("umts-dch-384\"", "hs-dsch-classes-abc\"\ntti = \"0 s\"");
     assert!(error.starts_with("s.toml:10: bearer.downlink.tti: "), "{error}");
 }
@@ -251,7 +251,7 @@ fn what_is_resolved_reads_back_to_itself() {
 }
 
 #[test]
-fn scenes_of_bearer_and_mobiles_read_back() {
+fn environments_of_bearer_and_mobiles_read_back() {
     let text = "format = 1\n[bearer]\npreset = \"gprs-3+1\"\nconditions.environment = \"driving\"\n[[mobile]]\nname = \"car\"\n\
                 [[mobile]]\nname = \"home\"\nenvironment = \"indoor\"\nconditions.cells.penetration = \"20 dB\"";
     let resolved = read(text).expect("good").to_toml();
