@@ -111,7 +111,7 @@ struct Table {
     /// CoDel: how long the delay may exceed the target before packets are dropped (RFC 8289 §4). Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<Span>,
-    /// CoDel: packets of flows that know ECN are marked instead of dropped. Default: false.
+    /// CoDel: packets of ECN-capable flows are marked instead of dropped. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     ecn: Option<bool>,
 }

@@ -229,7 +229,7 @@ fn environments_and_ratios_can_be_commanded() {
 }
 
 #[test]
-fn every_scene_makes_sense() {
+fn every_environment_makes_sense() {
     for name in environments::names() {
         let config = Config { network: driving("").network, ..environments::environment(name).expect(name) };
         let mut conditions = make(&config, 1);

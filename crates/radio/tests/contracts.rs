@@ -147,7 +147,7 @@ fn csd_config() -> impl Strategy<Value = csd::Config> {
                 let text =
                     "channel = \"tch-f9.6\"\nslots = 1\ninterleaving = \"110 ms\"\ndelay = \"40 ms\"\nwindow = 61
                     acknowledgement_timer = \"480 ms\"\nattempts = 6\nrecovery = \"selective\"\nframe_errors = 0.05";
-                modem.is_none().then(|| toml::from_str(text).expect("a radio leg"))
+                modem.is_none().then(|| toml::from_str(text).expect("a radio link"))
             }),
             serial: (set_up % 2 > 0)
                 .then(|| csd::config::Serial { rate: "9600 bit/s".parse().expect("a rate") }),
@@ -175,11 +175,17 @@ fn cell(config: &hs_dsch_simple::Config, users: u16) -> impl Fn() -> HsDschSimpl
     move || HsDschSimple::new(config, &classes(config, users), Seed::new(5), "cell").expect("sound parameters")
 }
 
-fn check<B: Bearer>(make: impl Fn() -> B, users: u16, arrivals: &[Arrival], in_order: bool) {
-    check_until(make, users, arrivals, in_order, HORIZON);
+fn assert_contracts<B: Bearer>(make: impl Fn() -> B, users: u16, arrivals: &[Arrival], in_order: bool) {
+    assert_contracts_until(make, users, arrivals, in_order, HORIZON);
 }
 
-fn check_until<B: Bearer>(make: impl Fn() -> B, users: u16, arrivals: &[Arrival], in_order: bool, horizon: Instant) {
+fn assert_contracts_until<B: Bearer>(
+    make: impl Fn() -> B,
+    users: u16,
+    arrivals: &[Arrival],
+    in_order: bool,
+    horizon: Instant,
+) {
     let middle = arrivals[arrivals.len() * 2 / 3].at;
     let commands = Commands { commands: 12, until: middle, users, classes: &["near", "far"], reorder: !in_order };
     let commands = commands.draw(middle.as_nanos());
@@ -203,7 +209,7 @@ proptest! {
         let in_order = downlink.in_sequence && !matches!(&uplink, Uplink::Dch(dch) if !dch.in_sequence);
         let config = dch_simple::Config { downlink, uplink };
         let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
-        check(dch(&config, users), users, &arrivals, in_order);
+        assert_contracts(dch(&config, users), users, &arrivals, in_order);
     }
 
     #[test]
@@ -213,7 +219,7 @@ proptest! {
         let in_order = downlink.in_sequence && !matches!(&uplink, Uplink::Dch(dch) if !dch.in_sequence);
         let config = hs_dsch_simple::Config { downlink, uplink };
         let arrivals = traffic(users, Span::from_millis(gap)).arrivals(seed);
-        check(cell(&config, users), users, &arrivals, in_order);
+        assert_contracts(cell(&config, users), users, &arrivals, in_order);
     }
     #[test]
     fn calls_keep_the_contracts(config in csd_config(), users in 1u16..4, gap in 1u64..3_000, seed: u64) {
@@ -221,6 +227,6 @@ proptest! {
         let (horizon, gap) = (Instant::from_nanos(5_000_000_000_000), Span::from_millis(gap));
         let arrivals = Traffic { packets: 24, sizes: (40, 600), ..traffic(users, gap) }.arrivals(seed);
         let make = || GsmCsd::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
-        check_until(make, users, &arrivals, true, horizon);
+        assert_contracts_until(make, users, &arrivals, true, horizon);
     }
 }

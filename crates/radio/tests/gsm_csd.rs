@@ -17,7 +17,7 @@ fn call(more: &str) -> GsmCsd {
 }
 
 /// The same without the fixed link, and without the overhead of PPP.
-fn radio_leg(more: &str) -> GsmCsd {
+fn radio_link(more: &str) -> GsmCsd {
     let mut table = csd_9600(&more.parse().expect("toml"));
     table.remove("modem");
     table.insert("ppp".to_owned(), toml::from_str::<toml::Value>("overhead = \"0 B\"").expect("toml"));
@@ -29,16 +29,16 @@ fn goodput(mut bearer: GsmCsd, time: Span) -> f64 {
 }
 
 #[test]
-fn the_radio_leg_carries_24_octets_in_20_ms() {
+fn the_radio_link_carries_24_octets_in_20_ms() {
     let time = Span::from_secs(10_000);
-    let bytes = goodput(radio_leg(""), time);
+    let bytes = goodput(radio_link(""), time);
     assert!((bytes - 1200.0).abs() < 1.0, "{bytes}");
     let fast = "radio.channel = \"tch-f14.4\"\nradio.acknowledgement_timer = \"520 ms\"";
-    let bytes = goodput(radio_leg(fast), time);
+    let bytes = goodput(radio_link(fast), time);
     // (576 − 16 − 24)/8 − 1 octets in 40 ms.
     assert!((bytes - 66.0 / 0.040).abs() < 1.0, "{bytes}");
     // Three channels, with a longer header.
-    let bytes = goodput(radio_leg(&format!("{fast}\nradio.slots = 3\nradio.window = 240")), time);
+    let bytes = goodput(radio_link(&format!("{fast}\nradio.slots = 3\nradio.window = 240")), time);
     assert!((bytes - 3.0 * 65.0 / 0.040).abs() < 3.0, "{bytes}");
 }
 
@@ -46,7 +46,7 @@ fn the_radio_leg_carries_24_octets_in_20_ms() {
 fn selective_repetition_loses_what_is_in_error_and_no_more() {
     let time = Span::from_secs(20_000);
     for p in [0.01, 0.03, 0.05] {
-        let bytes = goodput(radio_leg(&format!("radio.frame_errors = {p}")), time);
+        let bytes = goodput(radio_link(&format!("radio.frame_errors = {p}")), time);
         // A million frames. A frame that was sent again in vain is requested after T1, and the
         // window is full if that happens twice: too rarely to be seen here, but a twentieth of the
         // throughput at 10 %.
@@ -60,7 +60,7 @@ fn going_back_costs_a_round_trip_for_each_error() {
     let time = Span::from_secs(20_000);
     for p in [0.002, 0.01, 0.02] {
         let more = format!("radio.frame_errors = {p}\nradio.recovery = \"reject\"");
-        let bytes = goodput(radio_leg(&more), time);
+        let bytes = goodput(radio_link(&more), time);
         // A frame that begins at 0 is lost. The next is there at 20 + 150 ms, REJ begins at 180 and
         // is there at 330, and at 340 the lost one goes again: 17 frames. If REJ is lost it comes
         // again after T1: 24 frames more, 480 ms.

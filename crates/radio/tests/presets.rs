@@ -125,7 +125,7 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
 }
 
 #[test]
-fn the_radio_bearers_carry_what_their_names_say() {
+fn the_radio_bearers_carry_the_rates_of_their_names() {
     let expected = [
         ("umts-dch-64", 64_000),
         ("umts-dch-128", 128_000),

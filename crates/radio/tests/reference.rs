@@ -39,14 +39,14 @@ fn the_pages_of_all_models_are_up_to_date() {
             std::fs::write(&file, text).expect("the folder is there");
         }
         let written = std::fs::read_to_string(&file).unwrap_or_default();
-        assert!(written == *text, "docs/bearers/{name}.md is not what the types say: {BLESS}");
+        assert!(written == *text, "docs/bearers/{name}.md differs from the types: {BLESS}");
     }
     let mut expected: Vec<PathBuf> = pages.iter().map(|(name, _)| folder.join(format!("{name}.md"))).collect();
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(&folder).expect("the folder").map(|entry| entry.expect("an entry").path()).collect();
     expected.sort();
     found.sort();
-    assert_eq!(found, expected, "each page is of a model");
+    assert_eq!(found, expected, "each page belongs to a model");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn kind(schema: &Value) -> String {
             let names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
             names.map(of_type).collect::<Vec<_>>().join(" or ")
         }
-        _ => panic!("a type that the reference does not know: {schema}"),
+        _ => panic!("an unknown type: {schema}"),
     }
 }
 

@@ -81,7 +81,7 @@ fn states(events: &[(Instant, Event)], aspect: Aspect) -> Vec<(Instant, StateVal
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let leg = || {
+    let link = || {
         (
             prop::sample::select(vec![0.0, 0.01, 0.2, 0.6]),
             prop::option::of(4.0f64..8.0),
@@ -103,17 +103,17 @@ fn config() -> impl Strategy<Value = Config> {
     };
     (
         prop::sample::select(vec!["umts-r99-384", "umts-r99-64", "umts-r99-states"]),
-        leg(),
-        leg(),
+        link(),
+        link(),
         any::<bool>(),
         0u64..200,
     )
         .prop_map(|(name, down, up, pch, hold)| {
             let mut set: Vec<(String, toml::Value)> = Vec::new();
-            for (leg, (bler, burst, (pdu, window, max_dat), (radio, delay, last, missing), queue, polls)) in
+            for (link, (bler, burst, (pdu, window, max_dat), (radio, delay, last, missing), queue, polls)) in
                 [("downlink", down), ("uplink", up)]
             {
-                let mut put = |key: &str, value: toml::Value| set.push((format!("{leg}.{key}"), value));
+                let mut put = |key: &str, value: toml::Value| set.push((format!("{link}.{key}"), value));
                 put("bler", bler.into());
                 if let Some(burst) = burst {
                     put("burst", burst.into());
@@ -460,7 +460,7 @@ fn wrong_parameters_are_refused_with_their_key() {
 }
 
 #[test]
-fn fast_fading_costs_what_its_margin_says() {
+fn fast_fading_costs_its_margin() {
     let share = |fading: &str, ci: &str| {
         let conditions: toml::Table = format!("ci = \"{ci}\"\nfading = \"{fading}\"").parse().expect("a table");
         let set = [("conditions", toml::Value::Table(conditions)), ("downlink.rlc.max_dat", 40.into())];
@@ -481,7 +481,7 @@ fn fast_fading_costs_what_its_margin_says() {
 }
 
 #[test]
-fn the_uplink_goes_by_the_level_of_the_cell_not_by_its_interference() {
+fn the_uplink_depends_on_the_level_of_the_cell_and_not_on_its_interference() {
     // A mobile between three cells, one of which may serve it: much interference, and far more
     // level than it needs.
     let conditions = r#"

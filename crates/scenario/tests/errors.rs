@@ -100,7 +100,7 @@ fn a_former_name_of_a_model_gives_the_new_one() {
 }
 
 #[test]
-fn what_only_the_model_knows_is_named_too() {
+fn errors_of_the_model_are_located_too() {
     let error = error("umts-dch-384\"", "hs-dsch-classes-abc\"\ntti = \"0 s\"");
     assert!(error.starts_with("s.toml:10: bearer.downlink.tti: "), "{error}");
 }
