@@ -171,7 +171,7 @@ def test_a_run_without_log_says_what_is_missing(tmp_path: Path) -> None:
     page = Page(report.write([airpath.run(DOWNLOAD, log=False)], tmp_path / "report.html"))
     assert "Not everything could be drawn." in page.words
     assert "run the scenario again with this log on" in page.words
-    assert "quantiles need the log" in page.words
+    assert "quantiles need the event log" in page.words
     assert not page.all("figure")
     assert "Transfers" in page.words
 
@@ -181,7 +181,7 @@ def test_a_partial_run_carries_a_banner(tmp_path: Path) -> None:
     summary = result.summary | {"complete": False, "stopped": "interrupted"}
     (tmp_path / "cut" / "summary.json").write_text(json.dumps(summary))
     page = Page(report.write([tmp_path / "cut"], tmp_path / "report.html"))
-    assert "Partial result. The run did not come to its end (interrupted)" in page.words
+    assert "Partial result. The run did not finish (interrupted)" in page.words
 
 
 def test_a_damaged_table_costs_its_figures_alone(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_damaged_table_costs_its_figures_alone(tmp_path: Path) -> None:
     for part in (tmp_path / "hurt" / "events" / "packets").glob("*.parquet"):
         part.write_bytes(part.read_bytes()[:100])
     page = Page(report.write([tmp_path / "hurt"], tmp_path / "report.html"))
-    assert re.search(r"Queue, [^:]*: a table of the log cannot be read", page.words)
+    assert re.search(r"Queue, [^:]*: a table of the log is damaged", page.words)
     assert "Radio" in page.figures
 
 
@@ -261,7 +261,7 @@ def test_a_study_that_was_run_says_which_rows_agree(tmp_path: Path) -> None:
     agree, published = result.agreement
     assert f"{agree} of {published} published figures agree within the study's tolerances" in page.words
     assert page.words.count("✓ yes") == agree
-    assert "when the clock starts" in page.words
+    assert "start of the clock" in page.words
     assert {"href": "#choices"} in page.all("a")
 
 

@@ -124,7 +124,7 @@ def test_the_report_draws_what_is_known(observed: airpath.Result, tmp_path: Path
     page = tmp_path / "report.html"
     report.write([observed], page)
     text = page.read_text(encoding="utf-8")
-    assert "a real program does not tell them" in text
+    assert "a real program does not report them" in text
     assert "10.0.0.2:5001 → 192.0.2.1:80" in text
     assert " time-outs" not in text
 

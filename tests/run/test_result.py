@@ -137,7 +137,7 @@ def test_scanning_reads_only_what_is_asked_for(result: airpath.Result) -> None:
 
 def test_a_table_that_was_not_kept_is_said_to_be() -> None:
     unlogged = airpath.run(DOWNLOAD, log=False)
-    with pytest.raises(airpath.NotLoggedError, match="not to log"):
+    with pytest.raises(airpath.NotLoggedError, match="the run did not log it"):
         _ = unlogged.packets
     partly = airpath.run(DOWNLOAD, set={"log.packets": False})
     assert partly.tcp.height > 0

@@ -116,7 +116,7 @@ def test_the_table_of_differences_has_what_differs(beside: Page, traces: list[ai
     words = beside.words
     differing = [cause for cause in CAUSES if (one[cause.column] or 0) != (other[cause.column] or 0)]
     assert differing
-    table = words[words.index("Differences Of the connections") :]
+    table = words[words.index("Differences Figures of the connections") :]
     assert all(f" {cause.words} " in table for cause in differing)
     assert "seed-4 took" in words
 
@@ -132,7 +132,7 @@ def test_the_command_compares_any_number(runs: list[airpath.Result], command: Co
     assert any(row["trace 1"] != row["trace 2"] for row in figures)
     alone = command("trace", "compare", runs[0].path)
     assert alone.code == 2
-    assert "one capture alone" in alone.err
+    assert "a comparison needs two captures" in alone.err
 
 
 def test_a_browser_draws_them(

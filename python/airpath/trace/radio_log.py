@@ -10,7 +10,6 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airpath._native import states_without_transfer
 from airpath.result import NotLoggedError, Result, load
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 Log = tuple[str | None, str, dict[str, str]]
 """The mobile's address, `None` for that of every client; the log as CSV; and its column map."""
 
-_STATES_WITHOUT_TRANSFER = frozenset(states_without_transfer())
-"""The states in which the radio carries nothing, as pairs of aspect and name."""
 _SIMULATED_ORIGIN = 1_000_000_000 * 10**9
 """The time of the run's start in captures of simulated runs (`docs/result-folder.md`)."""
 _FIRST_MOBILE = IPv4Address("10.0.0.2")
@@ -102,11 +99,16 @@ def _idle_intervals(result: Result, repetition: int, user: int) -> Iterator[tupl
 
 
 def _states(states: "pl.DataFrame", last: int) -> Iterator[tuple[int, int, str | None, str]]:
+    """Yield the intervals in states without transfer: start, end, direction, name."""
+    # Not at the top: `import airpath` must not load the core.
+    from airpath._native import states_without_transfer
+
+    idle_states = frozenset(states_without_transfer())
     for track in states.partition_by("component", "aspect", "direction", maintain_order=True):
         aspect = str(track["aspect"][0])
         times = track["time"].to_list()
         for begin, end, direction, name in zip(
             times, [*times[1:], last], track["direction"], track["name"], strict=True
         ):
-            if (aspect, name) in _STATES_WITHOUT_TRANSFER and end > begin:
+            if (aspect, name) in idle_states and end > begin:
                 yield begin, end, direction, name
