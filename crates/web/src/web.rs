@@ -17,7 +17,9 @@ use airpath_wire::segment::{Datagram, Segment};
 /// Listens to all connections of a capture, and says what was said on them.
 ///
 /// ```
-/// use airpath_trace::{capture::Reader, decode::{Decoded, Decoder}, flows::Flows, http::Web};
+/// use airpath_capture::{decode::{Decoded, Decoder}, read::Reader};
+/// use airpath_observe::flows::Flows;
+/// use airpath_web::Web;
 /// # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
 ///
 /// let mut reader = Reader::new(&file[..])?;
