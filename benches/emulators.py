@@ -122,7 +122,7 @@ def plan(probe: Path, peers: Path, scale: float) -> list[Test]:
     delay = Conditions(delay_ms=DELAY_MS)
     slow = Conditions(rate_mbps=RATE_MBPS, queue_packets=50)
     fast = Conditions(delay_ms=1, rate_mbps=4992, queue_packets=4000, loss=1e-6)
-    echo = Work([str(probe), "ask", "HOST", "9000", str(int(1000 * scale))], [str(probe), "answer", "9000"])
+    echo = Work([str(probe), "ping", "HOST", "9000", str(int(1000 * scale))], [str(probe), "answer", "9000"])
     blast = seconds(8) + SETTLED_S
     stream = Work(
         [str(probe), "count", "HOST", "9001", str(blast)],

@@ -1,14 +1,13 @@
-//! Runs scenarios one after the other in one process and prints what each cost, a line a scenario:
+//! Runs scenarios in sequence in one process and prints the cost of each, one line per scenario:
 //!
 //! ```text
 //! cargo run --release -p airpath-benches -- [--repeat N] [--log DIR] [--set K=V]… SCENARIO.toml…
 //! ```
 //!
 //! `setup_s` and `cpu_s` are processor time (user and system) of building the objects and of
-//! running them; reading the scenario and starting the process are left out. `wall_s` is the time
-//! that running them took, until the log, if there is one, is written. `peak_kb` is the most memory
-//! that the process had by then. `benches/compare.py` sets these lines beside those of other
-//! simulators.
+//! running them, without reading the scenario and starting the process. `wall_s` is the time of the
+//! run until the log, if any, is written. `peak_kb` is the peak memory of the process so far.
+//! `benches/compare.py` compares these lines with those of other simulators.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

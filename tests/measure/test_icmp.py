@@ -65,7 +65,7 @@ def test_without_leave_it_says_what_to_do(link: LinkCommand, need: Callable[...,
 
 def test_what_icmp_does_not_have_is_refused(airpath_command: Command) -> None:
     done = airpath_command("measure", "ping", "--icmp", "127.0.0.1:7474")
-    assert (done.code, "ICMP knows no ports: leave out `:7474`" in done.err) == (2, True)
+    assert (done.code, "ICMP has no ports: leave out `:7474`" in done.err) == (2, True)
     done = airpath_command("measure", "ping", "--icmp", "127.0.0.1", "--size", "5")
     assert (done.code, "size: 5 is too little; at least 32" in done.err) == (2, True)
 

@@ -1,14 +1,13 @@
-//! The end points of `benches/emulators.py`: small, so that what they cost themselves stays out of
-//! the figures.
+//! The end points of `benches/emulators.py`: small, so that their own cost does not affect the
+//! figures.
 //!
 //! ```text
-//! airpath-probe answer PORT                             answers each datagram, with the times at which it came
-//! airpath-probe ask HOST PORT COUNT                     sends datagrams and prints the times of each round trip
-//! airpath-probe blast PORT MBIT_PER_S BYTES SECONDS     sends at a rate to each who asks for it
-//! airpath-probe count HOST PORT SECONDS                 asks for that, and prints when each datagram came
-//! airpath-probe wake PER_SECOND SECONDS                 sleeps until a time again and again, and prints what that costs
+//! airpath-probe answer PORT                           answers datagrams with their arrival times
+//! airpath-probe ping HOST PORT COUNT                  sends datagrams, prints round-trip times
+//! airpath-probe blast PORT MBIT_PER_S BYTES SECONDS   sends at a rate to each client
+//! airpath-probe count HOST PORT SECONDS               receives that, prints arrival times
+//! airpath-probe wake PER_SECOND SECONDS               sleeps repeatedly, prints the cost
 //! ```
-//!
 //! All times are nanoseconds of the host's clock, which both ends share. There are two for each
 //! arrival: when the kernel had the datagram (`SO_TIMESTAMPNS`), and when the program read it,
 //! after the scheduler woke it up.
@@ -20,7 +19,7 @@ mod wake;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "airpath-probe answer PORT | ask HOST PORT COUNT | blast PORT MBIT_PER_S BYTES SECONDS \
+const USAGE: &str = "airpath-probe answer PORT | ping HOST PORT COUNT | blast PORT MBIT_PER_S BYTES SECONDS \
                      | count HOST PORT SECONDS | wake PER_SECOND SECONDS";
 
 fn main() -> ExitCode {
@@ -38,7 +37,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["answer", port] => round_trips::answer(port.parse()?)?,
-        ["ask", host, port, count] => round_trips::ask((host, port.parse()?), count.parse()?)?,
+        ["ping", host, port, count] => round_trips::ping((host, port.parse()?), count.parse()?)?,
         ["blast", port, rate, bytes, seconds] => {
             rate::blast(port.parse()?, rate.parse()?, bytes.parse()?, seconds.parse()?)?;
         }

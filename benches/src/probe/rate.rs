@@ -1,4 +1,4 @@
-//! Datagrams at a constant rate, and when each of them comes.
+//! Datagrams at a constant rate, and their arrival times.
 
 use std::io;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use crate::socket::{Arrival, now, open, receive, sleep_until};
 /// Headers of UDP and IPv4, in bytes: sizes and rates here are those of IP packets.
 const HEADERS: usize = 28;
 
-/// How long there may be silence before all is over.
+/// Time without datagrams that ends a test.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Sends packets of `bytes` at `rate`, in Mbit/s, for `seconds` to each who asks for it, one after
-/// the other, for ever.
+/// Sends packets of `bytes` at `rate`, in Mbit/s, for `seconds` to each client, one after the
+/// other, forever.
 pub fn blast(port: u16, rate: f64, bytes: usize, seconds: f64) -> io::Result<()> {
     let socket = open(port)?;
     let datagram = vec![0; bytes - HEADERS];
@@ -22,17 +22,17 @@ pub fn blast(port: u16, rate: f64, bytes: usize, seconds: f64) -> io::Result<()>
         let Some(Arrival { from, .. }) = receive(&socket, &mut [0; 8])? else { continue };
         let start = now();
         for number in 0..packets {
-            // Deadlines do not move if one is missed: the rate is kept.
+            // A missed deadline does not move the next: the rate is kept.
             let due = start + (number as f64 * gap) as u64;
             sleep_until(due);
-            // A full queue on the way drops packets, which is no error here.
+            // A full queue on the path drops packets, which is not an error here.
             let _ = socket.send_to(&datagram, from);
         }
     }
 }
 
-/// Asks for such packets and prints, for each that comes within `seconds` of the first, when: by
-/// the kernel and by this program.
+/// Requests such packets and prints, for each that arrives within `seconds` of the first, its
+/// arrival times at the kernel and at this program.
 pub fn count(to: (&str, u16), seconds: f64) -> io::Result<()> {
     let socket = open(0)?;
     socket.connect(to)?;

@@ -1,4 +1,4 @@
-//! Round trips of small datagrams, each way apart.
+//! Round trips of small datagrams, by direction.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,22 +10,22 @@ use crate::socket::{Arrival, now, open, receive, sleep_until};
 /// Length of a datagram's payload; with the headers of UDP and IPv4 it is 28 bytes more.
 const BYTES: usize = 172;
 
-/// So many times stand in a datagram, 8 bytes each: sent, and come to the other end by kernel and
+/// Number of times in a datagram, 8 bytes each: sent, and arrival at the other end's kernel and
 /// program.
 const TIMES: usize = 3;
 
-/// The first ones are left out: the kernel learns of routes and neighbours, and begins to stamp
-/// arrivals.
+/// Number of first datagrams to ignore: the kernel resolves routes and neighbours, and starts to
+/// stamp arrivals.
 const WARM_UP: u64 = 20;
 
-/// Between two datagrams, in nanoseconds, beside up to as much as [`PHASE`].
+/// Pause between two datagrams, in nanoseconds, plus a random time of up to [`PHASE`].
 const PAUSE: u64 = 5_000_000;
 const PHASE: u64 = 1_000_000;
 
-/// An end after the last datagram, and the longest silence before it.
+/// Wait after the last datagram, and the longest time without one before.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Answers for ever.
+/// Answers forever.
 pub fn answer(port: u16) -> io::Result<()> {
     let socket = open(port)?;
     let mut buffer = [0; BYTES];
@@ -33,14 +33,14 @@ pub fn answer(port: u16) -> io::Result<()> {
         let Some(Arrival { length, from, kernel, read }) = receive(&socket, &mut buffer)? else { continue };
         buffer[8..16].copy_from_slice(&kernel.to_le_bytes());
         buffer[16..24].copy_from_slice(&read.to_le_bytes());
-        // An asker that is gone needs no answer.
+        // The client may be gone.
         let _ = socket.send_to(&buffer[..length], from);
     }
 }
 
-/// Sends `count` datagrams and prints for each that comes back: sent, at the answerer by its kernel
-/// and by its program, answer by our kernel and by our program.
-pub fn ask(to: (&str, u16), count: u64) -> io::Result<()> {
+/// Sends `count` datagrams and prints for each that returns: send time, arrival at the server's
+/// kernel and program, and arrival of the answer at this kernel and program.
+pub fn ping(to: (&str, u16), count: u64) -> io::Result<()> {
     let socket = open(0)?;
     socket.connect(to)?;
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -66,7 +66,7 @@ pub fn ask(to: (&str, u16), count: u64) -> io::Result<()> {
 
 fn send(socket: &UdpSocket, count: u64) -> io::Result<()> {
     let mut datagram = [0; BYTES];
-    // A multiplicative generator (Park and Miller): any will do that meets all phases of a timer.
+    // A multiplicative generator (Park and Miller): any that covers all phases of a timer suffices.
     let mut phase = 1_u64;
     for _ in 0..count {
         datagram[..8].copy_from_slice(&now().to_le_bytes());

@@ -10,26 +10,26 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setso
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Its length in bytes.
     pub length: usize,
-    /// Who sent it.
+    /// Its sender.
     pub from: SocketAddr,
-    /// When the kernel had it.
+    /// Arrival at the kernel.
     pub kernel: u64,
-    /// When this program had it.
+    /// Arrival at this program.
     pub read: u64,
 }
 
-/// The time. The kernel stamps with this clock.
+/// The present time, by the clock of the kernel's stamps.
 pub fn now() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_REALTIME).expect("this clock is always there");
     nanoseconds(time)
 }
 
-/// Sleeps until `due`, or a little less if a signal comes.
+/// Sleeps until `due`, or a little less on a signal.
 pub fn sleep_until(due: u64) {
     let due = TimeSpec::from_duration(Duration::from_nanos(due));
     let _ = clock_nanosleep(ClockId::CLOCK_REALTIME, ClockNanosleepFlags::TIMER_ABSTIME, &due);
@@ -39,7 +39,7 @@ fn nanoseconds(time: TimeSpec) -> u64 {
     Duration::from(time).as_nanos() as u64
 }
 
-/// A socket at `port`, or at any free one for 0, with room for a burst.
+/// A socket at `port`, or at any free one for 0, with a buffer for bursts.
 pub fn open(port: u16) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(("0.0.0.0", port))?;
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
@@ -48,7 +48,7 @@ pub fn open(port: u16) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Waits for the next datagram, at most as long as the socket's time-out; `None` if none came.
+/// Waits for the next datagram, at most for the socket's time-out; `None` without one.
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
     let mut space = nix::cmsg_space!(TimeSpec);
     let mut parts = [IoSliceMut::new(buffer)];

@@ -1,5 +1,5 @@
-//! What it costs a program on this host to wake up at a time: the floor under the processor time of
-//! any emulator that sleeps until packets are due.
+//! Cost of timed wake-ups of a program on this host: the lower bound of the processor time of any
+//! emulator that sleeps until packets are due.
 
 use std::io;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use nix::poll::ppoll;
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-/// Wakes up so many times a second and does nothing else. Prints the processor time of a wake-up,
-/// in microseconds, the share of a core in per cent, and how late a wake-up was in the mean.
+/// Wakes up `per_second` times a second and does nothing else. Prints the processor time of a
+/// wake-up, in microseconds, the share of a core in per cent, and the mean lateness of a wake-up.
 pub fn wake(per_second: u64, seconds: u64) -> io::Result<()> {
     if per_second == 0 || seconds == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it wakes up at least once"));
     }
-    // As `airpath link` does: the kernel would put off what this thread waits for.
+    // As `airpath link` does: otherwise the kernel delays timers.
     nix::sys::prctl::set_timerslack(1)?;
     let (gap, count) = (Duration::from_secs(1) / u32::try_from(per_second).unwrap_or(u32::MAX), per_second * seconds);
     let time = |clock: ClockId| clock_gettime(clock).map(Duration::from);

@@ -1,4 +1,4 @@
-//! The file, in the format of libpcap with nanoseconds.
+//! Writer of a libpcap file with nanoseconds.
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -13,28 +13,28 @@ const NANOSECONDS: u32 = 0xA1B2_3C4D;
 const ETHERNET: u32 = 1;
 const ETHERNET_HEADER: usize = 14;
 const RECORD_HEADER: usize = 16;
-/// Where the file puts the beginning, in seconds after 1 January 1970.
+/// Start time of the file, in seconds after 1 January 1970.
 const ORIGIN: u64 = 1_000_000_000;
 
-/// A capture in the making.
+/// A capture being written.
 pub struct File<W> {
     out: W,
     snap_length: usize,
     packets: u64,
-    /// Record header and packet, of which the payload stays zeros.
+    /// Record header and packet; the payload stays zero.
     record: Vec<u8>,
 }
 
 impl<W: Write> File<W> {
     pub fn create(mut out: W, snap_length: u32) -> io::Result<Self> {
-        // Version 2.4, and two words that nobody uses.
+        // Version 2.4, and two unused words.
         for word in [NANOSECONDS, 4 << 16 | 2, 0, 0, snap_length, ETHERNET] {
             out.write_all(&word.to_le_bytes())?;
         }
         Ok(Self { out, snap_length: snap_length as usize, packets: 0, record: vec![0; 1 << 16] })
     }
 
-    /// Adds a segment and the headers before it; `[source, destination]` are the addresses.
+    /// Adds a segment with its headers; `[source, destination]` are the addresses.
     pub fn packet(
         &mut self,
         time: Instant,
@@ -69,13 +69,13 @@ impl<W: Write> File<W> {
         .emit(packet);
         let transport_header = &mut packet[Ipv4Header::LENGTH..];
         segment.header.emit(transport_header, Sum::pseudo_v4(source, destination, Protocol::TCP, transport));
-        // What a longer header left behind is not payload.
+        // Remains of a longer header are not payload.
         transport_header[segment.header.wire_length()..][..40].fill(0);
         self.packets += 1;
         self.out.write_all(&self.record[..RECORD_HEADER + captured])
     }
 
-    /// Ends the file, and returns how many packets it has.
+    /// Ends the file, and returns the number of packets.
     pub fn finish(mut self) -> io::Result<u64> {
         self.out.flush()?;
         Ok(self.packets)

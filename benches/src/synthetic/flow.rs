@@ -10,11 +10,11 @@ use airpath_tcp::{Config, Connection, Identity, Segment, State};
 
 use crate::file::File;
 
-/// What a client asks with.
+/// Bytes of a client's request.
 const REQUEST: u64 = 200;
 
-/// What a packet takes at the bottleneck of the way down: 24 Mbit/s, so that data does not arrive
-/// in bursts.
+/// Transmission time of a packet at the bottleneck of the downlink: 24 Mbit/s, so that data does
+/// not arrive in bursts.
 const BOTTLENECK: Span = Span::from_micros(500);
 
 const CLIENT: usize = 0;
@@ -23,24 +23,24 @@ const SERVER: usize = 1;
 /// Two ends and the path between them.
 pub struct Flow {
     ends: [End; 2],
-    /// When the client opens the connection, until it does.
+    /// Time at which the client connects; `None` afterwards.
     begins: Option<Instant>,
     size: u64,
     is_answered: bool,
     loss: Probability,
     chance: RandomStream,
-    /// One way: half the round trip.
+    /// One-way delay: half the round trip.
     delay: Span,
-    /// When the bottleneck of the way down has sent what it was given.
+    /// Time at which the downlink bottleneck is idle.
     link_free: Instant,
 }
 
 struct End {
     connection: Connection,
     address: Ipv4Addr,
-    /// Packets that it has sent.
+    /// Number of packets sent.
     sent: u16,
-    /// What is under way to it, and when it arrives.
+    /// Packets in flight to it, with their arrival times.
     arrivals: VecDeque<(Instant, Segment)>,
 }
 
@@ -60,7 +60,7 @@ impl Flow {
         let mut client = Connection::connect(config.clone(), identity(Direction::Up, port, 443, client_sequence), at);
         client.write(REQUEST);
         let server = Connection::listen(config.clone(), identity(Direction::Down, 443, port, server_sequence));
-        // Clients have addresses of their own: 10.0.0.0/8 holds sixteen millions of them.
+        // Each client has an address: 10.0.0.0/8 has sixteen million.
         let client_address = Ipv4Addr::from_bits(0x0A00_0000 | number & 0x00FF_FFFF);
         let server_address = Ipv4Addr::new(192, 0, 2, 1 + (number % 16) as u8);
         let end = |connection, address| End { connection, address, sent: 0, arrivals: VecDeque::new() };
@@ -77,16 +77,16 @@ impl Flow {
         }
     }
 
-    /// When something happens next; `None` once the flow has ended.
+    /// Time of the next event; `None` once the flow has ended.
     pub fn next_time(&self) -> Option<Instant> {
         let arrivals = self.ends.iter().filter_map(|end| Some(end.arrivals.front()?.0));
-        // What is waited for in TIME-WAIT does not come.
+        // TIME-WAIT is not simulated.
         let waiting = self.ends.iter().filter(|end| end.connection.state() != State::TimeWait);
         let timers = waiting.filter_map(|end| end.connection.next_wakeup());
         self.begins.into_iter().chain(arrivals).chain(timers).min()
     }
 
-    /// Lets happen what is due, and captures what passes the server.
+    /// Processes due events, and captures packets that pass the server.
     pub fn advance<W: Write>(&mut self, now: Instant, file: &mut File<W>) -> io::Result<()> {
         let mut dropped = Vec::new();
         let mut cx = Context::new(None, &mut dropped, ComponentId(0));
@@ -106,7 +106,7 @@ impl Flow {
         self.serve();
         for number in [CLIENT, SERVER] {
             while let Some(segment) = self.ends[number].connection.poll_transmit(now, &mut cx) {
-                // The way up loses nothing; the way down does so behind where the capture is taken.
+                // The uplink loses nothing; the downlink loses packets after the capture point.
                 if number == CLIENT {
                     self.ends[SERVER].arrivals.push_back((now + self.delay, segment));
                     continue;
@@ -121,8 +121,7 @@ impl Flow {
         Ok(())
     }
 
-    /// What the two programs do: the server answers, and both close when they have nothing more to
-    /// say.
+    /// The two applications: the server answers, and both close when they are done.
     fn serve(&mut self) {
         let [client, server] = &mut self.ends;
         if !self.is_answered && server.connection.readable() >= REQUEST {
@@ -140,7 +139,7 @@ impl Flow {
         }
     }
 
-    /// Captures what `sender` has sent.
+    /// Captures the packets that `sender` has sent.
     fn capture<W: Write>(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Writes a capture of as many packets as wanted, to measure trace analysers with:
+//! Writes a capture of a given number of packets, for benchmarks of trace analysers:
 //!
 //! ```text
 //! cargo run --release -p airpath-benches --bin airpath-synthetic -- [--flows N] [--packets N] [--open N] [--loss P]
@@ -7,13 +7,12 @@
 //!
 //! Each flow is a download over airpath's own TCP with the settings of Linux 6 (selective
 //! acknowledgements, timestamps, delayed acknowledgements, a FIN from either end), over a path of
-//! its own of 24 Mbit/s, with a round trip of 20 to 120 ms, that loses packets of the download at
-//! random; it is captured at the server's end. `--open` flows are open at once, and when one has
-//! ended the next begins. The same arguments give the same file on every machine.
+//! its own of 24 Mbit/s, with a round trip of 20 to 120 ms and random loss of downlink packets; it
+//! is captured at the server's end. `--open` flows are open simultaneously, and when one has ended
+//! the next begins. The same arguments give the same file on every machine.
 //!
-//! The defaults make 9.6 million packets of 1,000 flows, as the first segments of each were
-//! captured by `tcpdump -s 96`; `--flows 100000` makes as many of short flows, of which 2,000 are
-//! open at once.
+//! The defaults make 9.6 million packets of 1,000 flows, captured as by `tcpdump -s 96`; `--flows
+//! 100000` makes the same number of short flows, with 2,000 open simultaneously.
 
 mod file;
 mod flow;
@@ -76,9 +75,9 @@ fn arguments() -> Result<Arguments, String> {
         }
     }
     if flows == 0 || open == 0 {
-        return Err("there must be one flow at least".into());
+        return Err("at least one flow is needed".into());
     }
-    let path = path.ok_or("where is the capture to be written? name a file")?;
+    let path = path.ok_or("no output file given")?;
     Ok(Arguments { flows, packets, open, loss, snap_length, seed, path })
 }
 
@@ -89,28 +88,28 @@ fn generate(arguments: &Arguments, out: impl Write) -> io::Result<u64> {
     let config: Arc<Config> = Arc::new(Profile::Linux6.config());
     let mut file = File::create(out, arguments.snap_length)?;
     // Some ten packets open and close a flow. Of the others 8 in 15 are data: most acknowledgements
-    // are of two segments, but those of a slow start and of a recovery are of one.
+    // cover two segments, but those of a slow start and of a recovery cover one.
     let packets = (arguments.packets / u64::from(arguments.flows)).saturating_sub(10);
     let size = packets * 8 / 15 * SEGMENT + 1;
     let seed = Seed::new(arguments.seed);
     let begin = |number: u32, at: Instant| Flow::begin(number, size, &config, arguments.loss, seed, at);
 
-    // Flows do not begin all at once.
+    // Flows start at different times.
     let spread = Span::from_millis(7);
     let at_once = arguments.open.min(arguments.flows);
     let mut flows: Vec<Flow> =
         (0..at_once).map(|number| begin(number, Instant::ZERO + spread.saturating_mul(number.into()))).collect();
     let mut begun = at_once;
-    let mut agenda: BinaryHeap<Reverse<(Instant, usize)>> =
+    let mut events: BinaryHeap<Reverse<(Instant, usize)>> =
         flows.iter().enumerate().filter_map(|(slot, flow)| Some(Reverse((flow.next_time()?, slot)))).collect();
-    while let Some(Reverse((now, slot))) = agenda.pop() {
+    while let Some(Reverse((now, slot))) = events.pop() {
         let flow = &mut flows[slot];
         flow.advance(now, &mut file)?;
         if flow.next_time().is_none() && begun < arguments.flows {
             *flow = begin(begun, now + spread);
             begun += 1;
         }
-        agenda.extend(flow.next_time().map(|time| Reverse((time, slot))));
+        events.extend(flow.next_time().map(|time| Reverse((time, slot))));
     }
     file.finish()
 }

@@ -1,30 +1,29 @@
-//! What a stream of datagrams tells of its path beyond delay and loss: how evenly they arrive, for
-//! how long none does, and for how long they come late.
+//! Figures of a datagram stream besides delay and loss: inter-arrival times, gaps, and delay
+//! periods.
 
 use airpath_core::{Instant, Span};
 
 use crate::samples::Samples;
 
-/// One datagram that arrived.
+/// A datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its number, from zero.
+    /// Sequence number, from zero.
     pub sequence: u32,
-    /// When it was sent.
+    /// Send time.
     pub sent: Instant,
-    /// When it arrived.
+    /// Arrival time.
     pub arrived: Instant,
 }
 
 impl Arrival {
-    /// Its one-way delay; zero if clocks that are not quite the same have it arrive before it was
-    /// sent.
+    /// One-way delay; zero if a clock offset makes the arrival earlier than the send time.
     pub const fn delay(&self) -> Span {
         self.arrived.since(self.sent)
     }
 }
 
-/// What the arrivals of a stream show.
+/// Figures of the arrivals of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
     /// From each arrival to the next, in the order of arrival.
@@ -32,21 +31,21 @@ pub struct Analysis {
     /// Datagrams that arrived after one with a higher number (RFC 4737 §3).
     pub reordered: u64,
     /// Gaps: from the arrival of the last datagram before a burst of losses to that of the first
-    /// after it. A burst at the beginning or at the end of the stream has no such length, and is in
-    /// no gap.
+    /// after it. A burst at the beginning or end of the stream has no such duration, and is not a
+    /// gap.
     pub gaps: Samples,
-    /// Datagrams lost in the longest burst that is in a gap.
+    /// Datagrams lost in the longest burst that is a gap.
     pub longest_burst: u64,
-    /// Datagrams that took longer than the threshold.
+    /// Datagrams with a delay above the threshold.
     pub late: u64,
-    /// Delay periods: datagrams in a row of which none was lost, but each was late. From the
-    /// arrival of the last datagram in time before them to that of the first in time after them.
+    /// Delay periods: consecutive datagrams without a loss, each late. From the arrival of the last
+    /// datagram in time before them to that of the first in time after them.
     pub delay_periods: Samples,
 }
 
 impl Analysis {
-    /// Of the `arrivals`, each datagram once, in the order in which they came; `late` are those
-    /// that took longer.
+    /// Analyses `arrivals`, each datagram once, in the order of arrival; delays above `late` are
+    /// late.
     pub fn of(arrivals: &[Arrival], late: Span) -> Self {
         let mut analysis = Self::default();
         let mut highest = None;
@@ -59,7 +58,7 @@ impl Analysis {
         }
         let mut by_number = arrivals.to_vec();
         by_number.sort_unstable_by_key(|arrival| arrival.sequence);
-        // The last datagram in time, as long as none was lost since.
+        // The last datagram in time, unless one was lost since.
         let mut in_time: Option<Arrival> = None;
         let mut before: Option<Arrival> = None;
         for arrival in by_number {

@@ -1,27 +1,27 @@
 //! A bulk transfer over one connection: one end is the [`Source`] of the bytes, the other their
-//! [`Drain`]. In a download the drain may ask first.
+//! [`Drain`]. In a download the drain may send a request first.
 
 use airpath_core::{AppStep, Bytes, Direction, Instant, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::transport::Transport;
 
-/// What a transfer moves.
+/// A bulk transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// Which way the bytes go: down from the server, or up from the mobile.
+    /// Direction of the bytes: down from the server, or up from the mobile.
     pub direction: Direction,
-    /// Application bytes to move.
+    /// Application bytes to transfer.
     pub bytes: Bytes,
-    /// Bytes that the mobile sends first, to ask for a download; none for an upload.
+    /// Bytes of the mobile's request for a download; zero for an upload.
     pub request: Bytes,
 }
 
 impl Transfer {
-    /// The two roles: what the mobile's end does and what the server's end does.
+    /// The roles of the mobile's end and of the server's end.
     pub fn roles(&self) -> (Role, Role) {
-        let source = Role::Source(Source { awaits: self.request.get(), sends: self.bytes.get(), asked: false });
-        let drain = Role::Drain(Drain { asks: self.request.get(), expects: self.bytes.get(), connected: false });
+        let source = Role::Source(Source { awaits: self.request.get(), sends: self.bytes.get(), answered: false });
+        let drain = Role::Drain(Drain { request: self.request.get(), expects: self.bytes.get(), connected: false });
         match self.direction {
             Direction::Down => (drain, source),
             Direction::Up => (source, drain),
@@ -34,12 +34,12 @@ impl Transfer {
 pub enum Role {
     /// Sends the bytes.
     Source(Source),
-    /// Takes them.
+    /// Receives the bytes.
     Drain(Drain),
 }
 
 impl Role {
-    /// Does what the application would do now; call it whenever the connection has changed.
+    /// Acts as the application does now; call it whenever the connection has changed.
     pub fn step(&mut self, transport: &mut impl Transport) -> Progress {
         match self {
             Self::Source(source) => source.step(transport),
@@ -48,41 +48,41 @@ impl Role {
     }
 }
 
-/// What a step achieved.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing that the application would notice.
+    /// Nothing visible to the application.
     None,
     /// The connection opened.
     Connected,
-    /// The source has the whole request and has begun to send.
+    /// The source has the whole request and starts to send.
     Requested,
-    /// The drain has this many bytes in all; it had fewer before.
+    /// Bytes that the drain has in all, more than before.
     Delivered(u64),
 }
 
-/// Milestones of a transfer. Whatever runs the transfer, these are the moments from which its
-/// figures are made: what the applications at the two ends saw, not the packets between them.
+/// Milestones of a transfer, from which its figures are computed by all runners: what the
+/// applications at both ends observe, not the packets between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Milestones {
-    /// The end that opened the connection saw it open.
+    /// The connecting end saw the connection open.
     pub connected: Option<Instant>,
     /// The server had the whole request.
     pub requested: Option<Instant>,
     /// The first byte reached the receiving application.
     pub first_byte: Option<Instant>,
-    /// The last byte did.
+    /// The last byte reached it.
     pub finished: Option<Instant>,
-    /// The sender knew that it did.
+    /// The sender received the acknowledgement of the last byte.
     pub acknowledged: Option<Instant>,
-    /// A connection was lost.
+    /// The connection was lost.
     pub aborted: Option<Instant>,
     /// Bytes that reached the receiving application.
     pub delivered: u64,
 }
 
 impl Milestones {
-    /// Keeps what `progress` of either end means at `now` for a transfer of `bytes`, and returns
+    /// Records what `progress` of either end means at `now` for a transfer of `bytes`, and returns
     /// the steps to report.
     #[inline]
     pub fn note(&mut self, now: Instant, progress: Progress, bytes: Bytes) -> [Option<AppStep>; 2] {
@@ -109,13 +109,13 @@ impl Milestones {
         }
     }
 
-    /// From `start` until the last byte arrived, or until it was known that it will not; until
-    /// `now` if it still may.
+    /// From `start` until the last byte arrived, or until the transfer failed; until `now` if it
+    /// continues.
     pub fn duration(&self, start: Instant, now: Instant) -> Span {
         self.finished.or(self.aborted).unwrap_or(now).since(start)
     }
 
-    /// How the transfer stands: `finished`, `aborted` or `unfinished`.
+    /// Outcome of the transfer: `finished`, `aborted` or `unfinished`.
     pub const fn outcome(&self) -> &'static str {
         match (self.finished, self.aborted) {
             (Some(_), _) => "finished",
@@ -130,12 +130,12 @@ impl Milestones {
 pub struct Source {
     awaits: u64,
     sends: u64,
-    asked: bool,
+    answered: bool,
 }
 
 impl Source {
     fn step(&mut self, transport: &mut impl Transport) -> Progress {
-        if self.asked || !transport.is_established() {
+        if self.answered || !transport.is_established() {
             return Progress::None;
         }
         let waiting = transport.readable();
@@ -143,7 +143,7 @@ impl Source {
         if transport.received() < self.awaits {
             return Progress::None;
         }
-        self.asked = true;
+        self.answered = true;
         transport.write(self.sends);
         transport.close();
         if self.awaits > 0 { Progress::Requested } else { Progress::Connected }
@@ -153,13 +153,13 @@ impl Source {
 /// The receiving end.
 #[derive(Clone, Copy, Debug)]
 pub struct Drain {
-    asks: u64,
+    request: u64,
     expects: u64,
     connected: bool,
 }
 
 impl Drain {
-    /// Bytes that it waits for in all.
+    /// Bytes that it expects in all.
     pub const fn expects(&self) -> u64 {
         self.expects
     }
@@ -170,8 +170,9 @@ impl Drain {
                 return Progress::None;
             }
             self.connected = true;
-            transport.write(self.asks);
-            // The requests of HTTP/1.0 and FTP do not end the stream; ours does when all has come.
+            transport.write(self.request);
+            // Requests of HTTP/1.0 and FTP do not end the stream; this one does when everything has
+            // arrived.
             if transport.readable() == 0 {
                 return Progress::Connected;
             }

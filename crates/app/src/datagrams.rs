@@ -1,4 +1,4 @@
-//! Datagrams at a constant rate: how many arrive, and after how long.
+//! Datagrams at a constant rate: delivery and delay.
 
 use airpath_core::{Bitrate, Bytes, Direction, Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -6,29 +6,28 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Arrival;
 use crate::samples::Samples;
 
-/// What to send.
+/// A datagram stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Datagrams {
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
-    /// Rate of the IP packets, headers included.
+    /// Rate of the IP packets, including headers.
     pub rate: Bitrate,
     /// Payload bytes of a datagram, after the UDP header.
     pub size: u32,
-    /// For how long to send.
+    /// Duration of the stream.
     pub duration: Span,
-    /// How long to wait for the last ones.
+    /// Time to wait for the last datagrams.
     pub timeout: Span,
-    /// The delay above which one is late.
+    /// Delay threshold of late datagrams.
     pub late: Span,
 }
 
-/// The delay above which a datagram is late unless another is given: up to here most conversations
-/// do not notice it (ITU-T G.114 §4).
+/// Default of the delay threshold: up to here most conversations are not affected (ITU-T G.114 §4).
 pub const LATE: Span = Span::from_millis(150);
 
 impl Datagrams {
-    /// How many there will be in all.
+    /// Number of datagrams in all.
     pub fn count(&self) -> u64 {
         let bits = u64::from(self.size + HEADERS) * 8;
         let sent = u128::from(self.rate.as_bps()) * u128::from(self.duration.as_nanos());
@@ -36,10 +35,10 @@ impl Datagrams {
     }
 }
 
-/// IPv4 and UDP headers.
+/// Length of IPv4 and UDP headers.
 pub const HEADERS: u32 = 28;
 
-/// The end that sends.
+/// The sender.
 #[derive(Clone, Debug)]
 pub struct Sender {
     datagrams: Datagrams,
@@ -53,7 +52,7 @@ impl Sender {
         Self { datagrams, started: start, sent: 0 }
     }
 
-    /// The number of the next datagram, if it is time for it.
+    /// The number of the next datagram, if it is due.
     pub fn poll(&mut self, now: Instant) -> Option<u32> {
         let due = self.next_due()?;
         (due <= now).then(|| {
@@ -62,12 +61,12 @@ impl Sender {
         })
     }
 
-    /// When the next datagram is due, or when the last ones are given up.
+    /// When the next datagram is due, or the wait for the last ones ends.
     pub fn next_wakeup(&self) -> Option<Instant> {
         Some(self.next_due().unwrap_or_else(|| self.deadline()))
     }
 
-    /// Whether all were sent and the wait for the last ones is over.
+    /// Whether all were sent and the wait for the last ones has ended.
     pub fn is_over(&self, now: Instant) -> bool {
         self.next_due().is_none() && now >= self.deadline()
     }
@@ -77,8 +76,8 @@ impl Sender {
         self.sent
     }
 
-    /// When the next datagram is due; `None` after the last. From the origin, not from the datagram
-    /// before, so that no rounding adds up.
+    /// When the next datagram is due; `None` after the last. Computed from the origin, not from the
+    /// previous datagram, so that rounding does not accumulate.
     pub fn next_due(&self) -> Option<Instant> {
         let offset =
             self.datagrams.rate.time_for(Bytes::new(u64::from(self.datagrams.size + HEADERS) * u64::from(self.sent)));
@@ -90,7 +89,7 @@ impl Sender {
     }
 }
 
-/// The end that receives.
+/// The receiver.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     arrivals: Vec<Arrival>,
@@ -99,8 +98,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Takes datagram `sequence`, which was sent at `sent`: its one-way delay, or `None` for a
-    /// duplicate. Memory grows with the numbers, so take only those that can have been sent.
+    /// Records datagram `sequence`, sent at `sent`: its one-way delay, or `None` for a duplicate.
+    /// Memory grows with the number, so pass only numbers that can have been sent.
     pub fn receive(&mut self, now: Instant, sequence: u32, sent: Instant) -> Option<Span> {
         let index = sequence as usize;
         if index >= self.seen.len() {
@@ -120,17 +119,17 @@ impl Receiver {
         self.arrivals.len() as u32
     }
 
-    /// Datagrams that came again.
+    /// Duplicates.
     pub const fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// What arrived, in that order.
+    /// Arrivals, in that order.
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arrivals
     }
 
-    /// Their one-way delays.
+    /// One-way delays.
     pub fn delays(&self) -> Samples {
         let mut delays = Samples::default();
         self.arrivals.iter().for_each(|arrival| delays.add(arrival.delay()));

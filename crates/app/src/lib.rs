@@ -1,7 +1,7 @@
-//! Work to put on a path: what an application does with its connection or its datagrams.
+//! Workloads: what an application does with its connection or its datagrams.
 //!
-//! Each file is one workload, without I/O and without a clock of its own, so that the simulator,
-//! the emulator and real sockets can all run it and mean the same by its figures.
+//! Each file is one workload, without I/O and without a clock. The simulator, the emulator and real
+//! sockets all run it, and its figures have the same meaning.
 //!
 //! | module | workload |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
 //!
-//! [`transport`] is the connection as these see it, and [`samples`] holds what they measure.
+//! [`transport`] is the connection as the workloads see it, and [`samples`] holds measured delays.
 
 pub mod arrivals;
 pub mod bulk;

@@ -1,20 +1,20 @@
-//! Ping: an echo request at each interval, and the round trips of those that come back.
+//! Ping: echo requests at an interval, and the round trips of the replies.
 
 use airpath_core::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::samples::Samples;
 
-/// What to ping with.
+/// A series of echo requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ping {
-    /// Data bytes of an echo request, after the ICMP header; 56 is the habit of Unix.
+    /// Data bytes of an echo request, after the ICMP header; 56 is the default of Unix.
     pub size: u32,
     /// Time from one request to the next.
     pub interval: Span,
     /// Requests to send.
     pub count: u32,
-    /// How long to wait for the last replies.
+    /// Time to wait for the last replies.
     pub timeout: Span,
 }
 
@@ -24,7 +24,7 @@ impl Default for Ping {
     }
 }
 
-/// The end that asks.
+/// The requesting end.
 #[derive(Clone, Debug)]
 pub struct Pinger {
     ping: Ping,
@@ -46,7 +46,7 @@ impl Pinger {
         }
     }
 
-    /// The number of the next echo request, if it is time for it.
+    /// The number of the next echo request, if it is due.
     pub fn poll(&mut self, now: Instant) -> Option<u32> {
         (self.sent < self.ping.count && self.due() <= now).then(|| {
             self.sent += 1;
@@ -54,8 +54,8 @@ impl Pinger {
         })
     }
 
-    /// Takes a reply to request `sequence`, which was sent at `sent`: its round trip, or `None` for
-    /// a duplicate or a number that was never sent.
+    /// Records the reply to request `sequence`, sent at `sent`: its round trip, or `None` for a
+    /// duplicate or an invalid number.
     pub fn reply(&mut self, now: Instant, sequence: u32, sent: Instant) -> Option<Span> {
         let answered = self.answered.get_mut(sequence as usize)?;
         if std::mem::replace(answered, true) {
@@ -66,7 +66,7 @@ impl Pinger {
         Some(round_trip)
     }
 
-    /// When to call [`Self::poll`] next, or when to give up on what is still missing.
+    /// When to call [`Self::poll`] next, or when the wait for missing replies ends.
     pub fn next_wakeup(&self) -> Option<Instant> {
         match self.is_over(Instant::ZERO) {
             true => None,
@@ -75,7 +75,7 @@ impl Pinger {
         }
     }
 
-    /// Whether all replies came, or the wait for the last of them is over.
+    /// Whether all replies arrived, or the wait for them has ended.
     pub fn is_over(&self, now: Instant) -> bool {
         self.sent == self.ping.count && (self.round_trips.count() == u64::from(self.sent) || now >= self.deadline())
     }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_at_each_interval_and_counts_each_reply_once() {
+    fn sends_requests_at_each_interval_and_counts_each_reply_once() {
         let ping = Ping { interval: Span::from_millis(100), count: 2, ..Ping::default() };
         let mut pinger = Pinger::new(ping, at(50));
         assert_eq!((pinger.next_wakeup(), pinger.poll(at(49))), (Some(at(50)), None));
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(pinger.poll(at(150)), Some(1));
         assert!(!pinger.is_over(at(160)));
         assert_eq!(pinger.next_wakeup(), Some(at(10_150)));
-        assert!(pinger.is_over(at(10_150)), "the second is given up");
+        assert!(pinger.is_over(at(10_150)), "the second timed out");
         pinger.reply(at(10_200), 1, at(150));
         assert!(pinger.next_wakeup().is_none() && pinger.round_trips().count() == 2);
     }

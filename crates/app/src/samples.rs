@@ -1,4 +1,4 @@
-//! Delays that were measured, and what is said of them.
+//! Measured delays and their statistics.
 
 use airpath_core::Span;
 
@@ -7,12 +7,12 @@ use airpath_core::Span;
 pub struct Samples(Vec<Span>);
 
 impl Samples {
-    /// Adds one.
+    /// Adds a sample.
     pub fn add(&mut self, delay: Span) {
         self.0.push(delay);
     }
 
-    /// How many there are.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.0.len() as u64
     }

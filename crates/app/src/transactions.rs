@@ -1,10 +1,10 @@
 //! Transactions: a request, its response, and so on, over one connection for all (RR) or one for
 //! each (CRR).
 //!
-//! The latency of a transaction is from its request to the last byte of its response, both as the
-//! asking application sees them. With a connection for each it begins when that is opened, so that
-//! the handshake is part of it; the one connection for all is opened before the first begins. No
-//! transaction begins before the one before has its response.
+//! The latency of a transaction is the time from its request to the last byte of its response, both
+//! as observed by the client's application. With a connection for each it starts with the
+//! connection, so that it includes the handshake; a single connection is opened before the first
+//! transaction starts. A transaction starts after the response of the one before.
 
 use airpath_core::{Bytes, Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::samples::Samples;
 use crate::transport::Transport;
 
-/// What to ask.
+/// A series of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transactions {
@@ -20,30 +20,30 @@ pub struct Transactions {
     pub request: Bytes,
     /// Bytes of a response.
     pub response: Bytes,
-    /// How many transactions there are at most.
+    /// Maximum number of transactions.
     pub transactions: u32,
-    /// For how long new ones begin; without it until there were all.
+    /// Period in which new ones start; without it, until the number is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Span>,
-    /// From a response to the next request.
+    /// Time from a response to the next request.
     pub think: Span,
-    /// How many connections they have.
+    /// Number of connections.
     pub connections: Connections,
 }
 
-/// How many connections transactions have.
+/// Number of connections of the transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Connections {
     /// One for all (RR).
     #[default]
     One,
-    /// One for each, which the answering end closes behind its response (CRR).
+    /// One for each, which the server closes after its response (CRR).
     Each,
 }
 
 impl Connections {
-    /// The name under which it is written.
+    /// The keyword.
     pub const fn name(self) -> &'static str {
         match self {
             Self::One => "one",
@@ -52,152 +52,152 @@ impl Connections {
     }
 }
 
-/// The end that asks.
+/// The client.
 #[derive(Clone, Debug)]
 pub struct Client {
     work: Transactions,
     started: Instant,
-    state: Asking,
-    /// When the next transaction may begin.
+    state: ClientState,
+    /// Earliest start of the next transaction.
     due: Instant,
-    asked: u32,
+    requests: u32,
     latencies: Samples,
     connects: Samples,
     last: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asking {
-    /// There is nothing on its way.
+enum ClientState {
+    /// Nothing is pending.
     Idle,
-    /// A connection is being opened, since then.
+    /// The connection is being opened, since this time.
     Opening(Instant),
-    /// A response is awaited, since then.
-    Asked(Instant),
+    /// A response is pending, since this time.
+    Awaiting(Instant),
 }
 
-/// What a step of the asking end achieved.
+/// Result of a step of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Nothing that anyone would notice.
+pub enum ClientStep {
+    /// Nothing visible to the application.
     Nothing,
     /// The connection opened.
     Connected,
-    /// A request went out.
+    /// A request was sent.
     Request,
-    /// The response to this transaction has come in whole, after this time.
+    /// The response to this transaction is complete, with this latency.
     Response(u32, Span),
 }
 
 impl Client {
-    /// An end whose first connection is to be opened at `start`.
+    /// A client whose first connection opens at `start`.
     pub fn new(work: Transactions, start: Instant) -> Self {
         Self {
             work,
             started: start,
-            state: Asking::Idle,
+            state: ClientState::Idle,
             due: start,
-            asked: 0,
+            requests: 0,
             latencies: Samples::default(),
             connects: Samples::default(),
             last: None,
         }
     }
 
-    /// Whether a new connection is to be opened now, and if so takes note that it is.
+    /// Whether a new connection must be opened now; if so, records that it is.
     pub fn opens(&mut self, now: Instant) -> bool {
-        let wanted = self.state == Asking::Idle
+        let wanted = self.state == ClientState::Idle
             && self.due <= now
             && !self.is_over(now)
-            && (self.work.connections == Connections::Each || (self.asked == 0 && self.connects.count() == 0));
+            && (self.work.connections == Connections::Each || (self.requests == 0 && self.connects.count() == 0));
         if wanted {
-            self.state = Asking::Opening(now);
-            self.asked += u32::from(self.work.connections == Connections::Each);
+            self.state = ClientState::Opening(now);
+            self.requests += u32::from(self.work.connections == Connections::Each);
         }
         wanted
     }
 
-    /// Does what the application would do now; call it until it returns [`Asked::Nothing`] whenever
-    /// the connection, the latest one, has changed or [`Self::next_wakeup`] has come.
-    pub fn step(&mut self, now: Instant, transport: &mut impl Transport) -> Asked {
+    /// Acts as the application does now. Call it until it returns [`ClientStep::Nothing`], whenever
+    /// the latest connection has changed or [`Self::next_wakeup`] has come.
+    pub fn step(&mut self, now: Instant, transport: &mut impl Transport) -> ClientStep {
         match self.state {
-            Asking::Opening(since) if transport.is_established() => {
+            ClientState::Opening(since) if transport.is_established() => {
                 self.connects.add(now.since(since));
                 self.state = match self.work.connections {
-                    Connections::One => Asking::Idle,
+                    Connections::One => ClientState::Idle,
                     Connections::Each => {
                         transport.write(self.work.request.get());
-                        Asking::Asked(since)
+                        ClientState::Awaiting(since)
                     }
                 };
                 self.due = now;
-                Asked::Connected
+                ClientStep::Connected
             }
-            Asking::Idle if self.work.connections == Connections::One && self.connects.count() > 0 => {
+            ClientState::Idle if self.work.connections == Connections::One && self.connects.count() > 0 => {
                 if self.is_over(now) || now < self.due {
-                    return Asked::Nothing;
+                    return ClientStep::Nothing;
                 }
-                self.asked += 1;
-                self.state = Asking::Asked(now);
+                self.requests += 1;
+                self.state = ClientState::Awaiting(now);
                 transport.write(self.work.request.get());
-                Asked::Request
+                ClientStep::Request
             }
-            Asking::Asked(since) => {
+            ClientState::Awaiting(since) => {
                 transport.read(transport.readable());
                 let before = match self.work.connections {
                     Connections::One => self.latencies.count(),
                     Connections::Each => 0,
                 };
                 if transport.received() < (before + 1) * self.work.response.get() {
-                    return Asked::Nothing;
+                    return ClientStep::Nothing;
                 }
                 let latency = now.since(since);
                 self.latencies.add(latency);
                 self.last = Some(now);
-                self.state = Asking::Idle;
+                self.state = ClientState::Idle;
                 self.due = now + self.work.think;
                 if self.work.connections == Connections::Each || self.is_over(self.due) {
                     transport.close();
                 }
-                Asked::Response(self.asked - 1, latency)
+                ClientStep::Response(self.requests - 1, latency)
             }
-            Asking::Idle | Asking::Opening(_) => Asked::Nothing,
+            ClientState::Idle | ClientState::Opening(_) => ClientStep::Nothing,
         }
     }
 
     /// When to call [`Self::opens`] and [`Self::step`] next, if nothing changes before.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        (self.state == Asking::Idle && !self.is_over(self.due)).then_some(self.due)
+        (self.state == ClientState::Idle && !self.is_over(self.due)).then_some(self.due)
     }
 
-    /// Whether no more will be asked, and nothing is on its way.
+    /// Whether no transaction will start, and none is pending.
     pub fn is_over(&self, now: Instant) -> bool {
         let late = self.work.duration.is_some_and(|duration| now >= self.started + duration);
-        self.state == Asking::Idle && (self.asked == self.work.transactions || late)
+        self.state == ClientState::Idle && (self.requests == self.work.transactions || late)
     }
 
-    /// Transactions begun.
-    pub const fn asked(&self) -> u32 {
-        self.asked
+    /// Number of transactions started.
+    pub const fn requests(&self) -> u32 {
+        self.requests
     }
 
-    /// How long each took.
+    /// Latencies.
     pub const fn latencies(&self) -> &Samples {
         &self.latencies
     }
 
-    /// How long each connection took to open.
+    /// Durations of the connection set-ups.
     pub const fn connects(&self) -> &Samples {
         &self.connects
     }
 
-    /// When the last response was whole.
+    /// When the last response was complete.
     pub const fn last(&self) -> Option<Instant> {
         self.last
     }
 }
 
-/// The end that answers, on one connection.
+/// The server's end of one connection.
 #[derive(Clone, Debug)]
 pub struct Server {
     work: Transactions,
@@ -206,12 +206,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// An end that has answered nothing yet.
+    /// A server that has not answered yet.
     pub const fn new(work: Transactions) -> Self {
         Self { work, answered: 0, closed: false }
     }
 
-    /// Does what the application would do now; call it whenever the connection has changed. Whether
+    /// Acts as the application does now; call it whenever the connection has changed. Returns
+    /// whether it has acted.
     /// it did anything.
     pub fn step(&mut self, transport: &mut impl Transport) -> bool {
         if self.closed || !transport.is_established() {
@@ -261,19 +262,19 @@ mod tests {
         let mut client = Client::new(work(Connections::One), at(0));
         let mut near = StreamEnd::default();
         assert!(client.opens(at(0)) && !client.opens(at(0)));
-        assert_eq!(client.step(at(1), &mut near), Asked::Nothing);
+        assert_eq!(client.step(at(1), &mut near), ClientStep::Nothing);
         near.establish();
-        assert_eq!(client.step(at(5), &mut near), Asked::Connected);
-        assert_eq!((client.step(at(5), &mut near), near.unsent()), (Asked::Request, 100));
+        assert_eq!(client.step(at(5), &mut near), ClientStep::Connected);
+        assert_eq!((client.step(at(5), &mut near), near.unsent()), (ClientStep::Request, 100));
         near.receive(999);
-        assert_eq!(client.step(at(20), &mut near), Asked::Nothing);
+        assert_eq!(client.step(at(20), &mut near), ClientStep::Nothing);
         near.receive(1);
-        assert_eq!(client.step(at(25), &mut near), Asked::Response(0, Span::from_millis(20)));
-        assert_eq!((client.next_wakeup(), client.step(at(34), &mut near)), (Some(at(35)), Asked::Nothing));
+        assert_eq!(client.step(at(25), &mut near), ClientStep::Response(0, Span::from_millis(20)));
+        assert_eq!((client.next_wakeup(), client.step(at(34), &mut near)), (Some(at(35)), ClientStep::Nothing));
         assert!(!client.opens(at(35)), "there is one connection");
-        assert_eq!(client.step(at(35), &mut near), Asked::Request);
+        assert_eq!(client.step(at(35), &mut near), ClientStep::Request);
         near.receive(1000);
-        assert_eq!(client.step(at(40), &mut near), Asked::Response(1, Span::from_millis(5)));
+        assert_eq!(client.step(at(40), &mut near), ClientStep::Response(1, Span::from_millis(5)));
         assert!(near.is_closed() && client.is_over(at(40)) && client.next_wakeup().is_none());
     }
 
@@ -284,13 +285,13 @@ mod tests {
             let start = u64::from(index) * 30;
             assert!(client.opens(at(start)));
             let mut near = StreamEnd::opened(0);
-            assert_eq!(client.step(at(start + 5), &mut near), Asked::Connected);
+            assert_eq!(client.step(at(start + 5), &mut near), ClientStep::Connected);
             near.receive(1000);
-            assert_eq!(client.step(at(start + 20), &mut near), Asked::Response(index, Span::from_millis(20)));
+            assert_eq!(client.step(at(start + 20), &mut near), ClientStep::Response(index, Span::from_millis(20)));
             assert!(near.is_closed());
         }
         assert!(!client.opens(at(100)) && client.is_over(at(100)));
-        assert_eq!((client.asked(), client.connects().count()), (2, 2));
+        assert_eq!((client.requests(), client.connects().count()), (2, 2));
     }
 
     #[test]

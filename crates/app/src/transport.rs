@@ -1,18 +1,19 @@
-//! A connection as applications see it, whatever carries it: the TCP of the simulator, or a socket.
+//! A connection as applications see it, independent of its carrier: the simulator's TCP, or a
+//! socket.
 
 use airpath_tcp::{Connection, State};
 
-/// What an application needs of its connection. Bytes are counted, not carried.
+/// The connection of an application. Bytes are counted, not carried.
 pub trait Transport {
     /// Whether data may flow.
     fn is_established(&self) -> bool;
     /// Queues bytes to send.
     fn write(&mut self, bytes: u64);
-    /// Ends the stream after what was written.
+    /// Ends the stream after the written data.
     fn close(&mut self);
-    /// Bytes that arrived in order and wait to be read.
+    /// Bytes that arrived in order and are unread.
     fn readable(&self) -> u64;
-    /// Takes bytes that arrived.
+    /// Reads bytes that arrived.
     fn read(&mut self, bytes: u64);
     /// All bytes that arrived in order so far, read or not.
     fn received(&self) -> u64;
@@ -44,8 +45,8 @@ impl Transport for Connection {
     }
 }
 
-/// One end of a connection between an application, for which it is a [`Transport`], and what
-/// carries the bytes. It keeps count of both directions and of their ends.
+/// One end of a connection between an application, for which it is a [`Transport`], and the carrier
+/// of the bytes. It counts both directions and their ends.
 #[derive(Clone, Debug, Default)]
 pub struct StreamEnd {
     established: bool,
@@ -58,7 +59,7 @@ pub struct StreamEnd {
 }
 
 impl StreamEnd {
-    /// The end of an open connection, of which the first `received` bytes have arrived.
+    /// The end of an open connection whose first `received` bytes have arrived.
     pub fn opened(received: u64) -> Self {
         Self { established: true, received, ..Self::default() }
     }
@@ -68,17 +69,17 @@ impl StreamEnd {
         self.established = true;
     }
 
-    /// Bytes that were written and not taken yet.
+    /// Written bytes that are not taken for sending yet.
     pub const fn unsent(&self) -> u64 {
         self.written - self.taken
     }
 
-    /// So many of the unsent bytes are on their way.
+    /// Takes this number of unsent bytes for sending.
     pub const fn take(&mut self, bytes: u64) {
         self.taken += bytes;
     }
 
-    /// All bytes that were taken so far.
+    /// All bytes taken for sending so far.
     pub const fn taken(&self) -> u64 {
         self.taken
     }
@@ -88,12 +89,12 @@ impl StreamEnd {
         self.closed
     }
 
-    /// Whether nothing is left to send but the end of the stream.
+    /// Whether only the end of the stream is left to send.
     pub const fn is_drained(&self) -> bool {
         self.closed && self.unsent() == 0
     }
 
-    /// So many more bytes have arrived in order.
+    /// This number of bytes has arrived in order.
     pub const fn receive(&mut self, bytes: u64) {
         self.received += bytes;
     }

@@ -1,29 +1,29 @@
-//! What happens, in one vocabulary, whatever made it: simulator, emulator, proxy or capture.
+//! The events of a run: one vocabulary for simulator, emulator, proxy and captures.
 //!
-//! Components report through a [`Context`](crate::Context), which the caller hands to them with each call. Building an
-//! event costs nothing when no [`Sink`](crate::Sink) wants its class: the closure given to [`Context::emit`](crate::Context::emit) is then
-//! not run.
+//! Components report through a [`Context`](crate::Context), which the caller hands to them with
+//! each call. Building an event costs nothing when no [`Sink`](crate::Sink) wants its class: the
+//! closure given to [`Context::emit`](crate::Context::emit) is then not run.
 
 use crate::packet::{Direction, FlowId, Packet, UserId};
 use crate::time::Span;
 use crate::units::Bytes;
 
-/// A component of the run, counted from zero; the run's maker keeps the names.
+/// A component of the run, counted from zero; the owner of the run has the names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ComponentId(pub u16);
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A packet was sent, queued, delivered, dropped or received.
     Packet(PacketEvent),
-    /// The state of a TCP sender after something changed it.
+    /// The state of a TCP sender after a change.
     Tcp(TcpEvent),
     /// A transmission on the air interface.
     Radio(RadioEvent),
     /// Progress of an application.
     App(AppEvent),
-    /// A change of conditions that was commanded.
+    /// A commanded change of conditions.
     Change(ChangeEvent),
     /// A change in the state of a mobile's radio connection.
     State(StateEvent),
@@ -40,8 +40,8 @@ pub struct PacketEvent {
     pub packet: Packet,
 }
 
-/// A packet's steps through the run. Each packet is `Sent` once by an end point; every link on its
-/// way reports `Queued`, then `Delivered` or `Dropped`; the other end point reports `Received`.
+/// A packet's steps through the run. Each packet is `Sent` once by an end point; every link on
+/// its path reports `Queued`, then `Delivered` or `Dropped`; the other end point reports `Received`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PacketStep {
     /// An end point sent it, with these transport headers.
@@ -80,7 +80,8 @@ impl PacketStep {
     }
 }
 
-/// The TCP header of a packet, in stream offsets: the first data byte is 0 either way; the SYN lies at -1.
+/// The TCP header of a packet, in stream offsets: the first data byte is 0 either way; the SYN lies
+/// at -1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// Stream offset of the first payload byte.
@@ -91,7 +92,8 @@ pub struct SegmentInfo {
     pub ack: Option<i64>,
     /// Receive window in bytes, after scaling.
     pub window: u64,
-    /// The flag byte of the TCP header (RFC 9293 §3.1): FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
+    /// The flag byte of the TCP header (RFC 9293 §3.1): FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
+    /// ECE 64, CWR 128.
     pub flags: u8,
     /// Whether any of its payload was sent before.
     pub retransmission: bool,
@@ -274,7 +276,7 @@ pub enum AppStep {
     FirstByte,
     /// The last byte reached the receiving application.
     Finished,
-    /// The sender knows that the last byte arrived.
+    /// The last byte is acknowledged at the sender.
     Acknowledged,
     /// A ping came back, or a datagram arrived: its number and how long it took.
     Arrived {
@@ -379,9 +381,9 @@ impl ChangeKind {
     }
 }
 
-/// One aspect of a mobile's radio connection has a new value, which holds until the next event of the same user,
-/// direction and aspect. Bearers report each aspect that they have at the first activity of a mobile, and then only
-/// changes.
+/// One aspect of a mobile's radio connection has a new value, which holds until the next event of
+/// the same user, direction and aspect. Bearers report each aspect that they have at the first
+/// activity of a mobile, and then only changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StateEvent {
     /// The mobile.
@@ -394,7 +396,8 @@ pub struct StateEvent {
     pub value: StateValue,
 }
 
-/// What of a radio connection has a state. Each is a track of the radio log. [`state`](crate::state) has the names.
+/// What of a radio connection has a state. Each is a track of the radio log.
+/// [`state`](crate::state) has the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aspect {
     /// What the mobile does as a whole: a [`ModeState`](crate::ModeState).

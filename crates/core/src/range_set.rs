@@ -1,4 +1,5 @@
-//! A set of numbers as ranges: the sequence numbers that a receiver holds, or that a sender was told of.
+//! A set of numbers as ranges: the sequence numbers that a receiver holds, or that were
+//! reported to a sender.
 
 use std::collections::VecDeque;
 
@@ -88,8 +89,8 @@ impl<T: Copy + Ord> RangeSet<T> {
         self.ranges.pop_front()
     }
 
-    /// Adds `new`, calls `added` with each part of it that was not in the set, in order, and returns the range that
-    /// contains it now. `new` must not be empty.
+    /// Adds `new`, calls `added` with each part of it that was not in the set, in order, and
+    /// returns the range that contains it now. `new` must not be empty.
     pub fn insert(&mut self, new: Range<T>, mut added: impl FnMut(Range<T>)) -> Range<T> {
         debug_assert!(!new.is_empty());
         // The first range that touches or lies above the new one.

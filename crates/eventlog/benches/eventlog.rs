@@ -1,5 +1,5 @@
-//! What a row of each table costs in wall time: until it is in a file, over a log of two parts and
-//! a half (`written`), and what the run itself does of that while the log's thread keeps up
+//! Wall time per row of each table: until it is in a file, over a log of two parts and a half
+//! (`written`), and the share of the run itself while the log's thread is not the bottleneck
 //! (`recorded`).
 //!
 //! The packets are those of a download: for each data packet and each ACK the rows of two links
@@ -16,7 +16,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 
 const ROWS: u64 = ROWS_PER_PART as u64 * 5 / 2;
 
-/// So few that the run need not wait for the log's thread.
+/// Small enough that the run need not wait for the log's thread.
 const FEW: usize = 1 << 13;
 
 type Recorded = (Instant, ComponentId, Event);
@@ -107,7 +107,7 @@ fn rows(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(FEW as u64)).bench_function("recorded", |bencher| {
             let write = |mut log: EventLog| {
                 record(&mut log, &events[..FEW]);
-                // What is left to do is not timed.
+                // The remaining work is not timed.
                 log
             };
             bencher.iter_batched(create, write, BatchSize::PerIteration);

@@ -1,5 +1,4 @@
-//! Batches: the rows of one table in the order in which they were recorded, as the run hands them
-//! over.
+//! Batches: rows of one table in the order of recording, as the run sends them to the log's thread.
 
 mod packets;
 
@@ -13,39 +12,40 @@ pub use packets::{PacketBatch, Step};
 
 /// Rows of a table.
 pub trait Batch: Default + Debug + Send + 'static {
-    /// What a row comes from.
+    /// The source of a row.
     type Event;
-    /// Rows of a full batch, which becomes a page of each column. A part takes a whole number of
-    /// them.
+    /// Rows of a full batch, which becomes a page of each column. A part is a whole number of
+    /// batches.
     const FULL: usize;
-    /// Adds a row: when, where, what.
+    /// Adds a row.
     fn add(&mut self, time: Instant, at: ComponentId, event: &Self::Event);
-    /// How many there are.
+    /// Number of rows.
     fn rows(&self) -> usize;
-    /// Takes all out, and keeps their room.
+    /// Removes all rows, and keeps the memory.
     fn clear(&mut self);
 }
 
 const _: () =
     assert!(ROWS_PER_PART.is_multiple_of(PacketBatch::FULL) && ROWS_PER_PART.is_multiple_of(Vec::<Row<()>>::FULL));
 
-/// An event, when and where it was.
+/// An event with its time and component.
 #[derive(Clone, Debug)]
 pub struct Row<E> {
-    /// When.
+    /// Time.
     pub time: Instant,
-    /// Where.
+    /// Component.
     pub at: ComponentId,
-    /// What.
+    /// Event.
     pub event: E,
 }
 
-/// The number, or the largest that the file can hold: 2⁶³ bytes or nanoseconds mean without end.
+/// The number, clamped to the largest that the file can hold; 2⁶³ bytes or nanoseconds mean
+/// unlimited.
 pub fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Events as they are.
+/// Unconverted events.
 impl<E: Clone + Debug + Send + 'static> Batch for Vec<Row<E>> {
     type Event = E;
     const FULL: usize = 1 << 11;

@@ -1,5 +1,5 @@
-//! Columns: the values of one batch of rows become a page, and pages wait until the part of the
-//! file is full.
+//! Columns: the values of one batch become a page, and pages are buffered until the part is
+//! complete.
 
 mod booleans;
 mod chunk;
@@ -20,28 +20,27 @@ pub use floats::Floats;
 pub use numbers::{Encoding, Numbers};
 pub use texts::Texts;
 
-/// The part of a file that columns are written to, one after the other.
+/// The row group of a file, to which columns are written in sequence.
 pub type RowGroup<'a, 'b> = SerializedRowGroupWriter<'a, &'b mut Vec<u8>>;
 
 /// A column of any type.
 pub trait Column {
-    /// Its type, under a name.
+    /// The Parquet type, with this name.
     fn schema(&self, name: &str) -> Type;
-    /// Writes the pages that wait as the next column, which `descriptor` describes. Then there are
-    /// none.
+    /// Writes the buffered pages as the next column, described by `descriptor`, and clears them.
     fn write(&mut self, row_group: &mut RowGroup<'_, '_>, descriptor: &ColumnDescPtr) -> Result<(), ParquetError>;
 }
 
 /// Whether all rows have a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Yes.
+    /// All rows.
     Required,
-    /// Some are null.
+    /// Some rows are null.
     Optional,
 }
 
-/// The type of a column of single values.
+/// The Parquet type of a column of single values.
 fn primitive(name: &str, physical: PhysicalType, logical: Option<LogicalType>, presence: Presence) -> Type {
     let repetition = match presence {
         Presence::Required => Repetition::REQUIRED,

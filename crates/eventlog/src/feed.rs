@@ -1,6 +1,6 @@
-//! The way from the run to the thread that writes: rows are collected in batches, handed over when
-//! full, and come back empty. The run is kept waiting only while [`BATCHES_AHEAD`] batches wait for
-//! the writer.
+//! The connection between the run and the log's thread: rows are collected in batches, sent when
+//! full, and the batches return empty. The run waits only while [`BATCHES_AHEAD`] batches are
+//! unprocessed.
 
 use std::io;
 use std::mem;
@@ -14,11 +14,11 @@ use crate::Summary;
 use crate::batch::{Batch, PacketBatch, Row};
 use crate::table::{Rows, Table};
 
-/// Full batches that wait for the writer, at most: what evens out a short pause of the disk. An
-/// eighth to a quarter of a megabyte each.
+/// Maximum number of unprocessed batches, which evens out short pauses of the disk. Each has an
+/// eighth to a quarter of a megabyte.
 pub const BATCHES_AHEAD: usize = 4;
 
-/// What the writer gets.
+/// A message to the log's thread.
 #[derive(Debug)]
 pub enum Message {
     /// Rows of `packets`.
@@ -33,68 +33,68 @@ pub enum Message {
     App(Vec<Row<AppEvent>>),
     /// Rows of `changes`.
     Changes(Vec<Row<ChangeEvent>>),
-    /// The log is complete, and is answered with what there is. Without it, what does not fill a
-    /// part is not written.
+    /// The log is complete; the reply is its summary. Without it, an incomplete part is not
+    /// written.
     End,
-    /// Another repetition begins, with this number.
+    /// Another repetition begins.
     Begin(u32),
 }
 
-/// The end of the run, for one table.
+/// The run's end, for one table.
 #[derive(Debug)]
-pub struct Lane<B> {
+pub struct BatchSender<B> {
     batch: B,
     message: fn(B) -> Message,
     full: SyncSender<Message>,
     empty: Receiver<B>,
 }
 
-/// The end of the writer.
+/// The thread's end, for one table.
 #[derive(Debug)]
-pub struct Inlet<R: Rows> {
+pub struct BatchReceiver<R: Rows> {
     table: Table<R>,
     empty: Sender<R::Batch>,
 }
 
-/// Both ends of the way to `table`, on which rows travel as a `message` through `full`.
-pub fn lane<R: Rows>(
+/// Both ends of the connection to `table`; rows are sent as `message` through `full`.
+pub fn batch_channel<R: Rows>(
     table: Table<R>,
     message: fn(R::Batch) -> Message,
     full: SyncSender<Message>,
-) -> (Lane<R::Batch>, Inlet<R>) {
+) -> (BatchSender<R::Batch>, BatchReceiver<R>) {
     let (back, empty) = channel();
-    (Lane { batch: R::Batch::default(), message, full, empty }, Inlet { table, empty: back })
+    (BatchSender { batch: R::Batch::default(), message, full, empty }, BatchReceiver { table, empty: back })
 }
 
-impl<B: Batch> Lane<B> {
+impl<B: Batch> BatchSender<B> {
     /// Adds a row.
     #[inline]
     pub fn add(&mut self, time: Instant, at: ComponentId, event: &B::Event) {
         self.batch.add(time, at, event);
         if self.batch.rows() == B::FULL {
-            self.hand_over();
+            self.send();
         }
     }
 
-    /// Hands over the rows that there are, if any.
+    /// Sends the collected rows, if any.
     #[cold]
-    pub fn hand_over(&mut self) {
+    pub fn send(&mut self) {
         if self.batch.rows() == 0 {
             return;
         }
         let full = mem::replace(&mut self.batch, self.empty.try_recv().unwrap_or_default());
-        // A writer that is gone has failed, which it says when it is joined; nothing can be done
-        // with the rows.
+        // A thread that has ended has failed, which is reported when it is joined; the rows are
+        // lost.
         let _ = self.full.send((self.message)(full));
     }
 }
 
-impl<R: Rows> Inlet<R> {
-    /// Adds the rows to the table, and gives back their room.
+impl<R: Rows> BatchReceiver<R> {
+    /// Adds the rows to the table, and returns the memory.
     pub fn add(&mut self, mut rows: R::Batch) -> io::Result<()> {
         self.table.add(&rows)?;
         rows.clear();
-        // The run may be over: then nobody needs it.
+        // The run may be over, and the memory unused.
         let _ = self.empty.send(rows);
         Ok(())
     }
@@ -104,13 +104,13 @@ impl<R: Rows> Inlet<R> {
         self.table.begin(repetition);
     }
 
-    /// Writes what waits, and adds to the counts of rows and bytes.
+    /// Writes the buffered rows, and adds to the counts of rows and bytes.
     pub fn finish(&mut self, rows: &mut u64, bytes: &mut u64) -> io::Result<()> {
         self.table.finish(rows, bytes)
     }
 }
 
-/// The thread that writes. It does not outlive its log.
+/// The log's thread. It ends with its log.
 #[derive(Debug)]
 pub struct Writer {
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -118,7 +118,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// That with this handle, which answers so when a log is complete.
+    /// A thread with this handle, which sends summaries of complete logs to `answers`.
     pub const fn new(thread: JoinHandle<io::Result<()>>, answers: Receiver<Summary>) -> Self {
         Self { thread: Some(thread), answers }
     }
@@ -131,23 +131,23 @@ impl Writer {
     /// Waits until the log is written.
     ///
     /// # Errors
-    /// Why it could not be. Then it has ended.
+    /// The error that ended the thread.
     pub fn summary(&mut self) -> io::Result<Summary> {
         if let Ok(summary) = self.answers.recv() {
             return Ok(summary);
         }
-        let thread = self.thread.take().expect("one that has failed is not asked again");
+        let thread = self.thread.take().expect("a failed thread is joined once");
         let ended = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         Err(ended.expect_err("it ends without an answer only where it fails"))
     }
 }
 
 impl Drop for Writer {
-    /// Waits for it to write the parts that are full. It ends because its log, and with it the way
-    /// to it, is gone.
+    /// Waits until the full parts are written. The thread ends because the senders to it are
+    /// dropped.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // Nobody asked whether it succeeded.
+            // The log was dropped: its result is unused.
             let _ = thread.join();
         }
     }

@@ -6,16 +6,16 @@
 //! is complete when it gets that name, so a run that is killed leaves all parts but the last, and
 //! any reader can read them while the run goes on.
 //!
-//! What the run itself does is to copy each event into a batch. A thread of the log turns full
-//! batches into pages of encoded columns, and these into files, while the run goes on; what is in
-//! the files does not depend on which of the two is faster. Memory is bounded: a run that is faster
-//! than the disk waits for it.
+//! The run itself only copies each event into a batch. A thread of the log encodes full batches
+//! into pages of columns, and writes these to files, while the run continues. The content of the
+//! files does not depend on the speed of either. Memory is bounded: a run that is faster than the
+//! disk waits.
 //!
 //! # Tables, schema 1
 //!
-//! `time` is in nanoseconds from the origin of the run, as are all lengths of time; sizes, windows
-//! and stream offsets are in bytes. Rows of one component are in the order of their times, those of
-//! different components need not be. Columns marked `?` may be null.
+//! `time` is in nanoseconds from the origin of the run, as are all durations; sizes, windows and
+//! stream offsets are in bytes. Rows of one component are in the order of their times, those of
+//! different components may not be. Columns marked `?` may be null.
 //!
 //! | table | columns |
 //! | --- | --- |
@@ -27,15 +27,14 @@
 //! | `app` | `flow` int32, `step` string, `delivered` int64, `sequence` int64?, `delay` int64? |
 //! | `changes` | `component` string, `kind` string, `direction` string?, `user` int32?, `duration` int64?, `change` string |
 //!
-//! What the columns mean is said at [`airpath_core::event`], whose names they bear. `packet` is
-//! unique within a repetition and joins the rows of one packet. `cause` is there on `dropped` rows,
-//! the backlog on `queued` rows, and the columns from `offset` on, which are those of the transport
-//! header, on `sent` rows of TCP packets; `ack` only with the ACK flag. A row of `states` has a
-//! `name` or a `number`.
+//! The columns have the names and meanings of [`airpath_core::event`]. `packet` is unique within a
+//! repetition and joins the rows of one packet. `cause` is set on `dropped` rows, the backlog on
+//! `queued` rows, and the transport header (the columns from `offset` on) on `sent` rows of TCP
+//! packets; `ack` only with the ACK flag. A row of `states` has a `name` or a `number`.
 //!
-//! Each file says in its key-value metadata which schema it has (`airpath.schema`) and what wrote
-//! it (`airpath.version`). Readers keep reading all schemas that there ever were: a column may be
-//! added under the same number, any other change gets a new one.
+//! The key-value metadata of each file have its schema (`airpath.schema`) and its writer
+//! (`airpath.version`). Readers support all schemas: a column may be added under the same number,
+//! any other change has a new one.
 //!
 //! ```
 //! use airpath_core::{AppEvent, AppStep, Bytes, Classes, ComponentId, Event, FlowId, Instant, Sink};
@@ -68,40 +67,39 @@ use airpath_core::{
 };
 
 use crate::batch::{PacketBatch, Row};
-use crate::feed::{BATCHES_AHEAD, Inlet, Lane, Message, Writer, lane};
-use crate::table::{Place, Table};
+use crate::feed::{BATCHES_AHEAD, BatchReceiver, BatchSender, Message, Writer, batch_channel};
+use crate::table::{PartFiles, Table};
 use crate::tables::{AppRows, ChangeRows, PacketRows, RadioRows, StateRows, TcpRows};
 
-/// The number of the schema that is described above.
+/// Number of the schema described above.
 pub const SCHEMA: u32 = 1;
 
-/// Rows of a complete part. Until then they wait in memory, encoded: 1 MB for those of `packets`
-/// and `tcp`, if not less. Before that they wait for the thread that encodes them, a few MB at
-/// most.
+/// Rows of a complete part. Until then they are buffered, encoded: at most about 1 MB for those of
+/// `packets` and `tcp`, plus a few MB at most that are not encoded yet.
 pub const ROWS_PER_PART: usize = 1 << 16;
 
 /// Writes the events of one repetition.
 ///
-/// The first error of the disk ends the log: what was written is kept, later events are not, and
-/// [`EventLog::finish`] returns the error. A run sees that from [`Sink::has_failed`].
+/// The first write error ends the log: the parts written stay, later events are discarded, and
+/// [`EventLog::finish`] returns the error. A run detects it by [`Sink::has_failed`].
 ///
-/// A log that is dropped without [`EventLog::finish`] leaves the parts that are complete.
+/// A log that is dropped without [`EventLog::finish`] leaves the complete parts.
 #[derive(Debug)]
 pub struct EventLog {
-    packets: Option<Lane<PacketBatch>>,
-    tcp: Option<Lane<Vec<Row<TcpEvent>>>>,
-    radio: Option<Lane<Vec<Row<RadioEvent>>>>,
-    states: Option<Lane<Vec<Row<StateEvent>>>>,
-    app: Option<Lane<Vec<Row<AppEvent>>>>,
-    changes: Option<Lane<Vec<Row<ChangeEvent>>>>,
+    packets: Option<BatchSender<PacketBatch>>,
+    tcp: Option<BatchSender<Vec<Row<TcpEvent>>>>,
+    radio: Option<BatchSender<Vec<Row<RadioEvent>>>>,
+    states: Option<BatchSender<Vec<Row<StateEvent>>>>,
+    app: Option<BatchSender<Vec<Row<AppEvent>>>>,
+    changes: Option<BatchSender<Vec<Row<ChangeEvent>>>>,
     messages: SyncSender<Message>,
     wants: Classes,
     components: usize,
-    // Dropped last: it ends when all that can send to it is gone.
+    // Dropped last: the thread ends when all its senders are dropped.
     writer: Writer,
 }
 
-/// What a log has written.
+/// Numbers of a complete log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Rows of `packets`.
@@ -121,52 +119,31 @@ pub struct Summary {
 }
 
 impl EventLog {
-    /// Begins the log of a repetition in `folder`, with tables for `classes`. The name of each
-    /// component stands at the index of its [`ComponentId`].
+    /// Begins the log of a repetition in `folder`, with tables for `classes`. `components` are the
+    /// names by [`ComponentId`].
     ///
     /// # Errors
-    /// Where a folder cannot be made, or no thread begun.
+    /// A folder cannot be created, or the thread cannot start.
     pub fn create(folder: &Path, repetition: u32, components: Vec<String>, classes: Classes) -> io::Result<Self> {
-        let place = |name| Place::create(folder.join(name), repetition);
-        let wants = |class| classes.intersects(class);
         let (messages, received) = sync_channel(BATCHES_AHEAD);
-        let full = || messages.clone();
-        let (packets, packet_rows) = match wants(Classes::PACKET) {
-            true => Some(Table::new(place("packets")?, PacketRows::new(repetition, &components))),
-            false => None,
+        macro_rules! table {
+            ($class:ident, $name:literal, $message:ident, $rows:expr) => {
+                match classes.intersects(Classes::$class) {
+                    true => {
+                        let table = Table::new(PartFiles::create(folder.join($name), repetition)?, $rows);
+                        Some(batch_channel(table, Message::$message, messages.clone()))
+                    }
+                    false => None,
+                }
+                .unzip()
+            };
         }
-        .map(|table| lane(table, Message::Packets, full()))
-        .unzip();
-        let (tcp, tcp_rows) = match wants(Classes::TCP) {
-            true => Some(Table::new(place("tcp")?, TcpRows::new(repetition))),
-            false => None,
-        }
-        .map(|table| lane(table, Message::Tcp, full()))
-        .unzip();
-        let (radio, radio_rows) = match wants(Classes::RADIO) {
-            true => Some(Table::new(place("radio")?, RadioRows::new(repetition, &components))),
-            false => None,
-        }
-        .map(|table| lane(table, Message::Radio, full()))
-        .unzip();
-        let (states, state_rows) = match wants(Classes::STATE) {
-            true => Some(Table::new(place("states")?, StateRows::new(repetition, &components))),
-            false => None,
-        }
-        .map(|table| lane(table, Message::States, full()))
-        .unzip();
-        let (app, app_rows) = match wants(Classes::APP) {
-            true => Some(Table::new(place("app")?, AppRows::new(repetition))),
-            false => None,
-        }
-        .map(|table| lane(table, Message::App, full()))
-        .unzip();
-        let (changes, change_rows) = match wants(Classes::CHANGE) {
-            true => Some(Table::new(place("changes")?, ChangeRows::new(repetition, &components))),
-            false => None,
-        }
-        .map(|table| lane(table, Message::Changes, full()))
-        .unzip();
+        let (packets, packet_rows) = table!(PACKET, "packets", Packets, PacketRows::new(repetition, &components));
+        let (tcp, tcp_rows) = table!(TCP, "tcp", Tcp, TcpRows::new(repetition));
+        let (radio, radio_rows) = table!(RADIO, "radio", Radio, RadioRows::new(repetition, &components));
+        let (states, state_rows) = table!(STATE, "states", States, StateRows::new(repetition, &components));
+        let (app, app_rows) = table!(APP, "app", App, AppRows::new(repetition));
+        let (changes, change_rows) = table!(CHANGE, "changes", Changes, ChangeRows::new(repetition, &components));
         let tables = Tables {
             packets: packet_rows,
             tcp: tcp_rows,
@@ -182,71 +159,70 @@ impl EventLog {
         Ok(Self { packets, tcp, radio, states, app, changes, messages, wants: classes, components, writer })
     }
 
-    /// Writes what is left, and says what there is.
+    /// Writes the buffered rows, and returns the summary.
     ///
     /// # Errors
-    /// The first error of the disk, whenever it was. The parts that were complete by then are kept.
+    /// The first write error. The parts that were complete by then stay.
     pub fn finish(self) -> io::Result<Summary> {
         self.complete().map(|(summary, _)| summary)
     }
 
-    /// The same, and keeps what the log of another repetition can use.
+    /// The same, and returns the resources for the log of another repetition.
     ///
     /// # Errors
     /// Those of [`Self::finish`].
     pub fn complete(mut self) -> io::Result<(Summary, Spare)> {
-        self.packets.iter_mut().for_each(Lane::hand_over);
-        self.tcp.iter_mut().for_each(Lane::hand_over);
-        self.radio.iter_mut().for_each(Lane::hand_over);
-        self.states.iter_mut().for_each(Lane::hand_over);
-        self.app.iter_mut().for_each(Lane::hand_over);
-        self.changes.iter_mut().for_each(Lane::hand_over);
-        // A writer that is gone has failed: it says so now.
+        self.packets.iter_mut().for_each(BatchSender::send);
+        self.tcp.iter_mut().for_each(BatchSender::send);
+        self.radio.iter_mut().for_each(BatchSender::send);
+        self.states.iter_mut().for_each(BatchSender::send);
+        self.app.iter_mut().for_each(BatchSender::send);
+        self.changes.iter_mut().for_each(BatchSender::send);
+        // A thread that has ended has failed: its error is returned next.
         let _ = self.messages.send(Message::End);
         let summary = self.writer.summary()?;
         Ok((summary, Spare(self)))
     }
 }
 
-/// The thread of a log that is complete, and its memory: a short run takes less time than to get
-/// both anew.
+/// The thread of a complete log, and its memory, for reuse: for a short run they are expensive.
 #[derive(Debug)]
 pub struct Spare(EventLog);
 
 impl Spare {
     /// The log of another repetition, in the same folder, with the same components and tables.
     pub fn log(self, repetition: u32) -> EventLog {
-        // The thread waits for it: nothing has failed since.
+        // The thread is waiting: nothing has failed since.
         let _ = self.0.messages.send(Message::Begin(repetition));
         self.0
     }
 }
 
-/// What the thread has.
+/// State of the log's thread.
 struct Tables {
-    packets: Option<Inlet<PacketRows>>,
-    tcp: Option<Inlet<TcpRows>>,
-    radio: Option<Inlet<RadioRows>>,
-    states: Option<Inlet<StateRows>>,
-    app: Option<Inlet<AppRows>>,
-    changes: Option<Inlet<ChangeRows>>,
+    packets: Option<BatchReceiver<PacketRows>>,
+    tcp: Option<BatchReceiver<TcpRows>>,
+    radio: Option<BatchReceiver<RadioRows>>,
+    states: Option<BatchReceiver<StateRows>>,
+    app: Option<BatchReceiver<AppRows>>,
+    changes: Option<BatchReceiver<ChangeRows>>,
 }
 
 impl Tables {
-    /// Writes all rows that come, until the log is dropped.
+    /// Processes all messages, until the log is dropped.
     fn write(mut self, messages: Receiver<Message>, answer: &Sender<Summary>) -> io::Result<()> {
         for message in messages {
             let Self { packets, tcp, radio, states, app, changes } = &mut self;
             match message {
-                Message::Packets(rows) => packets.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
-                Message::Tcp(rows) => tcp.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
-                Message::Radio(rows) => radio.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
-                Message::States(rows) => states.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
-                Message::App(rows) => app.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
-                Message::Changes(rows) => changes.as_mut().map_or(Ok(()), |inlet| inlet.add(rows))?,
+                Message::Packets(rows) => packets.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
+                Message::Tcp(rows) => tcp.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
+                Message::Radio(rows) => radio.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
+                Message::States(rows) => states.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
+                Message::App(rows) => app.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
+                Message::Changes(rows) => changes.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
                 Message::End => {
                     let summary = self.finish()?;
-                    // Who does not wait for it has gone.
+                    // The log may have been dropped.
                     let _ = answer.send(summary);
                 }
                 Message::Begin(repetition) => self.begin(repetition),
@@ -256,25 +232,25 @@ impl Tables {
     }
 
     fn begin(&mut self, repetition: u32) {
-        self.packets.iter_mut().for_each(|inlet| inlet.begin(repetition));
-        self.tcp.iter_mut().for_each(|inlet| inlet.begin(repetition));
-        self.radio.iter_mut().for_each(|inlet| inlet.begin(repetition));
-        self.states.iter_mut().for_each(|inlet| inlet.begin(repetition));
-        self.app.iter_mut().for_each(|inlet| inlet.begin(repetition));
-        self.changes.iter_mut().for_each(|inlet| inlet.begin(repetition));
+        self.packets.iter_mut().for_each(|receiver| receiver.begin(repetition));
+        self.tcp.iter_mut().for_each(|receiver| receiver.begin(repetition));
+        self.radio.iter_mut().for_each(|receiver| receiver.begin(repetition));
+        self.states.iter_mut().for_each(|receiver| receiver.begin(repetition));
+        self.app.iter_mut().for_each(|receiver| receiver.begin(repetition));
+        self.changes.iter_mut().for_each(|receiver| receiver.begin(repetition));
     }
 
     fn finish(&mut self) -> io::Result<Summary> {
         let mut summary = Summary::default();
         let Self { packets, tcp, radio, states, app, changes } = self;
-        // A table that cannot be written does not keep the others from it.
+        // The error of one table does not prevent the others from being written.
         let written = [
-            packets.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.packets, &mut summary.bytes)),
-            tcp.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.tcp, &mut summary.bytes)),
-            radio.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.radio, &mut summary.bytes)),
-            states.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.states, &mut summary.bytes)),
-            app.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.app, &mut summary.bytes)),
-            changes.as_mut().map_or(Ok(()), |inlet| inlet.finish(&mut summary.changes, &mut summary.bytes)),
+            packets.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.packets, &mut summary.bytes)),
+            tcp.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.tcp, &mut summary.bytes)),
+            radio.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.radio, &mut summary.bytes)),
+            states.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.states, &mut summary.bytes)),
+            app.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.app, &mut summary.bytes)),
+            changes.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.changes, &mut summary.bytes)),
         ];
         written.into_iter().collect::<io::Result<()>>().map(|()| summary)
     }
@@ -292,21 +268,21 @@ impl Sink for EventLog {
         match event {
             Event::Packet(event) => {
                 named();
-                self.packets.iter_mut().for_each(|lane| lane.add(time, at, event));
+                self.packets.iter_mut().for_each(|sender| sender.add(time, at, event));
             }
-            Event::Tcp(event) => self.tcp.iter_mut().for_each(|lane| lane.add(time, at, event)),
+            Event::Tcp(event) => self.tcp.iter_mut().for_each(|sender| sender.add(time, at, event)),
             Event::Radio(event) => {
                 named();
-                self.radio.iter_mut().for_each(|lane| lane.add(time, at, event));
+                self.radio.iter_mut().for_each(|sender| sender.add(time, at, event));
             }
-            Event::App(event) => self.app.iter_mut().for_each(|lane| lane.add(time, at, event)),
+            Event::App(event) => self.app.iter_mut().for_each(|sender| sender.add(time, at, event)),
             Event::Change(event) => {
                 named();
-                self.changes.iter_mut().for_each(|lane| lane.add(time, at, event));
+                self.changes.iter_mut().for_each(|sender| sender.add(time, at, event));
             }
             Event::State(event) => {
                 named();
-                self.states.iter_mut().for_each(|lane| lane.add(time, at, event));
+                self.states.iter_mut().for_each(|sender| sender.add(time, at, event));
             }
         }
     }

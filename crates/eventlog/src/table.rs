@@ -1,4 +1,4 @@
-//! A table: pages of rows that wait, and the parts that they are written to.
+//! A table: buffered pages, and the part files.
 
 use std::fs;
 use std::io;
@@ -16,42 +16,41 @@ use crate::batch::Batch;
 use crate::column::Column;
 use crate::{ROWS_PER_PART, SCHEMA};
 
-/// The columns of a table, with the pages that wait in them.
+/// The columns of a table, with their buffered pages.
 pub trait Rows {
-    /// How they come.
+    /// Type of the batches.
     type Batch: Batch;
-    /// Begins another repetition; no pages wait.
+    /// Begins another repetition; there are no pages.
     fn begin(&mut self, repetition: u32);
-    /// Adds a page to each column: what it has of the rows.
+    /// Adds a page of the rows to each column.
     fn add(&mut self, batch: &Self::Batch);
     /// The columns by name, in the order of the schema.
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)>;
 }
 
-/// Where the parts of a table go.
+/// The files of a table's parts.
 #[derive(Debug)]
-pub struct Place {
+pub struct PartFiles {
     folder: PathBuf,
     repetition: u32,
     part: u32,
 }
 
-impl Place {
-    /// The parts of `repetition` in `folder`, which is made.
+impl PartFiles {
+    /// The parts of `repetition` in `folder`, which is created.
     pub fn create(folder: PathBuf, repetition: u32) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
         Ok(Self { folder, repetition, part: 0 })
     }
 
-    /// Writes the next part. The file gets its name when it is complete; of one that fails nothing
-    /// is left.
+    /// Writes the next part. The file has its name when it is complete; a failed one is removed.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let name = format!("{:04}-{:04}.parquet", self.repetition, self.part);
         let (path, draft) = (self.folder.join(&name), self.folder.join(name + ".tmp"));
         let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, &path));
         if written.is_err() {
-            // Room for others, such as the run's summary, if the disk is full. Whether this works
-            // changes nothing.
+            // Frees space for other files, such as the run's summary, if the disk is full. An error
+            // here changes nothing.
             let _ = fs::remove_file(&draft);
         }
         self.part += 1;
@@ -64,7 +63,7 @@ impl Place {
 pub struct Table<R> {
     rows: R,
     waiting: usize,
-    place: Place,
+    files: PartFiles,
     schema: SchemaDescriptor,
     properties: Arc<WriterProperties>,
     file: Vec<u8>,
@@ -74,7 +73,7 @@ pub struct Table<R> {
 
 impl<R: Rows> Table<R> {
     /// An empty table.
-    pub fn new(place: Place, mut rows: R) -> Self {
+    pub fn new(files: PartFiles, mut rows: R) -> Self {
         let columns = rows.columns();
         let fields = columns.iter().map(|(name, column)| Arc::new(column.schema(name))).collect();
         let schema = Type::group_type_builder("schema").with_fields(fields).build();
@@ -89,7 +88,7 @@ impl<R: Rows> Table<R> {
         Self {
             rows,
             waiting: 0,
-            place,
+            files,
             schema: SchemaDescriptor::new(Arc::new(schema.expect("a group of columns is a schema"))),
             properties: Arc::new(properties.build()),
             file: Vec::new(),
@@ -98,7 +97,7 @@ impl<R: Rows> Table<R> {
         }
     }
 
-    /// Adds rows, no more than the part has room for. When it is full, it is written.
+    /// Adds rows, at most those that complete the part, which is then written.
     pub fn add(&mut self, batch: &R::Batch) -> io::Result<()> {
         self.rows.add(batch);
         self.waiting += batch.rows();
@@ -108,10 +107,10 @@ impl<R: Rows> Table<R> {
     /// Begins another repetition.
     pub fn begin(&mut self, repetition: u32) {
         self.rows.begin(repetition);
-        (self.place.repetition, self.place.part) = (repetition, 0);
+        (self.files.repetition, self.files.part) = (repetition, 0);
     }
 
-    /// Writes the rows that wait, and adds to the counts of rows and bytes.
+    /// Writes the buffered rows, and adds to the counts of rows and bytes.
     pub fn finish(&mut self, rows: &mut u64, bytes: &mut u64) -> io::Result<()> {
         if self.waiting > 0 {
             self.write_part()?;
@@ -124,14 +123,14 @@ impl<R: Rows> Table<R> {
     fn write_part(&mut self) -> io::Result<()> {
         self.file.clear();
         self.encode().expect("rows that are in memory can be encoded into memory");
-        self.place.write(&self.file)?;
+        self.files.write(&self.file)?;
         self.written_rows += self.waiting as u64;
         self.written_bytes += self.file.len() as u64;
         self.waiting = 0;
         Ok(())
     }
 
-    /// Puts a file with the rows that wait into `self.file`, and takes the rows out of the columns.
+    /// Encodes a file with the buffered rows into `self.file`, and clears the columns.
     fn encode(&mut self) -> Result<(), ParquetError> {
         let Self { file, schema, properties, rows, .. } = self;
         let mut file = SerializedFileWriter::new(file, schema.root_schema_ptr(), properties.clone())?;

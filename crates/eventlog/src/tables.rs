@@ -1,5 +1,5 @@
-//! The tables: which columns each has, and what of an event goes where. See the crate's
-//! documentation for the schema.
+//! The tables: their columns, and the conversion of events. The schema is in the crate's
+//! documentation.
 
 mod app;
 mod changes;
@@ -20,7 +20,20 @@ use airpath_core::{Direction, Span};
 use crate::batch::{Row, signed};
 use crate::column::{Coded, Dictionary, Encoding, Numbers, Presence};
 
-/// The columns that all tables begin with.
+/// The columns of a table under the names of its fields, after those of its [`Origin`].
+macro_rules! columns {
+    ($rows:ident: $($column:ident),+) => {{
+        let columns: Vec<(&'static str, &mut dyn Column)> = vec![
+            ("time", &mut $rows.origin.time),
+            ("repetition", &mut $rows.origin.repetition),
+            $((stringify!($column), &mut $rows.$column)),+
+        ];
+        columns
+    }};
+}
+use columns;
+
+/// The first columns of all tables.
 #[derive(Debug)]
 struct Origin {
     time: Numbers,
@@ -47,7 +60,7 @@ impl Origin {
     }
 }
 
-/// The only number of a repetition. Numbers beyond 2³¹ come from no run that ends.
+/// The number of a repetition, clamped to 2³¹ - 1.
 fn repetitions(repetition: u32) -> Dictionary {
     Dictionary::numbers([i32::try_from(repetition).unwrap_or(i32::MAX)], 32)
 }
@@ -67,7 +80,7 @@ fn counts() -> Numbers {
     Numbers::short(Presence::Required, Encoding::Dictionary).with_bits(32)
 }
 
-/// A column of numbers of 64 bits, all there, that change little from one to the next.
+/// A column of 64-bit numbers without nulls that change little between rows.
 fn steady() -> Numbers {
     Numbers::long(Presence::Required, Encoding::Differences)
 }
@@ -79,7 +92,7 @@ const fn direction(direction: Direction) -> u16 {
     }
 }
 
-/// The number, or the largest that the file can hold; no packet or TTI is as large.
+/// The number, clamped to the largest that the file can hold; no packet or TTI is as large.
 fn short(number: u32) -> i64 {
     i64::from(number).min(i64::from(i32::MAX))
 }

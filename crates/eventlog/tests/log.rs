@@ -268,7 +268,7 @@ fn applications_are_read_back() {
     }
 }
 
-/// Another schema needs another number.
+/// A changed schema needs a new number.
 #[test]
 fn the_schema_is_that_of_its_number() {
     let folder = folder("schema");
@@ -323,7 +323,7 @@ fn parts_are_written_as_the_run_goes() {
         assert!(row > 0 || files(&parts).is_empty());
         log.record(Instant::from_nanos(row as u64), ComponentId(0), &event(row));
     }
-    // It is there before the end, as soon as the log's thread has written it.
+    // It exists before the end, as soon as the log's thread has written it.
     while files(&parts) != ["0003-0000.parquet"] {
         std::thread::yield_now();
     }
@@ -356,7 +356,7 @@ fn a_killed_run_keeps_its_parts() {
     assert_eq!(rows(&folder.join("app/0003-0000.parquet")).len(), ROWS_PER_PART);
 }
 
-/// Nothing of one repetition is left for the next, neither rows nor dictionaries.
+/// Nothing of one repetition remains in the next, neither rows nor dictionaries.
 #[test]
 fn a_repetition_after_another_is_as_by_itself() {
     let write = |log: &mut EventLog, flow| {
@@ -433,7 +433,7 @@ fn a_folder_that_cannot_be_made_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
 }
 
-/// The second part goes to a device that is always full.
+/// The second part is written to a device that is always full.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_reported_and_loses_nothing_that_was_written() {
@@ -450,7 +450,7 @@ fn a_full_disk_is_reported_and_loses_nothing_that_was_written() {
     while !log.has_failed() {
         std::thread::yield_now();
     }
-    // A run that goes on nevertheless is not kept waiting by rows that nobody takes.
+    // A run that continues is not blocked by rows that are not processed.
     for _ in 0..2 * ROWS_PER_PART {
         record(&mut log);
     }
@@ -459,8 +459,7 @@ fn a_full_disk_is_reported_and_loses_nothing_that_was_written() {
     assert_eq!(rows(&folder.join("app/0003-0000.parquet")).len(), ROWS_PER_PART);
 }
 
-/// Tables of which the columns differ in everything that matters to their encoding: runs, few and
-/// many values, nulls.
+/// Tables with columns of every kind of encoding: runs, few and many values, nulls.
 #[test]
 fn what_is_packed_is_unpacked() {
     let folder = folder("packed");

@@ -1,25 +1,25 @@
-//! How the bits of a part become coded bits, and whether a receiver gets them back.
+//! Channel coding of the bits of a part, and decoding at a receiver.
 
 use crate::convolutional::{Code, Viterbi};
 
-/// A way of coding.
+/// A coding.
 #[derive(Clone, Copy, Debug)]
 pub enum Coding {
-    /// Sent as they are.
+    /// Uncoded.
     Uncoded,
-    /// A convolutional code whose end is known: the encoder's memory is emptied by zeros.
+    /// A convolutional code with known end: zeros empty the encoder's memory.
     Terminated(Code),
-    /// A convolutional code in a circle (tail-biting).
+    /// A tail-biting convolutional code.
     Circular(Code),
-    /// One of eight words for three bits, the first bit highest.
+    /// One of eight code words for three bits, the first bit highest.
     Words(&'static [u64; 8], usize),
 }
 
-/// The words of the uplink state flag on GMSK with CS-2 to CS-4 and MCS-1 to MCS-4, 12 bits (TS
+/// Code words of the uplink state flag on GMSK with CS-2 to CS-4 and MCS-1 to MCS-4, 12 bits (TS
 /// 45.003 §5.1.4.2).
 pub const USF_12: [u64; 8] = [0x000, 0xd0b, 0x376, 0xe7d, 0x0dd, 0xdd6, 0x3ab, 0xea0];
 
-/// The words of the uplink state flag on 8-PSK, 36 bits (TS 45.003 §5.1.9.1.2).
+/// Code words of the uplink state flag on 8-PSK, 36 bits (TS 45.003 §5.1.9.1.2).
 pub const USF_36: [u64; 8] = [
     0x0_0000_0000,
     0xf_8783_f1f1,
@@ -32,7 +32,7 @@ pub const USF_36: [u64; 8] = [
 ];
 
 impl Coding {
-    /// Coded bits for `bits` bits.
+    /// Number of coded bits for `bits` bits.
     pub fn length(self, bits: usize) -> usize {
         match self {
             Self::Uncoded => bits,
@@ -56,7 +56,7 @@ impl Coding {
     }
 }
 
-/// The decoders of all ways of coding.
+/// The decoders of all codings.
 #[derive(Debug)]
 pub struct Decoders {
     half: Viterbi,
@@ -64,12 +64,12 @@ pub struct Decoders {
 }
 
 impl Decoders {
-    /// With their working memory.
+    /// Allocates the working memory.
     pub fn new() -> Self {
         Self { half: Viterbi::new(Code::Half), third: Viterbi::new(Code::Third) }
     }
 
-    /// Whether the first `checked` bits of `block` are what a receiver decodes from log-likelihood
+    /// Whether a receiver decodes the first `checked` bits of `block` correctly from log-likelihood
     /// ratios ln(P(0)/P(1)).
     pub fn recovers(&mut self, coding: Coding, soft: &[f32], block: &[bool], checked: usize) -> bool {
         match coding {

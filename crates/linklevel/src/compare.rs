@@ -1,14 +1,15 @@
-//! Our tables beside the standard's reference points, and what a real receiver loses by them.
+//! Our tables compared with the standard's reference points, and the implementation loss that
+//! follows.
 
 use std::fmt::Write;
 
 use crate::reference::{self, Point};
 use crate::schemes::{self, Modulation};
 
-/// A point of the standard and where our ideal receiver reaches it.
+/// A point of the standard, and the C/I at which our ideal receiver reaches it.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
-    /// What the standard asks for.
+    /// The required point.
     pub point: Point,
     /// Modulation of the scheme.
     pub modulation: Modulation,
@@ -17,7 +18,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// What the standard leaves a receiver, in dB.
+    /// The margin that the standard leaves to a receiver, in dB.
     pub fn offset(&self) -> f64 {
         self.point.ci_db - self.ours_db
     }
@@ -26,13 +27,13 @@ impl Compared {
 /// Compares tables with the reference points. `read` gives a scheme's table as CSV.
 ///
 /// # Errors
-/// Of `read`, or if a table does not resolve a rate.
+/// Errors of `read`; a table that does not resolve a rate.
 pub fn compare(read: impl Fn(&str) -> Result<String, String>) -> Result<Vec<Compared>, String> {
     let of = |point: Point| {
         let csv = read(point.scheme)?;
         let column = format!("{}/1", point.profile.name());
         let ours_db = crossing(&csv, &column, point.rate).ok_or_else(|| {
-            format!("{}: column {column} does not cross {}; make the table anew", point.scheme, point.rate)
+            format!("{}: column {column} does not cross {}; make the table again", point.scheme, point.rate)
         })?;
         let modulation =
             schemes::named(point.scheme).ok_or_else(|| format!("no scheme is called '{}'", point.scheme))?.modulation;
@@ -41,7 +42,7 @@ pub fn compare(read: impl Fn(&str) -> Result<String, String>) -> Result<Vec<Comp
     reference::points().map(of).collect()
 }
 
-/// The C/I at which a column falls below `rate`, by a straight line between two rows.
+/// The C/I at which a column falls below `rate`, interpolated linearly between two rows.
 fn crossing(csv: &str, column: &str, rate: f64) -> Option<f64> {
     let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
     let column = lines.next()?.split(',').position(|name| name == column)?;

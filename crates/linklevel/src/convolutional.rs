@@ -1,7 +1,7 @@
 //! Convolutional codes of rate 1/n and their maximum-likelihood decoding: the Viterbi algorithm on
 //! soft values.
 
-/// The codes of GSM (TS 45.003 annex B) that are used here.
+/// The codes of GSM (TS 45.003 annex B) used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Rate 1/2, 16 states: G0 = 1 + D³ + D⁴, G1 = 1 + D + D³ + D⁴. CS-1 to CS-3 and TCH.
@@ -12,7 +12,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Generator polynomials: bit d stands for the power Dᵈ.
+    /// Generator polynomials: bit d is the power Dᵈ.
     const fn generators(self) -> &'static [u8] {
         match self {
             Self::Half => &[0b1_1001, 0b1_1011],
@@ -20,7 +20,7 @@ impl Code {
         }
     }
 
-    /// Bits that the encoder remembers; so many zeros end a block.
+    /// Memory of the encoder in bits; this number of zeros terminates a block.
     pub const fn memory(self) -> usize {
         match self {
             Self::Half => 4,
@@ -28,12 +28,12 @@ impl Code {
         }
     }
 
-    /// Coded bits for each bit in.
+    /// Coded bits per input bit.
     pub const fn outputs(self) -> usize {
         self.generators().len()
     }
 
-    /// What a register (newest bit lowest) puts out, the first generator's bit highest.
+    /// The output for a register (newest bit lowest), the first generator's bit highest.
     fn output(self, register: usize) -> usize {
         self.generators().iter().fold(0, |word, generator| {
             let parity = (register as u8 & generator).count_ones() & 1;
@@ -41,13 +41,14 @@ impl Code {
         })
     }
 
-    /// Codes a block that ends with [`memory`](Self::memory) zeros, which the caller does not give.
+    /// Encodes a block that is terminated by [`memory`](Self::memory) zeros, which this function
+    /// adds.
     pub fn encode(self, block: &[bool]) -> Vec<bool> {
         let tail = std::iter::repeat_n(false, self.memory());
         self.encode_from(0, block.iter().copied().chain(tail))
     }
 
-    /// Codes a block in a circle (tail-biting): the encoder begins in the state in which it ends.
+    /// Encodes a block with tail-biting: the encoder begins in its final state.
     ///
     /// # Panics
     /// If the block is shorter than the encoder's memory.
@@ -73,16 +74,16 @@ impl Code {
 #[derive(Clone, Debug)]
 pub struct Viterbi {
     code: Code,
-    /// What each register puts out.
+    /// The output for each register.
     words: Vec<u8>,
     metrics: Vec<f32>,
     next: Vec<f32>,
-    /// For each step the states whose better predecessor is the one with its oldest bit set.
+    /// For each step, the states whose better predecessor is the one with its oldest bit set.
     survivors: Vec<u64>,
     decoded: Vec<bool>,
 }
 
-/// Below any metric that a block can have.
+/// Less than any possible metric of a block.
 const UNREACHABLE: f32 = -1e30;
 
 impl Viterbi {
@@ -99,8 +100,8 @@ impl Viterbi {
         }
     }
 
-    /// The likeliest block, without its tail. `soft` has the log-likelihood ratio ln(P(0)/P(1)) of
-    /// each coded bit, 0 for one that was not sent.
+    /// The most likely block, without its tail. `soft` has the log-likelihood ratio ln(P(0)/P(1))
+    /// of each coded bit, 0 for punctured bits.
     pub fn decode(&mut self, soft: &[f32]) -> &[bool] {
         self.metrics.fill(UNREACHABLE);
         self.metrics[0] = 0.0;
@@ -112,9 +113,9 @@ impl Viterbi {
         &self.decoded
     }
 
-    /// The likeliest block of a code in a circle: three times around from no knowledge, of which
-    /// the second time counts. Short of maximum likelihood only where the circle has not closed
-    /// after one time around, which is rare.
+    /// The most likely block of a tail-biting code: three passes from an unknown state, and the
+    /// result is the second one's. This is worse than maximum likelihood only if the state has not
+    /// converged after one pass, which is rare.
     pub fn decode_circular(&mut self, soft: &[f32]) -> &[bool] {
         self.metrics.fill(0.0);
         self.survivors.clear();
@@ -127,12 +128,12 @@ impl Viterbi {
         &self.decoded
     }
 
-    /// Works the soft values off, adding a step of survivors for each word of them.
+    /// Processes the soft values; each code word adds a step of survivors.
     fn run(&mut self, soft: &[f32]) {
         let outputs = self.code.outputs();
         let half = self.metrics.len() / 2;
         for word in soft.chunks_exact(outputs) {
-            // The correlation of the word with each of the 2ⁿ that can have been sent.
+            // The correlation of the received word with each of the 2ⁿ possible ones.
             let mut correlation = [0.0f32; 8];
             for (sent, sum) in correlation.iter_mut().enumerate().take(1 << outputs) {
                 for (i, value) in word.iter().enumerate() {
@@ -155,7 +156,7 @@ impl Viterbi {
         }
     }
 
-    /// Follows the survivors back from `state` after step `last`, and keeps the bits from step
+    /// Traces the survivors back from `state` after step `last`, and stores the bits from step
     /// `first` on.
     fn trace_back(&mut self, mut state: usize, last: usize, first: usize) {
         let half = self.metrics.len() / 2;
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_single_one_puts_the_generators_out() {
-        // The answer to 1, 0, 0, 0, 0 lists the coefficients of the powers of D, generator by
+        // The response to 1, 0, 0, 0, 0 lists the coefficients of the powers of D, generator by
         // generator.
         let coded = Code::Half.encode(&[true]);
         let of = |i: usize| coded.iter().skip(i).step_by(2).copied().map(u8::from).collect::<Vec<_>>();
@@ -205,10 +206,10 @@ mod tests {
         }
     }
 
-    /// The free distance: the least weight of a word that leaves the state zero and comes back. Any
-    /// fewer than half as many errors are corrected, wherever they are. 7 is the best that 16
-    /// states can do at rate 1/2 (Proakis, Digital Communications, tables of §8.2); the best code
-    /// of rate 1/3 with 64 states has 15, that of the standard 14.
+    /// The free distance: the least weight of a path that leaves the state zero and returns. Fewer
+    /// errors than half of it are corrected, at any positions. 7 is the maximum of 16 states at
+    /// rate 1/2 (Proakis, Digital Communications, tables of §8.2); the best code of rate 1/3 with
+    /// 64 states has 15, that of the standard 14.
     #[test]
     fn fewer_errors_than_half_of_the_free_distance_are_corrected() {
         for (code, distance) in [(Code::Half, 7), (Code::Third, 14)] {

@@ -1,23 +1,22 @@
-//! Rayleigh fading from burst to burst: one complex Gaussian factor a burst, correlated over time
-//! as a mobile's speed says.
+//! Rayleigh fading: one complex Gaussian factor per burst, correlated over time by the mobile's
+//! speed.
 
 use crate::noise::Noise;
 use crate::profile::Profile;
 
-/// Draws the factors of the bursts of a block.
+/// Generator of the factors of a block's bursts.
 #[derive(Clone, Debug)]
 pub struct Fading {
-    /// The lower triangle of the covariance's Cholesky factor, row by row. Empty: all bursts are
-    /// alike and do not fade.
+    /// The lower triangle of the covariance's Cholesky factor, row by row. Empty without fading.
     factor: Vec<Vec<f64>>,
     bursts: usize,
 }
 
 /// Length of a TDMA frame: 120 ms / 26 (TS 45.002 §4.3.1), in seconds.
 const FRAME: f64 = 0.120 / 26.0;
-/// The carrier that the profiles are for, in Hz.
+/// Carrier frequency of the profiles, in Hz.
 const CARRIER: f64 = 900e6;
-/// Metres a second.
+/// Speed of light, in metres per second.
 const LIGHT: f64 = 299_792_458.0;
 
 impl Fading {
@@ -26,9 +25,9 @@ impl Fading {
         let factor = match profile {
             Profile::Static => Vec::new(),
             _ => cholesky(frames.len(), |i, j| match profile.speed() {
-                // Ideal frequency hopping: no burst knows of another.
+                // Ideal frequency hopping: bursts are independent.
                 None => f64::from(u8::from(i == j)),
-                // Clarke and Jakes: waves from all sides give J₀(2π f_D τ).
+                // Clarke and Jakes: isotropic waves give J₀(2π f_D τ).
                 Some(speed) => {
                     let apart = f64::from(frames[i].abs_diff(frames[j])) * FRAME;
                     libm::j0(2.0 * std::f64::consts::PI * speed / LIGHT * CARRIER * apart)
@@ -38,7 +37,7 @@ impl Fading {
         Self { factor, bursts: frames.len() }
     }
 
-    /// The power of each burst; its mean over all blocks is 1.
+    /// The power of each burst; the mean over all blocks is 1.
     pub fn powers(&self, noise: &mut Noise) -> Vec<f64> {
         if self.factor.is_empty() {
             return vec![1.0; self.bursts];
@@ -52,14 +51,15 @@ impl Fading {
     }
 }
 
-/// The lower triangle L with L·Lᵀ = `covariance`, of which the diagonal is 1.
+/// The lower triangle L with L·Lᵀ = `covariance`, whose diagonal is 1.
 fn cholesky(size: usize, covariance: impl Fn(usize, usize) -> f64) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(size);
     for i in 0..size {
         let mut row: Vec<f64> = Vec::with_capacity(i + 1);
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         for (j, earlier) in rows.iter().enumerate() {
-            // A slow mobile's bursts are so alike that the matrix is singular but for rounding.
+            // The bursts of a slow mobile are so similar that the matrix is singular but for
+            // rounding.
             let regular = earlier[j] > 1e-5;
             row.push(if regular { (covariance(i, j) - product(&row, earlier)) / earlier[j] } else { 0.0 });
         }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_are_as_alike_as_the_speed_says() {
+    fn correlation_of_bursts_follows_the_speed() {
         assert!(correlation(Profile::Tu3, 1) > 0.95);
         assert!(correlation(Profile::Tu3Hopping, 1).abs() < 0.05);
         // 50 km/h at 900 MHz: f_D = 41.7 Hz; J₀(1.209)² = 0.44, J₀(2.417)² = 0.000.

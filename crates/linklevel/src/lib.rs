@@ -4,16 +4,16 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`coding`], [`convolutional`] | the codes and their soft decoding |
-//! | [`puncturing`] | which coded bits are not sent |
+//! | [`puncturing`] | bits that are not sent |
 //! | [`schemes`] | CS-1 to CS-4, MCS-1 to MCS-9, TCH/F9.6, TCH/F14.4 and the uplink state flag as data |
 //! | [`modulation`] | symbols on fading bursts, soft values |
-//! | [`fading`], [`profile`] | how signal and interferer fade |
+//! | [`fading`], [`profile`] | fading of signal and interferer |
 //! | [`simulate`] | many random blocks |
 //! | [`table`] | the tables that `airpath-radio` looks up |
-//! | [`mod@reference`], [`mod@compare`] | the points that the standard asks for, and how far they are |
+//! | [`mod@reference`], [`mod@compare`] | the standard's required points, and the distance to them |
 //!
-//! The receiver is an ideal one: it knows the channel, and treats interference as noise of known
-//! power. What a real one loses is taken from the standard's reference points
+//! The receiver is ideal: it has perfect channel knowledge, and treats interference as noise of
+//! known power. The loss of a real one is derived from the standard's reference points
 //! (`docs/block-errors.md`).
 
 pub mod coding;

@@ -1,4 +1,4 @@
-//! Makes the block error tables of `airpath-radio`, and compares them with the points of the
+//! Generates the block error tables of `airpath-radio`, and compares them with the points of the
 //! standard.
 
 use std::path::{Path, PathBuf};
@@ -51,9 +51,7 @@ impl Arguments {
                 },
                 "--out" => arguments.out = Some(value()?.into()),
                 name => {
-                    arguments
-                        .schemes
-                        .push(schemes::named(name).ok_or_else(|| format!("no scheme is called '{name}'"))?);
+                    arguments.schemes.push(schemes::named(name).ok_or_else(|| format!("unknown scheme '{name}'"))?);
                 }
             }
         }

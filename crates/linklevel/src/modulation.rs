@@ -4,27 +4,27 @@
 use crate::noise::Noise;
 use crate::schemes::{Modulation, Part};
 
-/// One part of a block as it was received, for any C/I: bits, fading and noise are drawn once, only
-/// the amplitude changes.
+/// One part of a received block, for any C/I: bits, fading and noise are drawn once, and only the
+/// amplitude changes.
 #[derive(Clone, Debug)]
 pub struct Reception {
     modulation: Modulation,
     symbols: Vec<Symbol>,
-    /// For each bit its symbol here and which bit of it.
+    /// For each bit, its symbol and its position in the symbol.
     bits: Vec<(u16, u8)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Symbol {
-    /// Amplitude over the noise's standard deviation in one dimension, at a C/I of 0 dB.
+    /// Amplitude relative to the noise's standard deviation in one dimension, at a C/I of 0 dB.
     amplitude: f32,
     sent: [bool; 3],
     noise: (f32, f32),
 }
 
 impl Reception {
-    /// The bits `sent` on the places of `part`. `gains` has the factor by which each burst's C/I
-    /// differs from the mean.
+    /// The bits `sent` at the places of `part`. `gains` has the deviation of each burst's C/I from
+    /// the mean, as a factor.
     pub fn new(modulation: Modulation, part: &Part, sent: &[bool], gains: &[f64], noise: &mut Noise) -> Self {
         let highest = part.places.iter().map(|place| place.symbol).max().map_or(0, usize::from);
         let mut here = vec![u16::MAX; highest + 1];
@@ -34,8 +34,8 @@ impl Reception {
             let index = &mut here[usize::from(place.symbol)];
             if *index == u16::MAX {
                 *index = symbols.len() as u16;
-                // Energy a symbol over noise density is the C/I; a dimension has half of that
-                // density.
+                // The energy per symbol over the noise density is the C/I; a dimension has half of
+                // that density.
                 let amplitude = (2.0 * gains[usize::from(place.burst)]).sqrt() as f32;
                 symbols.push(Symbol { amplitude, ..Symbol::default() });
             }
@@ -54,7 +54,7 @@ impl Reception {
     }
 
     /// Adds the log-likelihood ratio ln(P(0)/P(1)) of each bit, at the mean C/I `ratio` (a factor,
-    /// not dB), to `soft` at the number that `numbers` has for it.
+    /// not dB), to `soft` at the index in `numbers`.
     pub fn add_to(&self, ratio: f64, numbers: &[usize], soft: &mut [f32]) {
         let scale = ratio.sqrt() as f32;
         match self.modulation {
@@ -76,7 +76,7 @@ impl Reception {
     }
 }
 
-/// Bits of the symbols that belong to another part are random.
+/// Bits of a symbol that belong to another part are random.
 fn fill(symbols: &mut [Symbol], bits: &[(u16, u8)], noise: &mut Noise) {
     let mut ours = vec![[false; 3]; symbols.len()];
     bits.iter().for_each(|(symbol, bit)| ours[usize::from(*symbol)][usize::from(*bit)] = true);
@@ -131,13 +131,13 @@ mod tests {
     use crate::profile::Profile;
     use crate::schemes::named;
 
-    /// The Gaussian tail.
+    /// The Gaussian tail probability.
     fn q(x: f64) -> f64 {
         libm::erfc(x / std::f64::consts::SQRT_2) / 2.0
     }
 
-    /// How many bits of the data of `scheme` are wrong by their sign, each of three bits of a
-    /// symbol counted by itself, and how many were sent.
+    /// Number of data bits of `scheme` with a wrong sign, for each of the three bits of a symbol,
+    /// and number of bits sent.
     fn errors(scheme: &str, decibels: f64, blocks: usize, profile: Profile) -> [(f64, f64); 3] {
         let scheme = named(scheme).expect("a scheme");
         let part = &scheme.data[0];
@@ -163,8 +163,8 @@ mod tests {
         counts
     }
 
-    /// Within five standard deviations of a count with this expectation, and `slack` of the
-    /// expectation for what the formula leaves out.
+    /// Asserts five standard deviations of a count with this expectation, and `slack` of the
+    /// expectation for simplifications of the formula.
     fn assert_near((wrong, of): (f64, f64), probability: f64, slack: f64) {
         let expected = of * probability;
         let deviation = 5.0 * expected.sqrt() + slack * expected;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn antipodal_bits_fail_as_often_as_the_gaussian_tail_says() {
+    fn antipodal_bit_errors_match_the_gaussian_tail() {
         for decibels in [0.0, 3.0, 6.0] {
             let ratio = libm::pow(10.0, decibels / 10.0);
             assert_near(errors("cs-4", decibels, 400, Profile::Static)[0], q((2.0 * ratio).sqrt()), 0.0);
@@ -191,9 +191,9 @@ mod tests {
 
     #[test]
     fn the_bits_of_a_phase_fail_as_often_as_their_neighbours_differ() {
-        // A phase is taken for its neighbour on one side with probability Q(√(2γ) sin 22.5°). The
-        // third bit differs from one of the two neighbours of each phase, the others from one of
-        // half of the phases.
+        // A phase is mistaken for its neighbour on one side with probability Q(√(2γ) sin 22.5°).
+        // The third bit differs from one of the two neighbours of each phase, the others from one
+        // of half of the phases.
         let tail = q((2.0 * 10.0f64).sqrt() * libm::sin(std::f64::consts::PI / 8.0));
         let [first, second, third] = errors("mcs-5", 10.0, 100, Profile::Static);
         assert_near(first, tail / 2.0, 0.02);

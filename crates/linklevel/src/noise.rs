@@ -3,7 +3,7 @@
 use airpath_core::Seed;
 use airpath_core::rng::RandomStream;
 
-/// Draws of one purpose.
+/// A generator of one purpose.
 #[derive(Clone, Debug)]
 pub struct Noise {
     stream: RandomStream,

@@ -1,23 +1,23 @@
-//! Propagation profiles: those of TS 45.005 annex C for which Table 2a has its points.
+//! Propagation profiles of TS 45.005 annex C that have points in Table 2a.
 
-/// How signal and interferer fade.
+/// Fading of signal and interferer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// Not at all.
+    /// None.
     Static,
-    /// Typical urban, 3 km/h, no frequency hopping: a block is good or bad as a whole.
+    /// Typical urban, 3 km/h, no frequency hopping: all bursts of a block fade together.
     Tu3,
-    /// Typical urban, 3 km/h, ideal frequency hopping: each burst fades by itself.
+    /// Typical urban, 3 km/h, ideal frequency hopping: each burst fades independently.
     Tu3Hopping,
-    /// Typical urban, 50 km/h, no frequency hopping: bursts are half alike.
+    /// Typical urban, 50 km/h, no frequency hopping: bursts are partly correlated.
     Tu50,
 }
 
 impl Profile {
-    /// In the order of the tables.
+    /// The order of the tables.
     pub const ALL: [Self; 4] = [Self::Static, Self::Tu3, Self::Tu3Hopping, Self::Tu50];
 
-    /// As columns of the tables have it.
+    /// The name in the columns of the tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Static => "static",
@@ -27,7 +27,7 @@ impl Profile {
         }
     }
 
-    /// Metres a second, where bursts of one block know of each other.
+    /// Metres per second, where the bursts of a block are correlated.
     pub(crate) const fn speed(self) -> Option<f64> {
         match self {
             Self::Static => Some(0.0),

@@ -1,8 +1,8 @@
-//! Puncturing: which bits of the mother code are not sent (TS 45.003; the clause stands beside each
+//! Puncturing: bits of the mother code that are not sent (TS 45.003; the clause is given at each
 //! pattern).
 
-/// The bits that are not sent: those whose number modulo `period` is in `residues`, without `kept`,
-/// and `dropped` besides.
+/// The punctured bits: those whose index modulo `period` is in `residues`, without `kept`, plus
+/// `dropped`.
 #[derive(Clone, Copy, Debug)]
 pub struct Puncturing {
     period: usize,
@@ -33,13 +33,13 @@ impl Puncturing {
         !regular && !self.dropped.contains(&k)
     }
 
-    /// The numbers of the bits sent of a mother code word of `length` bits.
+    /// The indices of the bits sent of a mother code word of `length` bits.
     pub fn sent(&self, length: usize) -> Vec<usize> {
         (0..length).filter(|k| self.sends(*k)).collect()
     }
 }
 
-/// CS-2, §5.1.2.3: every fourth bit, but not the first ones of a group of twelve.
+/// CS-2, §5.1.2.3: every fourth bit, except the first ones of a group of twelve.
 pub const CS_2: Puncturing = Puncturing::every(48, &[3, 7, 11, 15, 19, 23, 27, 31, 35, 43, 47]).keeping(&[3, 7, 11]);
 /// CS-3, §5.1.3.3.
 pub const CS_3: Puncturing = Puncturing::every(6, &[3, 5]).keeping(&[3, 5, 9, 11, 675]);
@@ -63,8 +63,8 @@ pub const MCS_3: [Puncturing; 3] = [
     Puncturing::every(18, &[0, 1, 3, 4, 8, 10, 11, 13, 14, 15, 17]).keeping(&[121, 355, 589]),
     Puncturing::every(18, &[1, 2, 3, 5, 6, 7, 9, 10, 14, 16, 17]).keeping(&[181, 289, 523, 811]),
 ];
-/// MCS-4, §5.1.8.1.4, and MCS-9, §5.1.13.1.4: one bit in three is sent, each time another one. P1,
-/// P2, P3.
+/// MCS-4, §5.1.8.1.4, and MCS-9, §5.1.13.1.4: one bit in three is sent, a different one each time.
+/// P1, P2, P3.
 pub const ONE_IN_THREE: [Puncturing; 3] =
     [Puncturing::every(3, &[1, 2]), Puncturing::every(3, &[0, 2]), Puncturing::every(3, &[0, 1])];
 /// MCS-5, §5.1.9.1.4: P1, P2.
@@ -72,7 +72,7 @@ pub const MCS_5: [Puncturing; 2] = [
     Puncturing::every(9, &[2]).keeping(&[47, 371, 695, 1019]).dropping(&[1391, 1394, 1400, 1403]),
     Puncturing::every(9, &[1]).keeping(&[136, 460, 784, 1108]).dropping(&[1390, 1393, 1399, 1402]),
 ];
-/// MCS-6, §5.1.10.1.4: P1, P2. Every third bit, but now and then one is sent nevertheless.
+/// MCS-6, §5.1.10.1.4: P1, P2. Every third bit, with some exceptions that are sent.
 pub const MCS_6: [Puncturing; 2] = [
     Puncturing::every(66, &[2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 35, 38, 41, 44, 47, 50, 53, 56, 59, 62, 65])
         .dropping(&[362, 758, 1154, 1550]),
@@ -127,8 +127,8 @@ mod tests {
         assert_eq!(of_each(&ONE_IN_THREE, 1836), [612; 3]);
     }
 
-    /// What incremental redundancy lives on: after all patterns each bit of the mother code was
-    /// sent, but for twelve of MCS-7.
+    /// The basis of incremental redundancy: after all patterns each bit of the mother code was
+    /// sent, except for twelve of MCS-7.
     #[test]
     fn the_patterns_of_a_scheme_complete_each_other() {
         let never = |patterns: &[Puncturing], length| {

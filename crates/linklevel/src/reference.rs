@@ -2,8 +2,9 @@
 //! error rate.
 //!
 //! TS 45.005 Table 2a (GMSK) and Table 2c (8-PSK, mobile station), GSM 850 and 900. **Recalled, not
-//! verified**: no public copy of the table's text could be read when this was written. A row that
-//! proves different changes the loss by its difference over the number of points of its modulation.
+//! verified**: no public copy of the table's text was available at the time of writing. A row that
+//! turns out different changes the loss by its difference divided by the number of points of its
+//! modulation.
 
 use crate::profile::Profile;
 
@@ -14,9 +15,9 @@ pub struct Point {
     pub scheme: &'static str,
     /// Propagation condition.
     pub profile: Profile,
-    /// Block error rate that must be reached.
+    /// The required block error rate.
     pub rate: f64,
-    /// At this C/I in dB.
+    /// The C/I in dB.
     pub ci_db: f64,
 }
 

@@ -1,64 +1,64 @@
-//! The coding schemes as data: what is coded how, and where each bit lies on the air (TS 45.003).
+//! The coding schemes as data: coding, and the position of each bit on the air (TS 45.003).
 
 use crate::coding::{Coding, USF_12, USF_36};
 use crate::convolutional::Code;
 use crate::puncturing::{self, Puncturing};
 
-/// How bits become symbols.
+/// Modulation of bits into symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modulation {
-    /// GMSK as a coherent receiver sees it: one antipodal value a bit.
+    /// GMSK as a coherent receiver sees it: one antipodal value per bit.
     Gmsk,
-    /// 8-PSK with the Gray mapping of TS 45.004 §3.2: three bits a symbol.
+    /// 8-PSK with the Gray mapping of TS 45.004 §3.2: three bits per symbol.
     Psk8,
 }
 
-/// Where a coded bit lies.
+/// Position of a coded bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Burst, from 0.
     pub burst: u8,
     /// Symbol, over all bursts. A GMSK symbol is one bit.
     pub symbol: u16,
-    /// Which bit of the symbol.
+    /// Position in the symbol.
     pub bit: u8,
 }
 
-/// What is coded as one: a block of data, a header, a flag.
+/// A separately coded part: a block of data, a header, a flag.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// How.
+    /// The coding.
     pub coding: Coding,
     /// Bits before coding, with parity, without tail.
     pub bits: usize,
-    /// How many of these, from the first, must be right.
+    /// Number of these, from the first, that must be correct.
     pub checked: usize,
-    /// For each transmission the bits of the mother code that it sends. Beyond the last one they
-    /// begin anew.
+    /// For each transmission the bits of the mother code that it sends. After the last one they
+    /// repeat.
     sent: Vec<Vec<usize>>,
-    /// Where they lie, in the order in which they are sent.
+    /// Positions, in the order of sending.
     pub places: Vec<Place>,
 }
 
 /// A coding scheme.
 #[derive(Clone, Debug)]
 pub struct Scheme {
-    /// As TS 45.003 calls it, in lower case.
+    /// The name in TS 45.003, in lower case.
     pub name: &'static str,
-    /// How bits become symbols.
+    /// The modulation.
     pub modulation: Modulation,
-    /// TDMA frame of each burst, from the first one's.
+    /// TDMA frame of each burst, relative to the first.
     pub frames: Vec<u32>,
-    /// The header that says what the block is: without it the block is of no use. None where it is
+    /// The header that identifies the block, without which the block is useless. None where it is
     /// coded with the data.
     pub header: Option<Part>,
-    /// What must all be right.
+    /// The parts that must all be correct.
     pub data: Vec<Part>,
-    /// Transmissions that a receiver combines. 1: each one stands alone.
+    /// Number of transmissions that a receiver combines; 1: none.
     pub attempts: usize,
 }
 
-/// Transmissions of EGPRS that the tables go up to.
+/// Maximum number of EGPRS transmissions in the tables.
 const COMBINED: usize = 4;
 
 /// All schemes, in the order of the tables.
@@ -89,7 +89,7 @@ pub fn all() -> Vec<Scheme> {
     schemes
 }
 
-/// The scheme called `name`.
+/// The scheme with this name.
 pub fn named(name: &str) -> Option<Scheme> {
     all().into_iter().find(|scheme| scheme.name == name)
 }
@@ -111,7 +111,7 @@ impl Part {
     }
 }
 
-/// A binary symbol: on a burst whose gain is constant it matters only which burst it is.
+/// A binary symbol: with a constant gain per burst, only the burst matters.
 fn binary(k: usize, burst: usize) -> Place {
     Place { burst: burst as u8, symbol: k as u16, bit: 0 }
 }
@@ -130,14 +130,14 @@ fn circuit(name: &'static str, bits: usize, puncturing: Puncturing, blocks: usiz
             binary(456 * block + k, 4 * block + k % 19 + k / 114)
         })
     });
-    // Of 13 TDMA frames one is not for traffic: the 26-multiframe has the SACCH and an idle frame
-    // (TS 45.002 §7).
+    // One of 13 TDMA frames does not carry traffic: the 26-multiframe has the SACCH and an idle
+    // frame (TS 45.002 §7).
     let frames = (0..22 + 4 * (blocks as u32 - 1)).map(|burst| burst + burst / 12).collect();
     Scheme { name, modulation: Modulation::Gmsk, frames, header: None, data: data.collect(), attempts: 1 }
 }
 
-/// MCS-1 to MCS-4: USF (12 bits), header (68) and data (372) one after the other, four extra
-/// stealing bits between them, over four bursts in turn (§5.1.5.1.5).
+/// MCS-1 to MCS-4: USF (12 bits), header (68) and data (372) in sequence, with four extra stealing
+/// bits between them, over four bursts in turn (§5.1.5.1.5).
 fn enhanced_gmsk(name: &'static str, mother: usize, patterns: &[Puncturing]) -> Scheme {
     let place = |k: usize| {
         let stealing_bits = [25, 82, 139, 424];
@@ -154,8 +154,8 @@ fn enhanced_gmsk(name: &'static str, mother: usize, patterns: &[Puncturing]) -> 
     }
 }
 
-/// MCS-5 to MCS-9: of the data one block (the other one of MCS-7 to MCS-9 is its mirror image). The
-/// header lies on the two safer bits of its symbols, as after the swaps of §5.1.9.1.6.
+/// MCS-5 to MCS-9: one data block (the other one of MCS-7 to MCS-9 is its mirror image). The header
+/// uses the two safer bits of its symbols, as after the swaps of §5.1.9.1.6.
 fn enhanced_psk(
     name: &'static str,
     mother: usize,
@@ -180,7 +180,7 @@ fn flag_of_cs_1() -> Scheme {
     scheme
 }
 
-/// The uplink state flag where it has a code of its own.
+/// The uplink state flag with a code of its own.
 fn flag(name: &'static str, modulation: Modulation, coding: Coding, place: fn(usize) -> Place) -> Scheme {
     let data = vec![Part::new(coding, 3, &[Puncturing::NONE], place)];
     Scheme { name, modulation, frames: (0..4).collect(), header: None, data, attempts: 1 }
@@ -198,15 +198,15 @@ fn safer_bits(k: usize) -> Place {
 const HEADER_ONE_BLOCK: (usize, Puncturing) = (33, Puncturing::NONE);
 const HEADER_TWO_BLOCKS: (usize, Puncturing) = (45, puncturing::HEADER_MCS_7);
 
-/// Symbols of data at most in four bursts; symbols of the header are counted from here.
+/// Maximum number of data symbols in four bursts; symbols of the header are counted from here.
 const DATA_SYMBOLS: usize = 416;
 
 fn eight_phase(burst: usize, symbol: usize, bit: usize, symbols: usize) -> Place {
     Place { burst: burst as u8, symbol: (burst * symbols + symbol) as u16, bit: bit as u8 }
 }
 
-/// MCS-5 and MCS-6: 1248 bits over four bursts of 104 symbols. The standard gives a table
-/// (§5.1.9.1.5); this one is evenly spread, too: the burst in turn, and bits of one symbol far
+/// MCS-5 and MCS-6: 1248 bits over four bursts of 104 symbols. The standard has a table
+/// (§5.1.9.1.5); this mapping is evenly spread, too: bursts in turn, and bits of one symbol far
 /// apart in the code word.
 fn one_block(k: usize) -> Place {
     let (burst, m) = (k % 4, k / 4);

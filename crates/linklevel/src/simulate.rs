@@ -1,11 +1,10 @@
-//! The error rate of a scheme over a profile, from the C/I at which each of many random blocks
-//! begins to get through.
+//! The error rate of a scheme over a profile, from the C/I threshold of each of many random blocks.
 //!
-//! With data, fading and noise drawn, a block is decoded above some C/I and not below it: for
-//! antipodal symbols and a maximum-likelihood decoder exactly, since each rival code word loses by
-//! a margin that grows with the amplitude; for 8-PSK but for rare cases. So one search of seven
-//! decodings a block gives its place on the whole axis, and the share of blocks whose threshold
-//! lies above a C/I is the error rate there, monotone by construction.
+//! For given data, fading and noise, a block is decoded above some C/I and not below it. This is
+//! exact for antipodal symbols and a maximum-likelihood decoder, since each rival code word loses
+//! by a margin that grows with the amplitude; 8-PSK has rare exceptions. One search of seven
+//! decodings per block thus gives its threshold on the whole axis, and the error rate at a C/I is
+//! the share of blocks with a higher threshold, monotone by construction.
 
 use crate::coding::Decoders;
 use crate::fading::Fading;
@@ -32,7 +31,7 @@ impl Axis {
     }
 }
 
-/// Draws blocks of a scheme over a profile.
+/// Generator of random blocks of a scheme over a profile.
 #[derive(Debug)]
 pub struct Simulation<'a> {
     scheme: &'a Scheme,
@@ -48,7 +47,7 @@ struct Receiver {
     soft: Vec<f32>,
 }
 
-/// A part of a block: what was sent, and how each transmission of it arrived.
+/// A part of a block: the bits sent, and the reception of each transmission.
 struct Drawn<'a> {
     part: &'a Part,
     block: Vec<bool>,
@@ -68,9 +67,9 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// For one more block: the number on the axis of the lowest C/I at which it is decoded with one
+    /// For one more block: the index on the axis of the lowest C/I at which it is decoded with one
     /// transmission, with two, …; [`Axis::POINTS`] where none is high enough. Each transmission
-    /// fades by itself.
+    /// fades independently.
     pub fn thresholds(&mut self) -> Vec<usize> {
         let scheme = self.scheme;
         let mut headers: Vec<Drawn> = scheme.header.iter().map(|part| Drawn::new(part, &mut self.noise)).collect();
@@ -84,7 +83,7 @@ impl<'a> Simulation<'a> {
                 drawn.send(scheme, attempt, &gains, &mut self.noise);
             }
             let receiver = &mut self.receiver;
-            // Without its header a transmission is not known to belong to the block.
+            // A transmission without its header cannot be assigned to the block.
             let mut header_alone = |i| headers.iter().all(|header| receiver.decode(header, i, |k| k == attempt));
             usable.push(lowest(Axis::POINTS, &mut header_alone));
             bound = lowest(bound, |i| data.iter().all(|drawn| receiver.decode(drawn, i, |k| usable[k] <= i)));
@@ -93,8 +92,8 @@ impl<'a> Simulation<'a> {
         thresholds
     }
 
-    /// By how much C/I differs from its mean on each burst. A signal and an interferer fade alike,
-    /// but not together (TS 45.005 §6.3).
+    /// The C/I of each burst relative to its mean. Signal and interferer fade with the same
+    /// statistics, but independently (TS 45.005 §6.3).
     fn gains(&mut self) -> Vec<f64> {
         let mut gains = self.fading.powers(&mut self.noise);
         if self.interferer_fades {
@@ -119,8 +118,7 @@ impl<'a> Drawn<'a> {
 }
 
 impl Receiver {
-    /// Whether a part is decoded at point `i` of the axis from those of its transmissions that are
-    /// `usable`.
+    /// Whether a part is decoded at point `i` of the axis from its `usable` transmissions.
     fn decode(&mut self, drawn: &Drawn, i: usize, usable: impl Fn(usize) -> bool) -> bool {
         let Self { decoders, soft } = self;
         soft.clear();
@@ -134,7 +132,7 @@ impl Receiver {
     }
 }
 
-/// The least number below `bound` from which on `passes` holds, else `bound`.
+/// The least number below `bound` from which `passes` holds, else `bound`.
 fn lowest(bound: usize, mut passes: impl FnMut(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, bound);
     while low < high {
@@ -150,14 +148,14 @@ mod tests {
     use crate::convolutional::Code;
     use crate::schemes::named;
 
-    /// The number of ways A(d) in which a path leaves the all-zero path and comes back with weight
-    /// d, for d below `limit`.
+    /// The number A(d) of paths that leave the all-zero path and return with weight d, for d below
+    /// `limit`.
     fn spectrum(code: Code, limit: usize) -> Vec<usize> {
         let zero_run = vec![false; code.memory()];
         let mut counts = vec![0; limit];
         let mut open = vec![vec![true]];
         while let Some(path) = open.pop() {
-            // The weight so far: of the coded bits before the tail.
+            // The weight so far: that of the coded bits before the tail.
             let sent = &code.encode(&path)[..path.len() * code.outputs()];
             let weight = sent.iter().filter(|bit| **bit).count();
             if weight >= limit {
@@ -172,9 +170,9 @@ mod tests {
         counts
     }
 
-    /// The share of blocks in error lies below the union bound, and near it where errors are rare.
+    /// The block error rate is below the union bound, and near it where errors are rare.
     #[test]
-    fn coding_gains_what_the_distance_spectrum_says() {
+    fn coding_gain_matches_the_distance_spectrum() {
         let scheme = named("cs-1").expect("a scheme");
         let mut simulation = Simulation::new(&scheme, Profile::Static, 1);
         let blocks = 3000;

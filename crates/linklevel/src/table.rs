@@ -1,5 +1,4 @@
-//! A scheme's table: for each profile and number of transmissions the share of blocks not decoded,
-//! over C/I.
+//! A scheme's table: the block error rate over C/I, for each profile and number of transmissions.
 
 use std::fmt::Write;
 
@@ -7,10 +6,10 @@ use crate::profile::Profile;
 use crate::schemes::Scheme;
 use crate::simulate::{Axis, Simulation};
 
-/// Fewer blocks than this on either side do not make a rate: the field stays empty.
+/// A rate needs this number of blocks on either side; otherwise its field is empty.
 pub const LEAST: u32 = 10;
 
-/// How many blocks of one profile failed at each C/I.
+/// Number of failed blocks of one profile at each C/I.
 #[derive(Clone, Debug)]
 pub struct Counts {
     /// Blocks simulated.
@@ -31,7 +30,7 @@ pub fn count(scheme: &Scheme, profile: Profile, seed: u64, blocks: u32) -> Count
     Counts { blocks, failed }
 }
 
-/// The table of a scheme as CSV. `blocks` is by how many blocks a profile is simulated.
+/// The table of a scheme as CSV. `blocks` is the number of simulated blocks per profile.
 pub fn table(scheme: &Scheme, seed: u64, blocks: u32) -> String {
     let columns: Vec<(Profile, Counts)> =
         Profile::ALL.into_iter().map(|profile| (profile, count(scheme, profile, seed, blocks))).collect();

@@ -1,4 +1,4 @@
-//! The tables in the repository are those that the program makes.
+//! The tables in the repository match those that the program generates.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,7 @@ fn columns(csv: &str) -> Vec<(String, Vec<Option<f64>>)> {
     (1..names.len()).map(|i| (names[i].to_owned(), column(i))).collect()
 }
 
-/// Other blocks than those of the tables, so that it is the rate that is checked and not the
-/// generator.
+/// Uses other blocks than the tables do, so that the rate is checked and not the generator.
 #[test]
 fn a_point_simulated_again_has_the_rate_of_the_table() {
     let cases = [
@@ -53,7 +52,7 @@ fn every_table_is_there_and_was_made_by_the_documented_command() {
         let csv = stored(scheme.name);
         let blocks = if scheme.attempts > 1 { 5_000 } else { 20_000 };
         let command = format!("linklevel table {} --seed 1 --blocks {blocks}", scheme.name);
-        assert!(csv.contains(&command), "{}: make it anew with {command}", scheme.name);
+        assert!(csv.contains(&command), "{}: generate it again with {command}", scheme.name);
         assert_eq!(columns(&csv).len(), Profile::ALL.len() * scheme.attempts, "{}", scheme.name);
     }
 }
@@ -65,7 +64,7 @@ fn rates_fall_with_ci_and_with_each_further_transmission() {
         for (name, rates) in &columns {
             let known: Vec<f64> = rates.iter().flatten().copied().collect();
             assert!(known.len() >= 3 && known.windows(2).all(|pair| pair[1] <= pair[0]), "{} {name}", scheme.name);
-            // What is not resolved lies at the ends.
+            // Unresolved rates are at the ends.
             let first = rates.iter().position(Option::is_some).expect("a resolved rate");
             assert!(rates[first..first + known.len()].iter().all(Option::is_some), "{} {name}", scheme.name);
         }
@@ -87,5 +86,5 @@ fn the_implementation_losses_and_the_document_are_those_of_the_tables() {
     let document = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/block-errors.md");
     let document = std::fs::read_to_string(document).expect("the document");
     assert!(document.contains(&compare::markdown(&compared)), "enter what linklevel compare prints");
-    assert_eq!(compare::losses(&compared), stored("implementation-loss"), "make them anew with linklevel compare");
+    assert_eq!(compare::losses(&compared), stored("implementation-loss"), "generate them again with linklevel compare");
 }

@@ -1,4 +1,4 @@
-//! Bulk transfers over real sockets, side by side.
+//! Parallel bulk transfers over real sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,26 +11,26 @@ use serde_json::Value;
 use socket2::{Domain, Socket};
 
 use crate::clock::now;
-use crate::order::Bulk;
-use crate::protocol::Ticket;
 use crate::record::Record;
 use crate::stream::{Stream, run};
 use crate::tcp_info::TcpInfo;
 use crate::tcp_settings::{in_force, tcp_socket};
+use crate::token::SessionToken;
+use crate::work::Bulk;
 
-/// What this end saw of a transfer.
+/// A transfer as observed at this end.
 pub struct Transferred {
-    /// When it was begun.
+    /// Start time.
     pub start: Instant,
-    /// When this end had enough of it.
+    /// Time at which this end stopped.
     pub end: Instant,
-    /// What happened when.
+    /// Times of the transfer's steps.
     pub milestones: Milestones,
-    /// Why the connection was lost, if it was.
+    /// Error that ended the connection, if any.
     pub cause: Option<String>,
-    /// This end of the connection, as its kernel tells.
+    /// This end of the connection, as reported by its kernel.
     pub tcp: Option<TcpInfo>,
-    /// TCP as it is at this end, but for what the sender of a download knows.
+    /// TCP settings of this end, without those that only the sender of a download has.
     pub settings: Value,
     /// Its steps.
     pub steps: Vec<(Instant, AppEvent)>,
@@ -39,7 +39,7 @@ pub struct Transferred {
 /// A socket for each flow; those of silent flows are bound, so that their ports can be announced.
 ///
 /// # Errors
-/// Where the kernel does not take what is to be set.
+/// The kernel rejects a setting.
 pub fn sockets(bulk: &Bulk, peer: SocketAddr, local: SocketAddr) -> io::Result<(Vec<Socket>, Vec<u16>)> {
     let (mut sockets, mut ports) = (Vec::new(), Vec::new());
     for _ in 0..bulk.flows {
@@ -54,22 +54,22 @@ pub fn sockets(bulk: &Bulk, peer: SocketAddr, local: SocketAddr) -> io::Result<(
     Ok((sockets, ports))
 }
 
-/// Runs all flows of `order` to their end. `records` has one for each.
+/// Runs all flows of the session to their end. `records` has one for each.
 pub fn transfer(
     bulk: &Bulk,
     sockets: Vec<Socket>,
     peer: SocketAddr,
-    order: u64,
+    session: u64,
     records: Vec<Record<'_>>,
 ) -> Vec<Transferred> {
     let (done, all) = (AtomicU64::new(0), u64::from(bulk.flows) * bulk.transfer.bytes.get());
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for (flow, (socket, record)) in sockets.into_iter().zip(records).enumerate() {
-            let ticket = Ticket { order, flow: flow as u32 };
+            let token = SessionToken { session, flow: flow as u32 };
             let (done, results) = (&done, &results);
             scope.spawn(move || {
-                let result = one(bulk, socket, peer, ticket, record, &|more, record| {
+                let result = one(bulk, socket, peer, token, record, &|more, record| {
                     record.progress(done.fetch_add(more, Ordering::Relaxed) + more, all);
                 });
                 results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((flow, result));
@@ -85,7 +85,7 @@ fn one(
     bulk: &Bulk,
     socket: Socket,
     peer: SocketAddr,
-    ticket: Ticket,
+    token: SessionToken,
     mut record: Record<'_>,
     progress: &dyn Fn(u64, &Record<'_>),
 ) -> Transferred {
@@ -94,10 +94,10 @@ fn one(
     let mut milestones = Milestones::default();
     let start = now();
     record.note(start, AppStep::Started, 0);
-    let (mut told, mut tcp) = (0, None);
+    let (mut reported, mut tcp) = (0, None);
     let ended = Stream::connect(socket, peer).and_then(|mut stream| {
         if !bulk.is_silent() {
-            stream.begin_with(&ticket.to_bytes());
+            stream.begin_with(&token.to_bytes());
         }
         let mut steps = Vec::new();
         let ended = run(&mut stream, &|| record.is_stopped(), &mut |now, end| {
@@ -108,8 +108,8 @@ fn one(
                 Direction::Down => milestones.delivered,
                 Direction::Up => end.taken(),
             };
-            progress(moved - told, &record);
-            told = moved;
+            progress(moved - reported, &record);
+            reported = moved;
             step != Progress::None
         });
         tcp = TcpInfo::of(stream.socket());

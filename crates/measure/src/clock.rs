@@ -1,8 +1,8 @@
-//! The clock of measurements: CLOCK_MONOTONIC, which all processes of one host share, whatever
-//! network namespace they are in.
+//! The clock of measurements: CLOCK_MONOTONIC, which all processes of a host share across network
+//! namespaces.
 //!
-//! Instants are counted from the clock's own origin, not from that of the measurement, so that
-//! those of two processes on one host can be compared as they are.
+//! Instants count from the clock's own origin, not from the start of the measurement, so that those
+//! of two processes on one host are directly comparable.
 
 use std::fs;
 use std::os::fd::BorrowedFd;
@@ -12,32 +12,31 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-/// How long anything here waits at most before it looks whether it should stop.
+/// Longest wait without a check of the stop flag.
 pub const STOP_CHECK: Span = Span::from_millis(50);
 
-/// The time now.
+/// The present time.
 pub fn now() -> Instant {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
     Instant::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
 
-/// Names the clock: two processes with the same name read the same clock. It is the same for one
-/// boot of one kernel, as long as no time namespace moves it (time_namespaces(7)). `None` where the
-/// kernel does not say.
+/// Identity of the clock: two processes with the same identity read the same clock. It is the same
+/// for one boot of one kernel, unless a time namespace shifts it (time_namespaces(7)). `None` where
+/// the kernel does not report it.
 pub fn identity() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    // Kernels without time namespaces have but one clock.
+    // Kernels without time namespaces have a single clock.
     let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
     Some(format!("{} {}", boot.trim(), namespace.display()))
 }
 
 /// Waits for one of `events` on `socket`, until `until` at the latest, and never longer than
-/// [`STOP_CHECK`]. It may return early, so look at the clock and at the socket.
+/// [`STOP_CHECK`]. It may return early, so the caller checks clock and socket.
 pub fn wait(socket: BorrowedFd<'_>, events: PollFlags, until: Option<Instant>) {
     let span = until.map_or(STOP_CHECK, |until| until.since(now())).min(STOP_CHECK);
     let timeout = TimeSpec::new(0, i64::try_from(span.as_nanos()).expect("the longest wait is far below a second"));
-    // An error here is an interruption by a signal, after which the caller looks around as after
-    // any other return.
+    // An error here is an interruption by a signal; the caller then checks as after any return.
     let _ = ppoll(&mut [PollFd::new(socket, events)], Some(timeout), None);
 }
 

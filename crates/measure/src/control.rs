@@ -1,5 +1,5 @@
-//! The client's side of a control connection: it finds the responder, orders, and asks for the
-//! report.
+//! The client's side of a control connection: it finds the responder, requests the test, and
+//! fetches the report.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,16 +14,18 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::clock::{now, wait};
 use crate::error::MeasureError;
 use crate::lines::Lines;
-use crate::protocol::{ARRIVAL, Answer, GREETING, Order, Question, REPORT_LIMIT, Ready, Report, greeting, version};
+use crate::protocol::{
+    ARRIVAL, ControlRequest, ControlResponse, GREETING, REPORT_LIMIT, Ready, Report, TestRequest, greeting, version,
+};
 
-/// How long the responder may take to be reached, and for each answer.
-const PATIENCE: Span = Span::from_secs(20);
+/// Time limit of the connection to the responder, and of each response.
+const RESPONSE_TIMEOUT: Span = Span::from_secs(20);
 
-/// Which addresses of a host may be used.
+/// Address family of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
-    /// Whichever comes first.
+    /// The first address found.
     #[default]
     Any,
     /// IPv4.
@@ -36,7 +38,7 @@ pub enum Family {
 /// `name:port`, `192.0.2.1`, `2001:db8::1`, `[2001:db8::1]:port`.
 ///
 /// # Errors
-/// Where there is none.
+/// No such address.
 pub fn resolve(host: &str, port: u16, family: Family) -> Result<SocketAddr, MeasureError> {
     let unknown = |source| MeasureError::Unknown { host: host.to_owned(), source };
     let (name, port) = split(host, port).ok_or_else(|| {
@@ -51,7 +53,7 @@ pub fn resolve(host: &str, port: u16, family: Family) -> Result<SocketAddr, Meas
     found.ok_or_else(|| unknown(io::Error::new(io::ErrorKind::NotFound, "it has no address of that family")))
 }
 
-/// Host and port of what people write; `None` if the port is none.
+/// Host and port of user input; `None` for an invalid port.
 pub(crate) fn split(host: &str, port: u16) -> Option<(&str, u16)> {
     if let Some(bracketed) = host.strip_prefix('[') {
         let (name, rest) = bracketed.split_once(']')?;
@@ -67,23 +69,23 @@ pub(crate) fn split(host: &str, port: u16) -> Option<(&str, u16)> {
     }
 }
 
-/// A control connection whose order was taken.
+/// A control connection whose test request was accepted.
 pub struct Control {
     lines: Lines,
     peer: SocketAddr,
-    /// What the responder said of itself.
+    /// Information that the responder sent on itself.
     pub ready: Ready,
-    /// Number of the order.
-    pub order: u64,
+    /// Number of the session.
+    pub session: u64,
 }
 
 impl Control {
-    /// Connects to `peer` and places `order` there. `Ok(None)` if `stop` was set meanwhile.
+    /// Connects to `peer` and requests `test`. `Ok(None)` if `stop` was set meanwhile.
     ///
     /// # Errors
-    /// Where nothing answers, something else does, another version does, or the responder refuses.
-    pub fn open(peer: SocketAddr, order: &Order, stop: &AtomicBool) -> Result<Option<Self>, MeasureError> {
-        let until = now() + PATIENCE;
+    /// No answer, another service, another version, or a refusal by the responder.
+    pub fn open(peer: SocketAddr, test: &TestRequest, stop: &AtomicBool) -> Result<Option<Self>, MeasureError> {
+        let until = now() + RESPONSE_TIMEOUT;
         let stopped = || stop.load(Ordering::Relaxed);
         let lost = |source| MeasureError::Lost { peer, source };
         let not_ours = || MeasureError::NotAResponder { peer };
@@ -94,7 +96,7 @@ impl Control {
         };
         let mut lines = Lines::new(socket, Vec::new()).map_err(lost)?;
         lines.write_bytes(greeting().as_bytes()).map_err(lost)?;
-        // Whatever else may listen there closes, says nothing, or says something else.
+        // Another service closes, sends nothing, or sends something else.
         let theirs = match lines.read(REPORT_LIMIT, until, &stopped) {
             Ok(None) if stopped() => return Ok(None),
             Ok(Some(line)) => line,
@@ -104,7 +106,7 @@ impl Control {
         if theirs != crate::protocol::VERSION {
             return Err(MeasureError::Version { peer, theirs });
         }
-        lines.write(&Question::Order(order.clone())).map_err(lost)?;
+        lines.write(&ControlRequest::Test(test.clone())).map_err(lost)?;
         let Some(line) = lines.read(REPORT_LIMIT, until, &stopped).map_err(lost)? else {
             return match stopped() {
                 true => Ok(None),
@@ -112,47 +114,47 @@ impl Control {
             };
         };
         match serde_json::from_slice(&line) {
-            Ok(Answer::Ready(ready)) => {
-                let order = u64::from_str_radix(&ready.ticket, 16).map_err(|_| not_ours())?;
-                Ok(Some(Self { lines, peer, ready, order }))
+            Ok(ControlResponse::Ready(ready)) => {
+                let session = u64::from_str_radix(&ready.session, 16).map_err(|_| not_ours())?;
+                Ok(Some(Self { lines, peer, ready, session }))
             }
-            Ok(Answer::Refused(why)) => Err(MeasureError::Refused { peer, why }),
-            Ok(Answer::Report(_) | Answer::Arrivals(_)) | Err(_) => Err(not_ours()),
+            Ok(ControlResponse::Refused(why)) => Err(MeasureError::Refused { peer, why }),
+            Ok(ControlResponse::Report(_) | ControlResponse::Arrivals(_)) | Err(_) => Err(not_ours()),
         }
     }
 
-    /// Whether the responder sees this host under the address and port that it has itself: nothing
-    /// translates between.
+    /// Whether the responder sees this host's own address and port, so that no address translation
+    /// is in between.
     pub fn is_seen_as_it_is(&self) -> bool {
         let own = self.lines.socket().local_addr().ok().and_then(|own| own.as_socket());
         let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
         own.map(canonical) == Some(canonical(self.ready.peer))
     }
 
-    /// What the responder's end saw. It waits for flows of its own end that are not over yet, but
-    /// not for long.
+    /// The report of the responder's end. The responder waits a short time for flows that are not
+    /// over.
     ///
     /// # Errors
-    /// Where the responder is gone.
+    /// The connection to the responder is lost.
     pub fn report(&mut self) -> Result<Report, MeasureError> {
-        match self.ask(&Question::Report)? {
-            Answer::Report(report) => Ok(report),
+        match self.request(&ControlRequest::Report)? {
+            ControlResponse::Report(report) => Ok(report),
             _ => Err(MeasureError::NotAResponder { peer: self.peer }),
         }
     }
 
-    /// Which of at most `most` datagrams arrived there, in that order: number, when sent by our
-    /// clock, when arrived by theirs.
+    /// The datagrams that arrived at the responder, at most `most`, in that order: number, send
+    /// time by this clock, arrival time by the responder's.
     ///
     /// # Errors
-    /// Where the responder is gone, or tells of what cannot be.
+    /// The connection to the responder is lost, or the list is invalid.
     pub fn arrivals(&mut self, most: u64) -> Result<Vec<(u32, u64, u64)>, MeasureError> {
         let peer = self.peer;
-        let count = match self.ask(&Question::Arrivals)? {
-            Answer::Arrivals(count) if u64::from(count) <= most => count as usize,
+        let count = match self.request(&ControlRequest::Arrivals)? {
+            ControlResponse::Arrivals(count) if u64::from(count) <= most => count as usize,
             _ => return Err(MeasureError::NotAResponder { peer }),
         };
-        let bytes = self.lines.read_exact(count * ARRIVAL, now() + PATIENCE);
+        let bytes = self.lines.read_exact(count * ARRIVAL, now() + RESPONSE_TIMEOUT);
         let bytes = bytes.map_err(|source| MeasureError::Lost { peer, source })?;
         let (records, _) = bytes.as_chunks::<ARRIVAL>();
         Ok(records
@@ -167,17 +169,17 @@ impl Control {
             .collect())
     }
 
-    fn ask(&mut self, question: &Question) -> Result<Answer, MeasureError> {
+    fn request(&mut self, request: &ControlRequest) -> Result<ControlResponse, MeasureError> {
         let lost = |source| MeasureError::Lost { peer: self.peer, source };
-        self.lines.write(question).map_err(lost)?;
-        let line = self.lines.read(REPORT_LIMIT, now() + PATIENCE, &|| false).map_err(lost)?;
+        self.lines.write(request).map_err(lost)?;
+        let line = self.lines.read(REPORT_LIMIT, now() + RESPONSE_TIMEOUT, &|| false).map_err(lost)?;
         let line =
             line.ok_or_else(|| lost(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection")))?;
         serde_json::from_slice(&line).map_err(|_| MeasureError::NotAResponder { peer: self.peer })
     }
 }
 
-/// Connects to `peer` by `until`; `Ok(None)` if `stop` says so before.
+/// Connects to `peer` by `until`; `Ok(None)` if `stop` becomes true before.
 fn connect(peer: SocketAddr, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<Socket>> {
     let socket = Socket::new(Domain::for_address(peer), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
@@ -228,10 +230,10 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_speak_the_protocol_is_told_apart() {
+    fn a_service_with_another_protocol_is_identified() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = listener.local_addr().unwrap();
-        let order = Order { work: crate::order::Work::Ping(Default::default()), ports: Vec::new() };
+        let test = TestRequest { work: crate::work::Work::Ping(Default::default()), ports: Vec::new() };
         let answering = |answer: &'static [u8]| {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -239,15 +241,15 @@ mod tests {
                     let (mut stream, _) = listener.accept().unwrap();
                     stream.write_all(answer).unwrap();
                 });
-                Control::open(peer, &order, &AtomicBool::new(false)).map(|_| ()).unwrap_err().to_string()
+                Control::open(peer, &test, &AtomicBool::new(false)).map(|_| ()).unwrap_err().to_string()
             })
         };
-        assert!(answering(b"SSH-2.0-OpenSSH\r\n").contains("no airpath responder"));
+        assert!(answering(b"SSH-2.0-OpenSSH\r\n").contains("not an airpath responder"));
         assert!(answering(b"airpath-measure 0\n").contains("speaks version 0"));
         assert!(answering(b"airpath-measure 0\n").contains("update airpath there"));
         assert!(answering(b"airpath-measure 99\n").contains("update airpath here"));
         drop(listener);
-        let refused = Control::open(peer, &order, &AtomicBool::new(false)).map(|_| ()).unwrap_err().to_string();
+        let refused = Control::open(peer, &test, &AtomicBool::new(false)).map(|_| ()).unwrap_err().to_string();
         assert!(refused.contains("cannot reach a responder") && refused.contains("airpath measure serve"), "{refused}");
     }
 }

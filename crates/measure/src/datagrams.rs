@@ -13,38 +13,37 @@ use crate::clock::{now, wait};
 use crate::control::Control;
 use crate::error::MeasureError;
 use crate::offset::Offset;
-use crate::order::LARGEST_DATAGRAM;
 use crate::ping::is_loss;
 use crate::probe::{Kind, Probe};
 use crate::record::Record;
 use crate::stream::noise;
+use crate::work::LARGEST_DATAGRAM;
 
-/// How often a stream that has not begun is asked for, and the responder for what has arrived of
-/// one.
-const ASK_AGAIN: Span = Span::from_millis(200);
+/// Interval of requests for a stream that has not begun, and for the arrivals at the responder.
+const REQUEST_INTERVAL: Span = Span::from_millis(200);
 
-/// What became of a stream.
+/// Result of a stream.
 pub struct Streamed {
-    /// When it began.
+    /// Start time.
     pub start: Instant,
-    /// Datagrams that were sent.
+    /// Datagrams sent.
     pub sent: u32,
-    /// What arrived, by our clock.
+    /// Arrivals, by this clock.
     pub receiver: Receiver,
-    /// Datagrams that arrived again, where the responder counted them.
+    /// Duplicates, where the responder counted them.
     pub duplicates: u64,
-    /// Whether all was sent, and all arrived or was waited for.
+    /// Whether everything was sent, and everything arrived or timed out.
     pub over: bool,
 }
 
-/// Sends the whole stream by `send`, paced over `socket`, until `stop` says so; `sent` is told how
-/// many went out. That one cannot be sent or is refused by a host on the way loses it.
+/// Sends the whole stream by `send`, paced over `socket`, until `stop` is true; `sent` receives the
+/// number of datagrams sent. A datagram that cannot be sent or is refused on the path is lost.
 ///
 /// # Errors
-/// Where the socket fails.
+/// The socket fails.
 pub fn stream(
     work: &Datagrams,
-    order: u64,
+    session: u64,
     socket: &UdpSocket,
     send: &dyn Fn(&[u8]) -> io::Result<()>,
     stop: &dyn Fn() -> bool,
@@ -55,7 +54,7 @@ pub fn stream(
     let mut datagram = noise()[..work.size as usize].to_vec();
     while !stop() {
         while let Some(sequence) = sender.poll(now()) {
-            Probe { kind: Kind::Datagram, order, flow: 0, sequence, sent: now().as_nanos() }.emit(&mut datagram);
+            Probe { kind: Kind::Datagram, session, flow: 0, sequence, sent: now().as_nanos() }.emit(&mut datagram);
             match send(&datagram) {
                 Err(error) if !is_loss(&error) => return Err(error),
                 _ => {}
@@ -70,10 +69,10 @@ pub fn stream(
     Ok(sender)
 }
 
-/// Runs the client's end of a stream, over a socket that is connected to the responder.
+/// Runs the client's end of a stream, over a socket connected to the responder.
 ///
 /// # Errors
-/// Where the socket fails, or the responder is lost.
+/// The socket fails, or the responder is lost.
 pub fn measure(
     work: &Datagrams,
     socket: &UdpSocket,
@@ -108,13 +107,13 @@ fn up(
     start: Instant,
 ) -> Result<Streamed, MeasureError> {
     let send = |datagram: &[u8]| socket.send(datagram).map(drop);
-    let told = |sent: u32| record.progress(sent.into(), work.count());
-    let sender = stream(work, control.order, socket, &send, &|| record.is_stopped(), &told);
+    let report_sent = |sent: u32| record.progress(sent.into(), work.count());
+    let sender = stream(work, control.session, socket, &send, &|| record.is_stopped(), &report_sent);
     let sender = sender.map_err(MeasureError::socket("cannot send datagrams"))?;
     let deadline = now() + work.timeout;
     let mut report = control.report()?;
     while report.received < sender.sent() && now() < deadline && !record.is_stopped() {
-        wait(socket.as_fd(), PollFlags::empty(), Some((now() + ASK_AGAIN).min(deadline)));
+        wait(socket.as_fd(), PollFlags::empty(), Some((now() + REQUEST_INTERVAL).min(deadline)));
         report = control.report()?;
     }
     let mut receiver = Receiver::default();
@@ -136,22 +135,23 @@ fn down(
     let failed = |source| MeasureError::Socket { what: "cannot receive datagrams".into(), source };
     let mut receiver = Receiver::default();
     let mut buffer = vec![0; LARGEST_DATAGRAM as usize];
-    let mut ask_next = start;
+    let mut next_request = start;
     let mut deadline = start + work.duration + work.timeout;
     while now() < deadline && u64::from(receiver.received()) < work.count() && !record.is_stopped() {
-        if receiver.received() == 0 && now() >= ask_next {
-            let ask = Probe { kind: Kind::Open, order: control.order, flow: 0, sequence: 0, sent: now().as_nanos() };
-            ask.emit(&mut buffer);
+        if receiver.received() == 0 && now() >= next_request {
+            let open =
+                Probe { kind: Kind::Open, session: control.session, flow: 0, sequence: 0, sent: now().as_nanos() };
+            open.emit(&mut buffer);
             match socket.send(&buffer[..crate::probe::HEADER]) {
                 Err(error) if !is_loss(&error) => return Err(failed(error)),
-                _ => ask_next = now() + ASK_AGAIN,
+                _ => next_request = now() + REQUEST_INTERVAL,
             }
         }
         match socket.recv(&mut buffer) {
             Ok(length) => {
                 let arrived = now();
                 let probe = Probe::parse(&buffer[..length]);
-                let ours = |probe: &Probe| probe.kind == Kind::Datagram && probe.order == control.order;
+                let ours = |probe: &Probe| probe.kind == Kind::Datagram && probe.session == control.session;
                 let Some(probe) = probe.filter(|each| ours(each) && u64::from(each.sequence) < work.count()) else {
                     continue;
                 };
@@ -162,7 +162,7 @@ fn down(
                 record.progress(receiver.received().into(), work.count());
             }
             Err(error) if is_loss(&error) => {
-                wait(socket.as_fd(), PollFlags::POLLIN, Some(ask_next.max(now() + ASK_AGAIN)))
+                wait(socket.as_fd(), PollFlags::POLLIN, Some(next_request.max(now() + REQUEST_INTERVAL)))
             }
             Err(error) => return Err(failed(error)),
         }

@@ -1,4 +1,4 @@
-//! Why a measurement fails.
+//! Errors of a measurement.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,78 +7,80 @@ use airpath_result::FolderError;
 
 use crate::protocol::VERSION;
 
-/// Why a measurement was not made, or a responder does not run.
+/// A measurement failed, or a responder cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The order makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
-    Order(String),
-    /// The name of the host leads nowhere.
+    InvalidRequest(String),
+    /// The host name cannot be resolved.
     #[error("cannot find the host {host}: {source}; check the name, or give its address")]
     Unknown {
-        /// As given.
+        /// The name as given.
         host: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// Nothing answers.
+    /// No answer.
     #[error("cannot reach a responder at {peer}: {source}; start `airpath measure serve` there, and check the port")]
     Unreachable {
-        /// Where.
+        /// Address.
         peer: SocketAddr,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// Something else answers.
-    #[error("what answers at {peer} is no airpath responder; check the port, or start `airpath measure serve` there")]
+    /// Another service answers.
+    #[error(
+        "the service at {peer} is not an airpath responder; check the port, or start `airpath measure serve` there"
+    )]
     NotAResponder {
-        /// Where.
+        /// Address.
         peer: SocketAddr,
     },
-    /// The responder is of another version.
+    /// A responder of another protocol version.
     #[error(
         "the responder at {peer} speaks version {theirs} of the protocol, this airpath version {VERSION}; \
          update airpath {there}",
         there = if *theirs < VERSION { "there" } else { "here" }
     )]
     Version {
-        /// Where.
+        /// Address.
         peer: SocketAddr,
-        /// Its version.
+        /// The responder's version.
         theirs: u32,
     },
-    /// The responder does not want to.
+    /// The responder refuses the request.
     #[error("the responder at {peer} refuses: {why}")]
     Refused {
-        /// Where.
+        /// Address.
         peer: SocketAddr,
-        /// Its words.
+        /// The responder's message.
         why: String,
     },
-    /// The responder was there and is so no longer.
+    /// The connection to the responder is lost.
     #[error("lost the responder at {peer}: {source}")]
     Lost {
-        /// Where.
+        /// Address.
         peer: SocketAddr,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A socket cannot be made or set.
+    /// A socket cannot be created or configured.
     #[error("{what}: {source}")]
     Socket {
-        /// What was to be done.
+        /// The failed operation.
         what: String,
-        /// Why it was not.
+        /// Cause.
         source: io::Error,
     },
-    /// This process may have no socket for echo requests.
+    /// This process may not open a socket for echo requests.
     #[error(
         "echo requests are not allowed to this user: {source}; allow them to all groups by \
          `sysctl -w net.ipv4.ping_group_range='0 2147483647'` as root, or leave out `--icmp` and start \
          `airpath measure serve` at the other end"
     )]
     NoEcho {
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The address cannot be listened on.
@@ -86,9 +88,9 @@ pub enum MeasureError {
         "cannot listen on {address}: {source}; another program may have this port, `--listen ADDR:PORT` takes another"
     )]
     Listen {
-        /// Which.
+        /// Address.
         address: SocketAddr,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// The result cannot be written.
@@ -97,7 +99,7 @@ pub enum MeasureError {
 }
 
 impl MeasureError {
-    /// For `map_err`: the error of a socket when doing `what`.
+    /// For `map_err`: the error of a socket during `what`.
     pub(crate) fn socket(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Socket { what: what.into(), source }
     }

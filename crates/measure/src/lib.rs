@@ -1,22 +1,22 @@
 //! The workloads of `airpath_app` over real sockets: what `airpath measure` does.
 //!
-//! A figure measured here is the same figure as one simulated: the ends of a workload are run by
-//! the code that runs them in virtual time, its milestones are taken by the same
-//! [`Milestones`](airpath_app::bulk::Milestones), and the rows of the summary are made by the same
-//! functions. What this crate adds are sockets, a clock, and a responder; only a ping by ICMP needs
-//! none.
+//! A measured figure is the same figure as a simulated one: the ends of a workload run the same
+//! code as in virtual time, its milestones are recorded by the same
+//! [`Milestones`](airpath_app::bulk::Milestones), and the same functions make the rows of the
+//! summary. This crate adds sockets, a clock, and a responder; only a ping by ICMP needs no
+//! responder.
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`order`] | what can be ordered, and within which bounds |
-//! | [`protocol`], [`probe`] | what a measurement and its responder say to each other |
+//! | [`work`] | the workloads, and their bounds |
+//! | [`protocol`], [`token`], [`probe`] | the protocol between a measurement and its responder |
 //! | [`serve`] | the responder |
-//! | `control`, `lines` | the client's side of the conversation |
+//! | `control`, `lines` | the client's side of the control connection |
 //! | `ping`, `bulk`, `datagrams`, `transactions` | the client's end of the workloads |
-//! | `stream` | a TCP socket as the workloads see a connection |
-//! | `tcp_settings`, `tcp_info` | TCP as the kernel has it |
-//! | [`clock`], [`offset`] | the clock, and how the responder's differs from it |
-//! | `record`, `outcome` | what is kept of all that, and the summary |
+//! | `stream` | a TCP socket as a transport of the workloads |
+//! | `tcp_settings`, `tcp_info` | TCP settings and counters of the kernel |
+//! | [`clock`], [`offset`] | the clock, and its offset from the responder's |
+//! | `record`, `outcome` | the recorded steps, and the summary |
 
 mod bulk;
 pub mod clock;
@@ -25,7 +25,6 @@ mod datagrams;
 mod error;
 mod lines;
 pub mod offset;
-pub mod order;
 mod outcome;
 mod ping;
 pub mod probe;
@@ -35,7 +34,9 @@ pub mod serve;
 mod stream;
 mod tcp_info;
 mod tcp_settings;
+pub mod token;
 mod transactions;
+pub mod work;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -48,59 +49,59 @@ use serde::{Deserialize, Serialize};
 
 use control::Control;
 use offset::Offset;
-use order::Work;
 use outcome::Outcome;
-use protocol::{Order, PORT};
+use protocol::{PORT, TestRequest};
 use record::Record;
+use work::Work;
 
 pub use control::{Family, resolve};
 pub use error::MeasureError;
 pub use serve::Responder;
 
-/// What to measure, and against whom.
+/// A measurement: the workload and the responder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The responder: name or address, with or without a port.
     pub host: String,
-    /// Which of its addresses.
+    /// Address family to use.
     #[serde(default)]
     pub family: Family,
-    /// What to do.
+    /// The workload.
     pub work: Work,
-    /// Ping by ICMP, to which every host answers, instead of UDP to a responder.
+    /// Ping by ICMP, which every host answers, instead of UDP to a responder.
     #[serde(default)]
     pub icmp: bool,
-    /// The longest that it may take; what is not over then is unfinished.
+    /// Time limit; a workload that is not over then is unfinished.
     pub limit: Span,
 }
 
 impl Request {
-    /// Reads it from JSON.
+    /// Parses it from JSON.
     ///
     /// # Errors
-    /// What is wrong with which value; not where, as nobody has written that text.
+    /// The invalid value and the reason, without a position: the text is generated.
     pub fn from_json(text: &str) -> Result<Self, MeasureError> {
         serde_json::from_str(text).map_err(|error| {
             let message = error.to_string();
-            MeasureError::Order(message.split(" at line ").next().unwrap_or_default().to_owned())
+            MeasureError::InvalidRequest(message.split(" at line ").next().unwrap_or_default().to_owned())
         })
     }
 }
 
-/// Measures. The result is written to `out` if that is given; `stop` ends it early with what there
-/// is by then, and `progress` is told how much of how much is done, from any thread.
+/// Runs a measurement. The result is written to `out` if given. `stop` ends it early with the
+/// partial result. `progress` receives the completed and the total amount, from any thread.
 ///
 /// # Errors
-/// Where the order makes no sense, the responder cannot be had or refuses, or the result cannot be
-/// written. Once the measurement has begun, what there is of it is written.
+/// The request is invalid, the responder is unreachable or refuses, or the result cannot be
+/// written. Once the measurement has begun, a partial result is written.
 pub fn measure(
     request: &Request,
     out: Option<PathBuf>,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Summary, MeasureError> {
-    request.work.check().map_err(MeasureError::Order)?;
+    request.work.check().map_err(MeasureError::InvalidRequest)?;
     if request.icmp {
         return ping_by_icmp(request, out, stop, progress);
     }
@@ -113,19 +114,19 @@ pub fn measure(
         _ => (Vec::new(), Vec::new()),
     };
     let silent = !ports.is_empty();
-    let order = Order { work: request.work.clone(), ports };
+    let test = TestRequest { work: request.work.clone(), ports };
     let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
-    let Some(mut control) = Control::open(peer, &order, stop)? else {
+    let Some(mut control) = Control::open(peer, &test, stop)? else {
         return outcome.interrupted(folder.as_ref());
     };
     if silent && !control.is_seen_as_it_is() {
-        return Err(MeasureError::Order(format!(
-            "addresses are translated between here and {peer}, so that a download without a request cannot be told from \
+        return Err(MeasureError::InvalidRequest(format!(
+            "addresses are translated between here and {peer}, so that a download without a request cannot be distinguished from \
              others there; give it one, as in `--request \"100 B\"`"
         )));
     }
     let datagrams = datagram_socket(peer).map_err(MeasureError::socket("cannot make a socket for datagrams"))?;
-    let offset = Offset::find(&datagrams, control.order, &control.ready)
+    let offset = Offset::find(&datagrams, control.session, &control.ready)
         .map_err(|source| MeasureError::Lost { peer, source })?;
     outcome.begin(&control.ready, offset);
     outcome.save_so_far(folder.as_ref())?;
@@ -135,14 +136,14 @@ pub fn measure(
     match &request.work {
         Work::Ping(ping) => {
             let mut record = record(0);
-            let mut echo = ping::UdpEcho::new(datagrams, control.order, ping);
+            let mut echo = ping::UdpEcho::new(datagrams, control.session, ping);
             let pinger = ping::ping(ping, &mut echo, &mut record);
             let pinger = pinger.map_err(|source| MeasureError::Lost { peer, source })?;
             outcome.ping(origin, &pinger, record);
         }
         Work::Bulk(bulk) => {
             let records = (0..bulk.flows as usize).map(record).collect();
-            let flows = bulk::transfer(bulk, sockets, peer, control.order, records);
+            let flows = bulk::transfer(bulk, sockets, peer, control.session, records);
             match control.report() {
                 Ok(report) => outcome.bulk(origin, bulk, flows, &report, offset),
                 Err(error) => {
@@ -158,7 +159,7 @@ pub fn measure(
         }
         Work::Transactions(exchange) => {
             let mut record = record(0);
-            let transacted = transactions::transact(exchange, peer, control.order, &mut record);
+            let transacted = transactions::transact(exchange, peer, control.session, &mut record);
             outcome.transactions(origin, exchange, transacted, record);
         }
     }
@@ -176,12 +177,17 @@ fn ping_by_icmp(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Summary, MeasureError> {
     let Work::Ping(ping) = &request.work else {
-        return Err(MeasureError::Order(format!("{} cannot go by ICMP, only a ping can", request.work.name())));
+        return Err(MeasureError::InvalidRequest(format!(
+            "{} needs a responder: only a ping works with ICMP",
+            request.work.name()
+        )));
     };
     let peer = resolve(&request.host, NO_PORT, request.family)?;
     if peer.port() != NO_PORT {
         let port = peer.port();
-        return Err(MeasureError::Order(format!("ICMP knows no ports: leave out `:{port}`, or leave out `--icmp`")));
+        return Err(MeasureError::InvalidRequest(format!(
+            "ICMP has no ports: leave out `:{port}`, or leave out `--icmp`"
+        )));
     }
     let mut echo = ping::IcmpEcho::open(peer.ip(), ping)?;
     let mut outcome = Outcome::new(request, &peer.ip());
@@ -199,15 +205,15 @@ fn ping_by_icmp(
     outcome.finish(origin, clock::now(), folder.as_ref())
 }
 
-/// The port of an address that has none.
+/// Port of an address without one.
 const NO_PORT: u16 = 0;
 
-/// The address from which packets to `peer` go. Nothing is sent to find it out.
+/// The local address of packets to `peer`. Nothing is sent.
 fn local_address(peer: SocketAddr) -> io::Result<SocketAddr> {
     datagram_socket(peer)?.local_addr()
 }
 
-/// A socket for datagrams to and from `peer` alone, which does not block.
+/// A non-blocking socket for datagrams to and from `peer` only.
 fn datagram_socket(peer: SocketAddr) -> io::Result<UdpSocket> {
     let any = if peer.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any)?;
@@ -216,7 +222,7 @@ fn datagram_socket(peer: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Nanoseconds of our clock as an instant since `origin`.
+/// Nanoseconds of this clock as an instant since `origin`.
 const fn since(origin: Instant, time: Instant) -> Instant {
     Instant::from_nanos(time.since(origin).as_nanos())
 }

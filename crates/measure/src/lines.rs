@@ -1,4 +1,4 @@
-//! Lines over a TCP connection, which carry the conversation of a measurement and its responder.
+//! Lines over a TCP connection: the framing of the control connection.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -10,10 +10,10 @@ use socket2::Socket;
 
 use crate::clock::{now, wait};
 
-/// How long the other end may take to take a line.
+/// Time limit for the other end to receive a line.
 const SEND_TIMEOUT: Span = Span::from_secs(10);
 
-/// A connection that carries lines.
+/// A connection with line framing.
 pub struct Lines {
     socket: Socket,
     pending: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Over this socket, which it makes non-blocking; `begun` was read from it before.
+    /// Wraps this socket, which becomes non-blocking; `begun` was read from it before.
     pub fn new(socket: Socket, begun: Vec<u8>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
@@ -33,11 +33,10 @@ impl Lines {
         &self.socket
     }
 
-    /// The next line without its end; `None` when the other end has closed, or `stop` says so.
+    /// The next line without its end; `None` when the other end has closed, or `stop` is true.
     ///
     /// # Errors
-    /// Where the connection is lost, the line is longer than `limit` bytes, or has not come by
-    /// `until`.
+    /// The connection is lost, the line is longer than `limit` bytes, or did not arrive by `until`.
     pub fn read(&mut self, limit: usize, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
@@ -71,7 +70,7 @@ impl Lines {
     /// The next `length` bytes.
     ///
     /// # Errors
-    /// Where the connection is lost or ends before, or they have not come by `until`.
+    /// The connection is lost or ends before, or they did not arrive by `until`.
     pub fn read_exact(&mut self, length: usize, until: Instant) -> io::Result<Vec<u8>> {
         let mut buffer = [0; 4096];
         while self.pending.len() < length {
@@ -95,7 +94,7 @@ impl Lines {
     /// Sends `value` as a line of JSON.
     ///
     /// # Errors
-    /// Where the connection is lost, or the other end does not take it.
+    /// The connection is lost, or the other end does not receive it.
     pub fn write(&self, value: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
         line.push(b'\n');

@@ -1,4 +1,4 @@
-//! How the responder's clock differs from ours.
+//! Offset of the responder's clock.
 
 use std::io;
 use std::net::UdpSocket;
@@ -13,65 +13,65 @@ use crate::ping::is_loss;
 use crate::probe::{CLOCK_LENGTH, Kind, Probe, parse_times};
 use crate::protocol::Ready;
 
-/// Exchanges from which the offset is estimated.
+/// Number of exchanges for the estimate.
 const EXCHANGES: u32 = 8;
-/// How long a reply may take. Slow radio needs a second to wake up.
-const PATIENCE: Span = Span::from_secs(3);
+/// Time limit of a reply. A slow radio needs a second to leave its idle state.
+const RESPONSE_TIMEOUT: Span = Span::from_secs(3);
 
-/// What to add to a time of our clock to get that of the responder's.
+/// The value to add to a time of this clock to get the responder's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Offset {
-    /// Nothing: both ends read the same clock.
+    /// Zero: both ends read the same clock.
     Shared,
-    /// As NTP does it (RFC 5905 §8), from the exchange with the shortest round trip of several:
-    /// half of what the way there took longer than the way back, by the two clocks. It is right if
-    /// both ways take equal time; else it is wrong by half of their difference, which is at most
+    /// Estimated as in NTP (RFC 5905 §8), from the exchange with the shortest round trip of
+    /// several: half of the difference of the two one-way times by the two clocks. It is exact if
+    /// both directions take equal time; otherwise its error is half of their difference, at most
     /// half of that round trip.
     Estimated {
         /// Nanoseconds to add.
         nanos: i128,
-        /// The round trip, without the time that the responder took.
+        /// The round trip, without the processing time of the responder.
         round_trip: Span,
-        /// Replies that came.
+        /// Number of replies.
         exchanges: u32,
     },
 }
 
 impl Offset {
-    /// Finds it out, over a socket that is connected to the responder and does not block.
+    /// Determines the offset, over a non-blocking socket connected to the responder.
     ///
     /// # Errors
-    /// Where no reply comes.
-    pub fn find(socket: &UdpSocket, order: u64, ready: &Ready) -> io::Result<Self> {
+    /// No reply arrived.
+    pub fn find(socket: &UdpSocket, session: u64, ready: &Ready) -> io::Result<Self> {
         match identity() {
             Some(own) if ready.clock.as_ref() == Some(&own) => Ok(Self::Shared),
-            _ => Self::estimate(socket, order),
+            _ => Self::estimate(socket, session),
         }
     }
 
-    /// Estimates it from exchanges.
+    /// Estimates the offset from exchanges.
     ///
     /// # Errors
-    /// Where no reply comes.
-    pub fn estimate(socket: &UdpSocket, order: u64) -> io::Result<Self> {
+    /// No reply arrived.
+    pub fn estimate(socket: &UdpSocket, session: u64) -> io::Result<Self> {
         let mut best: Option<(Span, i128)> = None;
         let mut exchanges = 0;
         for sequence in 0..EXCHANGES {
-            let Some([asked, received, answered, back]) = exchange(socket, order, sequence)? else { continue };
-            let round_trip = Span::from_nanos((back - asked).saturating_sub(answered.saturating_sub(received)));
-            let (there, here) = (i128::from(received) - i128::from(asked), i128::from(answered) - i128::from(back));
+            let Some([sent, received, answered, back]) = exchange(socket, session, sequence)? else { continue };
+            let round_trip = Span::from_nanos((back - sent).saturating_sub(answered.saturating_sub(received)));
+            let (there, here) = (i128::from(received) - i128::from(sent), i128::from(answered) - i128::from(back));
             exchanges += 1;
             if best.is_none_or(|(least, _)| round_trip < least) {
                 best = Some((round_trip, (there + here) / 2));
             }
         }
         let (round_trip, nanos) = best.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::TimedOut, "no datagram comes back from there; UDP may be blocked on the way")
+            io::Error::new(io::ErrorKind::TimedOut, "no datagram came back; UDP may be blocked on the path")
         })?;
         Ok(Self::Estimated { nanos, round_trip, exchanges })
     }
 
-    /// A time of the responder's clock by ours.
+    /// Converts a time of the responder's clock to this one.
     pub fn to_ours(self, theirs: u64) -> Instant {
         match self {
             Self::Shared => Instant::from_nanos(theirs),
@@ -82,7 +82,7 @@ impl Offset {
         }
     }
 
-    /// In the words of the summary.
+    /// The form in the summary.
     pub fn to_json(self) -> Value {
         match self {
             Self::Shared => json!({ "clock": "shared", "offset_s": 0.0, "uncertainty_s": 0.0 }),
@@ -96,28 +96,29 @@ impl Offset {
     }
 }
 
-/// One exchange: when it was asked by our clock, received and answered by theirs, and back by ours.
-fn exchange(socket: &UdpSocket, order: u64, sequence: u32) -> io::Result<Option<[u64; 4]>> {
+/// One exchange: request time by this clock, arrival and reply times by the responder's, and
+/// arrival of the reply by this.
+fn exchange(socket: &UdpSocket, session: u64, sequence: u32) -> io::Result<Option<[u64; 4]>> {
     let mut datagram = [0; CLOCK_LENGTH];
-    let asked = now();
-    Probe { kind: Kind::Clock, order, flow: 0, sequence, sent: asked.as_nanos() }.emit(&mut datagram);
+    let sent = now();
+    Probe { kind: Kind::Clock, session, flow: 0, sequence, sent: sent.as_nanos() }.emit(&mut datagram);
     match socket.send(&datagram) {
         Err(error) if !is_loss(&error) => return Err(error),
         _ => {}
     }
-    while now() < asked + PATIENCE {
+    while now() < sent + RESPONSE_TIMEOUT {
         match socket.recv(&mut datagram) {
             Ok(length) => {
                 let back = now().as_nanos();
                 let reply = Probe::parse(&datagram[..length]);
                 let is_ours = reply.is_some_and(|each| {
-                    each.kind == Kind::ClockReply && each.order == order && each.sent == asked.as_nanos()
+                    each.kind == Kind::ClockReply && each.session == session && each.sent == sent.as_nanos()
                 });
                 if let Some((received, answered)) = parse_times(&datagram[..length]).filter(|_| is_ours) {
-                    return Ok(Some([asked.as_nanos(), received, answered, back]));
+                    return Ok(Some([sent.as_nanos(), received, answered, back]));
                 }
             }
-            Err(error) if is_loss(&error) => wait(socket.as_fd(), PollFlags::POLLIN, Some(asked + PATIENCE)),
+            Err(error) if is_loss(&error) => wait(socket.as_fd(), PollFlags::POLLIN, Some(sent + RESPONSE_TIMEOUT)),
             Err(error) => return Err(error),
         }
     }

@@ -16,18 +16,18 @@ use crate::bulk::Transferred;
 use crate::datagrams::Streamed;
 use crate::error::MeasureError;
 use crate::offset::Offset;
-use crate::order::{Bulk, Exchange};
 use crate::ping::Carrier;
 use crate::protocol::{FlowReport, Ready, Report};
 use crate::record::Record;
 use crate::tcp_info::kernel_name;
 use crate::transactions::Transacted;
+use crate::work::{Bulk, Exchange};
 use crate::{Request, since};
 
 /// The components of a measurement: its two ends.
 const COMPONENTS: [&str; 2] = ["responder", "client"];
 
-/// A result in the making.
+/// A result under construction.
 pub struct Outcome {
     request: Request,
     name: String,
@@ -39,7 +39,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of a measurement against the host at `address`, without anything yet.
+    /// An empty result of a measurement against the host at `address`.
     pub fn new(request: &Request, address: &impl Display) -> Self {
         Self {
             name: format!("{} {}", request.work.name(), request.host),
@@ -52,8 +52,8 @@ impl Outcome {
         }
     }
 
-    /// What was ordered, in TOML: `scenario.toml` of the result folder. It is no scenario that
-    /// could be run again.
+    /// The request in TOML: `scenario.toml` of the result folder. It is not a scenario that can be
+    /// run.
     pub fn scenario(&self) -> String {
         #[derive(Serialize)]
         struct Written<'a> {
@@ -63,16 +63,16 @@ impl Outcome {
         }
         let log = BTreeMap::from([("packets", false), ("tcp", false), ("radio", false), ("app", true)]);
         toml::to_string(&Written { name: &self.name, measurement: &self.request, log })
-            .expect("an order is text and numbers")
+            .expect("a request is text and numbers")
     }
 
-    /// Adds what the responder said of itself, and how its clock differs.
+    /// Adds the responder's information on itself, and the clock offset.
     pub fn begin(&mut self, ready: &Ready, offset: Offset) {
         self.measurement["responder"] = json!({ "airpath": ready.airpath, "kernel": ready.kernel });
         self.measurement["clocks"] = offset.to_json();
     }
 
-    /// Adds by which socket echo requests go.
+    /// Adds the kind of socket of the echo requests.
     pub fn begin_by_icmp(&mut self, carrier: Carrier) {
         self.measurement["icmp"] = json!({ "socket": carrier.name() });
     }
@@ -92,7 +92,7 @@ impl Outcome {
     pub fn datagrams(&mut self, origin: Instant, work: &Datagrams, streamed: Streamed, record: Record<'_>) {
         let Streamed { start, sent, receiver, duplicates, over } = streamed;
         self.packets += u64::from(sent);
-        // More can have arrived than the responder knew to have sent when it was asked.
+        // More can have arrived than the responder had counted as sent at the request.
         let sent = sent.max(receiver.received());
         self.flows.push(FlowRow {
             start_s: since(origin, start).as_secs_f64(),
@@ -112,19 +112,19 @@ impl Outcome {
             (None, true) => "finished",
             (None, false) => "unfinished",
         };
-        self.packets += u64::from(client.asked());
+        self.packets += u64::from(client.requests());
         self.flows.push(FlowRow {
             start_s: since(origin, start).as_secs_f64(),
             outcome,
             cause,
-            probes: Some(ProbesRow::of(client.asked().into(), client.latencies().count(), client.latencies())),
+            probes: Some(ProbesRow::of(client.requests().into(), client.latencies().count(), client.latencies())),
             transactions: Some(TransactionsRow::of(&exchange.transactions, &client, start, tcp)),
             ..row(0, "transactions", "transactions".into())
         });
         self.add_steps(origin, record.into_steps());
     }
 
-    /// Adds bulk transfers: what this end saw of them, and what the responder `report`s.
+    /// Adds bulk transfers: the observations of this end, and the responder's `report`.
     pub fn bulk(&mut self, origin: Instant, bulk: &Bulk, flows: Vec<Transferred>, report: &Report, offset: Offset) {
         let several = flows.len() > 1;
         let kind = match bulk.transfer.direction {
@@ -157,17 +157,17 @@ impl Outcome {
         }
     }
 
-    /// The measurement ended early because it was told to.
+    /// The measurement was stopped.
     pub fn stopped(&mut self) {
         self.stopped.get_or_insert_with(|| "interrupted".into());
     }
 
-    /// It ended early because of this.
+    /// The measurement ended early by this error.
     pub fn failed(&mut self, error: &MeasureError) {
         self.stopped.get_or_insert_with(|| error.to_string());
     }
 
-    /// Writes the summary that a measurement leaves if it is killed from here on.
+    /// Writes the summary that stays if the process is killed from here on.
     pub fn save_so_far(&self, folder: Option<&Folder>) -> Result<(), MeasureError> {
         let Some(folder) = folder else { return Ok(()) };
         let mut summary = self.summary();
@@ -182,8 +182,7 @@ impl Outcome {
         self.finish(now, now, folder)
     }
 
-    /// The whole result, of a measurement that went on from `origin` to `end`; writes it to
-    /// `folder`.
+    /// The complete result of a measurement from `origin` to `end`; writes it to `folder`.
     pub fn finish(mut self, origin: Instant, end: Instant, folder: Option<&Folder>) -> Result<Summary, MeasureError> {
         let mut summary = self.summary();
         let repetition = Repetition {
@@ -230,7 +229,7 @@ impl Outcome {
     }
 }
 
-/// Adds to what this end saw of a transfer what the responder saw.
+/// Adds the responder's observations of a transfer to those of this end.
 fn complete(flow: &mut Transferred, direction: Direction, theirs: &FlowReport, offset: Offset) {
     use airpath_core::AppStep::{Finished, FirstByte, Requested};
     let ours = |time: Option<u64>| time.map(|time| offset.to_ours(time));
@@ -245,7 +244,7 @@ fn complete(flow: &mut Transferred, direction: Direction, theirs: &FlowReport, o
         flow.milestones.delivered = theirs.delivered;
         flow.milestones.first_byte = ours(theirs.first_byte);
         flow.milestones.finished = ours(theirs.finished);
-        // An upload that arrived in whole is not lost by what comes after.
+        // A later error does not affect an upload that arrived completely.
         if flow.milestones.finished.is_some() {
             flow.milestones.aborted = None;
         }

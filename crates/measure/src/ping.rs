@@ -15,21 +15,20 @@ use crate::record::Record;
 pub use icmp::{Carrier, IcmpEcho};
 pub use udp::UdpEcho;
 
-/// What carries echo requests and brings their replies back.
+/// A carrier of echo requests and replies.
 pub trait Echo {
-    /// Sends request `sequence`, `sent` at this time.
+    /// Sends request `sequence` at time `sent`.
     fn send(&mut self, sequence: u32, sent: Instant) -> io::Result<()>;
-    /// The number of the next reply that is there.
+    /// The number of the next reply that has arrived.
     fn receive(&mut self) -> io::Result<Option<u32>>;
-    /// Waits for a reply until `until`, and not for long.
+    /// Waits for a reply until `until`, for a bounded time.
     fn wait(&self, until: Option<Instant>);
 }
 
-/// Pings until all replies have come or are given up, or `stop` says so.
+/// Pings until all replies have arrived or timed out, or `stop` is true.
 ///
 /// # Errors
-/// Where the socket fails. That a request cannot be sent or is refused by a host on the way loses
-/// it, and is no error.
+/// The socket fails. A request that cannot be sent or is refused on the path is lost, not an error.
 pub fn ping(ping: &Ping, echo: &mut dyn Echo, record: &mut Record<'_>) -> io::Result<Pinger> {
     let start = now();
     let mut pinger = Pinger::new(*ping, start);
@@ -68,8 +67,8 @@ pub fn ping(ping: &Ping, echo: &mut dyn Echo, record: &mut Record<'_>) -> io::Re
     Ok(pinger)
 }
 
-/// Whether this is what a network does to a packet, not a fault of the socket: a queue that is
-/// full, a host or a port on the way that is not there.
+/// Whether this error is an effect of the network, not a fault of the socket: a full queue, or an
+/// unreachable host or port.
 pub fn is_loss(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable, WouldBlock};
     matches!(error.kind(), WouldBlock | ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown)

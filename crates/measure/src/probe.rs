@@ -1,41 +1,40 @@
-//! The header with which each of our datagrams begins, [`HEADER`] bytes in network byte order:
+//! The header of each datagram, [`HEADER`] bytes in network byte order:
 //!
 //! | bytes | what |
 //! | --- | --- |
 //! | 0–3 | `apm1` |
 //! | 4–7 | [`Kind`] |
-//! | 8–15 | number of the order |
+//! | 8–15 | number of the session |
 //! | 16–19 | number of the flow |
 //! | 20–23 | sequence number, from zero |
-//! | 24–31 | when it was sent: nanoseconds of the sender's clock |
+//! | 24–31 | send time: nanoseconds of the sender's clock |
 //!
-//! In an echo reply all is as in the request but the kind, and so is the rest of the datagram. A
-//! reply about the clock is as long as its request, which has [`CLOCK_LENGTH`] bytes: the header
-//! has the time of the request, and behind it stand when that arrived and when the reply was sent,
-//! both by the responder's clock.
+//! An echo reply equals the request except for the kind. A clock reply is as long as its request,
+//! which has [`CLOCK_LENGTH`] bytes: after the header with the send time of the request follow its
+//! arrival time and the send time of the reply, both by the responder's clock.
 
 /// Bytes of the header.
 pub const HEADER: usize = 32;
 
-/// Bytes of a datagram about the clock.
+/// Bytes of a clock request or reply.
 pub const CLOCK_LENGTH: usize = HEADER + 16;
 
 const MARK: [u8; 4] = *b"apm1";
 
-/// What a datagram is for.
+/// Purpose of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A ping.
+    /// An echo request.
     Echo,
-    /// Its reply.
+    /// An echo reply.
     EchoReply,
-    /// What time is it there?
+    /// A clock request.
     Clock,
-    /// It is this.
+    /// A clock reply.
     ClockReply,
-    /// One of a stream.
+    /// A datagram of a stream.
     Datagram,
-    /// The client is ready for a stream from the responder, and shows where it is.
+    /// The client is ready for a stream from the responder, and shows its address.
     Open,
 }
 
@@ -46,15 +45,15 @@ impl Kind {
 /// The header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// What it is for.
+    /// Purpose.
     pub kind: Kind,
-    /// Number of the order.
-    pub order: u64,
+    /// Number of the session.
+    pub session: u64,
     /// Number of the flow.
     pub flow: u32,
-    /// Its number.
+    /// Sequence number.
     pub sequence: u32,
-    /// When it was sent, by the sender's clock.
+    /// Send time, by the sender's clock.
     pub sent: u64,
 }
 
@@ -67,26 +66,26 @@ impl Probe {
         let header = datagram.first_chunk_mut::<HEADER>().expect("a datagram has room for its header");
         header[..4].copy_from_slice(&MARK);
         header[4..8].copy_from_slice(&(self.kind as u32).to_be_bytes());
-        header[8..16].copy_from_slice(&self.order.to_be_bytes());
+        header[8..16].copy_from_slice(&self.session.to_be_bytes());
         header[16..20].copy_from_slice(&self.flow.to_be_bytes());
         header[20..24].copy_from_slice(&self.sequence.to_be_bytes());
         header[24..].copy_from_slice(&self.sent.to_be_bytes());
     }
 
-    /// Reads it from the start of `datagram`; `None` for what is none of ours.
+    /// Parses the start of `datagram`; `None` for other datagrams.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let (mark, rest) = datagram.split_first_chunk::<4>()?;
         if *mark != MARK {
             return None;
         }
         let (kind, rest) = rest.split_first_chunk::<4>()?;
-        let (order, rest) = rest.split_first_chunk::<8>()?;
+        let (session, rest) = rest.split_first_chunk::<8>()?;
         let (flow, rest) = rest.split_first_chunk::<4>()?;
         let (sequence, rest) = rest.split_first_chunk::<4>()?;
         let sent = rest.first_chunk::<8>()?;
         Some(Self {
             kind: *Kind::ALL.get(u32::from_be_bytes(*kind) as usize)?,
-            order: u64::from_be_bytes(*order),
+            session: u64::from_be_bytes(*session),
             flow: u32::from_be_bytes(*flow),
             sequence: u32::from_be_bytes(*sequence),
             sent: u64::from_be_bytes(*sent),
@@ -94,7 +93,7 @@ impl Probe {
     }
 }
 
-/// Writes the two times of a reply about the clock behind its header.
+/// Writes the two times of a clock reply after its header.
 ///
 /// # Panics
 /// If `datagram` is shorter than [`CLOCK_LENGTH`].
@@ -103,7 +102,7 @@ pub fn emit_times(datagram: &mut [u8], received: u64, sent: u64) {
     datagram[HEADER + 8..CLOCK_LENGTH].copy_from_slice(&sent.to_be_bytes());
 }
 
-/// Reads the two times of a reply about the clock; `None` if it is too short.
+/// Parses the two times of a clock reply; `None` if it is too short.
 pub fn parse_times(datagram: &[u8]) -> Option<(u64, u64)> {
     let (received, rest) = datagram.get(HEADER..)?.split_first_chunk::<8>()?;
     Some((u64::from_be_bytes(*received), u64::from_be_bytes(*rest.first_chunk::<8>()?)))
@@ -116,13 +115,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn headers_come_back(kind in 0..6usize, order: u64, flow: u32, sequence: u32, sent: u64) {
-            let probe = Probe { kind: Kind::ALL[kind], order, flow, sequence, sent };
+        fn headers_come_back(kind in 0..6usize, session: u64, flow: u32, sequence: u32, sent: u64) {
+            let probe = Probe { kind: Kind::ALL[kind], session, flow, sequence, sent };
             let mut datagram = [0; CLOCK_LENGTH];
             probe.emit(&mut datagram);
             prop_assert_eq!(Probe::parse(&datagram), Some(probe));
-            emit_times(&mut datagram, order, sent);
-            prop_assert_eq!(parse_times(&datagram), Some((order, sent)));
+            emit_times(&mut datagram, session, sent);
+            prop_assert_eq!(parse_times(&datagram), Some((session, sent)));
             prop_assert_eq!(Probe::parse(&datagram[..HEADER - 1]), None);
         }
 

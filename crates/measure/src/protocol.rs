@@ -1,104 +1,105 @@
-//! What a measurement and its responder say to each other, version 1.
+//! The protocol between a measurement and its responder, version 1.
 //!
-//! All goes over one port, by default [`PORT`], over TCP and UDP.
+//! Everything uses one port, by default [`PORT`], over TCP and UDP.
 //!
 //! # TCP
 //!
-//! The first 16 bytes of a connection say what it is.
+//! The first 16 bytes of a connection identify its type.
 //!
-//! - `airpath-measure ` (with the space) begins a **control connection**. The rest of the line is
-//!   the version, a decimal number; the responder answers with the same line and its own version,
-//!   whichever the client's is. Each further line is a JSON value, of at most [`LINE_LIMIT`] bytes
-//!   from the client: a [`Question`], and for each the responder's [`Answer`]. The first question
-//!   is the order; the responder works for it until the connection ends.
-//! - A [`Ticket`] begins a **connection of a flow** of the order for which it was issued. It is the
-//!   first 16 bytes of what the client has to send in that flow, and counts as part of it.
-//! - A flow in which the client does not send first has no room for a ticket. The client then says
-//!   beforehand from which port it will come ([`Order::ports`]), and the responder knows it by
-//!   address and port. Address translation defeats that, so the client compares what the responder
-//!   sees ([`Ready::peer`]) with what it sees itself.
+//! - `airpath-measure ` (with the space) begins a **control connection**. The remaining part of the
+//!   line is the version, a decimal number. The responder answers with the same line and its own
+//!   version, whichever the client's is. Each further line is a JSON value, of at most
+//!   [`LINE_LIMIT`] bytes from the client: a [`ControlRequest`], and for each the responder's
+//!   [`ControlResponse`]. The first request is the test request; its session lasts until the
+//!   connection ends.
+//! - A [`SessionToken`](crate::token::SessionToken) begins a **connection of a flow** of its
+//!   session. It is the first 16 bytes of the client's data in that flow, and counts as part of it.
+//! - A flow in which the client does not send first has no token. The client announces the port of
+//!   such a flow ([`TestRequest::ports`]), and the responder identifies it by address and port.
+//!   Address translation prevents that, so the client compares the address that the responder sees
+//!   ([`Ready::peer`]) with its own.
 //!
-//! Whatever else comes is closed without an answer.
+//! Any other connection is closed without an answer.
 //!
 //! # UDP
 //!
-//! Each datagram begins with the header of [`crate::probe`]. The responder heeds those whose ticket
-//! it has issued and that come from the address of the control connection, so that it cannot be
-//! made to send to others, and answers no datagram with a longer one.
+//! Each datagram begins with the header of [`crate::probe`]. The responder processes only datagrams
+//! of an open session from the address of its control connection, so that it cannot be made to send
+//! to others. It answers no datagram with a longer one.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::order::Work;
 use crate::tcp_info::TcpInfo;
+use crate::work::Work;
 
-/// The version that is described here.
+/// The version described here.
 pub const VERSION: u32 = 1;
 
-/// The port of a responder unless another is given.
+/// The default port of a responder.
 pub const PORT: u16 = 7474;
 
-/// How a control connection begins, before the number of the version.
+/// The start of a control connection, before the version.
 pub const GREETING: &[u8; 16] = b"airpath-measure ";
 
 /// Longest line that the responder reads, in bytes.
 pub const LINE_LIMIT: usize = 4096;
 
-/// Longest line that the client reads: a report has a few hundred bytes for each of its flows.
+/// Longest line that the client reads: a report has a few hundred bytes per flow.
 pub const REPORT_LIMIT: usize = 1 << 20;
 
-/// What the client says.
+/// A request of the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Question {
-    /// The work for which the responder is wanted.
-    Order(Order),
-    /// What did the responder's end see? It answers when the flows are over at its end, or soon
-    /// after.
+pub enum ControlRequest {
+    /// Starts a session.
+    Test(TestRequest),
+    /// Requests the responder's observations. The answer comes when the flows are over at its end,
+    /// or soon after.
     Report,
-    /// What arrived of a stream of datagrams? Asked behind a report.
+    /// Requests the arrivals of a datagram stream, after a report.
     Arrivals,
 }
 
-/// An order.
+/// The request for a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
-    /// What to do.
+pub struct TestRequest {
+    /// The workload.
     pub work: Work,
-    /// The ports from which the client will connect, one a flow, where it does not send first.
+    /// The ports from which the client will connect, one per flow, where it does not send first.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
 
-/// What the responder says.
+/// A response of the responder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
-    /// The order is taken.
+pub enum ControlResponse {
+    /// The session is open.
     Ready(Ready),
-    /// It is not, for this reason.
+    /// The request is refused, with the reason.
     Refused(String),
-    /// What the responder's end saw.
+    /// The responder's observations.
     Report(Report),
-    /// So many datagrams arrived, each once; behind this line stand as many records of [`ARRIVAL`]
-    /// bytes in their order, in network byte order: number (4 bytes), when it was sent and when it
-    /// arrived, by the sender's and by the responder's clock (8 bytes each, nanoseconds).
+    /// Number of datagrams that arrived, each once. After this line follow as many records of
+    /// [`ARRIVAL`] bytes in the order of arrival, in network byte order: number (4 bytes), send
+    /// time by the sender's clock and arrival time by the responder's (8 bytes each, nanoseconds).
     Arrivals(u32),
 }
 
-/// Bytes of the record of one arrival.
+/// Bytes of an arrival record.
 pub const ARRIVAL: usize = 20;
 
-/// An order that was taken.
+/// An open session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
-    /// Number of the order, in hexadecimal digits.
-    pub ticket: String,
-    /// From where the control connection comes, as the responder sees it.
+    /// Number of the session, in hexadecimal digits.
+    pub session: String,
+    /// Address of the control connection, as the responder sees it.
     pub peer: SocketAddr,
-    /// The name of the responder's clock ([`crate::clock::identity`]).
+    /// Identity of the responder's clock ([`crate::clock::identity`]).
     pub clock: Option<String>,
     /// The responder's version of airpath.
     pub airpath: String,
@@ -106,77 +107,45 @@ pub struct Ready {
     pub kernel: String,
 }
 
-/// What the responder's end saw.
+/// The responder's observations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// One for each flow that came, with its number.
+    /// One for each flow that connected, with its number.
     pub flows: Vec<FlowReport>,
-    /// Datagrams that the responder has sent so far.
+    /// Datagrams sent by the responder so far.
     #[serde(default)]
     pub sent: u32,
-    /// Datagrams that have arrived there so far, each counted once.
+    /// Datagrams that have arrived at the responder so far, each counted once.
     #[serde(default)]
     pub received: u32,
-    /// Datagrams that arrived there again.
+    /// Duplicates that arrived at the responder.
     #[serde(default)]
     pub duplicates: u64,
 }
 
-/// What the responder's end saw of a flow. Times are nanoseconds of the responder's clock.
+/// The responder's observations of a flow. Times are nanoseconds of its clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowReport {
     /// Number of the flow.
     pub flow: u32,
-    /// It had the whole request.
+    /// When it had the whole request.
     #[serde(default)]
     pub requested: Option<u64>,
-    /// The first byte of an upload arrived.
+    /// When the first byte of an upload arrived.
     #[serde(default)]
     pub first_byte: Option<u64>,
-    /// The last byte did.
+    /// When the last byte arrived.
     #[serde(default)]
     pub finished: Option<u64>,
     /// Bytes of an upload that arrived.
     #[serde(default)]
     pub delivered: u64,
-    /// The responder's end of the connection, as its kernel tells.
+    /// The responder's end of the connection, as reported by its kernel.
     #[serde(default)]
     pub tcp: Option<TcpInfo>,
-    /// Why the connection was lost, if it was.
+    /// Error that ended the connection, if any.
     #[serde(default)]
     pub cause: Option<String>,
-}
-
-/// Which order and which of its flows a connection belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    /// Number of the order.
-    pub order: u64,
-    /// Number of the flow.
-    pub flow: u32,
-}
-
-impl Ticket {
-    /// Bytes of a ticket.
-    pub const LENGTH: usize = 16;
-    const MARK: [u8; 4] = *b"flow";
-
-    /// As it is sent: `flow`, the flow and the order, in network byte order.
-    pub fn to_bytes(self) -> [u8; Self::LENGTH] {
-        let mut bytes = [0; Self::LENGTH];
-        bytes[..4].copy_from_slice(&Self::MARK);
-        bytes[4..8].copy_from_slice(&self.flow.to_be_bytes());
-        bytes[8..].copy_from_slice(&self.order.to_be_bytes());
-        bytes
-    }
-
-    /// Reads it; `None` for what is none.
-    pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Option<Self> {
-        let (mark, rest) = bytes.split_first_chunk::<4>()?;
-        let (flow, order) = rest.split_first_chunk::<4>()?;
-        let order = order.first_chunk::<8>()?;
-        (*mark == Self::MARK).then(|| Self { order: u64::from_be_bytes(*order), flow: u32::from_be_bytes(*flow) })
-    }
 }
 
 /// The first line of a control connection.
@@ -184,7 +153,7 @@ pub fn greeting() -> String {
     format!("airpath-measure {VERSION}\n")
 }
 
-/// The version in what follows [`GREETING`] on its line; `None` if that is no number.
+/// The version after [`GREETING`] on its line; `None` if it is not a number.
 pub fn version(rest: &[u8]) -> Option<u32> {
     std::str::from_utf8(rest).ok()?.trim_end().parse().ok()
 }
@@ -192,27 +161,22 @@ pub fn version(rest: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::token::SessionToken;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn tickets_come_back(order: u64, flow: u32) {
-            let ticket = Ticket { order, flow };
-            prop_assert_eq!(Ticket::from_bytes(ticket.to_bytes()), Some(ticket));
-        }
-
-        #[test]
-        fn garbage_is_no_question(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = serde_json::from_slice::<Question>(&line);
+        fn garbage_is_not_a_request(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = serde_json::from_slice::<ControlRequest>(&line);
             let _ = version(&line);
         }
     }
 
     #[test]
-    fn a_greeting_is_as_long_as_a_ticket() {
-        assert_eq!(GREETING.len(), Ticket::LENGTH);
+    fn a_greeting_is_as_long_as_a_token() {
+        assert_eq!(GREETING.len(), SessionToken::LENGTH);
         assert!(greeting().as_bytes().starts_with(GREETING));
-        assert_eq!(Ticket::from_bytes(*GREETING), None);
+        assert_eq!(SessionToken::from_bytes(*GREETING), None);
         assert_eq!(version(&greeting().as_bytes()[16..]), Some(VERSION));
     }
 }

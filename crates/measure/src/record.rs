@@ -1,10 +1,10 @@
-//! What a flow does while it is measured, kept for the result.
+//! The recorded steps of a flow.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant};
 
-/// Takes the steps of one flow, and knows whether to stop.
+/// Records the steps of one flow, and checks whether to stop.
 pub struct Record<'a> {
     flow: FlowId,
     until: Instant,
@@ -14,7 +14,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// A record without steps, of a flow that is to stop at `until` or when `stop` is set.
+    /// An empty record of a flow that stops at `until` or when `stop` is set.
     pub const fn new(
         flow: FlowId,
         until: Instant,
@@ -24,12 +24,12 @@ impl<'a> Record<'a> {
         Self { flow, until, stop, progress, steps: Vec::new() }
     }
 
-    /// Adds a step; `delivered` are the bytes that had reached the receiving application by then.
+    /// Adds a step; `delivered` are the bytes that the receiving application had by then.
     pub fn note(&mut self, time: Instant, step: AppStep, delivered: u64) {
         self.steps.push((time, AppEvent { flow: self.flow, step, delivered: Bytes::new(delivered) }));
     }
 
-    /// Tells whoever waits that this much of all is done.
+    /// Reports the progress: `done` of all.
     pub fn progress(&self, done: u64, all: u64) {
         (self.progress)(done, all);
     }

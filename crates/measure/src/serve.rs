@@ -1,13 +1,13 @@
 //! The responder: the other end of measurements, on one port over TCP and UDP.
 //!
-//! It does what its clients order, within bounds: see [`crate::order`] for those of an order, and
-//! the constants here for those of a client and of all. It sends only to the address that a control
-//! connection comes from, which its owner has shown to have; datagrams with another sender's
-//! address are not heeded. An order ends with its control connection.
+//! It runs the tests that clients request, within bounds: see [`crate::work`] for those of a
+//! session, and the constants here for those of a client and of all. It sends only to the address
+//! of a control connection, whose owner has proven to receive there; datagrams from other addresses
+//! are ignored. A session ends with its control connection.
 
 mod connection;
-mod desk;
 mod probes;
+mod sessions;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -21,20 +21,20 @@ use crate::clock::wait;
 use crate::control::split;
 use crate::error::MeasureError;
 use crate::protocol::PORT;
-use desk::Desk;
+use sessions::Sessions;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
-/// How often another free port is tried that must be free for TCP and UDP alike.
+/// Attempts to find a port that is free for both TCP and UDP.
 const ATTEMPTS: usize = 20;
 
-/// A responder that listens.
+/// A listening responder.
 pub struct Responder {
-    doors: Vec<Door>,
+    listeners: Vec<Listener>,
 }
 
-/// One address on which it listens.
-struct Door {
+/// A listening address.
+struct Listener {
     address: SocketAddr,
     connections: Socket,
     datagrams: UdpSocket,
@@ -45,43 +45,44 @@ impl Responder {
     /// of IPv4 and IPv6.
     ///
     /// # Errors
-    /// Where the address is none, or cannot be listened on.
+    /// The address is invalid, or cannot be listened on.
     pub fn bind(listen: Option<&str>) -> Result<Self, MeasureError> {
         let Some(text) = listen else {
-            let first = Door::open(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT))?;
-            // A host without IPv6 is served without it.
-            let second = Door::open(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), PORT));
-            return Ok(Self { doors: [Some(first), second.ok()].into_iter().flatten().collect() });
+            let first = Listener::open(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT))?;
+            // A host without IPv6 listens on IPv4 only.
+            let second = Listener::open(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), PORT));
+            return Ok(Self { listeners: [Some(first), second.ok()].into_iter().flatten().collect() });
         };
         let address = split(text, PORT).and_then(|(ip, port)| Some(SocketAddr::new(ip.parse::<IpAddr>().ok()?, port)));
         let address = match address {
             Some(address) => address,
             None => crate::control::resolve(text, PORT, crate::control::Family::Any)?,
         };
-        Ok(Self { doors: vec![Door::open(address)?] })
+        Ok(Self { listeners: vec![Listener::open(address)?] })
     }
 
-    /// Where it listens.
+    /// The addresses it listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.doors.iter().map(|door| door.address).collect()
+        self.listeners.iter().map(|listener| listener.address).collect()
     }
 
     /// Serves until `stop` is set.
     pub fn run(&self, stop: &AtomicBool) {
-        let desk = Desk::default();
+        let sessions = Sessions::default();
         thread::scope(|scope| {
-            for door in &self.doors {
-                scope.spawn(|| probes::serve(&door.datagrams, &desk, stop));
-                let (desk, connections) = (&desk, &door.connections);
+            for listener in &self.listeners {
+                scope.spawn(|| probes::serve(&listener.datagrams, &sessions, stop));
+                let (sessions, connections) = (&sessions, &listener.connections);
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) {
                         wait(connections.as_fd(), PollFlags::POLLIN, None);
                         while let Ok((socket, peer)) = connections.accept() {
-                            let (Some(peer), Some(place)) = (peer.as_socket(), desk.place()) else { continue };
+                            let (Some(peer), Some(place)) = (peer.as_socket(), sessions.connection_slot()) else {
+                                continue;
+                            };
                             scope.spawn(move || {
-                                // Who breaks the rules of the conversation, or off, hears no more
-                                // of us.
-                                let _ = connection::serve(socket, peer, desk, stop);
+                                // A client that violates the protocol or disconnects is dropped.
+                                let _ = connection::serve(socket, peer, sessions, stop);
                                 drop(place);
                             });
                         }
@@ -92,12 +93,12 @@ impl Responder {
     }
 }
 
-impl Door {
+impl Listener {
     fn open(address: SocketAddr) -> Result<Self, MeasureError> {
         let mut last = None;
         for _ in 0..if address.port() == 0 { ATTEMPTS } else { 1 } {
             match Self::try_open(address) {
-                Ok(door) => return Ok(door),
+                Ok(listener) => return Ok(listener),
                 Err(source) => last = Some(source),
             }
         }
@@ -107,8 +108,7 @@ impl Door {
     fn try_open(mut address: SocketAddr) -> std::io::Result<Self> {
         let domain = Domain::for_address(address);
         let connections = Socket::new(domain, Type::STREAM.cloexec().nonblocking(), Some(Protocol::TCP))?;
-        // So that a responder can be started again while connections of the one before are in
-        // TIME-WAIT.
+        // A responder can then restart while old connections are in TIME-WAIT.
         connections.set_reuse_address(true)?;
         if address.is_ipv6() {
             connections.set_only_v6(!address.ip().is_unspecified())?;

@@ -1,5 +1,4 @@
-//! A TCP socket as the workloads see a connection, and the loop that runs one of their ends over
-//! it.
+//! A TCP socket as a transport of the workloads, and the loop that runs one of their ends over it.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr};
@@ -13,14 +12,13 @@ use socket2::Socket;
 
 use crate::clock::{now, wait};
 
-/// Bytes that are read or written by one call of the kernel at most.
+/// Upper bound of the bytes of one system call.
 const CHUNK: usize = 256 * 1024;
 
-/// A connection. Bytes that the workload writes have no meaning and cannot be compressed, but for a
-/// preface: some first ones that are given.
+/// A connection. The bytes of a workload are meaningless and incompressible, except a given prefix.
 pub struct Stream {
     socket: Socket,
-    /// What the workload sees of it.
+    /// The workload's view of the connection.
     pub end: StreamEnd,
     preface: Vec<u8>,
     shut: bool,
@@ -28,7 +26,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Begins to connect a non-blocking socket to `peer`.
+    /// Starts to connect a non-blocking socket to `peer`.
     pub fn connect(socket: Socket, peer: SocketAddr) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         match socket.connect(&peer.into()) {
@@ -37,7 +35,7 @@ impl Stream {
         }
     }
 
-    /// Takes over an open connection, of which the first `received` bytes have been read.
+    /// Takes over an open connection whose first `received` bytes were read before.
     pub fn accepted(socket: Socket, received: u64) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self::new(socket, StreamEnd::opened(received)))
@@ -47,7 +45,7 @@ impl Stream {
         Self { socket, end, preface: Vec::new(), shut: false, scratch: vec![0; CHUNK].into_boxed_slice() }
     }
 
-    /// Lets the stream begin with these bytes; they count like all that is written.
+    /// Starts the stream with these bytes; they count as written.
     pub fn begin_with(&mut self, preface: &[u8]) {
         self.preface = preface.to_vec();
     }
@@ -57,12 +55,12 @@ impl Stream {
         &self.socket
     }
 
-    /// Whether both ends have closed and all bytes have gone their way.
+    /// Whether both ends have closed and all bytes are transferred.
     pub fn is_over(&self) -> bool {
         self.shut && self.end.peer_closed()
     }
 
-    /// Moves what can be moved between this and the kernel without waiting. Whether anything was.
+    /// Transfers data to and from the kernel without waiting. Returns whether there was any.
     pub fn exchange(&mut self) -> io::Result<bool> {
         if !self.end.is_established() {
             if let Some(error) = self.socket.take_error()? {
@@ -72,7 +70,7 @@ impl Stream {
                 return Ok(false);
             }
             self.end.establish();
-            // The workload is to see the connection open before it sees what came with it.
+            // The workload must see the open connection before its data.
             return Ok(true);
         }
         let mut moved = self.send()?;
@@ -84,7 +82,7 @@ impl Stream {
         Ok(self.receive()? || moved)
     }
 
-    /// Waits until there may be something to move, and not for long.
+    /// Waits until data can be transferred, for a bounded time.
     pub fn wait(&self, until: Option<Instant>) {
         let mut events = PollFlags::empty();
         if !self.end.is_established() || self.end.unsent() > 0 {
@@ -101,7 +99,7 @@ impl Stream {
         while self.end.unsent() > 0 {
             let length = self.end.unsent().min(CHUNK as u64) as usize;
             let sent = match self.preface.get(self.end.taken() as usize..).filter(|rest| !rest.is_empty()) {
-                // The preface and what follows go in one call, so that they travel in one segment.
+                // The prefix and what follows are one system call, so that they share a segment.
                 Some(rest) => {
                     let mut first = rest[..rest.len().min(length)].to_vec();
                     first.extend_from_slice(&noise()[..length - first.len()]);
@@ -135,21 +133,21 @@ impl Stream {
     }
 }
 
-/// Why [`run`] came back.
+/// Reason of the return of [`run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Both ends closed.
     Over,
-    /// It was told to stop, or its time was over.
+    /// Stopped, or at the time limit.
     Stopped,
 }
 
-/// Runs one end of a workload over `stream`, until both ends have closed, or `stop` says so. `step`
-/// lets the workload act; it is called whenever the connection may have changed, with the time, and
-/// says whether it has done anything.
+/// Runs one end of a workload over `stream`, until both ends have closed, or `stop` is true. `step`
+/// lets the workload act; it is called with the time whenever the connection may have changed, and
+/// returns whether it has acted.
 ///
 /// # Errors
-/// Where the connection is lost, or the other end closes it before all was moved.
+/// The connection is lost, or the other end closes it early.
 pub fn run(
     stream: &mut Stream,
     stop: &dyn Fn() -> bool,
@@ -174,7 +172,7 @@ pub fn run(
     }
 }
 
-/// The error of a connection whose other end closes it before all was moved.
+/// The error of a connection that the other end closes early.
 pub fn closed_early() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed the connection early")
 }
@@ -183,7 +181,7 @@ fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::NotConnected)
 }
 
-/// Bytes that no link compresses: the outputs of SplitMix64 (Steele, Lea, Flood 2014) from zero on.
+/// Incompressible bytes: the outputs of SplitMix64 (Steele, Lea, Flood 2014) from zero on.
 pub fn noise() -> &'static [u8; CHUNK] {
     static NOISE: OnceLock<Box<[u8; CHUNK]>> = OnceLock::new();
     NOISE.get_or_init(|| {

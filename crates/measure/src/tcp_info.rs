@@ -1,4 +1,4 @@
-//! What the kernel tells of a connection (`TCP_INFO`, tcp(7), linux/tcp.h).
+//! TCP counters of the kernel (`TCP_INFO`, tcp(7), linux/tcp.h).
 
 use std::fs;
 use std::sync::OnceLock;
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use socket2::Socket;
 
-/// One end of a connection. Names that the summary of a simulation has as well mean the same here.
+/// One end of a connection. Names that also occur in the summary of a simulation have the same
+/// meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TcpInfo {
     /// Payload bytes of a full segment.
@@ -18,38 +19,37 @@ pub struct TcpInfo {
     pub selective_acknowledgement: bool,
     /// Whether segments carry timestamps.
     pub timestamps: bool,
-    /// By how many bits the window that this end offers is shifted.
+    /// Shift of the window that this end offers.
     pub window_scale: u8,
-    /// By how many bits the window that the peer offers is shifted.
+    /// Shift of the window that the peer offers.
     pub peer_window_scale: u8,
-    /// Whether both ends understand ECN.
+    /// Whether both ends use ECN.
     pub ecn: bool,
     /// The congestion control of this end.
     pub congestion_control: String,
-    /// Segments with payload that it sent, retransmissions included (RFC 4898,
-    /// tcpEStatsPerfDataSegsOut).
+    /// Segments with payload sent, including retransmissions (RFC 4898, tcpEStatsPerfDataSegsOut).
     pub data_packets: u64,
     /// Payload bytes in them.
     pub data_bytes: u64,
-    /// Segments that it sent again.
+    /// Retransmitted segments.
     pub retransmitted_packets: u64,
-    /// Payload bytes that it sent again.
+    /// Retransmitted payload bytes.
     pub retransmitted_bytes: u64,
-    /// Expiries of the retransmission timer; kernels before 6.7 do not count them.
+    /// Expiries of the retransmission timer; not available before Linux 6.7.
     pub timeouts: Option<u64>,
-    /// Least round trip that it measured, in the last five minutes (sysctl `tcp_min_rtt_wlen`).
+    /// Least round trip, in the last five minutes (sysctl `tcp_min_rtt_wlen`).
     pub rtt_min_s: Option<f64>,
-    /// Its smoothed round trip at the end (RFC 6298), which is no mean over the connection.
+    /// Smoothed round trip at the end (RFC 6298), which is not a mean over the connection.
     pub smoothed_round_trip_s: Option<f64>,
 }
 
-/// Bytes of `struct tcp_info` from Linux 5.5 on: all that was there before `tcpi_rcv_wnd`.
+/// Bytes of `struct tcp_info` from Linux 5.5 on: all fields before `tcpi_rcv_wnd`.
 const LINUX_5_5: usize = 232;
-/// From Linux 6.7 on: `tcpi_total_rto_time` included.
+/// From Linux 6.7 on: including `tcpi_total_rto_time`.
 const LINUX_6_7: usize = 248;
 
 mod option {
-    #![allow(missing_docs, reason = "the macro makes the types, and says what they are")]
+    #![allow(missing_docs, reason = "the macro makes the types and their documentation")]
     use super::{LINUX_5_5, LINUX_6_7};
     use nix::getsockopt_impl;
     type Short = [u8; LINUX_5_5];
@@ -73,7 +73,7 @@ mod option {
 }
 
 impl TcpInfo {
-    /// What the kernel tells now; `None` before Linux 5.5 and where it tells nothing.
+    /// The kernel's present values; `None` before Linux 5.5 and where there are none.
     pub fn of(socket: &Socket) -> Option<Self> {
         let mut info = if kernel() >= (6, 7) {
             Self::parse(&getsockopt(socket, option::LongInfo).ok()?)?
@@ -91,10 +91,10 @@ impl TcpInfo {
         self.data_bytes.saturating_sub(self.retransmitted_bytes)
     }
 
-    /// Adds to the row of a transfer what this, its sending end, knows.
+    /// Adds the fields of this, the sending end, to the row of a transfer.
     pub fn fill(&self, row: TransferRow) -> TransferRow {
         let mut tcp = row.tcp;
-        self.tell(&mut tcp);
+        self.add_settings(&mut tcp);
         TransferRow {
             tcp,
             data_packets: Some(self.data_packets),
@@ -108,8 +108,8 @@ impl TcpInfo {
         }
     }
 
-    /// Adds what was in force at this end to the `tcp` of a flow.
-    pub fn tell(&self, tcp: &mut Value) {
+    /// Adds the settings in force at this end to the `tcp` of a flow.
+    pub fn add_settings(&self, tcp: &mut Value) {
         tcp["congestion"] = json!({ "algorithm": self.congestion_control });
         tcp["negotiated"] = json!({
             "segment_size": self.segment_size,
@@ -123,8 +123,7 @@ impl TcpInfo {
         tcp["smoothed_round_trip_s"] = json!(self.smoothed_round_trip_s);
     }
 
-    /// Reads a `struct tcp_info`; the offsets are those of its fields, which never change
-    /// (linux/tcp.h).
+    /// Parses a `struct tcp_info` at the fixed offsets of its fields (linux/tcp.h).
     fn parse(info: &[u8]) -> Option<Self> {
         let byte = |at: usize| info.get(at).copied();
         let short = |at: usize| info.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes);
@@ -153,20 +152,20 @@ impl TcpInfo {
     }
 }
 
-/// The congestion control that the kernel uses for this connection.
+/// The congestion control of this connection.
 pub fn congestion_control(socket: &Socket) -> Option<String> {
     let name = socket.tcp_congestion().ok()?;
     let name = name.split(|byte| *byte == 0).next()?;
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// The kernel's name and version as people write it.
+/// The kernel's name and version in the usual form.
 pub fn kernel_name() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("Linux {}", release.trim())
 }
 
-/// The first two numbers of the kernel's version; zeros if it is not told.
+/// The first two numbers of the kernel's version; zeros if unknown.
 fn kernel() -> (u32, u32) {
     static KERNEL: OnceLock<(u32, u32)> = OnceLock::new();
     *KERNEL.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! TCP as the kernel lets it be set, and as it then has it.
+//! TCP settings of a socket: applied, and read back.
 
 use std::fs;
 use std::io;
@@ -7,21 +7,20 @@ use airpath_core::Bytes;
 use serde_json::{Value, json};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::order::TcpSettings;
 use crate::tcp_info::{congestion_control, kernel_name};
+use crate::work::TcpSettings;
 
 /// A TCP socket with these settings.
 ///
 /// # Errors
-/// Where the kernel does not take one of them: says which, and what it would take where that is
-/// known.
+/// The kernel rejects a setting. The error names it, and the valid values if they are known.
 pub fn tcp_socket(domain: Domain, settings: &TcpSettings) -> io::Result<Socket> {
     let socket = Socket::new(domain, Type::STREAM.cloexec(), Some(Protocol::TCP))?;
     apply(&socket, settings)?;
     Ok(socket)
 }
 
-/// Gives `socket` these settings.
+/// Applies these settings to `socket`.
 ///
 /// # Errors
 /// As [`tcp_socket`].
@@ -52,9 +51,8 @@ pub fn apply(socket: &Socket, settings: &TcpSettings) -> io::Result<()> {
     Ok(())
 }
 
-/// TCP as it is at this end, in the form of a flow's `tcp` in the summary: read back from the
-/// socket, and as its network namespace has it. What the sender of the data had in force is added
-/// when it is known.
+/// TCP settings of this end, in the form of a flow's `tcp` in the summary: read back from the
+/// socket and its network namespace. The settings of the sender of the data are added when known.
 pub fn in_force(socket: &Socket) -> Value {
     let switch = |name| sysctl(name).map(|value| value != "0");
     json!({
@@ -62,7 +60,7 @@ pub fn in_force(socket: &Socket) -> Value {
         "congestion": { "algorithm": congestion_control(socket) },
         "send_buffer": socket.send_buffer_size().ok(),
         "receive_buffer": { "initial": socket.recv_buffer_size().ok() },
-        // Linux has no other variant than Minshall's.
+        // Linux implements Minshall's variant only.
         "nagle": socket.tcp_nodelay().ok().map(|no_delay| if no_delay { "off" } else { "minshall" }),
         "window_scaling": switch("tcp_window_scaling"),
         "timestamps": switch("tcp_timestamps"),
@@ -72,7 +70,7 @@ pub fn in_force(socket: &Socket) -> Value {
     })
 }
 
-/// A setting of TCP of this network namespace, for IPv4 and IPv6 alike.
+/// A TCP setting of this network namespace, common to IPv4 and IPv6.
 fn sysctl(name: &str) -> Option<String> {
     let value = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()?;
     Some(value.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -85,10 +83,10 @@ mod tests {
     #[test]
     fn what_is_set_is_read_back() {
         let settings = TcpSettings { send_buffer: Some(Bytes::new(50_000)), no_delay: true, ..TcpSettings::default() };
-        let told = in_force(&tcp_socket(Domain::IPV4, &settings).unwrap());
-        assert_eq!(told["send_buffer"], 100_000, "Linux doubles it");
-        assert_eq!(told["nagle"], "off");
-        assert!(told["selective_acknowledgement"].is_boolean());
+        let settings_read = in_force(&tcp_socket(Domain::IPV4, &settings).unwrap());
+        assert_eq!(settings_read["send_buffer"], 100_000, "Linux doubles it");
+        assert_eq!(settings_read["nagle"], "off");
+        assert!(settings_read["selective_acknowledgement"].is_boolean());
     }
 
     #[test]

@@ -5,41 +5,41 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use airpath_app::Transport;
-use airpath_app::transactions::{Asked, Client, Connections};
+use airpath_app::transactions::{Client, ClientStep, Connections};
 use airpath_core::{AppStep, Instant};
 use nix::poll::PollFlags;
 use serde_json::{Value, json};
 use socket2::Domain;
 
 use crate::clock::{now, wait};
-use crate::order::Exchange;
-use crate::protocol::Ticket;
 use crate::record::Record;
 use crate::stream::{Stream, closed_early};
 use crate::tcp_info::TcpInfo;
 use crate::tcp_settings::{in_force, tcp_socket};
+use crate::token::SessionToken;
+use crate::work::Exchange;
 
-/// What became of transactions.
+/// Result of transactions.
 pub struct Transacted {
-    /// When they began.
+    /// Start time.
     pub start: Instant,
-    /// What the asking end saw.
+    /// The state of the client.
     pub client: Client,
-    /// TCP as it was at this end of the latest connection.
+    /// TCP at this end of the latest connection.
     pub tcp: Value,
-    /// Why a connection was lost, if one was.
+    /// Error that ended a connection, if any.
     pub cause: Option<String>,
-    /// Whether there were all.
+    /// Whether all transactions were made.
     pub over: bool,
 }
 
-/// Asks until there were all transactions, or the record says to stop.
-pub fn transact(exchange: &Exchange, peer: SocketAddr, order: u64, record: &mut Record<'_>) -> Transacted {
+/// Sends requests until all transactions are made, or the record stops.
+pub fn transact(exchange: &Exchange, peer: SocketAddr, session: u64, record: &mut Record<'_>) -> Transacted {
     let start = now();
     record.note(start, AppStep::Started, 0);
     let mut client = Client::new(exchange.transactions, start);
     let mut tcp = json!({});
-    let ended = ask(exchange, peer, Ticket { order, flow: 0 }, &mut client, &mut tcp, record);
+    let ended = run_transactions(exchange, peer, SessionToken { session, flow: 0 }, &mut client, &mut tcp, record);
     if ended.is_err() {
         record.note(now(), AppStep::Aborted, delivered(exchange, &client));
     }
@@ -47,10 +47,10 @@ pub fn transact(exchange: &Exchange, peer: SocketAddr, order: u64, record: &mut 
     Transacted { start, client, tcp, cause: ended.err().map(|error| error.to_string()), over }
 }
 
-fn ask(
+fn run_transactions(
     exchange: &Exchange,
     peer: SocketAddr,
-    ticket: Ticket,
+    token: SessionToken,
     client: &mut Client,
     tcp: &mut Value,
     record: &mut Record<'_>,
@@ -62,11 +62,11 @@ fn ask(
             let socket = tcp_socket(Domain::for_address(peer), &exchange.tcp)?;
             *tcp = in_force(&socket);
             let mut opened = Stream::connect(socket, peer)?;
-            opened.begin_with(&ticket.to_bytes());
+            opened.begin_with(&token.to_bytes());
             stream = Some(opened);
         }
         let Some(current) = stream.as_mut() else {
-            // Between two connections there is nothing but the clock to wait for.
+            // Between two connections only the clock is waited for.
             let pause = socket2::Socket::new(Domain::for_address(peer), socket2::Type::DGRAM.cloexec(), None)?;
             wait(pause.as_fd(), PollFlags::empty(), client.next_wakeup());
             continue;
@@ -75,10 +75,10 @@ fn ask(
         let mut answered = false;
         loop {
             match client.step(now(), &mut current.end) {
-                Asked::Nothing => break,
-                Asked::Connected => record.note(now(), AppStep::Connected, delivered(exchange, client)),
-                Asked::Request => {}
-                Asked::Response(sequence, delay) => {
+                ClientStep::Nothing => break,
+                ClientStep::Connected => record.note(now(), AppStep::Connected, delivered(exchange, client)),
+                ClientStep::Request => {}
+                ClientStep::Response(sequence, delay) => {
                     record.note(now(), AppStep::Arrived { sequence, delay }, delivered(exchange, client));
                     record.progress(client.latencies().count(), exchange.transactions.transactions.into());
                     answered = true;
@@ -88,9 +88,9 @@ fn ask(
         }
         if answered && (each || client.is_over(now())) {
             if let Some(info) = TcpInfo::of(current.socket()) {
-                info.tell(tcp);
+                info.add_settings(tcp);
             }
-            // Sends the FIN; what is left of the connection is the kernel's.
+            // Sends the FIN; the kernel completes the connection.
             current.exchange()?;
             stream = None;
         } else if current.end.peer_closed() {

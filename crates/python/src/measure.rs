@@ -39,7 +39,7 @@ pub fn serve(py: Python<'_>, listen: Option<&str>, started: &Bound<'_, PyAny>) -
 
 fn failure(error: &airpath_measure::MeasureError) -> PyErr {
     match error {
-        airpath_measure::MeasureError::Order(_) => PyValueError::new_err(error.to_string()),
+        airpath_measure::MeasureError::InvalidRequest(_) => PyValueError::new_err(error.to_string()),
         airpath_measure::MeasureError::Folder(_) => ResultError::new_err(error.to_string()),
         _ => MeasureError::new_err(error.to_string()),
     }

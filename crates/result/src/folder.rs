@@ -1,4 +1,4 @@
-//! A result folder that is being written.
+//! A result folder during writing.
 
 use std::fs;
 use std::io;
@@ -9,39 +9,39 @@ use airpath_eventlog::EventLog;
 
 use crate::summary::Summary;
 
-/// The folder, in a result folder, of the files that its scenario names.
+/// The folder, in a result folder, of the scenario's input files.
 pub const INPUTS: &str = "inputs";
 
-/// A result folder: `scenario.toml` (resolved), the files that it names, `summary.json`, and if
-/// asked for `events/` and `captures/`.
+/// A result folder: `scenario.toml` (resolved), its input files, `summary.json`, and optionally
+/// `events/` and `captures/`.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
 }
 
-/// Why a result folder cannot be used.
+/// A result folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It is in use.
+    /// It is not empty.
     #[error("{0}: this folder is not empty; name another one, or remove it")]
     NotEmpty(PathBuf),
-    /// It could not be written.
-    #[error("{path}: {source}; what was written before is kept, and the summary says that the run is not complete")]
+    /// A file cannot be written.
+    #[error("{path}: {source}; what was written before is kept, and the summary marks the run as incomplete")]
     Output {
-        /// Where.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
 }
 
 impl Folder {
-    /// Begins the result of `scenario`, which is the resolved scenario as TOML, in a new or an
-    /// empty folder. The files that it names are copied: where each is to lie in the folder, and
-    /// where it lies now, which may be the same place.
+    /// Creates the result of `scenario`, the resolved scenario as TOML, in a new or an empty
+    /// folder. `files` are its input files: the path in the folder, and the present path, which may
+    /// be the same.
     ///
     /// # Errors
-    /// Where the folder holds anything else, or cannot be written.
+    /// The folder has other content, or cannot be written.
     pub fn create(path: &Path, scenario: &str, files: &[(PathBuf, PathBuf)]) -> Result<Self, FolderError> {
         let folder = Self { path: path.to_owned() };
         fs::create_dir_all(path).map_err(|source| folder.error("", source))?;
@@ -63,7 +63,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -71,7 +71,7 @@ impl Folder {
     /// Begins the event log of repetition `number`, with tables for `classes`.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// It cannot be written.
     pub fn event_log(&self, number: u64, components: &[String], classes: Classes) -> Result<EventLog, FolderError> {
         let name = "events";
         EventLog::create(&self.path.join(name), number as u32, components.to_vec(), classes)
@@ -86,15 +86,15 @@ impl Folder {
     /// Writes `summary.json`.
     ///
     /// # Errors
-    /// Where it cannot be written; an earlier one is then still there.
+    /// It cannot be written; an earlier file then stays.
     pub fn save(&self, summary: &Summary) -> Result<(), FolderError> {
         self.write("summary.json", &summary.to_json())
     }
 
-    /// Writes a file so that there is the old one or the new one at any time, never half of one.
+    /// Replaces a file atomically: at any time there is the old one or the new one.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// It cannot be written.
     pub fn write(&self, name: &str, text: &str) -> Result<(), FolderError> {
         let (path, draft) = (self.path.join(name), self.path.join(format!("{name}.draft")));
         fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(|source| self.error(name, source))
@@ -106,7 +106,7 @@ impl Folder {
     }
 }
 
-/// Whether nothing lies in `folder` but what may.
+/// Whether `folder` contains only what is allowed.
 fn holds_only(folder: &Path, allowed: &[PathBuf]) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         if !allowed.contains(&entry?.path()) {
@@ -116,7 +116,7 @@ fn holds_only(folder: &Path, allowed: &[PathBuf]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Copies a file, unless it lies in that place already.
+/// Copies a file, unless it is already at that path.
 fn copy(file: &Path, place: &Path) -> io::Result<()> {
     if place.exists() && place.canonicalize()? == file.canonicalize()? {
         return Ok(());
@@ -128,7 +128,7 @@ fn copy(file: &Path, place: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A folder of the test's own, which is removed in the end.
+    /// A temporary folder of a test, removed at the end.
     struct Temporary(PathBuf);
 
     impl Temporary {
@@ -153,7 +153,7 @@ mod tests {
         let place = Path::new(INPUTS).join("trace.down");
         Folder::create(&out, "", &[(place.clone(), trace)]).unwrap();
         assert_eq!(fs::read_to_string(out.join(&place)).unwrap(), "3\n");
-        // Once more in the same place, where the file lies already.
+        // Again with the same path, where the file already is.
         fs::remove_file(out.join("scenario.toml")).unwrap();
         Folder::create(&out, "", &[(place.clone(), out.join(&place))]).unwrap();
         assert_eq!(fs::read_to_string(out.join(&place)).unwrap(), "3\n");

@@ -1,12 +1,12 @@
-//! The result folder, whatever made the result: a simulation, an emulated link, a measurement.
+//! The result folder of a simulation, an emulated link, or a measurement.
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`summary`] | `summary.json`: one row a flow, a link, a user of the radio, a repetition |
-//! | [`folder`] | the folder: nothing in it is ever overwritten by half a file |
+//! | [`summary`] | `summary.json`: one row per flow, link, radio user and repetition |
+//! | [`folder`] | the folder; files are replaced atomically |
 //!
-//! What the columns of the event log mean is said at `airpath_eventlog`; `docs/result-folder.md`
-//! has it all from the reader's side.
+//! The columns of the event log are documented at `airpath_eventlog`; `docs/result-folder.md` has
+//! the reader's view.
 
 pub mod folder;
 pub mod summary;

@@ -1,7 +1,7 @@
-//! What is said of a run: one row a flow, a link, a user of the radio, a repetition.
+//! The summary of a run: one row per flow, link, radio user and repetition.
 //!
-//! Times are seconds, sizes bytes, rates bits per second, as the names say. `None` means that there
-//! is nothing to say: a transfer that did not finish has no duration.
+//! Times are in seconds, sizes in bytes, rates in bits per second, as the names state. `None` means
+//! not applicable: an unfinished transfer has no duration.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use airpath_app::transactions::{Client, Transactions};
 use airpath_core::{Bytes, Count, Direction, DropCause, Instant, PacketCounters, RadioTotals, Span, UserId};
 use serde::Serialize;
 
-/// Version of the summary's schema, and of the result folder's.
+/// Version of the schema of the summary and of the result folder.
 pub const SCHEMA: u32 = 2;
 
 /// The summary of a run and all its repetitions.
@@ -29,24 +29,23 @@ pub struct Summary {
     pub seed: u64,
     /// Whether all repetitions ran to their end.
     pub complete: bool,
-    /// Why not.
+    /// The reason if not.
     pub stopped: Option<String>,
-    /// How it was measured, if it was: hosts, clocks, the kernel's settings. Absent of what was
-    /// simulated.
+    /// Data of a measurement: hosts, clocks, the kernel's settings. Absent in simulations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measurement: Option<serde_json::Value>,
     /// The components of the run, by number.
     pub components: Vec<Component>,
-    /// What only a link under the real clock has: its host, its command, how late packets left.
+    /// Data of a link under the real clock: its host, its command, the lateness of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emulation: Option<serde_json::Value>,
-    /// One row a repetition.
+    /// One row per repetition.
     pub repetitions: Vec<Repetition>,
-    /// One row a flow and repetition.
+    /// One row per flow and repetition.
     pub flows: Vec<FlowRow>,
-    /// One row a hop, direction and repetition.
+    /// One row per hop, direction and repetition.
     pub links: Vec<LinkRow>,
-    /// One row a user, direction and repetition, of those that used the radio.
+    /// One row per user, direction and repetition, of those that used the radio.
     pub radio: Vec<RadioRow>,
 }
 
@@ -59,15 +58,15 @@ pub struct Component {
     pub name: String,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ended {
     /// All flows are over.
     Finished,
-    /// The scenario's duration is over, or nothing was left to happen.
+    /// The scenario's duration is over, or no event is left.
     Duration,
-    /// It was told to stop, or could not be recorded further.
+    /// It was stopped, or recording failed.
     Interrupted,
 }
 
@@ -76,20 +75,20 @@ pub enum Ended {
 pub struct Repetition {
     /// Its number, from zero.
     pub repetition: u64,
-    /// Time at its end since its origin: virtual of a simulation, real of a measurement.
+    /// Time from its origin to its end: virtual in a simulation, real in a measurement.
     pub simulated_s: f64,
-    /// How it ended.
+    /// Its end.
     pub ended: Ended,
-    /// Packets that end points sent.
+    /// Packets sent by end points.
     pub packets: u64,
-    /// Events that the clock served.
+    /// Number of processed events.
     pub events: u64,
 }
 
 /// One flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowRow {
-    /// The repetition.
+    /// Number of the repetition.
     pub repetition: u64,
     /// Number of the flow.
     pub flow: u32,
@@ -103,36 +102,36 @@ pub struct FlowRow {
     pub start_s: f64,
     /// `finished`, `aborted` or `unfinished`.
     pub outcome: &'static str,
-    /// Why it was aborted.
+    /// Cause of the abort.
     pub cause: Option<String>,
-    /// What a transfer did.
+    /// Figures of a transfer.
     #[serde(flatten)]
     pub transfer: Option<TransferRow>,
-    /// What pings, datagrams or transactions did.
+    /// Figures of pings, datagrams or transactions.
     #[serde(flatten)]
     pub probes: Option<ProbesRow>,
-    /// What a stream of datagrams showed beyond that.
+    /// Further figures of a stream of datagrams.
     #[serde(flatten)]
     pub stream: Option<StreamRow>,
-    /// What transactions showed beyond that.
+    /// Further figures of transactions.
     #[serde(flatten)]
     pub transactions: Option<TransactionsRow>,
-    /// What the packets of a real program showed.
+    /// Figures of the packets of a real program.
     #[serde(flatten)]
     pub observed: Option<ObservedRow>,
 }
 
-/// The part of a flow's row that transfers have.
+/// The columns of transfers in a flow's row.
 #[derive(Clone, Debug, Serialize)]
 pub struct TransferRow {
-    /// Settings of TCP that were on, as far as they are known: what was configured, and under
-    /// `negotiated` what was agreed with the peer.
+    /// TCP settings in force, as far as available: the configured ones, and under `negotiated`
+    /// those agreed with the peer.
     pub tcp: serde_json::Value,
-    /// Application bytes to move.
+    /// Application bytes to transfer.
     pub bytes: u64,
     /// Application bytes that arrived.
     pub delivered_bytes: u64,
-    /// From the start until the connection was open at the end that opened it.
+    /// From the start until the connection was open at the connecting end.
     pub connect_s: Option<f64>,
     /// From the start to the first byte at the receiving application.
     pub first_byte_s: Option<f64>,
@@ -140,46 +139,46 @@ pub struct TransferRow {
     pub duration_s: Option<f64>,
     /// From the start to the acknowledgement of the last byte at the sender.
     pub acknowledged_s: Option<f64>,
-    /// Bytes that arrived over the time that this took, in bits per second.
+    /// Delivered bytes over the duration, in bits per second.
     pub throughput_bps: Option<f64>,
-    // What the sender's and the receiver's TCP know. A measurement has of this what the kernel
-    // tells in the same meaning.
-    /// Segments with payload that the sender sent.
+    // Counters of the sender's and the receiver's TCP. A measurement has those that the kernel
+    // reports with the same meaning.
+    /// Segments with payload sent by the sender.
     pub data_packets: Option<u64>,
     /// Payload bytes in them.
     pub data_bytes: Option<u64>,
     /// Payload bytes, each counted once.
     pub unique_bytes: Option<u64>,
-    /// Segments of which a part was sent before.
+    /// Segments with retransmitted payload.
     pub retransmitted_packets: Option<u64>,
-    /// Payload bytes that were sent before.
+    /// Retransmitted payload bytes.
     pub retransmitted_bytes: Option<u64>,
-    /// Segments without payload that the receiver sent.
+    /// Segments without payload sent by the receiver.
     pub ack_packets: Option<u64>,
-    /// Expiries of the retransmission timer, where the sender tells.
+    /// Expiries of the retransmission timer, if reported by the sender.
     pub timeouts: Option<u64>,
-    /// Recoveries entered because of acknowledgements, where the sender tells.
+    /// Fast recoveries, if reported by the sender.
     pub fast_retransmits: Option<u64>,
-    /// Reductions of the window that were found spurious and taken back, where the sender tells.
+    /// Window reductions detected as spurious and undone, if reported by the sender.
     pub undone: Option<u64>,
-    /// Least round trip that the sender measured.
+    /// Least round trip measured by the sender.
     pub rtt_min_s: Option<f64>,
     /// Their mean.
     pub rtt_mean_s: Option<f64>,
     /// The greatest.
     pub rtt_max_s: Option<f64>,
-    /// How many were measured.
+    /// Number of measurements.
     pub rtt_samples: Option<u64>,
 }
 
-/// The part of a flow's row that pings, datagrams and transactions have.
+/// The columns of pings, datagrams and transactions in a flow's row.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProbesRow {
     /// Echo requests, datagrams or requests sent.
     pub sent: u64,
     /// Replies, datagrams or responses received.
     pub received: u64,
-    /// Those that did not come.
+    /// Those not received.
     pub lost: u64,
     /// Least delay: round trip of a ping, one way of a datagram, latency of a transaction.
     pub delay_min_s: Option<f64>,
@@ -193,48 +192,47 @@ pub struct ProbesRow {
     pub delay_max_s: Option<f64>,
 }
 
-/// The part of a flow's row that is known of real programs, whose packets were looked at.
+/// The columns of real programs in a flow's row, from their observed packets.
 #[derive(Clone, Debug, Serialize)]
 pub struct ObservedRow {
-    /// The mobile's address, with the port if the protocol has ports; `None` of flows that were not
-    /// told apart.
+    /// The mobile's address, with the port if the protocol has ports; `None` for flows that are not
+    /// distinguished.
     pub local: Option<String>,
-    /// The server's.
+    /// The server's address.
     pub remote: Option<String>,
-    /// `down` or `up`: where more of it went, and what the rest of the row is about.
+    /// `down` or `up`: the direction of most bytes, described by the other columns.
     pub direction: &'static str,
     /// When the last packet of the flow entered or left the link.
     pub end_s: f64,
-    /// Its packets towards the mobile.
+    /// Packets towards the mobile.
     pub down: TrafficRow,
-    /// Its packets from the mobile.
+    /// Packets from the mobile.
     pub up: TrafficRow,
 }
 
-/// Packets of a flow in one direction; those that are neither delivered nor lost were under way at
-/// the end.
+/// Packets of a flow in one direction; those neither delivered nor lost were in flight at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TrafficRow {
     /// Packets that entered the link.
     pub offered_packets: u64,
     /// Their bytes.
     pub offered_bytes: u64,
-    /// Packets that left it.
+    /// Packets that left the link.
     pub delivered_packets: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
-    /// Packets that it lost.
+    /// Packets lost by the link.
     pub lost_packets: u64,
     /// Their bytes.
     pub lost_bytes: u64,
 }
 
-/// The part of a flow's row that datagrams have; see [`Analysis`].
+/// The columns of datagram streams in a flow's row; see [`Analysis`].
 #[derive(Clone, Debug, Serialize)]
 pub struct StreamRow {
-    /// Datagrams that came again.
+    /// Duplicates.
     pub duplicates: u64,
-    /// Datagrams that came after a later one.
+    /// Datagrams that arrived after a later one.
     pub reordered: u64,
     /// Mean time from one arrival to the next.
     pub inter_arrival_mean_s: Option<f64>,
@@ -252,11 +250,11 @@ pub struct StreamRow {
     pub gap_max_s: Option<f64>,
     /// Datagrams lost in the longest burst.
     pub gap_most_lost: u64,
-    /// The delay above which a datagram is late.
+    /// Delay threshold of late datagrams.
     pub late_threshold_s: f64,
-    /// Datagrams that were.
+    /// Late datagrams.
     pub late: u64,
-    /// Delay periods: nothing lost, but late.
+    /// Delay periods: consecutive datagrams without loss, all late.
     pub delay_periods: u64,
     /// Their mean length.
     pub delay_period_mean_s: Option<f64>,
@@ -264,10 +262,10 @@ pub struct StreamRow {
     pub delay_period_max_s: Option<f64>,
 }
 
-/// The part of a flow's row that transactions have.
+/// The columns of transactions in a flow's row.
 #[derive(Clone, Debug, Serialize)]
 pub struct TransactionsRow {
-    /// Settings of TCP, as of a transfer.
+    /// TCP settings, as for a transfer.
     pub tcp: serde_json::Value,
     /// `one` for all, or one for `each`.
     pub connections: &'static str,
@@ -275,7 +273,7 @@ pub struct TransactionsRow {
     pub request_bytes: u64,
     /// Bytes of a response.
     pub response_bytes: u64,
-    /// From the start until a connection was open, in the mean over all connections.
+    /// Mean time of a connection from its start until it was open.
     pub connect_mean_s: Option<f64>,
     /// From the start to the last response.
     pub duration_s: Option<f64>,
@@ -292,19 +290,19 @@ pub struct LinkRow {
     pub component: String,
     /// The direction.
     pub direction: &'static str,
-    /// Packets that came in.
+    /// Packets offered.
     pub offered_packets: u64,
     /// Their bytes.
     pub offered_bytes: u64,
-    /// Packets that left.
+    /// Packets delivered.
     pub delivered_packets: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
-    /// Packets still inside at the end.
+    /// Packets inside at the end.
     pub queued_packets: u64,
     /// Their bytes.
     pub queued_bytes: u64,
-    /// Packets lost, by cause; causes that did not occur are left out.
+    /// Packets dropped, by cause; causes without packets are omitted.
     pub dropped: BTreeMap<&'static str, CountRow>,
     /// Packets that a middlebox created; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -334,20 +332,20 @@ pub struct RadioRow {
     pub direction: &'static str,
     /// Number of the user.
     pub user: u16,
-    /// TTIs in which the user sent or was sent to.
+    /// TTIs with a transmission from or to the user.
     pub ttis: u64,
     /// PDUs in them.
     pub pdus: u64,
-    /// Of these, sent for the second or a later time.
+    /// PDUs sent for the second or a later time.
     pub repeated_pdus: u64,
-    /// Of all PDUs, not decoded by the receiver.
+    /// PDUs that the receiver could not decode.
     pub errored_pdus: u64,
-    /// RLC bytes, padding included.
+    /// RLC bytes, including padding.
     pub bytes: u64,
 }
 
 impl Summary {
-    /// A summary without repetitions of the scenario of that name.
+    /// An empty summary of the scenario with this name.
     pub fn new(scenario: &str, seed: u64, components: &[String]) -> Self {
         let components = components.iter().cloned().enumerate().map(|(id, name)| Component { id, name }).collect();
         Self {
@@ -367,13 +365,13 @@ impl Summary {
         }
     }
 
-    /// Milestones that not all was done, and why; the first reason stays.
+    /// Records that the run is incomplete, and why; the first reason stays.
     pub fn unfinished(&mut self, why: &str) {
         self.complete = false;
         self.stopped.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Adds what a repetition brought.
+    /// Adds the rows of a repetition.
     pub fn add(&mut self, mut rows: Rows) {
         self.repetitions.push(rows.repetition);
         self.flows.append(&mut rows.flows);
@@ -401,7 +399,7 @@ pub struct Rows {
 }
 
 impl LinkRow {
-    /// What `counters` says of one direction of the hop `name`.
+    /// The row of one direction of the hop `name` from `counters`.
     pub fn of(name: &str, direction: Direction, repetition: u64, counters: &PacketCounters) -> Self {
         let Count { packets: offered_packets, bytes: offered_bytes } = counters.offered;
         let Count { packets: delivered_packets, bytes: delivered_bytes } = counters.delivered;
@@ -427,7 +425,7 @@ impl LinkRow {
 }
 
 impl RadioRow {
-    /// What `totals` say of one direction of a user of the bearer `name`.
+    /// The row of one direction of a user of the bearer `name` from `totals`.
     pub fn of(name: &str, direction: Direction, user: UserId, repetition: u64, totals: &RadioTotals) -> Self {
         Self {
             repetition,
@@ -444,8 +442,8 @@ impl RadioRow {
 }
 
 impl TransferRow {
-    /// What the applications saw of a transfer that started at `start` and stands as it does at
-    /// `now`. What TCP knows is left to the caller.
+    /// The row of a transfer that started at `start`, in its state at `now`, as the applications
+    /// observed it. The caller adds the columns of TCP.
     pub fn of(
         transfer: &Transfer,
         milestones: &Milestones,
@@ -481,7 +479,7 @@ impl TransferRow {
 }
 
 impl ProbesRow {
-    /// `received` of `sent` probes came, with these delays.
+    /// The row of `sent` probes with `received` arrivals with these delays.
     pub fn of(sent: u64, received: u64, delays: &Samples) -> Self {
         let quantile = |q| delays.quantile(q).map(Span::as_secs_f64);
         Self {
@@ -498,7 +496,7 @@ impl ProbesRow {
 }
 
 impl StreamRow {
-    /// What `receiver` got, where datagrams are late that took longer than `late`.
+    /// The row of `receiver`, where datagrams with a delay above `late` are late.
     pub fn of(receiver: &Receiver, late: Span) -> Self {
         let analysis = Analysis::of(receiver.arrivals(), late);
         let quantile = |samples: &Samples, q| samples.quantile(q).map(Span::as_secs_f64);
@@ -523,7 +521,7 @@ impl StreamRow {
 }
 
 impl TransactionsRow {
-    /// What `client` saw of `work` that started at `start`.
+    /// The row of `client` for `work` that started at `start`.
     pub fn of(work: &Transactions, client: &Client, start: Instant, tcp: serde_json::Value) -> Self {
         let duration = client.last().map(|last| last.since(start).as_secs_f64());
         Self {

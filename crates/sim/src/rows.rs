@@ -86,7 +86,7 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
         Flow::Transactions(flow) => FlowRow {
             cause: flow.cause().map(str::to_owned),
             probes: Some(ProbesRow::of(
-                flow.client.asked().into(),
+                flow.client.requests().into(),
                 flow.client.latencies().count(),
                 flow.client.latencies(),
             )),

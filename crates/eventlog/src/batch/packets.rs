@@ -1,6 +1,6 @@
-//! A batch of packet events. There are more of them than of all others: they travel column by
-//! column, as the log wants them, and what only some steps have lies beside, so that a quarter of
-//! an event in size goes from one core's cache to another's.
+//! A batch of packet events, which outnumber all others. It is stored by column, as the log needs
+//! it, with optional data in lists beside, so that only a quarter of an event's size moves between
+//! the caches of two cores.
 
 use airpath_core::{ComponentId, DropCause, Instant, PacketEvent, PacketStep, SegmentInfo};
 
@@ -9,21 +9,20 @@ use super::{Batch, signed};
 /// [`Batch::FULL`].
 const FULL: usize = 1 << 12;
 
-/// Rows, and what some of them have. Lists beside the rows are in the order of those that have an
-/// entry there.
+/// Rows, and lists of optional data. A list is in the order of the rows that have an entry.
 #[derive(Debug, Default)]
 pub struct PacketBatch {
     rows: usize,
     columns: Box<Columns>,
-    /// Of those sent, the TCP headers.
+    /// TCP headers of sent packets.
     pub headers: Vec<SegmentInfo>,
-    /// Of those queued, the backlogs.
+    /// Backlogs of queued packets.
     pub backlogs: Vec<Backlog>,
-    /// Of those dropped, the causes.
+    /// Causes of dropped packets.
     pub causes: Vec<DropCause>,
 }
 
-/// What all packet events have.
+/// Data of all packet events.
 #[derive(Debug)]
 struct Columns {
     times: [i64; FULL],
@@ -35,20 +34,20 @@ struct Columns {
     flags: [Flags; FULL],
 }
 
-/// What takes few bits of a packet event.
+/// Small fields of a packet event.
 #[derive(Clone, Copy, Debug)]
 pub struct Flags {
     /// The step.
     pub step: Step,
-    /// Which way it went: a [`Direction`](airpath_core::Direction).
+    /// The [`Direction`](airpath_core::Direction).
     pub direction: u8,
-    /// The bits of its ECN field.
+    /// The ECN field.
     pub ecn: u8,
     /// Whether it has a header in [`PacketBatch::headers`].
     pub has_header: bool,
 }
 
-/// A [`PacketStep`] without what belongs to it.
+/// A [`PacketStep`] without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// [`PacketStep::Sent`].
@@ -67,47 +66,47 @@ pub enum Step {
     Absorbed,
 }
 
-/// What waits where a packet was queued.
+/// The backlog that a packet found.
 #[derive(Clone, Copy, Debug)]
 pub struct Backlog {
-    /// Packets.
+    /// Number of packets.
     pub packets: u32,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
 impl PacketBatch {
-    /// When, in nanoseconds.
+    /// Times, in nanoseconds.
     pub fn times(&self) -> &[i64] {
         &self.columns.times[..self.rows]
     }
 
-    /// The numbers of the packets.
+    /// Packet numbers.
     pub fn packets(&self) -> &[i64] {
         &self.columns.packets[..self.rows]
     }
 
-    /// Their sizes in bytes.
+    /// Sizes in bytes.
     pub fn sizes(&self) -> &[u32] {
         &self.columns.sizes[..self.rows]
     }
 
-    /// The numbers of their flows.
+    /// Flow numbers.
     pub fn flows(&self) -> &[u32] {
         &self.columns.flows[..self.rows]
     }
 
-    /// The numbers of the mobiles whose they are.
+    /// Numbers of the mobiles.
     pub fn users(&self) -> &[u16] {
         &self.columns.users[..self.rows]
     }
 
-    /// The numbers of the components.
+    /// Component numbers.
     pub fn places(&self) -> &[u16] {
         &self.columns.places[..self.rows]
     }
 
-    /// The rest.
+    /// The small fields.
     pub fn flags(&self) -> &[Flags] {
         &self.columns.flags[..self.rows]
     }
@@ -160,7 +159,7 @@ impl Batch for PacketBatch {
             PacketStep::Absorbed => Step::Absorbed,
         };
         let (row, columns) = (self.rows, &mut *self.columns);
-        assert!(row < FULL, "a batch is handed over when it is full");
+        assert!(row < FULL, "a full batch is sent");
         columns.times[row] = signed(time.as_nanos());
         columns.packets[row] = signed(packet.id);
         columns.sizes[row] = packet.size;

@@ -1,4 +1,4 @@
-//! Columns of truth values.
+//! Columns of booleans.
 
 use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::errors::ParquetError;
@@ -7,7 +7,7 @@ use parquet::schema::types::{ColumnDescPtr, Type};
 use super::chunk::{Chunk, Levels};
 use super::{Column, Presence, RowGroup, primitive};
 
-/// A column of truth values of which some are null, a bit each.
+/// A column of optional booleans, one bit each.
 #[derive(Debug)]
 pub struct Booleans {
     chunk: Chunk,
@@ -20,12 +20,12 @@ impl Booleans {
         Self { chunk: Chunk::new(Presence::Optional), values: Vec::new() }
     }
 
-    /// Adds the values of a batch, those of the rows that `levels` has.
+    /// Adds the values of a batch, for the rows present in `levels`.
     pub fn add_some(&mut self, levels: &Levels, values: impl Iterator<Item = bool>) {
         self.values.clear();
         self.values.extend(values);
         self.chunk.add(self.values.len(), Some(levels), Encoding::PLAIN, |out| {
-            // The first in the lowest bit.
+            // The first value in the lowest bit.
             let byte = |values: &[bool]| values.iter().rev().fold(0, |byte, value| byte << 1 | u8::from(*value));
             out.extend(self.values.chunks(8).map(byte));
         });

@@ -10,18 +10,18 @@ use parquet::schema::types::ColumnDescPtr;
 use super::{Presence, RowGroup};
 use crate::encoding::{hybrid, page};
 
-/// Which rows of a batch have a value: Parquet's definition levels. Columns that have their values
-/// in the same rows share them.
+/// Rows of a batch that have a value: Parquet's definition levels. Columns with values in the same
+/// rows share them.
 #[derive(Debug, Default)]
 pub struct Levels {
     rows: usize,
     levels: Vec<u16>,
-    // As a page has them: behind their length.
+    // The page format, after the length.
     encoded: Vec<u8>,
 }
 
 impl Levels {
-    /// Takes the rows of a batch.
+    /// Sets the rows of a batch.
     pub fn set(&mut self, present: impl Iterator<Item = bool>) {
         self.levels.clear();
         self.levels.extend(present.map(u16::from));
@@ -34,13 +34,12 @@ impl Levels {
     }
 }
 
-/// The pages of a column, one behind the other as the file will have them. Their room is used again
-/// for the next part.
+/// The encoded pages of a column, in file order. The memory is reused for the next part.
 #[derive(Debug)]
 pub struct Chunk {
     presence: Presence,
     rows: usize,
-    // That of the levels, and those of the pages.
+    // The encoding of the levels, and those of the pages.
     encodings: Vec<Encoding>,
     pages: Vec<u8>,
     page: Vec<u8>,
@@ -57,8 +56,8 @@ impl Chunk {
         self.presence
     }
 
-    /// Adds a page with `values` values, which `encode` appends to it. They are those of the rows
-    /// that `levels` has, or of all rows if none are given: those of an optional column must be.
+    /// Adds a page with `values` values, which `encode` appends to it. They belong to the rows
+    /// present in `levels`, which an optional column must have, or to all rows.
     pub fn add(
         &mut self,
         values: usize,
@@ -82,8 +81,8 @@ impl Chunk {
         }
     }
 
-    /// Writes the pages as the next column, behind a dictionary if they need one: its entries, as
-    /// they are, and how many they are. Then there are none.
+    /// Writes the pages as the next column, after a dictionary if they need one: its encoded
+    /// entries and their number. Clears the pages.
     pub fn write(
         &mut self,
         dictionary: Option<(&[u8], usize)>,
@@ -118,8 +117,8 @@ impl Chunk {
             column_index: None,
             offset_index: None,
         };
-        // The library reads from shared bytes only. Afterwards they are nobody else's, and become
-        // what they were.
+        // The library reads from shared bytes only. Afterwards they have no other owner, and become
+        // a vector again.
         let pages = Bytes::from(std::mem::take(&mut self.pages));
         let written = row_group.append_column(&pages, close);
         self.pages = pages.into();
@@ -128,7 +127,7 @@ impl Chunk {
     }
 }
 
-/// Appends codes, indices into a dictionary of `length` entries, behind the bits of each.
+/// Appends codes, indices into a dictionary of `length` entries, after their bit width.
 pub fn encode_codes(codes: &[u16], length: usize, out: &mut Vec<u8>) {
     let width = length.saturating_sub(1).max(1).ilog2() + 1;
     out.push(width as u8);

@@ -1,5 +1,5 @@
-//! Columns of which the values come from a dictionary that is known beforehand. They come as codes,
-//! and are written as such: no value is ever compared or hashed.
+//! Columns of values from a predefined dictionary. They are added and written as codes: no value is
+//! compared or hashed.
 
 use parquet::basic::{Encoding, LogicalType, Type as PhysicalType};
 use parquet::errors::ParquetError;
@@ -11,7 +11,7 @@ use super::{Column, Presence, RowGroup, primitive};
 /// The values of a column; the code of each is its index.
 #[derive(Debug)]
 pub struct Dictionary {
-    // As the file has them: numbers in little-endian order, texts behind their length.
+    // The file format: numbers in little-endian order, texts after their length.
     entries: Vec<u8>,
     length: usize,
     physical: PhysicalType,
@@ -58,7 +58,7 @@ impl Coded {
         Self { dictionary, chunk: Chunk::new(Presence::Optional), codes: Vec::new() }
     }
 
-    /// Gives the codes another meaning, while no pages wait.
+    /// Replaces the dictionary, while there are no pages.
     pub fn set_dictionary(&mut self, dictionary: Dictionary) {
         self.dictionary = dictionary;
     }
@@ -66,23 +66,23 @@ impl Coded {
     /// Adds the codes of a batch.
     ///
     /// # Panics
-    /// If one stands not in the dictionary.
+    /// If a code is not in the dictionary.
     pub fn add(&mut self, codes: impl Iterator<Item = u16>) {
         self.add_page(None, codes);
     }
 
-    /// Adds the codes of a batch, those of the rows that `levels` has.
+    /// Adds the codes of a batch, for the rows present in `levels`.
     ///
     /// # Panics
-    /// If one stands not in the dictionary.
+    /// If a code is not in the dictionary.
     pub fn add_some(&mut self, levels: &Levels, codes: impl Iterator<Item = u16>) {
         self.add_page(Some(levels), codes);
     }
 
-    /// Adds a batch of rows that all have the same code.
+    /// Adds a batch of rows with the same code.
     ///
     /// # Panics
-    /// If it stands not in the dictionary.
+    /// If the code is not in the dictionary.
     pub fn add_same(&mut self, code: u16, rows: usize) {
         self.codes.clear();
         self.codes.resize(rows, code);
@@ -98,7 +98,7 @@ impl Coded {
     fn add_codes(&mut self, levels: Option<&Levels>) {
         let (codes, length) = (&self.codes, self.dictionary.length);
         let largest = codes.iter().copied().max();
-        assert!(largest.is_none_or(|code| usize::from(code) < length), "each code stands in its dictionary");
+        assert!(largest.is_none_or(|code| usize::from(code) < length), "each code is in the dictionary");
         self.chunk.add(codes.len(), levels, Encoding::RLE_DICTIONARY, |out| encode_codes(codes, length, out));
     }
 }

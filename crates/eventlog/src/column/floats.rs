@@ -1,4 +1,4 @@
-//! Columns of numbers with a fraction.
+//! Columns of floating-point numbers.
 
 use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::errors::ParquetError;
@@ -7,7 +7,7 @@ use parquet::schema::types::{ColumnDescPtr, Type};
 use super::chunk::{Chunk, Levels};
 use super::{Column, Presence, RowGroup, primitive};
 
-/// A column of numbers of which some are null, each as it is: for tables of few rows.
+/// A column of optional numbers, in plain encoding: for tables of few rows.
 #[derive(Debug)]
 pub struct Floats {
     chunk: Chunk,
@@ -20,7 +20,7 @@ impl Floats {
         Self { chunk: Chunk::new(Presence::Optional), values: Vec::new() }
     }
 
-    /// Adds the values of a batch, those of the rows that `levels` has.
+    /// Adds the values of a batch, for the rows present in `levels`.
     pub fn add_some(&mut self, levels: &Levels, values: impl Iterator<Item = f64>) {
         self.values.clear();
         self.values.extend(values);

@@ -1,4 +1,4 @@
-//! Columns of whole numbers.
+//! Columns of integers.
 
 use std::mem;
 
@@ -10,17 +10,17 @@ use super::chunk::{Chunk, Levels, encode_codes};
 use super::{Column, Presence, RowGroup, primitive};
 use crate::encoding::differences;
 
-/// How numbers are encoded.
+/// Encoding of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// As differences from one to the next: small where they rise steadily.
+    /// Delta encoding: small for steadily rising numbers.
     Differences,
-    /// As indices into a dictionary: small where there are few different ones. A page that needs
-    /// more than [`MOST_DISTINCT`] in all has differences.
+    /// Dictionary indices: small for few distinct values. A page that exceeds [`MOST_DISTINCT`] in
+    /// total has delta encoding.
     Dictionary,
 }
 
-/// Entries of a dictionary that is made from the values, at most.
+/// Maximum number of entries of a dictionary that is built from the values.
 const MOST_DISTINCT: usize = 256;
 
 /// A column of numbers.
@@ -36,13 +36,12 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// An empty column of signed numbers of 64 bits.
+    /// An empty column of signed 64-bit numbers.
     pub fn long(presence: Presence, encoding: Encoding) -> Self {
         Self::new(PhysicalType::INT64, presence, encoding)
     }
 
-    /// An empty column of numbers from 0 to 2³¹ - 1, which readers see as signed numbers of 32
-    /// bits.
+    /// An empty column of numbers from 0 to 2³¹ - 1, which readers see as signed 32-bit numbers.
     pub fn short(presence: Presence, encoding: Encoding) -> Self {
         Self::new(PhysicalType::INT32, presence, encoding)
     }
@@ -59,7 +58,7 @@ impl Numbers {
         }
     }
 
-    /// The same column, which says that its numbers have `bits` bits.
+    /// The same column, declared as numbers of `bits` bits.
     pub fn with_bits(mut self, bits: i8) -> Self {
         self.logical = Some(LogicalType::integer(bits, true));
         self
@@ -70,12 +69,12 @@ impl Numbers {
         self.add_page(None, values);
     }
 
-    /// Adds the values of a batch, those of the rows that `levels` has.
+    /// Adds the values of a batch, for the rows present in `levels`.
     pub fn add_some(&mut self, levels: &Levels, values: impl Iterator<Item = i64>) {
         self.add_page(Some(levels), values);
     }
 
-    /// Adds the values of a batch that lie one behind the other.
+    /// Adds the values of a batch that are contiguous in memory.
     pub fn add_slice(&mut self, values: &[i64]) {
         self.add_values(None, values);
     }
@@ -114,12 +113,12 @@ impl Column for Numbers {
     }
 }
 
-/// The different values of a column, in the order in which they came.
+/// The distinct values of a column, in the order of their first occurrence.
 #[derive(Debug)]
 struct Distinct {
     values: Vec<i64>,
-    // The code that a value had when it, or another one of the same slot, came last. Where it is
-    // not that of the value, all values are looked through.
+    // The code of the last value of this hash slot. If it belongs to another value, all values are
+    // searched.
     slots: [u8; 256],
 }
 
@@ -128,12 +127,12 @@ impl Distinct {
         Self { values: Vec::new(), slots: [0; 256] }
     }
 
-    /// Puts the codes of `values` into `codes`; false if there are too many different ones.
+    /// Sets `codes` to those of `values`; false if there are too many distinct values.
     fn codes(&mut self, values: &[i64], codes: &mut Vec<u16>) -> bool {
         codes.clear();
         codes.resize(values.len(), 0);
         let Some(&first) = values.first() else { return true };
-        // Most columns hardly ever change: to see that is cheaper than to look each value up.
+        // Most columns hardly ever change: this test is cheaper than a look-up of each value.
         if values.iter().fold(0, |difference, value| difference | (value ^ first)) == 0 {
             return self.code(first).map(|code| codes.fill(code)).is_some();
         }
@@ -142,7 +141,7 @@ impl Distinct {
 
     #[inline]
     fn code(&mut self, value: i64) -> Option<u16> {
-        // Fibonacci hashing: values at equal distances go to different slots.
+        // Fibonacci hashing: values at equal distances have different slots.
         let slot = usize::from((value.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8);
         let code = self.slots[slot];
         if self.values.get(usize::from(code)) == Some(&value) { Some(code.into()) } else { self.find(slot, value) }
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_have_the_codes_of_their_first_time() {
+    fn codes_follow_the_order_of_first_occurrence() {
         let (mut distinct, mut codes) = (Distinct::new(), Vec::new());
         assert!(distinct.codes(&[7, -1, 7, 1 << 40, -1], &mut codes));
         assert_eq!(codes, [0, 1, 0, 2, 1]);
@@ -181,7 +180,7 @@ mod tests {
         assert!(distinct.codes(&values, &mut codes));
         assert_eq!(codes, (0..256).collect::<Vec<_>>());
         assert!(!distinct.codes(&[0, -1], &mut codes));
-        assert!(distinct.codes(&values, &mut codes), "what was there stays");
+        assert!(distinct.codes(&values, &mut codes), "earlier entries stay");
         assert_eq!(codes, (0..256).collect::<Vec<_>>());
     }
 }

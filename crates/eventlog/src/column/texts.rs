@@ -1,4 +1,4 @@
-//! Columns of free text.
+//! Columns of text.
 
 use parquet::basic::{Encoding, LogicalType, Type as PhysicalType};
 use parquet::errors::ParquetError;
@@ -7,7 +7,7 @@ use parquet::schema::types::{ColumnDescPtr, Type};
 use super::chunk::{Chunk, Levels};
 use super::{Column, Presence, RowGroup, primitive};
 
-/// A column of texts, each as it is: for tables of few rows.
+/// A column of texts in plain encoding: for tables of few rows.
 #[derive(Debug)]
 pub struct Texts {
     chunk: Chunk,
@@ -30,7 +30,7 @@ impl Texts {
         self.add_page(None, values);
     }
 
-    /// Adds the values of a batch, those of the rows that `levels` has.
+    /// Adds the values of a batch, for the rows present in `levels`.
     pub fn add_some<'a>(&mut self, levels: &Levels, values: impl Iterator<Item = &'a str>) {
         self.add_page(Some(levels), values);
     }

@@ -1,11 +1,11 @@
-//! The encoding of numbers as differences from one to the next (`DELTA_BINARY_PACKED`): small where
-//! they rise steadily or stay as they are.
+//! Delta encoding of numbers (`DELTA_BINARY_PACKED`): small where they rise steadily or are
+//! constant.
 
 use super::varint;
 
-/// Differences for which one least difference is written.
+/// Number of differences with one common minimum.
 const BLOCK: usize = 128;
-/// Differences that are packed with the same number of bits.
+/// Number of differences with one common bit width.
 const MINIBLOCK: usize = 32;
 
 /// Appends `values`.
@@ -27,9 +27,9 @@ pub fn encode(values: &[i64], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the first `count` differences, each as what it is above the least of them.
+/// Appends the first `count` differences, relative to their minimum.
 fn block(differences: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
-    // What there is no difference for does not lower the least one, and is filled up with zeros.
+    // Padding does not lower the minimum, and is packed as zeros.
     let first = differences[0];
     differences[count..].fill(first);
     let least = least(differences);
@@ -47,7 +47,7 @@ fn block(differences: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The least difference: of each of four columns first, which do not wait for each other.
+/// The minimum: of each of four columns first, which are independent for the processor.
 fn least(differences: &[i64; BLOCK]) -> i64 {
     let mut columns = [i64::MAX; 4];
     for row in differences.chunks_exact(4) {
@@ -58,12 +58,13 @@ fn least(differences: &[i64; BLOCK]) -> i64 {
     columns.into_iter().fold(i64::MAX, i64::min)
 }
 
-/// Appends what each of the differences of a miniblock is above `least`, in `width` bits, the first
-/// in the lowest.
+/// Appends the differences of a miniblock relative to `least`, in `width` bits, the first in the
+/// lowest bits.
 fn pack(differences: &[i64], least: i64, width: u32, out: &mut Vec<u8>) {
     let value = |index: usize| differences[index].wrapping_sub(least) as u64;
     let mut packed = Packed { bytes: [0; MINIBLOCK * size_of::<u64>()], words: 0, word: 0, filled: 0 };
-    // As many together as a word holds: the values of a group do not wait for each other.
+    // As many values at a time as fit a word: the values of a group are independent for the
+    // processor.
     if width <= 16 {
         for at in (0..MINIBLOCK).step_by(4) {
             let pair = |at| value(at) | value(at + 1) << width;
@@ -81,7 +82,7 @@ fn pack(differences: &[i64], least: i64, width: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&packed.bytes[..MINIBLOCK / 8 * width as usize]);
 }
 
-/// Bits that are put together to words.
+/// Accumulates bits into words.
 struct Packed {
     bytes: [u8; MINIBLOCK * size_of::<u64>()],
     words: usize,
@@ -90,7 +91,7 @@ struct Packed {
 }
 
 impl Packed {
-    /// Adds the lowest bits of `value`, which has no others.
+    /// Adds the lowest `bits` bits of `value`; the others are zero.
     #[inline]
     fn push(&mut self, value: u64, bits: u32) {
         self.word |= value << self.filled;
@@ -98,8 +99,7 @@ impl Packed {
         if self.filled >= u64::BITS {
             self.end_word();
             self.filled -= u64::BITS;
-            // The upper bits of the value, for which there was no room: none, if it filled the
-            // word.
+            // The upper bits of the value that did not fit: none, if it filled the word.
             self.word = value.checked_shr(bits - self.filled).unwrap_or(0);
         }
     }
@@ -125,28 +125,27 @@ mod tests {
         out
     }
 
-    /// The header: 128 differences a block, in 4 miniblocks; the count; the first value, zigzag.
+    /// The header: 128 differences per block, in 4 miniblocks; the count; the first value, zigzag.
     #[test]
     fn the_first_value_needs_no_block() {
         assert_eq!(encoded(&[]), [0x80, 1, 4, 0, 0]);
         assert_eq!(encoded(&[-3]), [0x80, 1, 4, 1, 5]);
     }
 
-    /// The examples of the specification, but for its block size of 8.
+    /// The examples of the specification, except for its block size of 8.
     #[test]
     fn the_examples_of_the_specification() {
-        // Differences of 1, each 0 above the least: no bits.
+        // Differences of 1, each 0 above the minimum: no bits.
         assert_eq!(encoded(&[1, 2, 3, 4, 5]), [0x80, 1, 4, 5, 2, 2, 0, 0, 0, 0]);
-        // Differences -2 -2 -2 1 2 3 3 with the least -2: 0 0 0 3 4 5 5 in three bits, filled up to
-        // 32 of them.
+        // Differences -2 -2 -2 1 2 3 3 with the minimum -2: 0 0 0 3 4 5 5 in three bits, padded to
+        // 32.
         let mut expected = vec![0x80, 1, 4, 8, 14, 3, 3, 0, 0, 0];
         expected.extend([0b0000_0000, 0b1100_0110, 0b0001_0110, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         expected[10..13].copy_from_slice(&(3u32 << 9 | 4 << 12 | 5 << 15 | 5 << 18).to_le_bytes()[..3]);
         assert_eq!(encoded(&[7, 5, 3, 1, 2, 4, 7, 10]), expected);
     }
 
-    /// Differences of every width are read back, as the specification says: the first in the lowest
-    /// bits.
+    /// Differences of every width parse back as specified: the first in the lowest bits.
     #[test]
     fn all_widths_are_packed() {
         for width in 1..=63 {
@@ -168,7 +167,7 @@ mod tests {
     #[test]
     fn extremes_take_all_bits() {
         let out = encoded(&[0, i64::MAX, i64::MIN, 0]);
-        // The differences are 2^63 - 1, 1 and -2^63 (modulo 2^64), so that the least is the last.
+        // The differences are 2^63 - 1, 1 and -2^63 (modulo 2^64), so that the minimum is the last.
         assert_eq!(out[5..15], [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1]);
         assert_eq!(out[15..19], [64, 0, 0, 0]);
         assert_eq!(out[19..27], u64::MAX.to_le_bytes());

@@ -1,13 +1,13 @@
-//! The encoding of small numbers in runs and packed bits that Parquet uses for dictionary indices
+//! Run-length and bit-packed encoding of small numbers, which Parquet uses for dictionary indices
 //! and levels (*RLE/bit-packing hybrid*).
 
 use super::varint;
 
-/// Values that are looked at together: as many equal ones, from a multiple of that on, are a run.
-/// Packed bits come in groups of as many.
+/// Values that are compared together: this number of equal ones, aligned to a multiple of it,
+/// starts a run. Bit-packed groups have the same size.
 const GROUP: usize = 8;
 
-/// Appends `values`, each of which has at most `width` bits. `width` is from 1 to 16.
+/// Appends `values` of at most `width` bits each. `width` is from 1 to 16.
 pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
     let (mut at, mut packed) = (0, 0);
     while let Some(group) = values.get(at..at + GROUP) {
@@ -17,8 +17,7 @@ pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
         }
         let value = group[0];
         let whole = values[at..].chunks_exact(GROUP).take_while(|group| **group == [value; GROUP]).count() * GROUP;
-        // What follows the last whole group and is the same belongs to the run: packed, it would be
-        // filled up.
+        // Equal values after the last whole group belong to the run: packed, they would be padded.
         let rest = &values[at + whole..];
         let ends_so = rest.len() < GROUP && rest.iter().all(|other| *other == value);
         let run = if ends_so { whole + rest.len() } else { whole };
@@ -31,15 +30,13 @@ pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
     pack(&values[packed..], width, out);
 }
 
-/// Whether all values are the same. To look at all of them is cheaper than to stop at the first
-/// that differs.
+/// Whether all values are equal. A full comparison is cheaper than to stop at the first difference.
 #[inline]
 fn are_equal(values: &[u16]) -> bool {
     values.iter().fold(0, |difference, value| difference | (value ^ values[0])) == 0
 }
 
-/// Appends groups of packed bits, the first value in the lowest bits, the last group filled up with
-/// zeros.
+/// Appends bit-packed groups, the first value in the lowest bits, the last group padded with zeros.
 fn pack(values: &[u16], width: u32, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;
@@ -50,11 +47,10 @@ fn pack(values: &[u16], width: u32, out: &mut Vec<u8>) {
     last[..groups.remainder().len()].copy_from_slice(groups.remainder());
     let last = (!groups.remainder().is_empty()).then_some(&last[..]);
     for group in groups.chain(last) {
-        // Eight values of at most 16 bits fill whole bytes: `width` of them. All bytes of the
-        // number are appended and the others taken back, because a length that is known beforehand
-        // needs no call to copy.
+        // Eight values of at most 16 bits fill `width` whole bytes. All bytes of the number are
+        // appended and the excess truncated, because a constant length avoids a call to copy.
         let end = out.len() + width as usize;
-        // Pairs first: they do not wait for each other.
+        // Pairs first: they are independent for the processor.
         let pair = |at: usize| u64::from(group[at]) | u64::from(group[at + 1]) << width;
         let four = |at: usize| pair(at) | pair(at + 2) << (2 * width);
         if width <= 8 {
@@ -88,8 +84,8 @@ mod tests {
     #[test]
     fn runs_and_packed_bits_alternate() {
         let values: Vec<u16> = [0, 1, 0].into_iter().chain([1; 20]).chain([0; 3]).collect();
-        // One packed group takes the first five ones, a run those of whole groups; the rest is
-        // packed and filled up.
+        // One packed group has the first five ones, a run those of whole groups; the remainder is
+        // packed and padded.
         assert_eq!(encoded(&values, 1), [0b11, 0b1111_1010, 16, 1, 0b101, 0b0111_1111, 0]);
         assert!(encoded(&[], 1).is_empty());
     }

@@ -1,12 +1,10 @@
-//! What stands in front of a page in the file: its header (`PageHeader` of the format's
-//! `parquet.thrift`), in the compact protocol of Thrift.
+//! Page headers (`PageHeader` of the format's `parquet.thrift`), in the compact protocol of Thrift.
 
 use parquet::basic::Encoding;
 
 use super::varint;
 
-// A field: how much its number is above that of the one before in the upper half, its type in the
-// lower.
+// A field: the difference of its number to the one before in the upper half, its type in the lower.
 const NEXT_NUMBER: u8 = 0x15;
 const STRUCT: u8 = 0x0C;
 const END: u8 = 0;
@@ -14,8 +12,8 @@ const END: u8 = 0;
 const DATA_PAGE: i32 = 0;
 const DICTIONARY_PAGE: i32 = 2;
 
-/// Appends the header of a data page of `rows` rows in so many bytes, which begin with levels if
-/// some may be null.
+/// Appends the header of a data page of `rows` rows in `bytes` bytes, including levels if some rows
+/// may be null.
 pub fn data_header(bytes: usize, rows: usize, encoding: Encoding, out: &mut Vec<u8>) {
     begin(DATA_PAGE, bytes, out);
     // `data_page_header`, field 5 behind field 3.
@@ -26,8 +24,7 @@ pub fn data_header(bytes: usize, rows: usize, encoding: Encoding, out: &mut Vec<
     out.extend_from_slice(&[END, END]);
 }
 
-/// Appends the header of the page of a dictionary with so many entries, as they are, in so many
-/// bytes.
+/// Appends the header of a dictionary page with `entries` plain entries in `bytes` bytes.
 pub fn dictionary_header(bytes: usize, entries: usize, out: &mut Vec<u8>) {
     begin(DICTIONARY_PAGE, bytes, out);
     // `dictionary_page_header`, field 7 behind field 3.
@@ -37,12 +34,12 @@ pub fn dictionary_header(bytes: usize, entries: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&[END, END]);
 }
 
-/// The type, and the size twice: compressed it would be less.
+/// The type, and the size twice: uncompressed and compressed are the same.
 fn begin(page: i32, bytes: usize, out: &mut Vec<u8>) {
     [page, size(bytes), size(bytes)].into_iter().for_each(|value| number(value, out));
 }
 
-/// The field after the one before: a number, zigzag.
+/// The next field: a number, zigzag.
 fn number(value: i32, out: &mut Vec<u8>) {
     out.push(NEXT_NUMBER);
     varint((value << 1 ^ value >> (i32::BITS - 1)) as u32 as u64, out);

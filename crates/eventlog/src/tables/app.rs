@@ -2,7 +2,7 @@
 
 use airpath_core::{AppEvent, AppStep, Span};
 
-use super::{Origin, nanos, short, steady};
+use super::{Origin, columns, nanos, short, steady};
 use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
@@ -59,7 +59,7 @@ const fn code(step: &AppStep) -> u16 {
     }
 }
 
-/// What of a row is there on `arrived` rows only: number and delay.
+/// Data of `arrived` rows only: number and delay.
 fn arrival(row: &Row<AppEvent>) -> Option<(i64, i64)> {
     match row.event.step {
         AppStep::Arrived { sequence, delay } => Some((sequence.into(), nanos(delay))),
@@ -86,14 +86,6 @@ impl Rows for AppRows {
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        vec![
-            ("time", &mut self.origin.time),
-            ("repetition", &mut self.origin.repetition),
-            ("flow", &mut self.flow),
-            ("step", &mut self.step),
-            ("delivered", &mut self.delivered),
-            ("sequence", &mut self.sequence),
-            ("delay", &mut self.delay),
-        ]
+        columns![self: flow, step, delivered, sequence, delay]
     }
 }

@@ -2,7 +2,7 @@
 
 use airpath_core::{ChangeEvent, ChangeKind, Direction};
 
-use super::{Origin, components, direction, nanos};
+use super::{Origin, columns, components, direction, nanos};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence, Texts};
 use crate::table::Rows;
@@ -58,15 +58,6 @@ impl Rows for ChangeRows {
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        vec![
-            ("time", &mut self.origin.time),
-            ("repetition", &mut self.origin.repetition),
-            ("component", &mut self.component),
-            ("kind", &mut self.kind),
-            ("direction", &mut self.direction),
-            ("user", &mut self.user),
-            ("duration", &mut self.duration),
-            ("change", &mut self.change),
-        ]
+        columns![self: component, kind, direction, user, duration, change]
     }
 }

@@ -2,7 +2,7 @@
 
 use airpath_core::{DropCause, PacketStep};
 
-use super::{Origin, components, counts, directions, short, steady};
+use super::{Origin, columns, components, counts, directions, short, steady};
 use crate::batch::{PacketBatch, Step, signed};
 use crate::column::{Booleans, Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
@@ -125,26 +125,6 @@ impl Rows for PacketRows {
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        vec![
-            ("time", &mut self.origin.time),
-            ("repetition", &mut self.origin.repetition),
-            ("component", &mut self.component),
-            ("step", &mut self.step),
-            ("direction", &mut self.direction),
-            ("packet", &mut self.packet),
-            ("flow", &mut self.flow),
-            ("user", &mut self.user),
-            ("size", &mut self.size),
-            ("ecn", &mut self.ecn),
-            ("cause", &mut self.cause),
-            ("backlog_packets", &mut self.backlog_packets),
-            ("backlog_bytes", &mut self.backlog_bytes),
-            ("offset", &mut self.offset),
-            ("length", &mut self.length),
-            ("ack", &mut self.ack),
-            ("window", &mut self.window),
-            ("flags", &mut self.flags),
-            ("retransmission", &mut self.retransmission),
-        ]
+        columns![self: component, step, direction, packet, flow, user, size, ecn, cause, backlog_packets, backlog_bytes, offset, length, ack, window, flags, retransmission]
     }
 }

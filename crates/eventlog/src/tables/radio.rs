@@ -2,7 +2,7 @@
 
 use airpath_core::RadioEvent;
 
-use super::{Origin, components, counts, direction, directions, nanos};
+use super::{Origin, columns, components, counts, direction, directions, nanos};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Encoding, Numbers, Presence};
 use crate::table::Rows;
@@ -62,18 +62,6 @@ impl Rows for RadioRows {
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        vec![
-            ("time", &mut self.origin.time),
-            ("repetition", &mut self.origin.repetition),
-            ("component", &mut self.component),
-            ("direction", &mut self.direction),
-            ("user", &mut self.user),
-            ("duration", &mut self.duration),
-            ("pdus", &mut self.pdus),
-            ("repeated", &mut self.repeated),
-            ("errored", &mut self.errored),
-            ("bytes", &mut self.bytes),
-            ("level", &mut self.level),
-        ]
+        columns![self: component, direction, user, duration, pdus, repeated, errored, bytes, level]
     }
 }

@@ -2,7 +2,7 @@
 
 use airpath_core::{Aspect, Direction, StateEvent, StateValue};
 
-use super::{Origin, components, counts, direction};
+use super::{Origin, columns, components, counts, direction};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Floats, Levels, Numbers, Texts};
 use crate::table::Rows;
@@ -70,15 +70,6 @@ impl Rows for StateRows {
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        vec![
-            ("time", &mut self.origin.time),
-            ("repetition", &mut self.origin.repetition),
-            ("component", &mut self.component),
-            ("direction", &mut self.direction),
-            ("user", &mut self.user),
-            ("aspect", &mut self.aspect),
-            ("name", &mut self.name),
-            ("number", &mut self.number),
-        ]
+        columns![self: component, direction, user, aspect, name, number]
     }
 }

@@ -2,7 +2,7 @@
 
 use airpath_core::{TcpEvent, TcpTrigger};
 
-use super::{Origin, direction, directions, nanos, short, steady};
+use super::{Origin, columns, direction, directions, nanos, short, steady};
 use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
@@ -77,21 +77,6 @@ impl Rows for TcpRows {
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        vec![
-            ("time", &mut self.origin.time),
-            ("repetition", &mut self.origin.repetition),
-            ("flow", &mut self.flow),
-            ("direction", &mut self.direction),
-            ("trigger", &mut self.trigger),
-            ("congestion_window", &mut self.congestion_window),
-            ("slow_start_threshold", &mut self.slow_start_threshold),
-            ("in_flight", &mut self.in_flight),
-            ("outstanding", &mut self.outstanding),
-            ("peer_window", &mut self.peer_window),
-            ("acknowledged", &mut self.acknowledged),
-            ("round_trip", &mut self.round_trip),
-            ("smoothed_round_trip", &mut self.smoothed_round_trip),
-            ("retransmission_timeout", &mut self.retransmission_timeout),
-        ]
+        columns![self: flow, direction, trigger, congestion_window, slow_start_threshold, in_flight, outstanding, peer_window, acknowledged, round_trip, smoothed_round_trip, retransmission_timeout]
     }
 }

@@ -1,7 +1,7 @@
-//! Echo requests as ping(8) sends them: ICMP (RFC 792) or ICMPv6 (RFC 4443 §4), to any host.
+//! ICMP echo requests as sent by ping(8): ICMP (RFC 792) or ICMPv6 (RFC 4443 §4), to any host.
 //!
-//! The data of a request begins with the header of our datagrams ([`Probe`]), so that a reply says
-//! of which order and which request it is: ICMP itself has 16 bits for either.
+//! The data of a request begins with the header of [`Probe`], so that a reply identifies its
+//! session and request: ICMP itself has 16 bits for each.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -24,19 +24,19 @@ use crate::stream::noise;
 /// The largest packet of IP without jumbograms.
 const LARGEST_PACKET: usize = 65_535;
 
-/// Which socket of the kernel carries the messages.
+/// Kind of the kernel's socket for the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// One for echo requests alone (icmp(7)), which needs no privilege but a group in
-    /// `net.ipv4.ping_group_range`, for IPv6 as well. The kernel chooses the identifier, and gives
-    /// this socket the replies to it.
+    /// A datagram socket for echo requests (icmp(7)). It needs no privilege but a group in
+    /// `net.ipv4.ping_group_range`, also for IPv6. The kernel chooses the identifier, and passes
+    /// the matching replies to this socket.
     Datagram,
-    /// A raw one (raw(7)), which needs `CAP_NET_RAW` and gets all ICMP messages from its peer.
+    /// A raw socket (raw(7)), which needs `CAP_NET_RAW` and receives all ICMP messages of its peer.
     Raw,
 }
 
 impl Carrier {
-    /// Its name in results.
+    /// The name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Datagram => "datagram",
@@ -50,22 +50,22 @@ pub struct IcmpEcho {
     socket: Socket,
     carrier: Carrier,
     types: EchoTypes,
-    order: u64,
+    session: u64,
     message: Vec<u8>,
     buffer: Vec<u8>,
 }
 
 impl IcmpEcho {
-    /// To `peer`, by the socket that this process may have.
+    /// To `peer`, by the socket that this process may open.
     ///
     /// # Errors
-    /// Where it may have none, or there is no way to the peer.
+    /// No socket is allowed, or there is no route to the peer.
     pub fn open(peer: IpAddr, ping: &Ping) -> Result<Self, MeasureError> {
         let (socket, carrier) = socket(peer)?;
         let connected = socket.set_nonblocking(true).and_then(|()| socket.connect(&SocketAddr::new(peer, 0).into()));
-        connected.map_err(MeasureError::socket(format!("cannot find a way to {peer}")))?;
-        let mut order = [0; 8];
-        getrandom::fill(&mut order)
+        connected.map_err(MeasureError::socket(format!("there is no route to {peer}")))?;
+        let mut session = [0; 8];
+        getrandom::fill(&mut session)
             .map_err(|error| MeasureError::socket("the kernel gives no random number")(io::Error::other(error)))?;
         let mut message = vec![0; Header::LENGTH];
         message.extend_from_slice(&noise()[..ping.size as usize]);
@@ -73,31 +73,31 @@ impl IcmpEcho {
             socket,
             carrier,
             types: if peer.is_ipv4() { EchoTypes::V4 } else { EchoTypes::V6 },
-            order: u64::from_be_bytes(order),
+            session: u64::from_be_bytes(session),
             message,
             buffer: vec![0; LARGEST_PACKET],
         })
     }
 
-    /// Which socket it has.
+    /// The kind of its socket.
     pub const fn carrier(&self) -> Carrier {
         self.carrier
     }
 
-    /// The number of the request that this answers; `None` if it is none of ours.
+    /// The number of the request that this message answers; `None` for other messages.
     fn answered(&self, received: &[u8]) -> Option<u32> {
-        // Of all these sockets, only the raw one of IPv4 gives the IP header as well.
+        // Only the raw socket of IPv4 includes the IP header.
         let message = match self.carrier == Carrier::Raw && self.types == EchoTypes::V4 {
             true => IpHeader::parse(received).ok()?.1,
             false => received,
         };
         let (header, data) = Header::parse(self.types, message).ok()?;
         let probe = Probe::parse(data)?;
-        (header.reply && probe.kind == Kind::Echo && probe.order == self.order).then_some(probe.sequence)
+        (header.reply && probe.kind == Kind::Echo && probe.session == self.session).then_some(probe.sequence)
     }
 }
 
-/// The least privileged socket for echo requests to `peer` that this process may have.
+/// The least privileged socket for echo requests to `peer` that this process may open.
 fn socket(peer: IpAddr) -> Result<(Socket, Carrier), MeasureError> {
     let protocol = if peer.is_ipv4() { Protocol::ICMPV4 } else { Protocol::ICMPV6 };
     let domain = Domain::for_address(SocketAddr::new(peer, 0));
@@ -115,10 +115,10 @@ fn socket(peer: IpAddr) -> Result<(Socket, Carrier), MeasureError> {
 impl Echo for IcmpEcho {
     fn send(&mut self, sequence: u32, sent: Instant) -> io::Result<()> {
         let (header, data) = self.message.split_at_mut(Header::LENGTH);
-        Probe { kind: Kind::Echo, order: self.order, flow: 0, sequence, sent: sent.as_nanos() }.emit(data);
-        // The kernel completes the checksum with what it alone knows: the pseudo header of ICMPv6,
-        // and the identifier of a datagram socket.
-        let (identifier, sequence) = (self.order as u16, sequence as u16);
+        Probe { kind: Kind::Echo, session: self.session, flow: 0, sequence, sent: sent.as_nanos() }.emit(data);
+        // The kernel completes the checksum with the pseudo header of ICMPv6, and the identifier of
+        // a datagram socket.
+        let (identifier, sequence) = (self.session as u16, sequence as u16);
         Header { reply: false, identifier, sequence }.emit(self.types, header, Sum::of(data));
         self.socket.send(&self.message).map(drop)
     }
@@ -162,7 +162,7 @@ mod tests {
     fn this_host_answers() {
         for peer in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
             let Some(mut echo) = echo(peer) else { continue };
-            // More than 16 bits: the numbers are those of the data.
+            // More than 16 bits: the sequence numbers are those of the data.
             let sent = [0, 70_000, 7];
             sent.iter().for_each(|sequence| echo.send(*sequence, now()).unwrap());
             let (mut answered, end) = (Vec::new(), now() + Span::from_secs(10));
@@ -178,18 +178,18 @@ mod tests {
     fn what_is_not_an_answer_to_us_is_none() {
         let Some(mut echo) = echo(Ipv4Addr::LOCALHOST.into()) else { return };
         echo.carrier = Carrier::Datagram;
-        let message = |echo: &IcmpEcho, reply: bool, order: u64| {
+        let message = |echo: &IcmpEcho, reply: bool, session: u64| {
             let mut message = vec![0; Header::LENGTH + 56];
             let (header, data) = message.split_at_mut(Header::LENGTH);
-            Probe { kind: Kind::Echo, order, flow: 0, sequence: 5, sent: 0 }.emit(data);
+            Probe { kind: Kind::Echo, session, flow: 0, sequence: 5, sent: 0 }.emit(data);
             Header { reply, identifier: 0, sequence: 5 }.emit(echo.types, header, Sum::of(data));
             message
         };
-        assert_eq!(echo.answered(&message(&echo, true, echo.order)), Some(5));
-        assert_eq!(echo.answered(&message(&echo, false, echo.order)), None, "a request, as loopback shows it");
-        assert_eq!(echo.answered(&message(&echo, true, !echo.order)), None, "of another process");
-        assert_eq!(echo.answered(&message(&echo, true, echo.order)[..20]), None, "cut short");
+        assert_eq!(echo.answered(&message(&echo, true, echo.session)), Some(5));
+        assert_eq!(echo.answered(&message(&echo, false, echo.session)), None, "a request, as loopback shows it");
+        assert_eq!(echo.answered(&message(&echo, true, !echo.session)), None, "of another process");
+        assert_eq!(echo.answered(&message(&echo, true, echo.session)[..20]), None, "cut short");
         echo.carrier = Carrier::Raw;
-        assert_eq!(echo.answered(&message(&echo, true, echo.order)), None, "no IP header");
+        assert_eq!(echo.answered(&message(&echo, true, echo.session)), None, "no IP header");
     }
 }

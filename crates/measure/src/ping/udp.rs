@@ -10,29 +10,29 @@ use nix::poll::PollFlags;
 
 use super::Echo;
 use crate::clock::wait;
-use crate::order::LARGEST_DATAGRAM;
 use crate::probe::{Kind, Probe};
 use crate::stream::noise;
+use crate::work::LARGEST_DATAGRAM;
 
 /// Echo requests as datagrams to a responder.
 pub struct UdpEcho {
     socket: UdpSocket,
-    order: u64,
+    session: u64,
     datagram: Vec<u8>,
     buffer: Vec<u8>,
 }
 
 impl UdpEcho {
-    /// Over this socket, which is connected to the responder and does not block, for that order.
-    pub fn new(socket: UdpSocket, order: u64, ping: &Ping) -> Self {
+    /// Over this non-blocking socket, connected to the responder, for that session.
+    pub fn new(socket: UdpSocket, session: u64, ping: &Ping) -> Self {
         let datagram = noise()[..ping.size as usize].to_vec();
-        Self { socket, order, datagram, buffer: vec![0; LARGEST_DATAGRAM as usize] }
+        Self { socket, session, datagram, buffer: vec![0; LARGEST_DATAGRAM as usize] }
     }
 }
 
 impl Echo for UdpEcho {
     fn send(&mut self, sequence: u32, sent: Instant) -> io::Result<()> {
-        Probe { kind: Kind::Echo, order: self.order, flow: 0, sequence, sent: sent.as_nanos() }
+        Probe { kind: Kind::Echo, session: self.session, flow: 0, sequence, sent: sent.as_nanos() }
             .emit(&mut self.datagram);
         self.socket.send(&self.datagram).map(drop)
     }
@@ -45,7 +45,7 @@ impl Echo for UdpEcho {
                 Err(error) => return Err(error),
             };
             let probe = Probe::parse(&self.buffer[..length]);
-            if let Some(probe) = probe.filter(|each| each.kind == Kind::EchoReply && each.order == self.order) {
+            if let Some(probe) = probe.filter(|each| each.kind == Kind::EchoReply && each.session == self.session) {
                 return Ok(Some(probe.sequence));
             }
         }

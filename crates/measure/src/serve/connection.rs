@@ -1,4 +1,4 @@
-//! What a connection to the responder is, and what it does for it.
+//! A connection to the responder, by its type.
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -12,51 +12,51 @@ use airpath_core::{Instant, Span};
 use nix::poll::PollFlags;
 use socket2::{Domain, Socket};
 
-use super::desk::{Desk, Job};
+use super::sessions::{Session, Sessions};
 use crate::clock::{identity, now, wait};
 use crate::lines::Lines;
-use crate::order::{Bulk, Exchange, LONGEST, Work};
 use crate::protocol::{
-    ARRIVAL, Answer, FlowReport, GREETING, LINE_LIMIT, Order, Question, Ready, Ticket, greeting, version,
+    ARRIVAL, ControlRequest, ControlResponse, FlowReport, GREETING, LINE_LIMIT, Ready, TestRequest, greeting, version,
 };
 use crate::stream::{Stream, run};
 use crate::tcp_info::{TcpInfo, kernel_name};
 use crate::tcp_settings::{apply, tcp_socket};
+use crate::token::SessionToken;
+use crate::work::{Bulk, Exchange, LONGEST, Work};
 
-/// How long who connects may take to say what for.
+/// Time limit of the first bytes of a connection.
 const OPENING: Span = Span::from_secs(10);
-/// How long a report waits for flows that are not over.
+/// Time that a report waits for flows that are not over.
 const LAST_FLOWS: Span = Span::from_secs(5);
-/// How long a client may be silent on its control connection: for the longest order and its last
-/// replies.
+/// Idle limit of a control connection: the longest session and its last replies.
 const SILENCE: Span = Span::from_secs(2 * 3600 + 60);
 
 /// Serves one connection to its end.
 ///
 /// # Errors
-/// Where it is lost, or its other end does not keep to the protocol.
-pub fn serve(socket: Socket, peer: SocketAddr, desk: &Desk, stop: &AtomicBool) -> io::Result<()> {
+/// The connection is lost, or its client violates the protocol.
+pub fn serve(socket: Socket, peer: SocketAddr, sessions: &Sessions, stop: &AtomicBool) -> io::Result<()> {
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     let stopped = || stop.load(Ordering::Relaxed);
     socket.set_nonblocking(true)?;
-    if let Some((job, flow)) = desk.expected(peer) {
-        serve_flow(socket, &job, flow, 0, &stopped);
+    if let Some((session, flow)) = sessions.expected(peer) {
+        serve_flow(socket, &session, flow, 0, &stopped);
         return Ok(());
     }
     let Some(opening) = opening(&socket, now() + OPENING, &stopped)? else { return Ok(()) };
     if opening == *GREETING {
-        return serve_control(Lines::new(socket, Vec::new())?, peer, desk, &stopped);
+        return serve_control(Lines::new(socket, Vec::new())?, peer, sessions, &stopped);
     }
-    let ticket = Ticket::from_bytes(opening);
-    if let Some((ticket, job)) = ticket.and_then(|ticket| Some((ticket, desk.find(ticket.order, peer.ip())?))) {
-        serve_flow(socket, &job, ticket.flow, Ticket::LENGTH as u64, &stopped);
+    let token = SessionToken::from_bytes(opening);
+    if let Some((token, session)) = token.and_then(|token| Some((token, sessions.find(token.session, peer.ip())?))) {
+        serve_flow(socket, &session, token.flow, SessionToken::LENGTH as u64, &stopped);
     }
     Ok(())
 }
 
-/// The first bytes of a connection; `None` if they do not come.
-fn opening(socket: &Socket, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<[u8; Ticket::LENGTH]>> {
-    let mut bytes = [0; Ticket::LENGTH];
+/// The first bytes of a connection; `None` if they do not arrive.
+fn opening(socket: &Socket, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<[u8; SessionToken::LENGTH]>> {
+    let mut bytes = [0; SessionToken::LENGTH];
     let mut read = 0;
     while read < bytes.len() {
         match (&mut &*socket).read(&mut bytes[read..]) {
@@ -75,8 +75,8 @@ fn opening(socket: &Socket, until: Instant, stop: &dyn Fn() -> bool) -> io::Resu
     Ok(Some(bytes))
 }
 
-/// The conversation about one order.
-fn serve_control(mut lines: Lines, peer: SocketAddr, desk: &Desk, stop: &dyn Fn() -> bool) -> io::Result<()> {
+/// Serves the control connection of one session.
+fn serve_control(mut lines: Lines, peer: SocketAddr, sessions: &Sessions, stop: &dyn Fn() -> bool) -> io::Result<()> {
     let Some(rest) = lines.read(LINE_LIMIT, now() + OPENING, stop)? else { return Ok(()) };
     let theirs = version(&rest).ok_or(io::ErrorKind::InvalidData)?;
     lines.write_bytes(greeting().as_bytes())?;
@@ -84,25 +84,27 @@ fn serve_control(mut lines: Lines, peer: SocketAddr, desk: &Desk, stop: &dyn Fn(
         return Ok(());
     }
     let Some(line) = lines.read(LINE_LIMIT, now() + OPENING, stop)? else { return Ok(()) };
-    let order = match serde_json::from_slice(&line) {
-        Ok(Question::Order(order)) => order,
-        Ok(Question::Report | Question::Arrivals) => {
-            return lines.write(&Answer::Refused("there is no order yet".into()));
+    let test = match serde_json::from_slice(&line) {
+        Ok(ControlRequest::Test(test)) => test,
+        Ok(ControlRequest::Report | ControlRequest::Arrivals) => {
+            return lines.write(&ControlResponse::Refused("a test request must come first".into()));
         }
-        Err(error) => return lines.write(&Answer::Refused(format!("it does not understand the order: {error}"))),
+        Err(error) => {
+            return lines.write(&ControlResponse::Refused(format!("invalid test request: {error}")));
+        }
     };
-    let job = match usable(&order, peer).and_then(|()| desk.take(peer.ip(), order)) {
-        Ok(job) => job,
-        Err(why) => return lines.write(&Answer::Refused(why)),
+    let session = match usable(&test, peer).and_then(|()| sessions.take(peer.ip(), test)) {
+        Ok(session) => session,
+        Err(why) => return lines.write(&ControlResponse::Refused(why)),
     };
-    let talked = converse(&mut lines, peer, &job, stop);
-    desk.end(&job);
+    let talked = serve_requests(&mut lines, peer, &session, stop);
+    sessions.end(&session);
     talked
 }
 
-/// Whether this host can do what the order wants of its kernel.
-fn usable(order: &Order, peer: SocketAddr) -> Result<(), String> {
-    match &order.work {
+/// Whether this host's kernel supports the requested settings.
+fn usable(test: &TestRequest, peer: SocketAddr) -> Result<(), String> {
+    match &test.work {
         Work::Bulk(bulk) => {
             tcp_socket(Domain::for_address(peer), &bulk.tcp).map(drop).map_err(|error| error.to_string())
         }
@@ -113,9 +115,9 @@ fn usable(order: &Order, peer: SocketAddr) -> Result<(), String> {
     }
 }
 
-fn converse(lines: &mut Lines, peer: SocketAddr, job: &Job, stop: &dyn Fn() -> bool) -> io::Result<()> {
-    lines.write(&Answer::Ready(Ready {
-        ticket: format!("{:016x}", job.number),
+fn serve_requests(lines: &mut Lines, peer: SocketAddr, session: &Session, stop: &dyn Fn() -> bool) -> io::Result<()> {
+    lines.write(&ControlResponse::Ready(Ready {
+        session: format!("{:016x}", session.number),
         peer,
         clock: identity(),
         airpath: env!("CARGO_PKG_VERSION").into(),
@@ -123,26 +125,28 @@ fn converse(lines: &mut Lines, peer: SocketAddr, job: &Job, stop: &dyn Fn() -> b
     }))?;
     while let Some(line) = lines.read(LINE_LIMIT, now() + SILENCE, stop)? {
         match serde_json::from_slice(&line) {
-            Ok(Question::Report) => {
+            Ok(ControlRequest::Report) => {
                 let until = now() + LAST_FLOWS;
-                while !job.is_over() && now() < until && !stop() {
+                while !session.is_over() && now() < until && !stop() {
                     wait(lines.socket().as_fd(), PollFlags::empty(), Some(now() + Span::from_millis(1)));
                 }
-                lines.write(&Answer::Report(job.report()))?;
+                lines.write(&ControlResponse::Report(session.report()))?;
             }
-            Ok(Question::Arrivals) => {
-                let records: Vec<u8> = job.receiver().arrivals().iter().flat_map(record).collect();
-                lines.write(&Answer::Arrivals((records.len() / ARRIVAL) as u32))?;
+            Ok(ControlRequest::Arrivals) => {
+                let records: Vec<u8> = session.receiver().arrivals().iter().flat_map(record).collect();
+                lines.write(&ControlResponse::Arrivals((records.len() / ARRIVAL) as u32))?;
                 lines.write_bytes(&records)?;
             }
-            Ok(Question::Order(_)) => return lines.write(&Answer::Refused("one connection is for one order".into())),
-            Err(error) => return lines.write(&Answer::Refused(format!("it does not understand: {error}"))),
+            Ok(ControlRequest::Test(_)) => {
+                return lines.write(&ControlResponse::Refused("a connection has one session".into()));
+            }
+            Err(error) => return lines.write(&ControlResponse::Refused(format!("invalid request: {error}"))),
         }
     }
     Ok(())
 }
 
-/// An arrival as it is sent.
+/// The wire format of an arrival.
 fn record(arrival: &Arrival) -> [u8; ARRIVAL] {
     let mut record = [0; ARRIVAL];
     record[..4].copy_from_slice(&arrival.sequence.to_be_bytes());
@@ -151,24 +155,24 @@ fn record(arrival: &Arrival) -> [u8; ARRIVAL] {
     record
 }
 
-/// Runs the responder's end of a flow over TCP, of which it has read `received` bytes.
-fn serve_flow(socket: Socket, job: &Job, flow: u32, received: u64, stop: &dyn Fn() -> bool) {
+/// Runs the responder's end of a flow over TCP whose first `received` bytes were read before.
+fn serve_flow(socket: Socket, session: &Session, flow: u32, received: u64, stop: &dyn Fn() -> bool) {
     let until = now() + LONGEST;
-    let stop = || stop() || job.is_cancelled() || now() >= until;
-    match &job.order.work {
-        Work::Bulk(bulk) if flow < bulk.flows => job.flow(|| {
+    let stop = || stop() || session.is_cancelled() || now() >= until;
+    match &session.request.work {
+        Work::Bulk(bulk) if flow < bulk.flows => session.flow(|| {
             let lost = |error: io::Error| FlowReport { flow, cause: Some(error.to_string()), ..FlowReport::default() };
             transfer(socket, bulk, flow, received, &stop).unwrap_or_else(lost)
         }),
         Work::Transactions(exchange) => {
-            // The client sees for itself that a connection is lost.
+            // The client detects a lost connection itself.
             let _ = answer(socket, exchange, received, &stop);
         }
         Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) => {}
     }
 }
 
-/// The answering end of one connection with transactions.
+/// The server's end of a connection with transactions.
 fn answer(socket: Socket, exchange: &Exchange, received: u64, stop: &dyn Fn() -> bool) -> io::Result<()> {
     apply(&socket, &exchange.tcp)?;
     let mut stream = Stream::accepted(socket, received)?;
@@ -176,7 +180,7 @@ fn answer(socket: Socket, exchange: &Exchange, received: u64, stop: &dyn Fn() ->
     run(&mut stream, stop, &mut |_, end| server.step(end)).map(drop)
 }
 
-/// One end of a bulk transfer.
+/// The responder's end of a bulk transfer.
 fn transfer(socket: Socket, bulk: &Bulk, flow: u32, received: u64, stop: &dyn Fn() -> bool) -> io::Result<FlowReport> {
     apply(&socket, &bulk.tcp)?;
     let mut stream = Stream::accepted(socket, received)?;

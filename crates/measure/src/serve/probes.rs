@@ -1,4 +1,4 @@
-//! The responder's datagrams: echoes, and what time it is.
+//! Datagrams of the responder: echo and clock replies, and streams.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -9,39 +9,48 @@ use std::thread;
 use airpath_core::{Direction, Instant};
 use nix::poll::PollFlags;
 
-use super::desk::{Desk, Job};
+use super::sessions::{Session, Sessions};
 use crate::clock::{now, wait};
 use crate::datagrams::stream;
-use crate::order::{LARGEST_DATAGRAM, Work};
 use crate::probe::{CLOCK_LENGTH, Kind, Probe, emit_times};
+use crate::work::{LARGEST_DATAGRAM, Work};
 
 /// Answers datagrams until `stop` is set.
-pub fn serve(socket: &UdpSocket, desk: &Desk, stop: &AtomicBool) {
+pub fn serve(socket: &UdpSocket, sessions: &Sessions, stop: &AtomicBool) {
     let mut buffer = vec![0; LARGEST_DATAGRAM as usize];
-    // The order of the datagram before: in a stream it is that of the next one as well.
-    let mut last: Option<Arc<Job>> = None;
+    // The session of the previous datagram: in a stream it is that of the next one as well.
+    let mut last: Option<Arc<Session>> = None;
     while !stop.load(Ordering::Relaxed) {
         wait(socket.as_fd(), PollFlags::POLLIN, None);
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
             let arrived = now().as_nanos();
             let Some(probe) = Probe::parse(&buffer[..length]) else { continue };
             let client = from.ip().to_canonical();
-            if last.as_ref().is_none_or(|job| job.number != probe.order || job.client != client || job.is_cancelled()) {
-                last = desk.find(probe.order, client);
+            if last.as_ref().is_none_or(|session| {
+                session.number != probe.session || session.client != client || session.is_cancelled()
+            }) {
+                last = sessions.find(probe.session, client);
             }
-            if let Some(job) = &last {
-                heed(socket, from, job, probe, arrived, &mut buffer[..length]);
+            if let Some(session) = &last {
+                handle_probe(socket, from, session, probe, arrived, &mut buffer[..length]);
             }
         }
     }
 }
 
-/// Does what a datagram of `job` asks for.
-fn heed(socket: &UdpSocket, from: SocketAddr, job: &Arc<Job>, probe: Probe, arrived: u64, datagram: &mut [u8]) {
-    match (probe.kind, &job.order.work) {
+/// Processes a datagram of `session`.
+fn handle_probe(
+    socket: &UdpSocket,
+    from: SocketAddr,
+    session: &Arc<Session>,
+    probe: Probe,
+    arrived: u64,
+    datagram: &mut [u8],
+) {
+    match (probe.kind, &session.request.work) {
         (Kind::Echo, Work::Ping(_)) => {
             Probe { kind: Kind::EchoReply, ..probe }.emit(datagram);
-            // What cannot be sent is lost, as on any network.
+            // A datagram that cannot be sent is lost, as on any network.
             let _ = socket.send_to(datagram, from);
         }
         (Kind::Clock, _) if datagram.len() == CLOCK_LENGTH => {
@@ -50,17 +59,18 @@ fn heed(socket: &UdpSocket, from: SocketAddr, job: &Arc<Job>, probe: Probe, arri
             let _ = socket.send_to(datagram, from);
         }
         (Kind::Datagram, Work::Datagrams(work)) if u64::from(probe.sequence) < work.count() => {
-            job.receiver().receive(Instant::from_nanos(arrived), probe.sequence, Instant::from_nanos(probe.sent));
+            session.receiver().receive(Instant::from_nanos(arrived), probe.sequence, Instant::from_nanos(probe.sent));
         }
-        (Kind::Open, Work::Datagrams(work)) if work.direction == Direction::Down && job.begins_to_stream() => {
-            let (job, work) = (Arc::clone(job), *work);
+        (Kind::Open, Work::Datagrams(work)) if work.direction == Direction::Down && session.begins_to_stream() => {
+            let (session, work) = (Arc::clone(session), *work);
             if let Ok(socket) = socket.try_clone() {
                 thread::spawn(move || {
-                    let order = job.number;
+                    let number = session.number;
                     let send = |datagram: &[u8]| socket.send_to(datagram, from).map(drop);
-                    // A socket that fails ends the stream; the client sees how much of it there
-                    // was.
-                    let _ = stream(&work, order, &socket, &send, &|| job.is_cancelled(), &|sent| job.has_sent(sent));
+                    // A socket error ends the stream; the client detects how much of it arrived.
+                    let _ = stream(&work, number, &socket, &send, &|| session.is_cancelled(), &|sent| {
+                        session.has_sent(sent)
+                    });
                 });
             }
         }

@@ -1,7 +1,7 @@
 //! Transactions: requests of the mobile and responses of the server, over one TCP connection or one for each.
 
 use airpath_app::Transactions;
-use airpath_app::transactions::{Asked, Client, Server};
+use airpath_app::transactions::{Client, ClientStep, Server};
 use airpath_core::{AppStep, Context, Direction, Instant};
 use airpath_path::Side;
 use airpath_scenario::tcp::Settings;
@@ -132,13 +132,13 @@ impl TransactionsFlow {
             }
             let Some(exchange) = self.exchanges.last_mut() else { return };
             match self.client.step(now, &mut exchange.mobile) {
-                Asked::Nothing => return,
-                Asked::Connected => {
+                ClientStep::Nothing => return,
+                ClientStep::Connected => {
                     self.negotiated.get_or_insert_with(|| exchange.mobile.negotiated());
                     self.identity.report(network, now, Side::Mobile, AppStep::Connected, self.delivered());
                 }
-                Asked::Request => {}
-                Asked::Response(sequence, delay) => {
+                ClientStep::Request => {}
+                ClientStep::Response(sequence, delay) => {
                     let delivered = self.delivered();
                     self.identity.report(network, now, Side::Mobile, AppStep::Arrived { sequence, delay }, delivered);
                 }

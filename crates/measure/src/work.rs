@@ -1,22 +1,21 @@
-//! What is to be measured: the workloads of `airpath_app`, as a measurement orders them from its
-//! responder.
+//! The workloads of `airpath_app` in a form that a test request can carry, with their bounds.
 
 use airpath_app::{Datagrams, Ping, Transactions, Transfer};
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::probe::HEADER;
-use crate::protocol::Ticket;
+use crate::token::SessionToken;
 
-/// Most flows of one order.
+/// Maximum number of flows per session.
 pub const MOST_FLOWS: u32 = 64;
-/// Most bytes of one flow.
+/// Maximum number of bytes per flow.
 pub const MOST_BYTES: Bytes = Bytes::new(1_000_000_000_000);
-/// Most datagrams or echo requests of one order.
+/// Maximum number of datagrams or echo requests per session.
 pub const MOST_PROBES: u64 = 5_000_000;
-/// Largest payload of a datagram: what the length field of UDP leaves over IPv4 (RFC 768).
+/// Largest payload of a UDP datagram over IPv4 (RFC 768).
 pub const LARGEST_DATAGRAM: u32 = 65_507;
-/// The longest that one order may take.
+/// Maximum duration of a session.
 pub const LONGEST: Span = Span::from_secs(3600);
 
 /// A workload.
@@ -25,7 +24,7 @@ pub const LONGEST: Span = Span::from_secs(3600);
 pub enum Work {
     /// Echo requests.
     Ping(Ping),
-    /// Bulk transfers side by side.
+    /// Parallel bulk transfers.
     Bulk(Bulk),
     /// Datagrams at a constant rate.
     Datagrams(Datagrams),
@@ -33,13 +32,13 @@ pub enum Work {
     Transactions(Exchange),
 }
 
-/// Bulk transfers side by side.
+/// Parallel bulk transfers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
-    /// What each of them moves.
+    /// The transfer of each.
     pub transfer: Transfer,
-    /// How many there are.
+    /// Number of transfers.
     pub flows: u32,
     /// TCP of both ends.
     #[serde(default)]
@@ -50,44 +49,42 @@ pub struct Bulk {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
-    /// What is asked.
+    /// The requests and responses.
     pub transactions: Transactions,
     /// TCP of both ends.
     #[serde(default)]
     pub tcp: TcpSettings,
 }
 
-/// What is set of TCP at both ends; what is not set is as the kernel has it.
+/// TCP settings of both ends; missing ones are the kernel's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSettings {
-    /// Largest segment that it sends and offers to take, in bytes of payload and options
-    /// (`TCP_MAXSEG`).
+    /// Largest segment that it sends and accepts, in bytes of payload and options (`TCP_MAXSEG`).
     pub mss: Option<u32>,
-    /// Send buffer (`SO_SNDBUF`); Linux doubles it for its own book-keeping, and no longer tunes
-    /// it.
+    /// Send buffer (`SO_SNDBUF`); Linux doubles it for overhead, and stops tuning it.
     pub send_buffer: Option<Bytes>,
-    /// Receive buffer (`SO_RCVBUF`), which bounds the window offered; Linux doubles it and no
-    /// longer tunes it.
+    /// Receive buffer (`SO_RCVBUF`), which bounds the offered window; Linux doubles it and stops
+    /// tuning it.
     pub receive_buffer: Option<Bytes>,
     /// Congestion control, by the kernel's name (`TCP_CONGESTION`).
     pub congestion: Option<String>,
-    /// Sends small segments at once, without Nagle's algorithm (`TCP_NODELAY`).
+    /// Sends sub-MSS segments immediately, without Nagle's algorithm (`TCP_NODELAY`).
     pub no_delay: bool,
 }
 
 impl Bulk {
-    /// Whether the client has nothing to send at first, so that it cannot begin with a ticket.
+    /// Whether the client sends nothing at first, so that there is no token.
     pub fn is_silent(&self) -> bool {
         self.transfer.direction == airpath_core::Direction::Down && self.transfer.request == Bytes::ZERO
     }
 }
 
 impl Work {
-    /// Whether it can be done, and by a responder that serves strangers.
+    /// Checks the bounds of a responder that serves unknown clients.
     ///
     /// # Errors
-    /// What is wrong, and what would do.
+    /// What is wrong, and what is valid.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Ping(ping) => {
@@ -108,7 +105,7 @@ impl Work {
                 };
                 match bulk.is_silent() {
                     true => Ok(()),
-                    false => between(first.0, first.1.get(), Ticket::LENGTH as u64, MOST_BYTES.get()),
+                    false => between(first.0, first.1.get(), SessionToken::LENGTH as u64, MOST_BYTES.get()),
                 }
             }
             Self::Datagrams(datagrams) => {
@@ -117,7 +114,7 @@ impl Work {
                 at_most_as_long(datagrams.duration, datagrams.timeout)
             }
             Self::Transactions(Exchange { transactions, .. }) => {
-                between("request", transactions.request.get(), Ticket::LENGTH as u64, MOST_BYTES.get())?;
+                between("request", transactions.request.get(), SessionToken::LENGTH as u64, MOST_BYTES.get())?;
                 between("response", transactions.response.get(), 1, MOST_BYTES.get())?;
                 between("transactions", transactions.transactions.into(), 1, u32::MAX.into())?;
                 at_most_as_long(transactions.duration.unwrap_or_default(), transactions.think)
@@ -146,7 +143,7 @@ fn between(what: &str, value: u64, least: u64, most: u64) -> Result<(), String> 
 
 fn at_most_as_long(sending: Span, waiting: Span) -> Result<(), String> {
     if sending > LONGEST || waiting > LONGEST {
-        return Err(format!("that would take too long; at most {LONGEST}, and as long again for the last replies"));
+        return Err(format!("this takes too long: at most {LONGEST}, and the same time again for the last replies"));
     }
     Ok(())
 }
@@ -162,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_begin_with_a_ticket_is_refused() {
+    fn flows_too_short_for_a_token_are_rejected() {
         assert_eq!(bulk(Direction::Down, 1000, 0).check(), Ok(()));
         assert_eq!(bulk(Direction::Down, 1, 16).check(), Ok(()));
         assert_eq!(bulk(Direction::Down, 1, 15).check(), Err("request: 15 is too little; at least 16".into()));
@@ -170,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_bounded() {
+    fn requests_are_bounded() {
         assert!(bulk(Direction::Up, u64::MAX, 0).check().is_err());
         let ping = Ping { interval: Span::from_secs(3601), count: 2, ..Ping::default() };
         assert!(Work::Ping(ping).check().is_err());
@@ -180,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_travel_as_json() {
+    fn requests_serialise_as_json() {
         for work in [bulk(Direction::Up, 20, 0), Work::Ping(Ping::default())] {
             let text = serde_json::to_string(&work).unwrap();
             assert_eq!(serde_json::from_str::<Work>(&text).unwrap(), work);

@@ -1,0 +1,166 @@
+//! The sessions of the responder, and their limits.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use airpath_app::datagrams::Receiver;
+
+use crate::protocol::{FlowReport, Report, TestRequest};
+use crate::work::Work;
+
+/// Limit of simultaneous connections of all clients.
+const MOST_CONNECTIONS: usize = 512;
+/// Limit of simultaneous sessions of all clients.
+const MOST_SESSIONS: usize = 128;
+/// Limit of simultaneous sessions of one address.
+const MOST_SESSIONS_OF_ONE: usize = 32;
+
+/// All sessions.
+#[derive(Default)]
+pub struct Sessions {
+    sessions: Mutex<BTreeMap<u64, Arc<Session>>>,
+    connections: AtomicUsize,
+}
+
+/// A session: a test request in progress.
+pub struct Session {
+    /// Its number.
+    pub number: u64,
+    /// Address of the client, the only one that it sends to and receives from.
+    pub client: IpAddr,
+    /// The test request.
+    pub request: TestRequest,
+    /// Whether its control connection has ended.
+    pub cancelled: AtomicBool,
+    running: AtomicUsize,
+    reports: Mutex<Vec<FlowReport>>,
+    /// Arrivals of a stream from the client.
+    receiver: Mutex<Receiver>,
+    /// Datagrams sent of a stream to the client.
+    sent: AtomicU32,
+    streaming: AtomicBool,
+}
+
+/// A slot of the connection limit; freed when dropped.
+pub struct ConnectionSlot<'a>(&'a AtomicUsize);
+
+impl Drop for ConnectionSlot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Sessions {
+    /// A slot for a connection, if one is free.
+    pub fn connection_slot(&self) -> Option<ConnectionSlot<'_>> {
+        let place = ConnectionSlot(&self.connections);
+        (self.connections.fetch_add(1, Ordering::Relaxed) < MOST_CONNECTIONS).then_some(place)
+    }
+
+    /// Opens a session for `client`.
+    ///
+    /// # Errors
+    /// The reason, as a message for the client.
+    pub fn take(&self, client: IpAddr, request: TestRequest) -> Result<Arc<Session>, String> {
+        request.work.check()?;
+        let mut sessions = self.lock();
+        if sessions.len() >= MOST_SESSIONS {
+            return Err(format!("it already has {MOST_SESSIONS} sessions; try again later"));
+        }
+        if sessions.values().filter(|session| session.client == client).count() >= MOST_SESSIONS_OF_ONE {
+            return Err(format!("it already has {MOST_SESSIONS_OF_ONE} sessions of {client}; wait for one to end"));
+        }
+        let mut number = [0; 8];
+        getrandom::fill(&mut number).map_err(|error| format!("its kernel gives no random number: {error}"))?;
+        let session = Arc::new(Session {
+            number: u64::from_be_bytes(number),
+            client,
+            request,
+            cancelled: AtomicBool::new(false),
+            running: AtomicUsize::new(0),
+            reports: Mutex::default(),
+            receiver: Mutex::default(),
+            sent: AtomicU32::new(0),
+            streaming: AtomicBool::new(false),
+        });
+        sessions.insert(session.number, Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// Removes a session.
+    pub fn end(&self, session: &Session) {
+        session.cancelled.store(true, Ordering::Relaxed);
+        self.lock().remove(&session.number);
+    }
+
+    /// The session with this number, if it belongs to `client`.
+    pub fn find(&self, number: u64, client: IpAddr) -> Option<Arc<Session>> {
+        self.lock().get(&number).filter(|session| session.client == client).map(Arc::clone)
+    }
+
+    /// The session and flow that announced a connection from `peer`.
+    pub fn expected(&self, peer: SocketAddr) -> Option<(Arc<Session>, u32)> {
+        self.lock().values().find_map(|session| {
+            let flow = session.request.ports.iter().position(|port| *port == peer.port())?;
+            (session.client == peer.ip()).then(|| (Arc::clone(session), flow as u32))
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Whether the session was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Runs one of its flows, and stores the report.
+    pub fn flow(&self, run: impl FnOnce() -> FlowReport) {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        let report = run();
+        self.reports().push(report);
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether all flows have connected and ended.
+    pub fn is_over(&self) -> bool {
+        let expected = match &self.request.work {
+            Work::Bulk(bulk) => bulk.flows as usize,
+            Work::Ping(_) | Work::Datagrams(_) | Work::Transactions(_) => 0,
+        };
+        self.running.load(Ordering::Relaxed) == 0 && self.reports().len() >= expected
+    }
+
+    /// The report of the session.
+    pub fn report(&self) -> Report {
+        let mut flows = self.reports().clone();
+        flows.sort_by_key(|report| report.flow);
+        let receiver = self.receiver();
+        let (received, duplicates) = (receiver.received(), receiver.duplicates());
+        Report { flows, sent: self.sent.load(Ordering::Relaxed), received, duplicates }
+    }
+
+    /// Arrivals of a stream from the client.
+    pub fn receiver(&self) -> MutexGuard<'_, Receiver> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its stream to the client must start now; true once.
+    pub fn begins_to_stream(&self) -> bool {
+        !self.streaming.swap(true, Ordering::Relaxed)
+    }
+
+    /// Records the number of datagrams sent of its stream.
+    pub fn has_sent(&self, datagrams: u32) {
+        self.sent.store(datagrams, Ordering::Relaxed);
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Vec<FlowReport>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
