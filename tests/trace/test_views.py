@@ -189,7 +189,7 @@ def test_events_and_captures_tell_of_the_same_causes(name: str, tmp_path: Path) 
     run = airpath.run(ROOT / "examples" / f"{name}.toml", out=tmp_path / "captured", capture=True)
     captured, logged = airpath.trace(run.path), airpath.trace(uncaptured(run, tmp_path / "logged"))
     of_captures, of_events = (seconds_of(trace.connections.row(0, named=True)) for trace in (captured, logged))
-    figures = ["from", "segments", "timeouts", "selective_permitted", "selective_acknowledgements", "duplicate_reports"]
+    figures = ["from", "segments", "timeouts", "selective_permitted", "selective_acknowledgements", "dsacks"]
     assert logged.directions.select(figures).equals(captured.directions.select(figures))
     whole = sum(of_captures.values())
     moved = sum(abs(of_captures.get(cause.name, 0) - of_events.get(cause.name, 0)) for cause in CAUSES) / 2

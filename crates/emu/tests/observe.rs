@@ -7,10 +7,10 @@ use std::path::Path;
 
 use airpath_capture::decode::{Decoded, Decoder};
 use airpath_capture::read::Reader;
-use airpath_core::{Bitrate, Direction, Ecn, FlowId, Headers, Instant, Packet, Slot, Span, UserId};
+use airpath_core::{Bitrate, Direction, Ecn, FlowId, Instant, Packet, Slot, Span, UserId};
 use airpath_emu::observe::Observer;
 use airpath_emu::offload::{Frame, VirtioHeader};
-use airpath_emu::watch::{Captures, Watch};
+use airpath_emu::taps::{Captures, Taps, View};
 use airpath_observe::columns::{COLUMNS, CONNECTION_COLUMNS};
 use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, End, Observation};
@@ -55,7 +55,8 @@ fn packet(side: Side, segment: &Segment, identification: u16) -> Vec<u8> {
         destination,
     }
     .emit(&mut bytes);
-    segment.header.emit(&mut bytes[Ipv4Header::LENGTH..], Sum::default());
+    let pseudo = Sum::pseudo_v4(source, destination, Protocol::TCP, (length - Ipv4Header::LENGTH) as u32);
+    segment.header.emit(&mut bytes[Ipv4Header::LENGTH..], pseudo);
     bytes
 }
 
@@ -100,7 +101,7 @@ struct Exchange {
 
 /// A link that loses packets and delays each as it is told to, with captures at both ends.
 struct Link {
-    watch: Watch,
+    taps: Taps,
     /// Packets under way: when each is due, its number, direction, bytes and flow.
     under_way: BTreeMap<(Instant, u64), (Direction, Vec<u8>, Packet)>,
     packets: u64,
@@ -109,8 +110,8 @@ struct Link {
 impl Link {
     fn new(folder: &Path) -> Self {
         let captures = Captures::create(folder, Span::ZERO).expect("the folder can be written");
-        let watch = Watch { observer: Some(Observer::new()), captures: Some(captures), ..Watch::default() };
-        Self { watch, under_way: BTreeMap::new(), packets: 0 }
+        let taps = Taps { observer: Some(Observer::new()), captures: Some(captures), ..Taps::default() };
+        Self { taps, under_way: BTreeMap::new(), packets: 0 }
     }
 
     /// A packet enters at `now`, and leaves after `delay`; `None` if it is lost.
@@ -123,13 +124,12 @@ impl Link {
             flow: FlowId(0),
             user: UserId(0),
             ecn: frame.ecn(),
-            headers: Headers::Other,
             slot: Slot(0),
         };
-        self.watch.enters(now, direction, &mut packet, &frame, &bytes, 0);
+        self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes: &bytes, segment: 0 });
         match delay {
             Some(delay) => drop(self.under_way.insert((now + delay, self.packets), (direction, bytes, packet))),
-            None => self.watch.is_lost(direction, &packet),
+            None => self.taps.is_lost(direction, &packet),
         }
         self.packets += 1;
     }
@@ -139,7 +139,13 @@ impl Link {
             let ((due, _), (direction, bytes, packet)) = entry.remove_entry();
             let frame = Frame::inspect(&VirtioHeader::default(), &bytes).expect("it is a packet");
             // It is handed over a little later than it was due, but before the next packet.
-            self.watch.leaves(due, due + Span::from_nanos(1), direction, &packet, &frame, &bytes, 0);
+            self.taps.leaves(
+                due,
+                due + Span::from_nanos(1),
+                direction,
+                &packet,
+                View { frame: &frame, bytes: &bytes, segment: 0 },
+            );
         }
     }
 }
@@ -200,8 +206,8 @@ proptest! {
     ) {
         let Some(exchange) = exchange(profile, initial, seed, (loss, reordering), bytes, flips) else { return Ok(()) };
         let mut observer = Observer::new();
-        for (now, side, segment) in &exchange.sent {
-            let bytes = packet(*side, segment, 0);
+        for ((now, side, segment), number) in exchange.sent.iter().zip(1..) {
+            let bytes = packet(*side, segment, number);
             let frame = Frame::inspect(&VirtioHeader::default(), &bytes).expect("it is a packet");
             let seen = observer.enters(*now, direction(*side), &frame, &bytes, 0);
             observer.leaves(*now, *now, direction(*side), (seen.flow, Ecn::NotEct), &frame, &bytes, 0);
@@ -240,7 +246,7 @@ proptest! {
             link.enters(now, direction(*side), packet(*side, segment, number as u16), delay);
         }
         link.leave_until(Instant::from_nanos(u64::MAX));
-        let Watch { observer, captures, .. } = link.watch;
+        let Taps { observer, captures, .. } = link.taps;
         let (observer, captures) = (observer.expect("it was there"), captures.expect("they were there"));
         captures.finish().expect("the disk has room");
         for (direction, name) in [(Direction::Down, "server"), (Direction::Up, "mobile")] {

@@ -100,8 +100,8 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.pure_acknowledgements.into();
     "selective_acknowledgements", "", "sack_pkts_sent sacks_sent", "segments with selective acknowledgements",
         |figures, _| figures.selective_acknowledgements.into();
-    "duplicate_reports", "", "dsack_pkts_sent", "segments whose first selective block reports bytes that came twice (RFC 2883)",
-        |figures, _| figures.duplicate_reports.into();
+    "dsacks", "", "dsack_pkts_sent", "segments with a DSACK: their first selective block reports bytes that arrived twice (RFC 2883)",
+        |figures, _| figures.dsacks.into();
     "most_blocks", "", "max_sack_blks/ack", "the most selective blocks in a segment",
         |figures, _| u64::from(figures.most_blocks).into();
     "unique_bytes", "bytes", "unique_bytes_sent", "bytes of the stream that were seen, each counted once",
@@ -210,8 +210,8 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.spurious_retransmissions().into();
     "spurious_acknowledged", "", "", "of these, those of data already acknowledged",
         |figures, _| figures.spurious[Detector::Acknowledged as usize].into();
-    "spurious_duplicate_report", "", "", "those that a duplicate report shows (RFC 3708)",
-        |figures, _| figures.spurious[Detector::DuplicateReport as usize].into();
+    "spurious_dsack", "", "", "those that a DSACK shows (RFC 2883, RFC 3708)",
+        |figures, _| figures.spurious[Detector::Dsack as usize].into();
     "spurious_timestamp", "", "", "those that a timestamp shows (Eifel, RFC 3522)",
         |figures, _| figures.spurious[Detector::Timestamp as usize].into();
     "spurious_forward_acknowledgement", "", "", "those that the order of acknowledgements shows (F-RTO, RFC 5682)",

@@ -4,6 +4,7 @@ mod acknowledgement;
 mod arrivals;
 mod direction;
 mod numbering;
+mod segment;
 
 use std::net::Ipv4Addr;
 
@@ -114,7 +115,7 @@ impl Connection {
             End::Client => (client, server),
             End::Server => (server, client),
         };
-        let mut observation = direction::observe(segment, from, sent, answered);
+        let mut observation = segment::observe(segment, from, sent, answered);
         observation.events.set(Events::REUSED_PORTS, self.reused && self.segments == 1);
         self.directions[from as usize].figures.events(observation.events);
         observation

@@ -58,7 +58,7 @@ events! {
     /// Fills a hole later than reordering explains: the first copy was lost before it came to where the capture was taken.
     LOST_BEFORE_CAPTURE = 18, "lost_before_capture";
     /// Its first selective acknowledgement reports bytes that arrived twice (RFC 2883).
-    DUPLICATE_SACK = 19, "duplicate_sack";
+    DSACK = 19, "dsack";
     /// The same packet again: a fault of the capture or of a link, not of the sender. Told by its identification or, without one, by
     /// following its like within a millisecond, with nothing heard in between.
     HARDWARE_DUPLICATE = 20, "hardware_duplicate";

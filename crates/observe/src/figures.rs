@@ -31,7 +31,7 @@ pub struct Figures {
     /// Segments with selective acknowledgements.
     pub selective_acknowledgements: u64,
     /// Of them, those that report bytes that came twice (RFC 2883).
-    pub duplicate_reports: u64,
+    pub dsacks: u64,
     /// The most blocks in one segment.
     pub most_blocks: u8,
     /// Segments with data.

@@ -13,7 +13,7 @@ pub enum Detector {
     /// It was acknowledged, cumulatively or selectively, before it was sent again.
     Acknowledged,
     /// The receiver reports bytes that it got twice (RFC 2883, RFC 3708).
-    DuplicateReport,
+    Dsack,
     /// The acknowledgement echoes the timestamp of the first copy (Eifel, RFC 3522).
     Timestamp,
     /// After a timeout, acknowledgements arrive for what was not sent again (F-RTO, RFC 5682).
@@ -30,7 +30,7 @@ impl Detector {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Acknowledged,
-        Self::DuplicateReport,
+        Self::Dsack,
         Self::Timestamp,
         Self::ForwardAcknowledgement,
         Self::TooSoon,
@@ -42,7 +42,7 @@ impl Detector {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Acknowledged => "acknowledged",
-            Self::DuplicateReport => "duplicate_report",
+            Self::Dsack => "dsack",
             Self::Timestamp => "timestamp",
             Self::ForwardAcknowledgement => "forward_acknowledgement",
             Self::TooSoon => "too_soon",
@@ -56,7 +56,7 @@ impl Detector {
         match self {
             Self::Acknowledged | Self::Timestamp | Self::OtherEnd => Confidence::Certain,
             // A network that duplicates packets looks the same (RFC 3708 §3).
-            Self::DuplicateReport => Confidence::High,
+            Self::Dsack => Confidence::High,
             // They reason from the times, the order and the number of acknowledgements.
             Self::ForwardAcknowledgement | Self::TooSoon | Self::ExtraAcknowledgement => Confidence::Likely,
         }

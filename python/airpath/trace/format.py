@@ -54,7 +54,7 @@ def _spurious(row: Row) -> str:
         return ""
     detectors = {
         "acknowledged before": row["spurious_acknowledged"],
-        "by DSACK": row["spurious_duplicate_report"],
+        "by DSACK": row["spurious_dsack"],
         "by timestamp": row["spurious_timestamp"],
         "by F-RTO": row["spurious_forward_acknowledgement"],
         "acknowledged too soon": row["spurious_too_soon"],

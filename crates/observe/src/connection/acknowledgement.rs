@@ -62,14 +62,14 @@ pub(super) fn acknowledge(
     let mut sending = covered.news;
     for (index, &(left, right)) in blocks.iter().enumerate() {
         let (left, right) = (answered.numbering.offset(left), answered.numbering.offset(right));
-        if index == 0 && duplicate_block(left, right, acknowledged, blocks, answered) {
-            events.set(Events::DUPLICATE_SACK, true);
-            sent.figures.duplicate_reports += 1;
+        if index == 0 && is_dsack(left, right, acknowledged, blocks, answered) {
+            events.set(Events::DSACK, true);
+            sent.figures.dsacks += 1;
             let counts = &mut answered.figures.spurious;
             observation.spurious = answered.retransmissions.undecided(left, right).next().map(|resent| {
-                resent.verdict = Some(Detector::DuplicateReport);
-                counts[Detector::DuplicateReport as usize] += 1;
-                Spurious { frame: resent.frame, detector: Detector::DuplicateReport }
+                resent.verdict = Some(Detector::Dsack);
+                counts[Detector::Dsack as usize] += 1;
+                Spurious { frame: resent.frame, detector: Detector::Dsack }
             });
         } else if right <= answered.outstanding.highest() {
             news += answered.outstanding.acknowledge_selectively(left, right, &mut sending);
@@ -134,7 +134,7 @@ pub(super) fn acknowledge(
 }
 
 /// Whether the first block reports bytes that arrived twice (RFC 2883 §4): below what is acknowledged, or inside the second block.
-fn duplicate_block(left: i64, right: i64, acknowledged: i64, blocks: &[(u32, u32)], answered: &Direction) -> bool {
+fn is_dsack(left: i64, right: i64, acknowledged: i64, blocks: &[(u32, u32)], answered: &Direction) -> bool {
     let inside = blocks.get(1).is_some_and(|&(outer_left, outer_right)| {
         answered.numbering.offset(outer_left) <= left && right <= answered.numbering.offset(outer_right)
     });

@@ -132,9 +132,9 @@ fn a_receiver_reports_what_came_twice() {
         851 < ack 1000 sack 0..1000
         ",
     );
-    assert!(seen[3].events.contains(Events::DUPLICATE_SACK));
+    assert!(seen[3].events.contains(Events::DSACK));
     let spurious = seen[3].spurious.unwrap();
-    assert_eq!((spurious.frame, spurious.detector), (5, Detector::DuplicateReport));
+    assert_eq!((spurious.frame, spurious.detector), (5, Detector::Dsack));
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl<'a> Collector<'a> {
         for (index, &(left, right)) in segment.options.sack.as_slice().iter().enumerate() {
             // Blocks are relative to the same acknowledgement as the segment's own (RFC 2018 §3).
             let offset = |edge: u32| acknowledged + i64::from(edge.wrapping_sub(segment.acknowledgment) as i32);
-            let duplicate = index == 0 && observation.events.contains(Events::DUPLICATE_SACK);
+            let duplicate = index == 0 && observation.events.contains(Events::DSACK);
             let block = (offset(left), offset(right));
             self.sheets.blocks.push(self.frame, &BlockRow { flow, observation, block, duplicate });
         }
