@@ -1,5 +1,5 @@
-//! Event output: a [`Sink`] records the events of a run, and each call into a component has a [`Context`] through which
-//! the component reports events and returns packets that it drops.
+//! Event output: a [`Sink`] records the events of a run, and each call into a component has a
+//! [`Context`] through which the component reports events and returns packets that it drops.
 
 use crate::event::{
     AppEvent, ChangeEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, SegmentInfo, StateEvent,
@@ -51,7 +51,8 @@ pub trait Sink {
     fn wants(&self) -> Classes;
     /// Takes one event of a wanted class.
     fn record(&mut self, time: Instant, at: ComponentId, event: &Event);
-    /// Whether it can take no more, so that there is no point in going on: the disk is full, for instance.
+    /// Whether it can take no more, so that there is no point in going on: the disk is full, for
+    /// instance.
     fn has_failed(&self) -> bool {
         false
     }
@@ -84,13 +85,16 @@ pub struct Dropped {
     pub cause: DropCause,
 }
 
-/// Read access to the TCP headers of the packets in a network, by slot. Whoever owns the slots implements it.
+/// Read access to the TCP headers of the packets in a network, by slot. The owner of the slots
+/// implements it.
 pub trait SegmentLookup {
-    /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not read.
+    /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not
+    /// read.
     fn segment(&self, slot: Slot) -> Option<SegmentInfo>;
 }
 
-/// The event sink of a run and the packets that were dropped in it: creates the [`Context`] of each call.
+/// The event sink of a run and the packets that were dropped in it: creates the [`Context`] of each
+/// call.
 #[derive(Default)]
 pub struct Reporter<'a> {
     sink: Option<&'a mut (dyn Sink + 'a)>,
@@ -136,7 +140,8 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// The environment of a call into a component: where it reports events and dropped packets, and looks up TCP headers.
+/// The environment of a call into a component: where it reports events and dropped packets, and
+/// looks up TCP headers.
 pub struct Context<'a> {
     sink: Option<&'a mut dyn Sink>,
     wants: Classes,
@@ -144,7 +149,8 @@ pub struct Context<'a> {
     segments: Option<&'a dyn SegmentLookup>,
     /// The component that is called.
     pub at: ComponentId,
-    /// The direction of the packets that the call handles; bearers set it for the links inside them.
+    /// The direction of the packets that the call handles; bearers set it for the links inside
+    /// them.
     pub direction: Direction,
 }
 
@@ -164,7 +170,8 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// A context for a component inside the one that is called: it reports no events and collects in `dropped`.
+    /// A context for a component inside the one that is called: it reports no events and collects
+    /// in `dropped`.
     pub fn without_events<'b>(&self, dropped: &'b mut Vec<Dropped>) -> Context<'b>
     where
         'a: 'b,
@@ -173,7 +180,8 @@ impl<'a> Context<'a> {
         Context { sink: None, wants: Classes::NONE, dropped, segments, at, direction }
     }
 
-    /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not read.
+    /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not
+    /// read.
     #[inline]
     pub fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.segments?.segment(slot)
@@ -252,12 +260,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_built_when_nobody_listens() {
+    fn no_event_is_built_without_a_sink() {
         let mut dropped = Vec::new();
         let mut cx = Context::new(None, &mut dropped, ComponentId(0));
-        cx.packet(Instant::ZERO, packet(1, 1500), || panic!("built for nobody"));
+        cx.packet(Instant::ZERO, packet(1, 1500), || panic!("built without a sink"));
         cx.drop_packet(Instant::ZERO, packet(1, 1500), DropCause::Loss);
-        assert_eq!(dropped.len(), 1, "a lost packet goes back to its maker all the same");
+        assert_eq!(dropped.len(), 1, "a dropped packet is returned without a sink as well");
     }
 
     #[test]
