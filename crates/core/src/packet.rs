@@ -1,7 +1,7 @@
-//! The packet that links and bearers carry: a small handle with the fields that they need.
+//! The packet as links and bearers carry it: a small handle with what a link needs.
 //!
 //! Headers and payload stay in the packet buffer of the simulator or the emulator, at the index
-//! [`Packet::slot`]. A queue of packets is thus compact, needs no allocation, and is the same under
+//! [`Packet::slot`]. So a queue of packets is compact, needs no allocation, and is the same under
 //! both clocks.
 
 use serde::{Deserialize, Serialize};

@@ -85,8 +85,8 @@ pub struct Dropped {
     pub cause: DropCause,
 }
 
-/// Read access to the TCP headers of the packets in a network, by slot. The owner of the
-/// slots implements it.
+/// Read access to the TCP headers of the packets in a network, by slot. The owner of the slots
+/// implements it.
 pub trait SegmentLookup {
     /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not
     /// read.
@@ -260,12 +260,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_built_without_a_listener() {
+    fn no_event_is_built_without_a_sink() {
         let mut dropped = Vec::new();
         let mut cx = Context::new(None, &mut dropped, ComponentId(0));
-        cx.packet(Instant::ZERO, packet(1, 1500), || panic!("built without a listener"));
+        cx.packet(Instant::ZERO, packet(1, 1500), || panic!("built without a sink"));
         cx.drop_packet(Instant::ZERO, packet(1, 1500), DropCause::Loss);
-        assert_eq!(dropped.len(), 1, "a lost packet goes back to its maker all the same");
+        assert_eq!(dropped.len(), 1, "a dropped packet is returned without a sink as well");
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! The control socket of a running link: queries its status and changes its conditions.
 //!
-//! The socket is in the abstract name space of the network namespace in which the link was started, under `airpath-link-`
-//! and the process number, so no file can be left behind. A request is a line of JSON, and so is the response, after which
-//! the connection ends.
+//! The socket is in the abstract name space of the network namespace in which the link was started,
+//! under `airpath-link-` and the process number, so no file can be left behind. A request is a line
+//! of JSON, and so is the response, after which the connection ends.
 //!
 //! | request | response |
 //! | --- | --- |
 //! | `{"status": {}}` | `{"time_s": …, "links": […], "transit_s": {…}, "late_p99_s": …}`: transit time of the last packet in each direction, and how late packets left |
 //! | `{"change": {…}}`, with the keys of a scenario's `[[change]]` but for `at` | `{"time_s": …}`: when it took effect |
 //!
-//! An error is answered with `{"error": "…"}`. Only the user who runs the link and root are answered.
+//! An error is answered with `{"error": "…"}`. Only the user who runs the link and root are
+//! answered.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -109,7 +110,7 @@ fn change(forwarder: &mut Forwarder<'_>, scenario: &Scenario, request: &str) -> 
     Ok(json!({ "time_s": now.as_secs_f64() }))
 }
 
-/// An error without the request, which the client knows.
+/// An error without the text of the request, which the client has.
 fn describe(error: &ScenarioError) -> String {
     let field = error.field.as_deref().map_or(String::new(), |field| format!("{field}: "));
     let help = error.help.as_deref().map_or(String::new(), |help| format!("; {help}"));

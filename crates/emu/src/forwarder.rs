@@ -149,7 +149,8 @@ impl<'a> Forwarder<'a> {
         Ok(true)
     }
 
-    /// Delivers all packets that are due. Returns whether there were any, in the order of [`Direction::BOTH`].
+    /// Delivers all packets that are due. Returns whether there were any, in the order of
+    /// [`Direction::BOTH`].
     ///
     /// # Errors
     /// Those of the ports.
@@ -204,7 +205,8 @@ impl<'a> Forwarder<'a> {
         Ok(())
     }
 
-    /// When to call [`Self::deliver`] next if no packet enters; `None` if nothing is in the network.
+    /// When to call [`Self::deliver`] next if no packet enters; `None` if nothing is in the
+    /// network.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
         self.path.next_wakeup()

@@ -27,8 +27,8 @@ pub struct LatenessRow {
     pub budget_s: f64,
     /// Whether they did not exceed it.
     pub within_budget: bool,
-    /// Whether the run is valid: 99 % of the packets left within the budget, and the kernel dropped no packet because the
-    /// emulator did not read it in time.
+    /// Whether the run is valid: 99 % of the packets left within the budget, and the kernel dropped
+    /// no packet because the emulator did not read it in time.
     pub valid: bool,
 }
 

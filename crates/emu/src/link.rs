@@ -1,5 +1,5 @@
-//! A link from its scenario to its result: build both ends, start the programs, forward packets until the command has
-//! ended, write the result.
+//! A link from its scenario to its result: build both ends, start the programs, forward packets
+//! until the command has ended, write the result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,8 @@ pub struct Options {
     pub waiting: Waiting,
     /// The lateness that 99 % of the packets must not exceed.
     pub budget: Span,
-    /// How packets get from the kernel into this process; by default the better one of those that the host has.
+    /// How packets get from the kernel into this process; by default the better one of those that
+    /// the host has.
     pub device: Option<Device>,
     /// Whether the kernel may hand over TCP in segments larger than the link's packets.
     pub offload: bool,
@@ -95,7 +96,8 @@ struct Emulation {
     lateness: LatenessRow,
     /// Packets that were dropped outside of the path, by cause.
     refused: BTreeMap<&'static str, u64>,
-    /// Packets that the kernel dropped because this process did not read them in time: they never entered the path.
+    /// Packets that the kernel dropped because this process did not read them in time: they never
+    /// entered the path.
     overruns: u64,
 }
 
@@ -107,7 +109,8 @@ struct Host {
 
 /// Runs a command on the link that `scenario` describes, until it ends.
 ///
-/// The calling process must have one thread only. Without privileges it is in a user namespace of its own afterwards.
+/// The calling process must have one thread only. Without privileges it is in a user namespace of
+/// its own afterwards.
 ///
 /// # Errors
 /// If the link cannot be built or kept, or its result not be written.
@@ -120,12 +123,11 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let testbed = build_testbed(options)?;
     let supervisor = start_programs(options, &testbed, folder.as_ref())?;
     // From here on there may be other threads.
-    let started = time_of_day();
     let mut log = match &folder {
         Some(folder) if options.log => Some(folder.event_log(0, &components, scenario.log.classes())?),
         _ => None,
     };
-    let clock = Clock::start();
+    let (started, clock) = (time_of_day(), Clock::start());
     let status = if options.status { Status::begin() } else { None };
     let log_sink = log.as_mut().map(|log| log as &mut dyn Sink);
     // The status line needs the states of the radio, with or without a log.
@@ -141,28 +143,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let mut session = Session::new(forwarder, scenario, supervisor, control, options.waiting, status)?;
     let ended = session.run();
     let Session { forwarder, realtime_priority, .. } = session;
-    let overruns = testbed.overruns();
-    let lateness = forwarder.lateness.row(options.budget, overruns);
-    let emulation = Emulation {
-        process: std::process::id(),
-        started_s: started.as_secs_f64(),
-        command: options.command.words(),
-        serve: options.server.as_ref().and_then(Program::shell_line),
-        exit: ended.as_ref().map_or_else(|error| error.to_string(), |exit| exit.to_string()),
-        device: testbed.device.name(),
-        offload: options.offload,
-        precise: options.waiting == Waiting::Precise,
-        realtime_priority,
-        mtu: options.mtu,
-        parameters: options.parameters.clone(),
-        host: Host {
-            kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim_end().to_owned(),
-            cores: cores(),
-        },
-        lateness,
-        refused: forwarder.dropped.by_cause(),
-        overruns,
-    };
+    let emulation = Emulation::new(options, &testbed, started, &forwarder, &ended, realtime_priority);
+    let (lateness, overruns) = (emulation.lateness, emulation.overruns);
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
     let end = if ended.is_ok() { Ended::Finished } else { Ended::Interrupted };
     summary.add(rows(&forwarder, end));
@@ -179,6 +161,37 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let exit = ended?;
     written?;
     Ok(Outcome { exit, summary, lateness, overruns })
+}
+
+impl Emulation {
+    fn new(
+        options: &Options,
+        testbed: &Testbed,
+        started: Span,
+        forwarder: &Forwarder<'_>,
+        ended: &Result<Exit, LinkError>,
+        realtime_priority: bool,
+    ) -> Self {
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let overruns = testbed.overruns();
+        Self {
+            process: std::process::id(),
+            started_s: started.as_secs_f64(),
+            command: options.command.words(),
+            serve: options.server.as_ref().and_then(Program::shell_line),
+            exit: ended.as_ref().map_or_else(|error| error.to_string(), |exit| exit.to_string()),
+            device: testbed.device.name(),
+            offload: options.offload,
+            precise: options.waiting == Waiting::Precise,
+            realtime_priority,
+            mtu: options.mtu,
+            parameters: options.parameters.clone(),
+            host: Host { kernel: kernel.trim_end().to_owned(), cores: cores() },
+            lateness: forwarder.lateness.row(options.budget, overruns),
+            refused: forwarder.dropped.by_cause(),
+            overruns,
+        }
+    }
 }
 
 /// The path of `scenario` for the one mobile of a link.
@@ -230,7 +243,8 @@ fn start_programs(options: &Options, testbed: &Testbed, folder: Option<&Folder>)
     Ok(supervisor)
 }
 
-/// Opens the packet observers. The flow observer parses every packet, so it exists only if its output is used.
+/// Opens the packet observers. The flow observer parses every packet, so it exists only if its
+/// output is used.
 fn open_taps(
     options: &Options,
     folder: Option<&Folder>,
@@ -277,8 +291,8 @@ fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
     rows
 }
 
-/// Pauses between checks whether the server listens, in milliseconds; the last one repeats. A check takes the kernel some
-/// milliseconds.
+/// Pauses between checks whether the server listens, in milliseconds; the last one repeats. A check
+/// takes the kernel some milliseconds.
 const SERVER_CHECK_PAUSES: [u16; 5] = [10, 20, 40, 80, 160];
 const MOST_SERVER_CHECKS: usize = 64;
 
@@ -297,7 +311,7 @@ fn await_server(network: &NetworkNamespace, supervisor: &mut Supervisor) -> Resu
             return Ok(());
         }
     }
-    eprintln!("airpath: the server does not listen at any port yet; the command starts anyway");
+    eprintln!("airpath: the server listens at no port yet; the command starts anyway");
     Ok(())
 }
 

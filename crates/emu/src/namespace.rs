@@ -1,7 +1,7 @@
 //! Kernel namespaces, which separate an emulated link from the host's own network.
 //!
-//! A network namespace exists while a process is in it or a descriptor of it is open. None has a name in the file system,
-//! so nothing can be left behind.
+//! A network namespace exists while a process is in it or a descriptor of it is open. None has a
+//! name in the file system, so nothing can be left behind.
 
 use std::fs::{self, File};
 use std::io;
@@ -24,13 +24,14 @@ impl NetworkNamespace {
         Ok(Self(File::open("/proc/thread-self/ns/net")?.into()))
     }
 
-    /// Creates a network namespace and moves the calling thread into it. It forwards packets as a router does, and permits
-    /// every program in it to send echo requests and to listen at any port.
+    /// Creates a network namespace and moves the calling thread into it. It forwards packets as a
+    /// router does, and permits every program in it to send echo requests and to listen at any
+    /// port.
     pub fn create() -> Result<Self, LinkError> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| LinkError::Namespace("network", error.into()))?;
         let namespace = Self::current().map_err(|error| LinkError::Namespace("network", error))?;
-        // Kernels without IPv6 lack some of these, and in containers they are often read-only. Programs that need them then
-        // report their own errors.
+        // Kernels without IPv6 lack some of these, and in containers they are often read-only.
+        // Programs that need them then report their own errors.
         for (key, value) in
             [(FORWARDING, "1"), ("net.ipv6.conf.all.forwarding", "1"), ("net.ipv4.ip_unprivileged_port_start", "0")]
         {
@@ -42,7 +43,8 @@ impl NetworkNamespace {
         Ok(namespace)
     }
 
-    /// Whether a program in it listens for connections or datagrams. The calling thread is in it afterwards.
+    /// Whether a program in it listens for connections or datagrams. The calling thread is in it
+    /// afterwards.
     pub fn has_listener(&self) -> bool {
         // proc(5): state 0A is a listening TCP socket; every UDP socket with a port is listed.
         let lists = |table: &str| fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
@@ -53,7 +55,8 @@ impl NetworkNamespace {
                 || ["udp", "udp6"].into_iter().any(|table| lists(table).lines().count() > 1))
     }
 
-    /// Number of packets that the interface `name` in it dropped instead of sending. The calling thread is in it afterwards.
+    /// Number of packets that the interface `name` in it dropped instead of sending. The calling
+    /// thread is in it afterwards.
     pub fn dropped_before_sending(&self, name: &str) -> Option<u64> {
         /// The column of that number in proc_net_dev(5), counted from the name.
         const COLUMN: usize = 11;
@@ -75,8 +78,8 @@ impl AsFd for NetworkNamespace {
     }
 }
 
-/// Moves this process into a user namespace of its own, in which it may create the other kinds. User and group stay the
-/// same.
+/// Moves this process into a user namespace of its own, in which it may create the other kinds.
+/// User and group stay the same.
 ///
 /// # Errors
 /// If the host does not permit it, or the process has more than one thread.
@@ -101,9 +104,9 @@ pub mod capability {
     pub const SYS_ADMIN: u8 = 21;
 }
 
-/// Whether this process may administer the network namespace of the calling thread, leave it for others and return. In a
-/// user namespace that was made around the host's network, as by unshare(1) or in containers, it may not: there the
-/// capabilities hold for what is made in it only.
+/// Whether this process may administer the network namespace of the calling thread, leave it for
+/// others and return. In a user namespace that was made around the host's network, as by unshare(1)
+/// or in containers, it may not: there the capabilities hold for what is made in it only.
 pub fn is_privileged() -> bool {
     [capability::NET_ADMIN, capability::SYS_ADMIN].into_iter().all(has_capability)
         && NetworkNamespace::current().is_ok_and(|home| home.enter().is_ok())
@@ -117,7 +120,8 @@ fn has_capability(number: u8) -> bool {
     set & 1 << number != 0
 }
 
-/// Sets a kernel parameter of the network namespace of the calling thread, by its name in sysctl(8).
+/// Sets a kernel parameter of the network namespace of the calling thread, by its name in
+/// sysctl(8).
 pub fn set(key: &str, value: &str) -> Result<(), LinkError> {
     let written = match path_of(key) {
         Some(path) => fs::write(path, value),
@@ -132,8 +136,8 @@ pub fn parameter(key: &str) -> io::Result<String> {
     Ok(fs::read_to_string(path)?.trim_end().to_owned())
 }
 
-/// As in sysctl(8), dots separate; a slash in the name stands for a dot within a part. Parameters of a network namespace
-/// begin with `net`, and no name leads out of there.
+/// As in sysctl(8), dots separate; a slash in the name stands for a dot within a part. Parameters
+/// of a network namespace begin with `net`, and no name leads out of there.
 fn path_of(key: &str) -> Option<String> {
     let swap = |c| match c {
         '.' => '/',

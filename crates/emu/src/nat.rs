@@ -1,7 +1,8 @@
 //! Address translation towards the host's network, and the settings of the host that it needs.
 //!
-//! The kernel translates: one nftables table with one rule for each IP version. The netlink socket that created the table
-//! owns it, so the table disappears with this process (Linux 5.12, `NFT_TABLE_F_OWNER`).
+//! The kernel translates: one nftables table with one rule for each IP version. The netlink socket
+//! that created the table owns it, so the table disappears with this process (Linux 5.12,
+//! `NFT_TABLE_F_OWNER`).
 
 mod answer;
 mod forwarding;
@@ -36,8 +37,8 @@ const PROTOCOL_IPV4: u8 = 2;
 const PROTOCOL_IPV6: u8 = 10;
 
 impl Masquerade {
-    /// Translates these source addresses, in the network namespace of the calling thread, to the address of the outgoing
-    /// interface. The table is called `name`.
+    /// Translates these source addresses, in the network namespace of the calling thread, to the
+    /// address of the outgoing interface. The table is called `name`.
     ///
     /// # Errors
     /// If the kernel does not permit or support it.

@@ -16,7 +16,8 @@ use netlink_sys::{Socket, SocketAddr};
 
 /// An rtnetlink(7) socket of the network namespace in which it was opened.
 ///
-/// Interfaces are identified by their index, which does not change when they are renamed. Errors name the operation.
+/// Interfaces are identified by their index, which does not change when they are renamed. Errors
+/// name the operation.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -42,7 +43,7 @@ impl Netlink {
     pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
         let mut wanted = LinkMessage::default();
         wanted.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        let link = self.link(wanted).map_err(told(|| format!("finding the interface `{name}`")))?;
+        let link = self.link(wanted).map_err(during(|| format!("finding the interface `{name}`")))?;
         Ok(link.header.index)
     }
 
@@ -52,7 +53,7 @@ impl Netlink {
     /// If there is no such interface, or it has no hardware address.
     pub fn hardware_address(&mut self, index: u32) -> io::Result<[u8; 6]> {
         let what = || format!("finding the hardware address of interface {index}");
-        let link = self.link(of_index(index)).map_err(told(what))?;
+        let link = self.link(of_index(index)).map_err(during(what))?;
         let address = link.attributes.iter().find_map(|attribute| match attribute {
             LinkAttribute::Address(bytes) => bytes.as_slice().try_into().ok(),
             _ => None,
@@ -65,12 +66,12 @@ impl Netlink {
     /// # Errors
     /// Those of the kernel; the same holds for the methods below.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
-        self.set_flag(index, LinkFlags::Up).map_err(told(|| format!("taking up interface {index}")))
+        self.set_flag(index, LinkFlags::Up).map_err(during(|| format!("taking up interface {index}")))
     }
 
     /// Disables ARP and neighbour discovery on an interface.
     pub fn set_no_arp(&mut self, index: u32) -> io::Result<()> {
-        self.set_flag(index, LinkFlags::Noarp).map_err(told(|| format!("taking ARP from interface {index}")))
+        self.set_flag(index, LinkFlags::Noarp).map_err(during(|| format!("taking ARP from interface {index}")))
     }
 
     /// Sets the MTU of an interface, in bytes.
@@ -78,7 +79,7 @@ impl Netlink {
         let mut link = of_index(index);
         link.attributes.push(LinkAttribute::Mtu(mtu));
         let what = || format!("letting interface {index} take packets of {mtu} bytes");
-        self.change(RouteNetlinkMessage::SetLink(link), 0).map_err(told(what))
+        self.change(RouteNetlinkMessage::SetLink(link), 0).map_err(during(what))
     }
 
     /// Sets the length in packets of an interface's transmit queue.
@@ -101,7 +102,7 @@ impl Netlink {
             message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
         }
         let what = || format!("giving interface {index} the address {address}/{prefix_length}");
-        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL).map_err(told(what))
+        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL).map_err(during(what))
     }
 
     /// Adds a default route for the IP version of `version` through an interface.
@@ -118,7 +119,7 @@ impl Netlink {
         message.header.kind = RouteType::Unicast;
         message.attributes.push(RouteAttribute::Oif(index));
         let what = || format!("leading {any}/0 through interface {index}");
-        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map_err(told(what))
+        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map_err(during(what))
     }
 
     /// Creates a pair of connected virtual Ethernet interfaces.
@@ -132,7 +133,7 @@ impl Netlink {
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
         let what = || format!("making the virtual Ethernet pair of `{name}` and `{peer_name}`");
-        self.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL).map_err(told(what))
+        self.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL).map_err(during(what))
     }
 
     /// Moves an interface to another namespace.
@@ -140,7 +141,7 @@ impl Netlink {
         let mut link = of_index(index);
         link.attributes.push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
         let what = || format!("moving interface {index} to another namespace");
-        self.change(RouteNetlinkMessage::SetLink(link), 0).map_err(told(what))
+        self.change(RouteNetlinkMessage::SetLink(link), 0).map_err(during(what))
     }
 
     fn set_flag(&mut self, index: u32, flag: LinkFlags) -> io::Result<()> {
@@ -185,7 +186,7 @@ impl Netlink {
 }
 
 /// For `map_err`: names the operation that failed.
-fn told(what: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> io::Error {
+fn during(what: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> io::Error {
     |error| io::Error::new(error.kind(), format!("{}: {error}", what()))
 }
 

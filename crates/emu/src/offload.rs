@@ -1,9 +1,12 @@
-//! Segmentation and checksum offload: splits super-segments of the kernel into packets for the path, and joins them again.
+//! Segmentation and checksum offload: splits super-segments of the kernel into packets for the
+//! path, and joins them again.
 //!
-//! A TUN with `IFF_VNET_HDR`, or a packet socket with `PACKET_VNET_HDR`, has a [`VirtioHeader`] with each packet. The packet may then be a *super-segment*: up to 64 KiB of one TCP or UDP flow under one header, which a
-//! network card would split. A bearer carries packets of at most the MTU. So [`Frame::inspect`] finds the segments of a
-//! super-segment, the bearer carries them one by one, and [`Frame::write_segments`] writes the headers of those that leave
-//! together. No payload byte is read, copied or summed.
+//! A TUN with `IFF_VNET_HDR`, or a packet socket with `PACKET_VNET_HDR`, has a [`VirtioHeader`]
+//! with each packet. The packet may then be a *super-segment*: up to 64 KiB of one TCP or UDP flow
+//! under one header, which a network card would split. A bearer carries packets of at most the MTU.
+//! So [`Frame::inspect`] finds the segments of a super-segment, the bearer carries them one by one,
+//! and [`Frame::write_segments`] writes the headers of those that leave together. No payload byte
+//! is read, copied or summed.
 //!
 //! ```
 //! use airpath_emu::offload::{Frame, MAX_HEADER, VirtioHeader};
@@ -42,8 +45,8 @@ pub use segments::Written;
 use virtio::Segmentation;
 pub use virtio::{VirtioHeader, complete_checksum};
 
-/// Buffer size for the headers of any segment: the longest IPv4 and TCP headers are 120 bytes; the remainder is for IPv6
-/// extension headers.
+/// Buffer size for the headers of any segment: the longest IPv4 and TCP headers are 120 bytes; the
+/// remainder is for IPv6 extension headers.
 pub const MAX_HEADER: usize = 256;
 
 /// Bytes of a TCP header without options (RFC 9293 §3.1).
@@ -66,7 +69,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Inspects an IP packet with the offload header `header`. Bytes after the packet's own end are ignored.
+    /// Inspects an IP packet with the offload header `header`. Bytes after the packet's own end are
+    /// ignored.
     ///
     /// # Errors
     /// If it is malformed, or a router would not forward it.
@@ -134,7 +138,7 @@ impl Frame {
         self.network.protocol
     }
 
-    /// Whether it is of IP version 6, not 4.
+    /// Whether it is IPv6, not IPv4.
     pub const fn is_ipv6(&self) -> bool {
         self.network.is_ipv6
     }
@@ -144,7 +148,8 @@ impl Frame {
         self.network.may_fragment
     }
 
-    /// Where the transport header begins; `None` in a fragment that is not the first, which has none.
+    /// Where the transport header begins; `None` in a fragment that is not the first, which has
+    /// none.
     pub fn transport(&self) -> Option<usize> {
         (!self.network.is_later_fragment).then_some(self.network.transport.into())
     }
@@ -154,7 +159,8 @@ impl Frame {
         self.network.is_fragment
     }
 
-    /// Payload bytes of a super-segment that come before segment `index`, and how many this one has.
+    /// Payload bytes of a super-segment that come before segment `index`, and how many this one
+    /// has.
     pub(crate) fn payload_of(&self, index: u32) -> (u32, u32) {
         (index * self.segment_payload, self.payload(index, index).len() as u32)
     }
@@ -183,14 +189,16 @@ fn super_header(segmentation: Segmentation, network: &Network, packet: &[u8]) ->
         Segmentation::TcpOverIpv6 => (network.is_ipv6, Protocol::TCP),
         Segmentation::Udp => (true, Protocol::UDP),
     };
-    // On the way past further nodes the checksum is not that of the addresses that stand in the header (RFC 8200 §8.1).
+    // With segments left in a routing header, the pseudo header has the final destination, not the
+    // address in the IP header (RFC 8200 §8.1).
     if !version_fits || network.protocol != protocol || network.is_fragment || network.is_source_routed {
         return Err(Refused::Offload);
     }
     let transport = &packet[usize::from(network.transport)..];
     let transport_bytes = match protocol {
         Protocol::TCP => {
-            // The upper half of byte 12 is the header's length in words of four bytes (RFC 9293 §3.1).
+            // The upper half of byte 12 is the header's length in words of four bytes (RFC 9293
+            // §3.1).
             let words = transport.get(12).ok_or(Refused::Malformed)? >> 4;
             let bytes = usize::from(words) * 4;
             (bytes >= TCP_HEADER).then_some(bytes).ok_or(Refused::Malformed)?

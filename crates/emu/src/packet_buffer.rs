@@ -1,7 +1,7 @@
 //! The packet buffer: bytes of the packets in the network, while the hops carry their handles.
 //!
-//! One read may return a TCP segment of up to 64 KiB, a super-segment, which the hops carry as packets of the link's size.
-//! Its bytes stay together; each packet has the number of its segment.
+//! One read may return a TCP segment of up to 64 KiB, a super-segment, which the hops carry as
+//! packets of the link's size. Its bytes stay together; each packet has the number of its segment.
 
 use airpath_core::{Direction, Instant, SegmentInfo, SegmentLookup, Slot};
 

@@ -52,8 +52,8 @@ pub enum Sent {
 }
 
 impl Port {
-    /// Creates a TUN interface in the network namespace of the calling thread; a `%d` in `name` becomes the first free
-    /// number. Returns its port and its name.
+    /// Creates a TUN interface in the network namespace of the calling thread; a `%d` in `name`
+    /// becomes the first free number. Returns its port and its name.
     ///
     /// # Errors
     /// If `/dev/net/tun` does not exist or may not be used.
@@ -62,8 +62,9 @@ impl Port {
         Ok((Self { descriptor, frame: Frame::Bare }, name))
     }
 
-    /// The port at the near end, with interface number `index`, of a virtual Ethernet pair whose far end is the interface
-    /// of the programs. The hardware addresses are those of the near and of the far end.
+    /// The port at the near end, with interface number `index`, of a virtual Ethernet pair whose
+    /// far end is the interface of the programs. The hardware addresses are those of the near and
+    /// of the far end.
     ///
     /// # Errors
     /// If packet sockets may not be used.
@@ -141,7 +142,8 @@ impl AsRawFd for Port {
     }
 }
 
-/// Adds the length of a header to an offset in the offload information, if it is in use, or subtracts it.
+/// Adds the length of a header to an offset in the offload information, if it is in use, or
+/// subtracts it.
 fn shift(virtio: &mut [u8; VIRTIO_HEADER], at: usize, by: usize, add: bool) {
     let offset = u16::from_ne_bytes([virtio[at], virtio[at + 1]]);
     if offset > 0 {

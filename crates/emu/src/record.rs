@@ -6,7 +6,8 @@ use airpath_link::{Recording, RecordingError};
 
 /// Records when a link delivered each 1,500 bytes, in each direction.
 ///
-/// Unused capacity is not visible: the recording shows the capacity of the link only as far as the traffic used it.
+/// Unused capacity is not visible: the recording shows the capacity of the link only as far as the
+/// traffic used it.
 #[derive(Debug, Default)]
 pub struct Recorder {
     down: Opportunities,
@@ -31,7 +32,8 @@ impl Recorder {
         opportunities.bytes += u64::from(size);
         while opportunities.bytes >= OPPORTUNITY.get() {
             opportunities.bytes -= OPPORTUNITY.get();
-            // Rounded up, so that no opportunity is too early; zero is not a valid time in the format.
+            // Rounded up, so that no opportunity is too early; zero is not a valid time in the
+            // format.
             opportunities.millis.push(due.as_nanos().div_ceil(1_000_000).max(1));
         }
     }

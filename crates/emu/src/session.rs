@@ -1,4 +1,5 @@
-//! The event loop of a link while its command runs: packets, signals, ends of programs, the control socket.
+//! The event loop of a link while its command runs: packets, signals, ends of programs, the control
+//! socket.
 
 mod signals;
 
@@ -37,7 +38,8 @@ impl Waiting {
     }
 }
 
-/// The cores that this process may use: fewer than the host has, if affinity or a control group limits them.
+/// The cores that this process may use: fewer than the host has, if affinity or a control group
+/// limits them.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -146,7 +148,8 @@ impl<'a> Session<'a> {
             }
             let wakeup = self.forwarder.next_wakeup();
             let polls = self.waiting == Waiting::Precise && (wakeup.is_some() || now < last_packet + LINGER);
-            // The kernel often has a response before it returns from taking a packet: reading is cheaper than polling.
+            // The kernel often has a response before it returns from taking a packet: reading is
+            // cheaper than polling.
             ready = if polls { [true; 2] } else { [up, down] };
             if ready.contains(&true) && now < last_check + CHECK_PERIOD {
                 continue;
@@ -162,8 +165,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Waits for at most `patience` and handles all events but packets. Returns the ends at which packets wait, the server
-    /// first; `None` when all programs have ended.
+    /// Waits for at most `patience` and handles all events but packets. Returns the ends at which
+    /// packets wait, the server first; `None` when all programs have ended.
     fn wait(&mut self, patience: Option<Span>) -> io::Result<Option<[bool; 2]>> {
         let mut patience = patience;
         if let Some(status) = &mut self.status {

@@ -13,23 +13,27 @@ use crate::sys;
 /// How often the line is drawn.
 const PERIOD: Span = Span::from_millis(500);
 
-/// The status line. It reserves the last row of the terminal by excluding that row from the scrolling region.
+/// The status line. It reserves the last row of the terminal by excluding that row from the
+/// scrolling region.
 #[derive(Debug)]
 pub struct Status {
     terminal: Stderr,
     rows: u16,
     next: Instant,
-    /// When the line was last drawn, and the bytes delivered by then, in the order of [`Direction::BOTH`].
+    /// When the line was last drawn, and the bytes delivered by then, in the order of
+    /// [`Direction::BOTH`].
     before: (Instant, [u64; 2]),
     radio: Rc<Cell<RadioState>>,
 }
 
 impl Status {
-    /// Reserves the last row of the terminal on standard error; `None` if that is not a terminal, or too small.
+    /// Reserves the last row of the terminal on standard error; `None` if that is not a terminal,
+    /// or too small.
     pub fn begin() -> Option<Self> {
         let mut terminal = stderr();
         let (_, rows) = sys::terminal_size(&terminal).filter(|(_, rows)| *rows > 2)?;
-        // A new line first, so that no existing text is below the scrolling region (ECMA-48: DECSC, DECSTBM).
+        // A new line first, so that no existing text is below the scrolling region (ECMA-48: DECSC,
+        // DECSTBM).
         let text = format!("\n\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1);
         terminal.write_all(text.as_bytes()).ok()?;
         Some(Self { terminal, rows, next: Instant::ZERO, before: (Instant::ZERO, [0; 2]), radio: Rc::default() })

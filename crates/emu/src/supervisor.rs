@@ -1,8 +1,10 @@
-//! The programs of a link, in a PID namespace of their own, so that every process they start ends with the link.
+//! The programs of a link, in a PID namespace of their own, so that every process they start ends
+//! with the link.
 //!
-//! The *init* process, the first of the namespace, starts the server and the command, forwards signals, reports how they
-//! ended, and exits. Then the kernel kills every process in the namespace, daemons included. The kernel kills init itself
-//! when the emulator ends, for whatever reason.
+//! The *init* process, the first of the namespace, starts the server and the command, forwards
+//! signals, reports how they ended, and exits. Then the kernel kills every process in the
+//! namespace, daemons included. The kernel kills init itself when the emulator ends, for whatever
+//! reason.
 
 mod environment;
 mod init;

@@ -8,7 +8,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-/// Length of the header that carries offload information in front of each packet (`virtio_net_hdr`).
+/// Length of the header that carries offload information in front of each packet
+/// (`virtio_net_hdr`).
 pub const VIRTIO_HEADER: usize = 10;
 
 // <linux/if_tun.h>
@@ -31,9 +32,9 @@ struct InterfaceRequest {
     unused: [u8; 22],
 }
 
-/// Creates a TUN interface in the network namespace of the calling thread. A `%d` in `name` becomes the first free
-/// number. Each packet follows a `virtio_net_hdr`; with `offload`, TCP comes in segments of up to 64 KiB
-/// and with checksums left to be completed.
+/// Creates a TUN interface in the network namespace of the calling thread. A `%d` in `name` becomes
+/// the first free number. Each packet follows a `virtio_net_hdr`; with `offload`, TCP comes in
+/// segments of up to 64 KiB and with checksums left to be completed.
 ///
 /// The interface exists as long as the descriptor, which does not block. Returns the name as well.
 pub fn tun(name: &str, offload: bool) -> io::Result<(OwnedFd, String)> {
@@ -44,12 +45,14 @@ pub fn tun(name: &str, offload: bool) -> io::Result<(OwnedFd, String)> {
     for (to, from) in request.name.iter_mut().zip(name.bytes()) {
         *to = from as c_char;
     }
-    // SAFETY: the descriptor is open, and the request is a whole `ifreq`, which the kernel reads and writes.
+    // SAFETY: the descriptor is open, and the request is a whole `ifreq`, which the kernel reads
+    // and writes.
     unsafe { tun_set_interface(device.as_raw_fd(), &raw const request) }?;
     let features = if offload { TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN } else { 0 };
     // SAFETY: the descriptor is open; the argument is a number.
     unsafe { tun_set_offload(device.as_raw_fd(), features) }?;
-    // SAFETY: the kernel leaves a terminated name, since the array had room for a zero and it never writes more.
+    // SAFETY: the kernel leaves a terminated name, since the array had room for a zero and it never
+    // writes more.
     let name = unsafe { CStr::from_ptr(request.name.as_ptr()) }.to_string_lossy().into_owned();
     let device = OwnedFd::from(device);
     set_nonblocking(&device)?;
@@ -65,15 +68,15 @@ pub fn has_tun() -> bool {
     unsafe { tun_features(device.as_raw_fd(), &raw mut features) }.is_ok()
 }
 
-/// A socket that sends and receives whole Ethernet frames of the interface `index`, each behind a `virtio_net_hdr`. It does
-/// not block, and stays in the network namespace of the calling thread.
+/// A socket that sends and receives whole Ethernet frames of the interface `index`, each behind a
+/// `virtio_net_hdr`. It does not block, and stays in the network namespace of the calling thread.
 pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     let protocol = (libc::ETH_P_ALL as u16).to_be();
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // Without a protocol it receives nothing before it is bound.
     // SAFETY: no pointers; the result is checked.
     let socket = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
     // This socket sends everything that leaves through the interface, and does not need a copy.
@@ -113,21 +116,23 @@ fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
 
 /// Forks. The child runs `child` and exits with the code that it returns.
 ///
-/// With `first` it is the first process of a new PID namespace. Unlike unshare(2), this leaves the calling process able to
-/// start threads.
+/// With `first` it is the first process of a new PID namespace. Unlike unshare(2), this leaves the
+/// calling process able to start threads.
 ///
 /// # Panics
-/// If this process has more than one thread: the child would wait for ever for a lock that another thread held.
+/// If this process has more than one thread: the child would wait for ever for a lock that another
+/// thread held.
 pub fn fork(first: bool, child: impl FnOnce() -> i32) -> io::Result<Pid> {
     assert!(is_single_threaded(), "a process forks before it starts threads");
     // SAFETY: all fields of the record may be zero.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     arguments.flags = libc::CLONE_NEWPID as u64;
     arguments.exit_signal = libc::SIGCHLD as u64;
-    // SAFETY: without a stack of its own the child goes on with a copy of this one, as after fork(2); there is no other
-    // thread that could hold a lock.
+    // SAFETY: without a stack of its own the child goes on with a copy of this one, as after
+    // fork(2); there is no other thread that could hold a lock.
     let process = unsafe {
-        // Containers may forbid what can make namespaces, but not fork(2), by which `airpath doctor` finds that out.
+        // Containers may forbid what can make namespaces, but not fork(2), by which `airpath
+        // doctor` finds that out.
         if first {
             libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>())
         } else {
@@ -137,7 +142,8 @@ pub fn fork(first: bool, child: impl FnOnce() -> i32) -> io::Result<Pid> {
     match process {
         0 => {
             let code = child();
-            // SAFETY: it ends the process without running what the parent has registered for its own end.
+            // SAFETY: it ends the process without running what the parent has registered for its
+            // own end.
             unsafe { libc::_exit(code) }
         }
         process if process > 0 => Ok(Pid::from_raw(process as i32)),
@@ -150,7 +156,8 @@ pub fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// Replaces this process by `command`, searched in `PATH`, with this environment. Returns only if that fails.
+/// Replaces this process by `command`, searched in `PATH`, with this environment. Returns only if
+/// that fails.
 pub fn execute(command: &[CString], environment: &[CString]) -> io::Error {
     match nix::unistd::execvpe(&command[0], command, environment) {
         Ok(never) => match never {},
@@ -158,8 +165,8 @@ pub fn execute(command: &[CString], environment: &[CString]) -> io::Error {
     }
 }
 
-/// Adds `capabilities`, by number, to the ambient set (capabilities(7)), so that a program executed by a user other than
-/// root keeps them in the user namespace.
+/// Adds `capabilities`, by number, to the ambient set (capabilities(7)), so that a program executed
+/// by a user other than root keeps them in the user namespace.
 pub fn keep_capabilities(capabilities: &[u8]) -> io::Result<()> {
     #[repr(C)]
     struct Header {
@@ -193,8 +200,8 @@ pub fn keep_capabilities(capabilities: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Resets signals for a program: none blocked, and none ignored but those that the caller of airpath ignores, as nohup(1)
-/// does.
+/// Resets signals for a program: none blocked, and none ignored but those that the caller of
+/// airpath ignores, as nohup(1) does.
 pub fn reset_signals() {
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
     // Python ignores these two. Handlers end by themselves when a program is executed (execve(2)).
@@ -204,10 +211,11 @@ pub fn reset_signals() {
     }
 }
 
-/// Gives the calling thread a realtime scheduling policy (sched(7)); threads and processes that it starts do not inherit
-/// it. Returns whether the host permits it.
+/// Gives the calling thread a realtime scheduling policy (sched(7)); threads and processes that it
+/// starts do not inherit it. Returns whether the host permits it.
 ///
-/// Only for a thread that sleeps: the kernel stops one that runs without pause for 50 ms in each second.
+/// Only for a thread that sleeps: the kernel stops one that runs without pause for 50 ms in each
+/// second.
 pub fn raise_to_realtime() -> bool {
     let parameters = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -215,8 +223,8 @@ pub fn raise_to_realtime() -> bool {
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).is_ok()
 }
 
-/// Gives the calling thread the highest non-realtime priority; threads that it starts do not inherit it. Returns whether
-/// the host permits it.
+/// Gives the calling thread the highest non-realtime priority; threads that it starts do not
+/// inherit it. Returns whether the host permits it.
 pub fn raise_nice_priority() -> bool {
     // SAFETY: no pointers. Zero is the calling thread.
     let kept = check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).is_ok();

@@ -1,4 +1,5 @@
-//! Packet observers of a link: captures at both ends, the recorder of deliveries, the flow observer.
+//! Packet observers of a link: captures at both ends, the recorder of deliveries, the flow
+//! observer.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -53,7 +54,8 @@ impl Taps {
         sighting.segment
     }
 
-    /// A packet that was due at `due` leaves the link at `now`. Returns progress of its application, if flows are observed.
+    /// A packet that was due at `due` leaves the link at `now`. Returns progress of its
+    /// application, if flows are observed.
     #[inline]
     pub fn leaves(
         &mut self,
@@ -83,8 +85,8 @@ impl Taps {
     }
 }
 
-/// Captures at both ends. Each packet is captured as it is on the wire there: of the link's size, with its checksum and its
-/// ECN marks.
+/// Captures at both ends. Each packet is captured as it is on the wire there: of the link's size,
+/// with its checksum and its ECN marks.
 #[derive(Debug)]
 pub struct Captures {
     server: (Writer<BufWriter<File>>, InterfaceId),
@@ -96,8 +98,8 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Creates `0000-server.pcapng` and `0000-mobile.pcapng` in `folder`. The link's clock began at `origin`, counted from
-    /// 1 January 1970, UTC.
+    /// Creates `0000-server.pcapng` and `0000-mobile.pcapng` in `folder`. The link's clock began at
+    /// `origin`, counted from 1 January 1970, UTC.
     ///
     /// # Errors
     /// If they cannot be written.

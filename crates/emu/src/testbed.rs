@@ -1,4 +1,5 @@
-//! The two ends of a link: two network namespaces, each with one interface, between which all traffic crosses the link.
+//! The two ends of a link: two network namespaces, each with one interface, between which all
+//! traffic crosses the link.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -89,8 +90,8 @@ pub struct Testbed {
 /// Name of the interface at either end, as programs see it.
 const INTERFACE: &str = "air0";
 
-/// Length in packets of the kernel queue from which this process reads. It absorbs scheduling delays of the process and is
-/// not a queue of the link.
+/// Length in packets of the kernel queue from which this process reads. It absorbs scheduling
+/// delays of the process and is not a queue of the link.
 const QUEUE_LENGTH: u32 = 10_000;
 
 impl Addresses {
@@ -98,7 +99,8 @@ impl Addresses {
     const PREFIX_V4: u8 = 30;
     const PREFIX_V6: u8 = 64;
 
-    /// Bearer addresses behind an operator's translation: from the block that is shared for that (RFC 6598).
+    /// Bearer addresses behind an operator's translation: from the block that is shared for that
+    /// (RFC 6598).
     pub const fn server_v4(self) -> Ipv4Addr {
         Ipv4Addr::new(100, 64, self.number, 1)
     }
@@ -128,11 +130,13 @@ impl Addresses {
 }
 
 impl Testbed {
-    /// Builds both ends. Without the privileges for that, this process enters a user namespace of its own first. The
-    /// calling thread must be the only one; a privileged one is back in its network namespace afterwards.
+    /// Builds both ends. Without the privileges for that, this process enters a user namespace of
+    /// its own first. The calling thread must be the only one; a privileged one is back in its
+    /// network namespace afterwards.
     ///
     /// # Errors
-    /// If the host does not permit it. What was built until then disappears with this process at the latest.
+    /// If the host does not permit it. What was built until then disappears with this process at
+    /// the latest.
     pub fn build(plan: &Plan<'_>) -> Result<Self, LinkError> {
         let privileged = namespace::is_privileged();
         if !privileged {
@@ -149,7 +153,8 @@ impl Testbed {
         if !forwarding.v4 {
             return Err(LinkError::NoForwarding);
         }
-        // The near ends of virtual Ethernet pairs are in a namespace of their own, hidden from programs.
+        // The near ends of virtual Ethernet pairs are in a namespace of their own, hidden from
+        // programs.
         let near_ends = match plan.device {
             Device::Tun => None,
             Device::Ethernet => Some(NetworkNamespace::create()?),
@@ -193,7 +198,8 @@ impl Testbed {
         })
     }
 
-    /// Packets that the kernel dropped at either end because this process did not read them in time.
+    /// Packets that the kernel dropped at either end because this process did not read them in
+    /// time.
     ///
     /// The calling thread is in another network namespace afterwards.
     pub fn overruns(&self) -> u64 {
@@ -215,14 +221,14 @@ enum Scope {
 struct Builder<'a> {
     plan: &'a Plan<'a>,
     near_ends: Option<&'a NetworkNamespace>,
-    /// What is forwarded at the far end. Without a route programs fail at once and try another address; if packets were
-    /// dropped silently, they would wait.
+    /// What is forwarded at the far end. Without a route programs fail at once and try another
+    /// address; if packets were dropped silently, they would wait.
     forwarding: Forwarding,
 }
 
 impl Builder<'_> {
-    /// Creates an interface in `network`, where the calling thread is, and the port to it. A `%d` in the name becomes the
-    /// first free number.
+    /// Creates an interface in `network`, where the calling thread is, and the port to it. A `%d`
+    /// in the name becomes the first free number.
     fn end(&self, network: &NetworkNamespace, name: &str) -> Result<(Port, String), LinkError> {
         let Some(near_ends) = self.near_ends else {
             return Port::tun(name, self.plan.offload).map_err(LinkError::host("no TUN interface can be made"));
@@ -257,9 +263,11 @@ impl Builder<'_> {
         Ok((port, name))
     }
 
-    /// Configures the addresses of the interface `name` in the namespace of the calling thread and sets it up.
+    /// Configures the addresses of the interface `name` in the namespace of the calling thread and
+    /// sets it up.
     fn configure(&self, name: &str, addresses: [(IpAddr, u8); 2], scope: Scope) -> Result<(), LinkError> {
-        // The kernel must not send packets of its own over the link: no link-local address, no router solicitations.
+        // The kernel must not send packets of its own over the link: no link-local address, no
+        // router solicitations.
         let quiet = [("addr_gen_mode", "1"), ("accept_ra", "0"), ("router_solicitations", "0"), ("accept_dad", "0")];
         let has_v6 =
             quiet.iter().all(|(key, value)| namespace::set(&format!("net.ipv6.conf.{name}.{key}"), value).is_ok());
@@ -321,7 +329,8 @@ pub fn environment(addresses: Addresses, far_end: FarEnd) -> supervisor::Environ
     supervisor::Environment { hosts, resolver, variables }
 }
 
-/// Configuration of the upstream resolver, if the host's resolver listens on loopback, which the mobile cannot reach.
+/// Configuration of the upstream resolver, if the host's resolver listens on loopback, which the
+/// mobile cannot reach.
 fn reachable_resolver() -> Option<String> {
     let local = |text: &str| {
         let servers = text.lines().filter_map(|line| line.strip_prefix("nameserver")?.trim().parse::<IpAddr>().ok());

@@ -1,8 +1,8 @@
-//! Interfaces and the translation of addresses, as the kernel makes them, in namespaces of the test's own.
+//! Interfaces and address translation of the kernel, in namespaces of the test.
 //!
 //! Without the test harness: a user namespace is entered by processes with one thread only.
 
-#![expect(clippy::unwrap_used, reason = "a test, without the harness by which clippy knows one")]
+#![expect(clippy::unwrap_used, reason = "a test without a harness, which clippy does not recognise")]
 
 use std::env;
 use std::fs;
@@ -32,40 +32,40 @@ fn main() {
     if let Ok(table) = env::var(OWNS) {
         return own(&table);
     }
-    let world = match World::make() {
-        Ok(world) => world,
+    let network = match Networks::make() {
+        Ok(network) => network,
         Err(error) => return airpath_testing::skip("network-namespace", &error.to_string()),
     };
-    interfaces_carry_packets_as_soon_as_they_have_addresses(&world);
-    errors_say_what_was_attempted();
+    interfaces_carry_packets_as_soon_as_they_have_addresses(&network);
+    errors_name_the_operation();
     if let Err(error) = masquerade() {
         return airpath_testing::skip("address-translation", &error.to_string());
     }
-    sources_are_translated_while_the_translation_lives(&world);
+    sources_are_translated_while_the_translation_lives(&network);
     a_table_ends_with_its_owner();
     assert_eq!(Forwarding::of_host(), Forwarding { v4: true, v6: true });
     assert_eq!(closed_chains().unwrap(), [""; 0]);
 }
 
 /// Three networks in a row, as a mobile, a router and the outside. The thread is in the router's.
-struct World {
+struct Networks {
     mobile: NetworkNamespace,
     router: NetworkNamespace,
     outside: NetworkNamespace,
 }
 
-impl World {
+impl Networks {
     fn make() -> Result<Self, LinkError> {
         if !namespace::is_privileged() {
             become_root().map_err(LinkError::host("no user namespace can be made"))?;
         }
         let [mobile, outside] = [NetworkNamespace::create()?, NetworkNamespace::create()?];
-        let world = Self { mobile, outside, router: NetworkNamespace::create()? };
+        let network = Self { mobile, outside, router: NetworkNamespace::create()? };
         let cabled = LinkError::host("the networks cannot be connected");
-        world.cable().map_err(cabled)?;
+        network.cable().map_err(cabled)?;
         // The mobile takes everything to be near; the router answers for what lies beyond it.
         namespace::set("net.ipv4.conf.inside.proxy_arp", "1")?;
-        Ok(world)
+        Ok(network)
     }
 
     fn cable(&self) -> io::Result<()> {
@@ -105,7 +105,8 @@ impl World {
     }
 }
 
-/// Moves this process to a user namespace in which it is root, so that the programs that it executes are, too.
+/// Moves this process to a user namespace in which it is root, so that the programs that it
+/// executes are, too.
 fn become_root() -> io::Result<()> {
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER)?;
@@ -134,7 +135,7 @@ fn sent(from: &UdpSocket, to: &UdpSocket, word: &[u8]) -> std::net::SocketAddr {
     sender
 }
 
-fn interfaces_carry_packets_as_soon_as_they_have_addresses(world: &World) {
+fn interfaces_carry_packets_as_soon_as_they_have_addresses(network: &Networks) {
     let mut netlink = Netlink::open().unwrap();
     let (inside, uplink) = (netlink.index_of("inside").unwrap(), netlink.index_of("uplink").unwrap());
     assert_ne!(inside, uplink);
@@ -144,27 +145,27 @@ fn interfaces_carry_packets_as_soon_as_they_have_addresses(world: &World) {
     assert!(netlink.index_of("air").is_err(), "it was moved to the mobile");
     assert_eq!(namespace::parameter("net.ipv6.conf.inside.mtu").unwrap(), "1400");
     for (mobile, router) in [(MOBILE.into(), ROUTER_INSIDE.into()), (MOBILE_V6.into(), ROUTER_V6.into())] {
-        let (mobile, router) = (world.socket(&world.mobile, mobile), world.socket(&world.router, router));
+        let (mobile, router) = (network.socket(&network.mobile, mobile), network.socket(&network.router, router));
         assert_eq!(sent(&mobile, &router, b"up"), mobile.local_addr().unwrap());
         assert_eq!(sent(&router, &mobile, b"down"), router.local_addr().unwrap());
     }
 }
 
-fn errors_say_what_was_attempted() {
+fn errors_name_the_operation() {
     let mut netlink = Netlink::open().unwrap();
     let inside = netlink.index_of("inside").unwrap();
-    let told = |result: io::Result<()>, words: &str| {
+    let check = |result: io::Result<()>, words: &str| {
         let error = result.unwrap_err().to_string();
         assert!(error.starts_with(words), "{error}");
     };
-    told(netlink.index_of("nowhere").map(drop), "finding the interface `nowhere`: ");
-    told(netlink.set_mtu(inside, 70_000), &format!("letting interface {inside} take packets of 70000 bytes: "));
-    told(netlink.set_up(9999), "taking up interface 9999: ");
-    told(
+    check(netlink.index_of("nowhere").map(drop), "finding the interface `nowhere`: ");
+    check(netlink.set_mtu(inside, 70_000), &format!("letting interface {inside} take packets of 70000 bytes: "));
+    check(netlink.set_up(9999), "taking up interface 9999: ");
+    check(
         netlink.add_address(inside, ROUTER_INSIDE.into(), 30),
         &format!("giving interface {inside} the address {ROUTER_INSIDE}/30: "),
     );
-    told(netlink.add_veth("inside", "other"), "making the virtual Ethernet pair of `inside` and `other`: ");
+    check(netlink.add_veth("inside", "other"), "making the virtual Ethernet pair of `inside` and `other`: ");
     // After an error the connection is as good as before.
     assert_eq!(netlink.index_of("inside").unwrap(), inside);
 }
@@ -173,9 +174,9 @@ fn masquerade() -> Result<Masquerade, LinkError> {
     Masquerade::install(TABLE, MOBILE, MOBILE_V6)
 }
 
-fn sources_are_translated_while_the_translation_lives(world: &World) {
-    let outside = world.socket(&world.outside, OUTSIDE.into());
-    let mobile = || world.socket(&world.mobile, MOBILE.into());
+fn sources_are_translated_while_the_translation_lives(network: &Networks) {
+    let outside = network.socket(&network.outside, OUTSIDE.into());
+    let mobile = || network.socket(&network.mobile, MOBILE.into());
     let translation = masquerade().unwrap();
     let talker = mobile();
     let seen = sent(&talker, &outside, b"hello");
@@ -204,7 +205,7 @@ fn a_table_ends_with_its_owner() {
     masquerade().expect("the kernel has removed the table of the process that was killed");
 }
 
-/// Has a table until it is killed, or nobody waits for it any more.
+/// Owns a table until it is killed or its standard input is closed.
 fn own(table: &str) {
     let _translation = Masquerade::install(table, MOBILE, MOBILE_V6).unwrap();
     println!("installed");

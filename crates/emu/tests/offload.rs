@@ -1,11 +1,11 @@
-//! Cutting and joining against a straightforward oracle: every segment built anew by etherparse.
+//! Splitting and joining, compared with an oracle: every segment built by etherparse.
 
 use airpath_core::Ecn;
 use airpath_emu::offload::{Frame, MAX_HEADER, Refused, VirtioHeader, complete_checksum};
 use etherparse::{IpDscp, IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, TcpHeader, UdpHeader};
 use proptest::prelude::*;
 
-/// Hop-by-hop options of eight bytes that say nothing, before TCP.
+/// Hop-by-hop options of eight bytes of padding, before TCP.
 const PADDING: [u8; 8] = [6, 0, 1, 4, 0, 0, 0, 0];
 
 #[derive(Clone, Debug)]
@@ -251,7 +251,8 @@ proptest! {
         for index in first..=last.min(first + 100) {
             prop_assert_eq!(completed(&again, &run, index - first, ecn), each.cut(index, ecn));
         }
-        // The sum that was left open is that of the pseudo header: completed over the whole run it holds.
+        // The sum that was left open is that of the pseudo header: completed over the whole run it
+        // holds.
         let mut whole = run;
         complete_checksum(&header, &mut whole);
         prop_assert_eq!(transport_checksum(&whole), Ok(()));
@@ -276,9 +277,9 @@ proptest! {
         let padded = [&packet[..], &[0; 6]].concat();
         let frame = Frame::inspect(&header, &padded).unwrap();
         prop_assert_eq!(frame.segments(), 1);
-        let (told, same) = written(&frame, &padded, 0, 0, frame.ecn());
+        let (header_out, same) = written(&frame, &padded, 0, 0, frame.ecn());
         prop_assert_eq!(&same, &packet);
-        prop_assert_eq!(told, header);
+        prop_assert_eq!(header_out, header);
         prop_assert_eq!(written(&frame, &padded, 0, 0, ecn).1, each.cut(0, ecn));
     }
 
@@ -311,7 +312,8 @@ proptest! {
     }
 }
 
-/// Makes random bytes look like a packet for longer: version 4 or 6 with the right length, and an IPv4 checksum that holds.
+/// Makes random bytes look like a packet for longer: version 4 or 6 with the right length, and an
+/// IPv4 checksum that holds.
 fn shape(bytes: &mut [u8], version: u8) {
     let length = bytes.len() as u16;
     match (version, bytes.len()) {

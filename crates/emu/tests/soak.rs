@@ -1,5 +1,5 @@
-//! Random and hostile packets through the whole of a link but for the kernel: each is refused with a cause, lost with a
-//! cause, or delivered, and what is left at the end is still inside.
+//! Random and hostile packets through the whole of a link but for the kernel: each is refused with
+//! a cause, lost with a cause, or delivered, and what is left at the end is still inside.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ use airpath_wire::checksum::Sum;
 /// Longest packet that is made up; a few are as long as any.
 const USUAL: u64 = 3000;
 
-/// Makes packets up: some are noise, most have a damaged or strange header, and some are as they should be.
+/// Makes packets up: some are noise, most have a damaged or strange header, and some are as they
+/// should be.
 struct Maker {
     chance: RandomStream,
     bytes: Vec<u8>,
@@ -52,7 +53,7 @@ impl Maker {
             1..=5 => (self.ipv4(), VirtioHeader::TCP_OVER_IPV4),
             _ => (self.ipv6(), VirtioHeader::TCP_OVER_IPV6),
         };
-        // As a sender means it, and then as nobody does.
+        // Valid offload headers, and below invalid ones.
         let mut virtio = match self.below(3) {
             0 => VirtioHeader::default(),
             1 => VirtioHeader {
@@ -113,7 +114,7 @@ impl Maker {
         }
         self.transport(40);
         if self.bytes[6] == 58 {
-            // An echo, a report, a solicitation, or what nobody knows.
+            // An echo request, a report, a solicitation, or an unassigned type.
             self.bytes[40] = [128, 143, 135, 255][self.below(4) as usize];
         }
         40
@@ -250,7 +251,7 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
         let inside = books_of(counters.queued)[unit];
         assert_eq!(books.offered[unit], books.delivered[unit] + books.lost[unit] + inside);
     }
-    assert_eq!(buffer.len() as u64, counters.queued.packets, "what is kept is what is on its way");
+    assert_eq!(buffer.len() as u64, counters.queued.packets, "the packets in the buffer are those in the link");
     let up: Vec<_> =
         observer.rows(0, "mobile").into_iter().filter_map(|row| row.observed.map(|seen| seen.up)).collect();
     let sum = |what: fn(&TrafficRow) -> u64| up.iter().map(what).sum::<u64>();

@@ -1,9 +1,10 @@
 //! A middlebox that absorbs superseded acknowledgements on the uplink.
 //!
-//! On an asymmetric path pure acknowledgements of a download queue on the uplink. A cumulative acknowledgement replaces
-//! all earlier ones of its flow (RFC 3449 §5.2.1, ACK filtering). This filter holds each pure acknowledgement for a fixed
-//! time at the border of the networks and forwards only the latest of them. Duplicate acknowledgements are signals of loss
-//! and pass, as does everything else; the order within a flow is kept.
+//! On an asymmetric path pure acknowledgements of a download queue on the uplink. A cumulative
+//! acknowledgement replaces all earlier ones of its flow (RFC 3449 §5.2.1, ACK filtering). This
+//! filter holds each pure acknowledgement for a fixed time at the border of the networks and
+//! forwards only the latest of them. Duplicate acknowledgements are signals of loss and pass, as
+//! does everything else; the order within a flow is kept.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,8 @@ use airpath_link::Departure;
 
 use crate::middlebox::{Middlebox, MiddleboxContext};
 
-/// ACK and PSH may be set; SYN, FIN, RST, URG and the ECN flags carry information of their own (RFC 9293 §3.1).
+/// ACK and PSH may be set; SYN, FIN, RST, URG and the ECN flags carry information of their own (RFC
+/// 9293 §3.1).
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 

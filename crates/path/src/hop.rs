@@ -37,7 +37,8 @@ impl Hop {
         }
     }
 
-    /// What `user` has transmitted on the air in one direction; `None` without a radio or such a user.
+    /// What `user` has transmitted on the air in one direction; `None` without a radio or such a
+    /// user.
     pub fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         match self {
             Self::Bearer(bearer) => bearer.radio_totals(direction, user),

@@ -15,9 +15,9 @@
 //! | [`store`] | the packet buffer of the simulator or the emulator, as the path uses it |
 //! | `testing` | checks of the contracts of middleboxes (feature `testing`) |
 //!
-//! The simulator keeps its own event queue with one entry per hop and calls [`Path::pop`] and [`Path::forward`] at the
-//! times of [`Path::next_wakeup`]. The emulator polls a [`PolledPath`] whenever the real clock lets it. Both give the same
-//! departures and drops at the same times.
+//! The simulator keeps its own event queue with one entry per hop and calls [`Path::pop`] and
+//! [`Path::forward`] at the times of [`Path::next_wakeup`]. The emulator polls a [`PolledPath`]
+//! whenever the real clock lets it. Both give the same departures and drops at the same times.
 
 pub mod ack_filter;
 pub mod hop;

@@ -1,15 +1,15 @@
 //! Middleboxes: hops that may absorb, hold, rewrite and create packets.
 //!
-//! A middlebox keeps the contracts of every bearer (see [`airpath_link`]): time is a parameter, calls are monotone in it,
-//! all that happens inside up to `now` is done before the call's own work, and polling late changes nothing. Its packets
-//! are conserved, in packets and bytes:
+//! A middlebox keeps the contracts of every bearer (see [`airpath_link`]): time is a parameter,
+//! calls are monotone in it, all that happens inside up to `now` is done before the call's own
+//! work, and polling late changes nothing. Its packets are conserved, in packets and bytes:
 //!
 //! ```text
 //! offered + created = delivered + dropped + absorbed + queued
 //! ```
 //!
-//! The hop around the middlebox counts and reports: a middlebox calls the methods of its [`MiddleboxContext`] and returns
-//! departures, and has no counters of its own.
+//! The hop around the middlebox counts and reports: a middlebox calls the methods of its
+//! [`MiddleboxContext`] and returns departures, and has no counters of its own.
 
 use airpath_core::{
     ComponentId, Context, Direction, DropCause, Ecn, FlowId, Instant, Packet, PacketCounters, PacketStep, SegmentInfo,
@@ -21,15 +21,16 @@ use crate::store::{Contents, PacketStore};
 
 /// A hop that may absorb, hold, rewrite and create packets.
 pub trait Middlebox {
-    /// Gives a packet to the middlebox. It is delivered by [`Self::pop`], or dropped or absorbed through `cx`, at once or
-    /// later.
+    /// Gives a packet to the middlebox. It is delivered by [`Self::pop`], or dropped or absorbed
+    /// through `cx`, at once or later.
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>);
 
-    /// The next packet that left at or before `now`. The caller repeats the call until it returns `None`. Departures come
-    /// in the order of their `due`.
+    /// The next packet that left at or before `now`. The caller repeats the call until it returns
+    /// `None`. Departures come in the order of their `due`.
     fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)>;
 
-    /// When to call [`Self::pop`] next: never later than the next event inside; `None` if there will be none.
+    /// When to call [`Self::pop`] next: never later than the next event inside; `None` if there
+    /// will be none.
     fn next_wakeup(&self) -> Option<Instant>;
 
     /// Whether it can carry out this command.
@@ -58,14 +59,15 @@ pub trait Middlebox {
         self.check(command)
     }
 
-    /// Whether it calls [`MiddleboxContext::segment`]: real packets are parsed only if some hop does.
+    /// Whether it calls [`MiddleboxContext::segment`]: real packets are parsed only if some hop
+    /// does.
     fn inspects_segments(&self) -> bool {
         true
     }
 }
 
-/// Identifiers of created packets have this bit, so that they do not depend on how many packets the ends have sent.
-/// Below it are the component in 16 bits and a counter in 40.
+/// Identifiers of created packets have this bit, so that they do not depend on how many packets the
+/// ends have sent. Below it are the component in 16 bits and a counter in 40.
 const CREATED: u64 = 1 << 62;
 
 /// A middlebox with its counters.
@@ -130,8 +132,8 @@ impl MiddleboxContext<'_> {
         self.context.drop_packet(now, packet, cause);
     }
 
-    /// Creates a packet at `now` that goes in `direction`. It is inside the middlebox until [`Middlebox::pop`] returns it.
-    /// `None` where packets cannot have these contents.
+    /// Creates a packet at `now` that goes in `direction`. It is inside the middlebox until
+    /// [`Middlebox::pop`] returns it. `None` where packets cannot have these contents.
     pub fn create(&mut self, now: Instant, direction: Direction, packet: NewPacket<'_>) -> Option<Packet> {
         let NewPacket { size, flow, user, ecn, contents } = packet;
         let slot = self.store.create(now, direction, contents)?;
@@ -144,8 +146,8 @@ impl MiddleboxContext<'_> {
         Some(packet)
     }
 
-    /// Gives a packet that is inside another size and other contents at `now`. Its identifier stays. `None`, and no change, where
-    /// packets cannot have these contents.
+    /// Gives a packet that is inside another size and other contents at `now`. Its identifier
+    /// stays. `None`, and no change, where packets cannot have these contents.
     pub fn rewrite(
         &mut self,
         now: Instant,

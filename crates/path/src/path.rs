@@ -65,7 +65,8 @@ impl<'a> Path<'a> {
         hop
     }
 
-    /// The next packet that has left `hop` at or before `now`. The caller repeats the call until it returns `None`.
+    /// The next packet that has left `hop` at or before `now`. The caller repeats the call until it
+    /// returns `None`.
     #[inline]
     pub fn pop<S: PacketStore>(&mut self, now: Instant, hop: usize, store: &mut S) -> Option<(Direction, Departure)> {
         let cx = self.reporter.context(component_of(hop));
@@ -77,7 +78,8 @@ impl<'a> Path<'a> {
         departure
     }
 
-    /// Passes a packet that has left `hop` to the next hop, which is returned; `None` if the packet has arrived.
+    /// Passes a packet that has left `hop` to the next hop, which is returned; `None` if the packet
+    /// has arrived.
     #[inline]
     pub fn forward<S: PacketStore>(
         &mut self,

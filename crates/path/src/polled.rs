@@ -21,8 +21,9 @@ pub struct Change {
 
 /// A path that is polled: each call first brings all hops to `now`, event by event.
 ///
-/// Among events at the same time, planned changes come first, then the hops in the order of their indices. So the outcome
-/// does not depend on when the path is polled, and equals that of a run under the virtual clock.
+/// Among events at the same time, planned changes come first, then the hops in the order of their
+/// indices. So the outcome does not depend on when the path is polled, and equals that of a run
+/// under the virtual clock.
 pub struct PolledPath<'a> {
     path: Path<'a>,
     /// Changes that are still to come, in the order of time.

@@ -44,14 +44,15 @@ enum Next {
     Hop(usize),
     /// To the bearer of its user.
     Cell,
-    /// To the access link of its flow, or to this hop if the flow has none; without a hop it has arrived.
+    /// To the access link of its flow, or to this hop if the flow has none; without a hop it has
+    /// arrived.
     Access(Option<usize>),
     /// To the end point: it has arrived.
     End,
 }
 
-/// The route of every packet: server → access (where the flow has one) → fixed network → middlebox (where there is one)
-/// → bearer of the user → mobile, and the reverse.
+/// The route of every packet: server → access (where the flow has one) → fixed network → middlebox
+/// (where there is one) → bearer of the user → mobile, and the reverse.
 #[derive(Clone, Debug)]
 pub struct Route {
     fixed: usize,

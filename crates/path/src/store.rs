@@ -12,8 +12,8 @@ pub enum Contents<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The owner of what packets carry. It gives out a slot for each packet and takes the slot back when the packet leaves
-/// the network.
+/// The owner of what packets carry. It gives out a slot for each packet and takes the slot back
+/// when the packet leaves the network.
 pub trait PacketStore: SegmentLookup {
     /// Takes back the slot of a packet that a hop dropped.
     fn take_dropped(&mut self, dropped: &Dropped);
@@ -21,7 +21,7 @@ pub trait PacketStore: SegmentLookup {
     /// Takes back the slot of a packet that a middlebox absorbed.
     fn take_absorbed(&mut self, packet: &Packet);
 
-    /// Stores the contents of a packet that a middlebox creates at `now`; `None` where this store cannot hold such
-    /// contents.
+    /// Stores the contents of a packet that a middlebox creates at `now`; `None` where this store
+    /// cannot hold such contents.
     fn create(&mut self, now: Instant, direction: Direction, contents: Contents<'_>) -> Option<Slot>;
 }

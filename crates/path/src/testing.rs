@@ -1,8 +1,10 @@
-//! Checks of the contracts of [`Middlebox`], for the tests of this and other crates (feature `testing`).
+//! Checks of the contracts of [`Middlebox`], for the tests of this and other crates (feature
+//! `testing`).
 //!
-//! [`contracts`] puts arrivals on a path whose only hop is the middlebox and checks with every call that packets are
-//! conserved, that each slot is given back once, and that departures come in the order of their times, not after the time
-//! of the call. The outcome must not depend on when the path is polled.
+//! [`contracts`] puts arrivals on a path whose only hop is the middlebox and checks with every call
+//! that packets are conserved, that each slot is given back once, and that departures come in the
+//! order of their times, not after the time of the call. The outcome must not depend on when the
+//! path is polled.
 
 use std::collections::BTreeMap;
 
@@ -104,8 +106,8 @@ impl PacketStore for CheckedStore {
     }
 }
 
-/// Runs all checks with these arrivals, which are in the order of time, until `horizon`. Returns the outcome of a run that
-/// is polled on time.
+/// Runs all checks with these arrivals, which are in the order of time, until `horizon`. Returns
+/// the outcome of a run that is polled on time.
 ///
 /// # Panics
 /// If a contract is broken.

@@ -1,4 +1,5 @@
-//! Middleboxes keep their contracts: a dummy that uses every ability, and the filter for acknowledgements.
+//! Middleboxes keep their contracts: a dummy that uses every ability, and the filter for
+//! acknowledgements.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,8 @@ use proptest::prelude::*;
 
 const ACK: u8 = 0x10;
 
-/// Absorbs, drops, rewrites, copies and creates packets by their number, and holds the others for a while.
+/// Absorbs, drops, rewrites, copies and creates packets by their number, and holds the others for a
+/// while.
 #[derive(Default)]
 struct Dummy {
     count: u64,

@@ -25,7 +25,8 @@ pub enum MiddleboxKind {
     AckFilter,
 }
 
-/// The longest time for which an acknowledgement is held: the least retransmission time-out (RFC 6298 §2.4).
+/// The longest time for which an acknowledgement is held: the least retransmission time-out (RFC
+/// 6298 §2.4).
 const LONGEST_HOLD: Span = Span::from_secs(1);
 
 impl MiddleboxConfig {

@@ -42,8 +42,8 @@ impl Captures {
         })
     }
 
-    /// Adds a packet that `side` sends or receives. After an error nothing more is written; [`Self::finish`] returns
-    /// the error.
+    /// Adds a packet that `side` sends or receives. After an error nothing more is written;
+    /// [`Self::finish`] returns the error.
     pub fn record(&mut self, side: Side, now: Instant, direction: Direction, packet: &Packet, payload: &Payload) {
         if self.failure.is_some() {
             return;

@@ -4,8 +4,9 @@ use airpath_core::Instant;
 
 /// Wake-ups of nodes, at most one for each.
 ///
-/// A node whose next wake-up moves to a later time keeps the earlier one: it is called too early once and then sets the
-/// new one. So a timer that every packet postpones costs nothing until its first time has come.
+/// A node whose next wake-up moves to a later time keeps the earlier one: it is called too early
+/// once and then sets the new one. So a timer that every packet postpones costs nothing until its
+/// first time has come.
 #[derive(Debug)]
 pub struct EventQueue {
     heap: Heap,
@@ -50,11 +51,12 @@ fn key(time: Instant, node: u32) -> u128 {
     u128::from(time.as_nanos()) << 32 | u128::from(node)
 }
 
-/// A 4-ary heap, which is half as deep as a binary one. Siblings share a cache line. The popped key leaves a hole at the top
-/// until the next call: the node that was called nearly always sets its next wake-up, which then fills the hole.
+/// A 4-ary heap, which is half as deep as a binary one. Siblings share a cache line. The popped key
+/// leaves a hole at the top until the next call: the node that was called nearly always sets its
+/// next wake-up, which then fills the hole.
 ///
-/// The children of index i are the four keys of line i − [`TOP`] + 1: the top is the last key of the first line, whose other
-/// keys stay empty, and the second line has its children.
+/// The children of index i are the four keys of line i − [`TOP`] + 1: the top is the last key of
+/// the first line, whose other keys stay empty, and the second line has its children.
 #[derive(Debug)]
 struct Heap {
     /// Keys; behind the last index, and before the top, [`EMPTY`].

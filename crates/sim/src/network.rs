@@ -1,4 +1,5 @@
-//! The network of a simulation, which all flows share: the path, the event queue, the packet buffer, captures.
+//! The network of a simulation, which all flows share: the path, the event queue, the packet
+//! buffer, captures.
 
 use airpath_core::{AppEvent, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
@@ -117,8 +118,8 @@ impl<'a> Network<'a> {
         self.rearm(hop);
     }
 
-    /// Forwards all packets that have left `hop` by `now`. `arrived` is called for each that has reached an end point;
-    /// [`Self::open`] has its payload during that call.
+    /// Forwards all packets that have left `hop` by `now`. `arrived` is called for each that has
+    /// reached an end point; [`Self::open`] has its payload during that call.
     #[inline]
     pub fn serve(&mut self, now: Instant, hop: usize, mut arrived: impl FnMut(&mut Self, Side, &Packet)) {
         while let Some((direction, Departure { packet, .. })) = &self.path.pop(now, hop, &mut self.buffer) {

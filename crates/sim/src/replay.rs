@@ -1,13 +1,14 @@
 //! Replay: puts recorded arrivals on a network again in virtual time.
 //!
-//! A log has the time and place at which each packet entered, and the commands to the bearers. With the scenario and its
-//! seed that determines everything else. So the same scenario gives the same departures and drops to the nanosecond,
-//! whether the log is of a simulation or of an emulated link. Another scenario gives the fate of the same packets there.
-//! The senders are not simulated: they send the same packets whatever happens to these.
+//! A log has the time and place at which each packet entered, and the commands to the bearers. With
+//! the scenario and its seed that determines everything else. So the same scenario gives the same
+//! departures and drops to the nanosecond, whether the log comes from a simulation or an emulated
+//! link. Another scenario gives the fate of the same packets there. The senders are not simulated:
+//! they send the same packets whatever happens to these.
 //!
-//! Among events at the same time, changes of conditions come first, then hops in the order of their indices, then
-//! arrivals in the order of the log. A packet that was sent in response to one that arrived at the same time enters right
-//! after that arrival.
+//! Among events at the same time, changes of conditions come first, then hops in the order of their
+//! indices, then arrivals in the order of the log. A packet that was sent in response to one that
+//! arrived at the same time enters right after that arrival.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -129,7 +130,8 @@ pub enum ReplayError {
     },
 }
 
-/// Replays `recordings` on the network of `scenario`. `stop` ends the replay early, with the results up to then.
+/// Replays `recordings` on the network of `scenario`. `stop` ends the replay early, with the
+/// results up to then.
 ///
 /// # Errors
 /// If the recording does not fit the scenario, or the result cannot be written.

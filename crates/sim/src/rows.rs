@@ -101,8 +101,8 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
     }
 }
 
-/// The TCP settings of a flow: the profile, every setting in force, and what was negotiated with the peer, which is absent
-/// before the handshake.
+/// The TCP settings of a flow: the profile, every setting in force, and what was negotiated with
+/// the peer, which is absent before the handshake.
 #[derive(Serialize)]
 struct Tcp<'a> {
     #[serde(flatten)]

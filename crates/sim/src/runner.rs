@@ -1,7 +1,8 @@
 //! Runs all repetitions of a scenario on several cores and writes the result folder meanwhile.
 //!
-//! A result folder holds `scenario.toml` (resolved), `summary.json`, and `events/` and `captures/` if requested. A run that
-//! is killed leaves a summary of the finished repetitions, marked as not complete, and the events and captures up to then.
+//! A result folder holds `scenario.toml` (resolved), `summary.json`, and `events/` and `captures/`
+//! if requested. A run that is killed leaves a summary of the finished repetitions, marked as not
+//! complete, and the events and captures up to then.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,8 +44,8 @@ pub enum RunError {
     Folder(#[from] FolderError),
 }
 
-/// Runs `scenario`. `stop` ends the run early, with the results up to then. `progress` is called with the number of
-/// finished repetitions, from any thread.
+/// Runs `scenario`. `stop` ends the run early, with the results up to then. `progress` is called
+/// with the number of finished repetitions, from any thread.
 ///
 /// # Errors
 /// If the scenario cannot be run, or the result not be written.
@@ -74,8 +75,8 @@ pub fn run(
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                 results.extend(rows.map(|rows| (number, rows)));
                 match outcome {
-                    // At powers of two, so that the total written grows linearly with the repetitions; under the
-                    // lock, so that no thread overwrites a newer summary.
+                    // At powers of two, so that the total written grows linearly with the
+                    // repetitions; under the lock, so that no thread overwrites a newer summary.
                     Ok(()) if results.len().is_power_of_two() => shared.save_so_far(results.clone()),
                     outcome => outcome,
                 }
@@ -124,8 +125,8 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Runs one repetition. Returns its rows if it began, and the outcome of writing. `spare` holds buffers that the next
-    /// repetition on the same thread reuses.
+    /// Runs one repetition. Returns its rows if it began, and the outcome of writing. `spare` holds
+    /// buffers that the next repetition on the same thread reuses.
     fn repetition(&self, number: u64, spare: &mut Option<Spare>) -> (Option<Rows>, Result<(), RunError>) {
         let setup = match Setup::new(self.scenario, Seed { seed: self.scenario.seed, repetition: number }) {
             Ok(setup) => setup,

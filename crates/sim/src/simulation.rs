@@ -113,8 +113,8 @@ impl Setup {
 }
 
 impl<'a> Simulation<'a> {
-    /// Runs to the end, or until `stop` is set or the event log or the captures have failed. A change of conditions comes
-    /// before all other events at the same time.
+    /// Runs to the end, or until `stop` is set or the event log or the captures have failed. A
+    /// change of conditions comes before all other events at the same time.
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         while self.unfinished > 0 {
             let Some((now, node)) = self.network.events.pop() else { return Ended::Duration };

@@ -13,7 +13,7 @@ struct Run {
     log: Memory,
     ended: Ended,
     packets_inside: u64,
-    tallies: Vec<airpath_core::PacketCounters>,
+    counters: Vec<airpath_core::PacketCounters>,
 }
 
 fn run(text: &str, repetition: u64) -> Run {
@@ -23,10 +23,10 @@ fn run(text: &str, repetition: u64) -> Run {
     let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
     let ended = simulation.run(&AtomicBool::new(false));
     let packets_inside = simulation.packets_inside();
-    let tallies =
+    let counters =
         simulation.hops().flat_map(|(_, hop)| Direction::BOTH.map(|direction| hop.counters(direction))).collect();
     drop(simulation);
-    Run { log, ended, packets_inside, tallies }
+    Run { log, ended, packets_inside, counters }
 }
 
 prop_compose! {
@@ -69,10 +69,10 @@ proptest! {
     fn packets_are_conserved_and_every_flow_ends(text in scenario()) {
         let run = run(&text, 0);
         prop_assert_eq!(run.ended, Ended::Finished);
-        for counters in &run.tallies {
+        for counters in &run.counters {
             prop_assert!(counters.is_conserved(), "{:?}", counters);
         }
-        let inside: u64 = run.tallies.iter().map(|counters| counters.queued.packets).sum();
+        let inside: u64 = run.counters.iter().map(|counters| counters.queued.packets).sum();
         prop_assert_eq!(inside, run.packets_inside, "what hops hold is what was sent and has not ended");
     }
 
@@ -94,7 +94,7 @@ proptest! {
     fn the_events_of_a_user_are_in_order(text in scenario()) {
         let mut last = std::collections::BTreeMap::new();
         for (time, at, event) in run(&text, 0).log.events {
-            let lane = match event {
+            let source = match event {
                 Event::Packet(PacketEvent { step, direction, packet }) => {
                     (at, 0, direction as u32, u32::from(packet.user.0), step.name())
                 }
@@ -106,8 +106,8 @@ proptest! {
                     (at, 5, direction.map_or(2, |direction| direction as u32), u32::from(user.0), aspect.name())
                 }
             };
-            let before = last.insert(lane, time);
-            prop_assert!(before.is_none_or(|before| before <= time), "{:?} at {} after {:?}", lane, time, before);
+            let before = last.insert(source, time);
+            prop_assert!(before.is_none_or(|before| before <= time), "{:?} at {} after {:?}", source, time, before);
         }
     }
 }

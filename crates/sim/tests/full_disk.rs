@@ -1,4 +1,4 @@
-//! A run of which nothing can be recorded any more does not go on to its end.
+//! A run ends early when its events can no longer be recorded.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

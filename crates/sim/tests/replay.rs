@@ -28,8 +28,8 @@ to = "fixed"
 delay = "20 ms"
 "#;
 
-/// The changes that the bearer of a preset can make. A call keeps what waits at a handover, as its interworking function
-/// stays the same; without a radio leg only the fixed network changes.
+/// The changes that the bearer of a preset can make. A call keeps what waits at a handover, as its
+/// interworking function stays the same; without a radio link only the fixed network changes.
 fn changes_of(preset: &Preset) -> String {
     let call = preset.parameters.iter().any(|each| each.key == "model" && each.value.contains("gsm-csd"));
     let radio = preset.parameters.iter().any(|each| each.key.starts_with("radio"));
@@ -104,8 +104,8 @@ fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
     Recording { repetition: 0, end, arrivals, commands: unplanned_commands(scenario, logged).expect("it can be built") }
 }
 
-/// The steps of all packets, as texts, without slots and without events at the time of the end, which depend on how the
-/// run ended.
+/// The steps of all packets, as texts, without slots and without events at the time of the end,
+/// which depend on how the run ended.
 fn steps(log: &Memory, end: Instant) -> BTreeSet<String> {
     let step = |(time, at, event): &(Instant, ComponentId, Event)| {
         let event = match event {

@@ -25,19 +25,19 @@ pub enum Place {
 /// Runs `work` in a child process and returns its result.
 pub fn in_child(place: Place, work: impl FnOnce() -> Tried) -> Tried {
     let words = |error: io::Error| error.to_string();
-    let (answer, tell) = pipe2(OFlag::O_CLOEXEC).map_err(|error| words(error.into()))?;
-    let mut tell = File::from(tell);
+    let (answer, report) = pipe2(OFlag::O_CLOEXEC).map_err(|error| words(error.into()))?;
+    let mut report = File::from(report);
     let child = sys::fork(place == Place::First, || {
         let (text, code) = match work() {
             Ok(text) => (text, 0),
             Err(text) => (text, 1),
         };
         // This fails only if the parent has ended.
-        let _ = tell.write_all(text.as_bytes());
+        let _ = report.write_all(text.as_bytes());
         code
     });
     let child = child.map_err(words)?;
-    drop(tell);
+    drop(report);
     let mut text = String::new();
     File::from(answer).read_to_string(&mut text).map_err(words)?;
     match waitpid(child, None) {

@@ -6,8 +6,8 @@ use crate::namespace;
 /// Congestion controls that studies and tests of airpath use.
 const USED: [&str; 2] = ["reno", "cubic"];
 
-/// Available congestion controls, and those that a link may use: in a namespace the kernel accepts only those that the host
-/// permits to all users, even from root.
+/// Available congestion controls, and those that a link may use: in a namespace the kernel accepts
+/// only those that the host permits to all users, even from root.
 pub fn controls() -> Check {
     let name = "congestion controls";
     let read = |key: &str| namespace::parameter(&format!("net.ipv4.tcp_{key}")).unwrap_or_default();
@@ -17,7 +17,7 @@ pub fn controls() -> Check {
     let lacking = |of: &str| -> Vec<&str> {
         USED.into_iter().filter(|name| !of.split_whitespace().any(|each| each == *name)).collect()
     };
-    let finding = format!("{default} unless told otherwise; {allowed} can be set in links; the kernel has {known}");
+    let finding = format!("{default} by default; {allowed} can be set in links; the kernel has {known}");
     if lacking(&allowed).is_empty() {
         let meaning = "--sysctl net.ipv4.tcp_congestion_control=… takes those that can be set";
         return Check::ok(name, finding, meaning);

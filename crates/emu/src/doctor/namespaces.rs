@@ -27,11 +27,11 @@ pub fn privileges(privileged: bool) -> Check {
 pub fn user(privileged: bool) -> Check {
     let name = "user namespaces";
     match in_child(Place::Here, || namespace::enter_user_namespace().map(|()| String::new()).map_err(words)) {
-        Ok(_) => Check::ok(name, "can be made", "links with --serve need no privilege"),
+        Ok(_) => Check::ok(name, "can be created", "links with --serve need no privilege"),
         Err(error) if privileged => {
-            Check::limited(name, error, "links are made by root only, as now", obstacle().unwrap_or(ASK_FOR_MORE))
+            Check::limited(name, error, "only root can create links, as now", obstacle().unwrap_or(USE_PRIVILEGES))
         }
-        Err(error) => Check::missing(name, error, "an ordinary user can make no link", next_step()),
+        Err(error) => Check::missing(name, error, "an ordinary user cannot create links", next_step()),
     }
 }
 
@@ -39,7 +39,7 @@ pub fn user(privileged: bool) -> Check {
 pub fn network() -> Check {
     let name = "network namespaces";
     match in_network(|| Ok(())) {
-        Ok(_) => Check::ok(name, "can be made", "each end of a link has a network of its own"),
+        Ok(_) => Check::ok(name, "can be created", "each end of a link has a network of its own"),
         Err(error) => Check::missing(name, error, "no link can be made", next_step()),
     }
 }
@@ -63,7 +63,7 @@ pub fn parameters(has_networks: bool) -> Check {
 pub fn processes() -> Check {
     let name = "PID namespaces";
     match with_privileges(|| in_child(Place::First, || Ok(String::new()))) {
-        Ok(_) => Check::ok(name, "can be made", "whatever a command starts ends with its link"),
+        Ok(_) => Check::ok(name, "can be created", "whatever a command starts ends with its link"),
         Err(error) => Check::missing(name, error, "no command can be started on a link", next_step()),
     }
 }
@@ -82,11 +82,11 @@ pub fn names() -> Check {
         })
     });
     match seen {
-        Ok(_) => Check::ok(name, "can be made", "programs on a link know `server` and `mobile` by name"),
+        Ok(_) => Check::ok(name, "can be created", "programs on a link can use the host names `server` and `mobile`"),
         Err(error) => Check::limited(
             name,
             error,
-            "programs on a link do not know `server` and `mobile` by name; AIRPATH_SERVER and AIRPATH_MOBILE have the addresses",
+            "programs on a link cannot use the host names `server` and `mobile`; AIRPATH_SERVER and AIRPATH_MOBILE have the addresses",
             next_step(),
         ),
     }
@@ -97,13 +97,13 @@ pub const NO_NETWORK: &str = "cannot be tried without network namespaces";
 /// The next step for that.
 pub const NO_NETWORK_STEP: &str = "see network namespaces";
 
-const ASK_FOR_MORE: &str =
-    "run airpath as root; in a container, start that with --privileged, or run airpath outside of it";
+const USE_PRIVILEGES: &str =
+    "run airpath as root; in a container, start the container with --privileged, or run airpath outside of it";
 
 fn next_step() -> String {
     match obstacle() {
-        Some(obstacle) => format!("{obstacle}; or {ASK_FOR_MORE}"),
-        None => ASK_FOR_MORE.to_owned(),
+        Some(obstacle) => format!("{obstacle}; or {USE_PRIVILEGES}"),
+        None => USE_PRIVILEGES.to_owned(),
     }
 }
 

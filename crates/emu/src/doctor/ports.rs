@@ -41,7 +41,7 @@ fn device_step() -> &'static str {
     match fs::metadata("/dev/net/tun") {
         Err(_) => "as root: modprobe tun; a container gets it by --device /dev/net/tun",
         Ok(device) if !device.file_type().is_char_device() || is_another_device() => {
-            "/dev/net/tun is not what it should be (character device 10, 200): make it anew, or give it to the container"
+            "/dev/net/tun is not the character device 10, 200: create it again, or add it to the container"
         }
         Ok(_) if !sys::has_tun() => "let this user open it, as root: chmod 666 /dev/net/tun",
         Ok(_) => "allow user namespaces to use it, or run airpath as root",

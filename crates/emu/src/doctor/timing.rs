@@ -19,13 +19,13 @@ use crate::sys;
 pub fn cores() -> Check {
     let cores = session::cores();
     if Waiting::of_host() == Waiting::Precise {
-        return Check::ok("cores", cores.to_string(), "links watch the clock (--precise) unless told otherwise");
+        return Check::ok("cores", cores.to_string(), "by default links poll the clock (--precise)");
     }
     Check::limited(
         "cores",
         cores.to_string(),
-        "links sleep until a packet is due unless told otherwise: with the programs at both ends there is no core to spare",
-        "give --precise where the programs need little, or take a host with three cores",
+        "by default links sleep until a packet is due: the programs at both ends need the other cores",
+        "add --precise if the programs need little processor time, or use a host with three cores",
     )
 }
 
@@ -67,8 +67,7 @@ pub fn wakeups() -> Check {
     if usual.is_good() {
         return Check::ok(name, finding, "packets leave on time");
     }
-    let meaning =
-        "packets may leave late; a link that keeps 1 % of them longer than its --budget says that it is invalid";
+    let meaning = "packets may leave late; a link is invalid if 1 % of them leave later than its --budget";
     let next_step = if other.is_good() { option } else { "try again when this host has less to do" };
     Check::limited(name, finding, meaning, next_step)
 }

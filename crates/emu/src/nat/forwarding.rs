@@ -35,8 +35,9 @@ const HOOK_FORWARD: u32 = 2;
 const POLICY_DROP: u32 = 0;
 const FAMILIES: [(u8, &str); 3] = [(1, "inet"), (2, "ip"), (10, "ip6")];
 
-/// Chains of the host's firewall that drop forwarded packets unless a rule accepts them: family, table and name, as nft(8)
-/// lists them. They include those of iptables where it uses nftables, as on current systems.
+/// Chains of the host's firewall that drop forwarded packets unless a rule accepts them: family,
+/// table and name, as nft(8) lists them. They include those of iptables where it uses nftables, as
+/// on current systems.
 ///
 /// # Errors
 /// If this user may not list them; ordinary users may not.

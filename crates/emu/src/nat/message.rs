@@ -1,4 +1,5 @@
-//! Messages to nftables (<linux/netfilter/nf_tables.h>): attributes, expressions, and atomic batches.
+//! Messages to nftables (<linux/netfilter/nf_tables.h>): attributes, expressions, and atomic
+//! batches.
 
 const SUBSYSTEM: u16 = 10;
 const FAMILY_ANY: u8 = 0;
@@ -13,14 +14,16 @@ const DUMP: u16 = 0x300;
 const NESTED: u16 = 0x8000;
 const HEADER: usize = 16;
 
-/// The request to list everything of the kind `kind` of the families of IPv4, IPv6 and both together.
+/// The request to list everything of the kind `kind` of the families of IPv4, IPv6 and both
+/// together.
 pub fn listing(kind: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     push(&mut bytes, Header { kind: SUBSYSTEM << 8 | kind, flags: REQUEST | DUMP, ..Header::default() }, &[]);
     bytes
 }
 
-/// The header before the attributes of a message: `nlmsghdr` and `nfgenmsg`, without the fields that are always zero here.
+/// The header before the attributes of a message: `nlmsghdr` and `nfgenmsg`, without the fields
+/// that are always zero here.
 #[derive(Default)]
 struct Header {
     kind: u16,

@@ -1,5 +1,5 @@
-//! Packets that do not cross the link, because a router would not forward them. The kernel sends such packets on every
-//! interface; on the bearer they would keep an idle radio active.
+//! Packets that do not cross the link, because a router would not forward them. The kernel sends
+//! such packets on every interface; on the bearer they would keep an idle radio active.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -29,7 +29,7 @@ pub enum Refused {
     #[error("neighbour discovery is not forwarded")]
     NeighbourDiscovery,
     /// To an address of this link only: link-local unicast and multicast, or the limited broadcast.
-    #[error("its address is of this link only")]
+    #[error("its address is valid on this link only")]
     LinkLocal,
     /// From or to an address that is not valid on a wire.
     #[error("no packet on a wire has its address")]
@@ -88,14 +88,15 @@ fn check_icmpv6(network: &Network, packet: &[u8]) -> Result<(), Refused> {
     match packet.get(usize::from(network.transport)) {
         // Multicast listeners (RFC 2710, RFC 9777) and multicast routers (RFC 4286).
         Some(130..=132 | 143 | 151..=153) => Err(Refused::GroupMembership),
-        // Neighbours, routers and redirects (RFC 4861), inverse (RFC 3122), and their certificates (RFC 3971).
+        // Neighbours, routers and redirects (RFC 4861), inverse (RFC 3122), and their certificates
+        // (RFC 3971).
         Some(133..=137 | 141 | 142 | 148 | 149) => Err(Refused::NeighbourDiscovery),
         _ => Ok(()),
     }
 }
 
-/// RFC 1812 §5.3.7 for martians. Link-local unicast (169.254/16) is carried, though RFC 3927 §7 would not have it
-/// forwarded: Linux does, and the resolver of many a cloud is found there.
+/// RFC 1812 §5.3.7 for martians. Link-local unicast (169.254/16) is carried, though RFC 3927 §7
+/// would not have it forwarded: Linux does, and the resolver of many a cloud is found there.
 fn check_ipv4(source: Ipv4Addr, destination: Ipv4Addr) -> Result<(), Refused> {
     // The local network control block (RFC 5771 §4), and the limited broadcast (RFC 919 §7).
     if destination.octets()[..3] == [224, 0, 0] || destination.is_broadcast() {
@@ -110,7 +111,8 @@ fn check_ipv4(source: Ipv4Addr, destination: Ipv4Addr) -> Result<(), Refused> {
 
 /// RFC 4291 §2.5.6 for link-local, §2.5.2, §2.5.3 and §2.7 for martians.
 fn check_ipv6(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), Refused> {
-    // The scope of a multicast address is the low half of its second byte: 1 is this interface, 2 this link.
+    // The scope of a multicast address is the low half of its second byte: 1 is this interface, 2
+    // this link.
     let confined = destination.is_multicast() && matches!(destination.octets()[1] & 0x0F, 1 | 2);
     if confined || source.is_unicast_link_local() || destination.is_unicast_link_local() {
         return Err(Refused::LinkLocal);

@@ -11,7 +11,8 @@ const IPV4_HEADER: usize = 20;
 /// Bytes of the IPv6 header (RFC 8200 §3).
 const IPV6_HEADER: usize = 40;
 
-/// Most extension headers of a packet: each of those of RFC 8200 §4.1 once, and destination options twice.
+/// Most extension headers of a packet: each of those of RFC 8200 §4.1 once, and destination options
+/// twice.
 const MAX_EXTENSIONS: usize = 8;
 
 /// The network layer of a packet.
@@ -32,7 +33,8 @@ pub(super) struct Network {
     pub is_fragment: bool,
     /// Whether it is a fragment other than the first, which has no transport header.
     pub is_later_fragment: bool,
-    /// Whether a routing header has segments left: the destination is not the final one (RFC 8200 §4.4).
+    /// Whether a routing header has segments left: the destination is not the final one (RFC 8200
+    /// §4.4).
     pub is_source_routed: bool,
 }
 
@@ -105,8 +107,9 @@ impl Network {
     /// Skips an extension header at the offset of the transport header; `false` if there is none.
     fn skip_extension(&mut self, packet: &[u8]) -> Result<bool, Refused> {
         let extension = &packet[usize::from(self.transport)..];
-        // The length is in units of eight bytes, the first not counted (RFC 8200 §4.3), but for that of the
-        // authentication header, which is in units of four without the first two (RFC 4302 §2.2).
+        // The length is in units of eight bytes, the first not counted (RFC 8200 §4.3), but for
+        // that of the authentication header, which is in units of four without the first two (RFC
+        // 4302 §2.2).
         let unit = |scale: usize, uncounted: usize| {
             extension.get(1).map(|length| (usize::from(*length) + uncounted) * scale).ok_or(Refused::Malformed)
         };

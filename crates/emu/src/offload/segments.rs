@@ -18,7 +18,8 @@ const FIRST_ONLY: u8 = 0x80;
 const TCP_CHECKSUM: u16 = 16;
 const UDP_CHECKSUM: u16 = 6;
 
-/// One packet to be written to the kernel: `header`, then `bytes`, then the range `payload` of the super-segment.
+/// One packet to be written to the kernel: `header`, then `bytes`, then the range `payload` of the
+/// super-segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written<'a> {
     /// The offload header.
@@ -30,12 +31,14 @@ pub struct Written<'a> {
 }
 
 impl Frame {
-    /// Writes the headers of segments `run` into `buffer`, with `ecn` in the IP header. `packet` is the inspected packet. A
-    /// run of more than one is a smaller super-segment, which the kernel accepts as one.
+    /// Writes the headers of segments `run` into `buffer`, with `ecn` in the IP header. `packet` is
+    /// the inspected packet. A run of more than one is a smaller super-segment, which the kernel
+    /// accepts as one.
     ///
-    /// The headers of a segment follow from those of the super-segment as in Linux: identification and sequence number
-    /// advance, FIN and PSH are on the last segment only, CWR on the first only, and the kernel completes the checksum. A
-    /// packet that is no super-segment keeps its bytes, but for `ecn`.
+    /// The headers of a segment follow from those of the super-segment as in Linux: identification
+    /// and sequence number advance, FIN and PSH are on the last segment only, CWR on the first
+    /// only, and the kernel completes the checksum. A packet that is no super-segment keeps its
+    /// bytes, but for `ecn`.
     ///
     /// # Panics
     /// If the frame has no such segments, or `packet` is shorter than the inspected one.

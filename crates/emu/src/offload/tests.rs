@@ -72,7 +72,7 @@ fn a_super_segment_is_cut_as_linux_cuts_it() {
     assert_eq!(segment(2), (0b10, 0x1236, 184, 0x19), "PSH, ACK and FIN");
 
     let run = frame.write_segments(&packet, 0..=1, Ecn::NotEct, &mut buffer);
-    let told = VirtioHeader {
+    let expected = VirtioHeader {
         flags: VirtioHeader::NEEDS_CHECKSUM,
         gso_type: VirtioHeader::TCP_OVER_IPV4 | VirtioHeader::HAS_CWR,
         header_length: 40,
@@ -80,7 +80,7 @@ fn a_super_segment_is_cut_as_linux_cuts_it() {
         checksum_start: 20,
         checksum_offset: 16,
     };
-    assert_eq!((run.header, run.payload), (told, 40..240));
+    assert_eq!((run.header, run.payload), (expected, 40..240));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn what_a_router_would_not_forward_is_refused() {
 }
 
 #[test]
-fn a_fragment_says_where_its_transport_header_is() {
+fn a_first_fragment_has_a_transport_header() {
     let mut packet = ipv4(17, [10, 0, 0, 1], [10, 0, 0, 2], &[0; 8]);
     assert_eq!(inspect(&packet).map(|frame| (frame.is_fragment(), frame.transport())), Ok((false, Some(20))));
     packet[6] = 0x20;
@@ -215,11 +215,11 @@ fn a_fragment_says_where_its_transport_header_is() {
 
 #[test]
 fn a_link_header_moves_the_checksum() {
-    let told = VirtioHeader { flags: 1, checksum_start: 34, checksum_offset: 16, ..VirtioHeader::default() };
-    let bare = told.without_prefix(14).unwrap();
+    let expected = VirtioHeader { flags: 1, checksum_start: 34, checksum_offset: 16, ..VirtioHeader::default() };
+    let bare = expected.without_prefix(14).unwrap();
     assert_eq!(bare.checksum_start, 20);
-    assert_eq!(bare.with_prefix(14), told);
-    assert_eq!(told.without_prefix(35), Err(Refused::Offload));
-    let closed = VirtioHeader { flags: 0, checksum_start: 0, ..told };
+    assert_eq!(bare.with_prefix(14), expected);
+    assert_eq!(expected.without_prefix(35), Err(Refused::Offload));
+    let closed = VirtioHeader { flags: 0, checksum_start: 0, ..expected };
     assert_eq!(closed.without_prefix(14), Ok(closed));
 }

@@ -1,16 +1,19 @@
-//! The offload header of each packet (Virtual I/O Device version 1.2 §5.1.6), and completion of partial checksums.
+//! The offload header of each packet (Virtual I/O Device version 1.2 §5.1.6), and completion of
+//! partial checksums.
 
 use airpath_wire::checksum::Sum;
 
 use super::Refused;
 use super::network::Network;
 
-/// `struct virtio_net_hdr`: work that the sender left to the device. In native byte order, the kernel's default.
+/// `struct virtio_net_hdr`: work that the sender left to the device. In native byte order, the
+/// kernel's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtioHeader {
     /// [`Self::NEEDS_CHECKSUM`] and bits that a link ignores.
     pub flags: u8,
-    /// Type of the segments: [`Self::TCP_OVER_IPV4`] and the others, optionally with [`Self::HAS_CWR`]; 0 if not segmented.
+    /// Type of the segments: [`Self::TCP_OVER_IPV4`] and the others, optionally with
+    /// [`Self::HAS_CWR`]; 0 if not segmented.
     pub gso_type: u8,
     /// Bytes of all headers. A hint only: Linux sets it to the length of the first buffer.
     pub header_length: u16,
@@ -78,8 +81,8 @@ impl VirtioHeader {
         self.flags & Self::NEEDS_CHECKSUM != 0
     }
 
-    /// The header that fits once `bytes` are taken from the packet's start, as the Ethernet header is from what a packet
-    /// socket gives.
+    /// The header that fits once `bytes` are taken from the packet's start, as the Ethernet header
+    /// is from what a packet socket gives.
     ///
     /// # Errors
     /// [`Refused::Offload`] where the checksum would begin within these.
@@ -93,7 +96,8 @@ impl VirtioHeader {
         Ok(self)
     }
 
-    /// The header that fits once `bytes` are put before a packet that [`Frame::write_segments`] wrote.
+    /// The header that fits once `bytes` are put before a packet that [`Frame::write_segments`]
+    /// wrote.
     ///
     /// [`Frame::write_segments`]: super::Frame::write_segments
     #[must_use]
@@ -126,9 +130,10 @@ impl VirtioHeader {
     }
 }
 
-/// Completes the checksum of `packet` if `header` leaves it partial, for captures and for ports without checksum offload.
-/// `packet` ends where the IP packet ends and is no super-segment; [`Frame::inspect`] has accepted it, or
-/// [`Frame::write_segments`] has written it. A checksum outside of the packet is not written.
+/// Completes the checksum of `packet` if `header` leaves it partial, for captures and for ports
+/// without checksum offload. `packet` ends where the IP packet ends and is no super-segment;
+/// [`Frame::inspect`] has accepted it, or [`Frame::write_segments`] has written it. A checksum
+/// outside of the packet is not written.
 ///
 /// [`Frame::inspect`]: super::Frame::inspect
 /// [`Frame::write_segments`]: super::Frame::write_segments

@@ -26,7 +26,8 @@ impl Signals {
         Ok(Self { descriptor, before })
     }
 
-    /// The next signal to forward. A terminal sends its signals to the command as well, so those are skipped.
+    /// The next signal to forward. A terminal sends its signals to the command as well, so those
+    /// are skipped.
     pub fn next_for_command(&mut self) -> Option<Signal> {
         while let Ok(Some(signal)) = self.descriptor.read_signal() {
             // signal(7): a code above zero is the kernel's, at or below zero that of a process.

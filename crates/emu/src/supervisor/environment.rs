@@ -1,4 +1,5 @@
-//! The environment of the programs: host names of the two ends of the link, a reachable resolver, their own `/proc`.
+//! The environment of the programs: host names of the two ends of the link, a reachable resolver,
+//! their own `/proc`.
 
 use std::ffi::CString;
 use std::fs;
@@ -21,14 +22,16 @@ pub struct Environment {
     pub variables: Vec<(String, String)>,
 }
 
-/// A folder that every Linux has. It is covered by a temporary file system while files are created in it.
+/// A folder that every Linux has. It is covered by a temporary file system while files are created
+/// in it.
 const SCRATCH: &str = "/sys";
 
 impl Environment {
-    /// Moves this process, the first of a PID namespace, into a mount namespace with these files. They are not visible
-    /// outside of it, and no file remains on any disk.
+    /// Moves this process, the first of a PID namespace, into a mount namespace with these files.
+    /// They are not visible outside of it, and no file remains on any disk.
     ///
-    /// Steps that the host does not permit are skipped: then names may be unknown, but addresses still work.
+    /// Steps that the host does not permit are skipped: then names may be unknown, but addresses
+    /// still work.
     pub fn enter(&self) {
         if unshare(CloneFlags::CLONE_NEWNS).is_err() {
             return;

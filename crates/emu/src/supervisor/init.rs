@@ -1,4 +1,5 @@
-//! The first process of the PID namespace: starts the programs, forwards signals, reports how the programs ended.
+//! The first process of the PID namespace: starts the programs, forwards signals, reports how the
+//! programs ended.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -16,15 +17,16 @@ use super::{ChildEvent, Exit, Program, Programs};
 use crate::namespace::{NetworkNamespace, capability};
 use crate::sys;
 
-/// After the command has ended, other programs have this many periods of 20 ms to exit before they are killed.
+/// After the command has ended, other programs have this many periods of 20 ms to exit before they
+/// are killed.
 const GRACE_PERIODS: u32 = 50;
 const GRACE_PERIOD_MS: u16 = 20;
 
 /// Capabilities that a program needs to run a link inside this one.
 const KEPT: [u8; 4] = [capability::NET_BIND_SERVICE, capability::NET_ADMIN, capability::NET_RAW, capability::SYS_ADMIN];
 
-/// Runs the programs until the command has ended. A byte from `begin` starts the command; its end of file means that the
-/// emulator has ended. Events are written to `report`.
+/// Runs the programs until the command has ended. A byte from `begin` starts the command; its end
+/// of file means that the emulator has ended. Events are written to `report`.
 pub fn run(programs: &Programs<'_>, begin: BorrowedFd<'_>, report: BorrowedFd<'_>) -> i32 {
     let own = SigSet::all();
     if nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).is_err() || own.thread_block().is_err() {
@@ -42,7 +44,7 @@ pub fn run(programs: &Programs<'_>, begin: BorrowedFd<'_>, report: BorrowedFd<'_
     let mut waits_to_begin = true;
     loop {
         let mut ready = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(begin, PollFlags::POLLIN)];
-        // Once the command runs, only signals are of interest.
+        // When the command runs, only signals are polled.
         let watched = if waits_to_begin { 2 } else { 1 };
         if poll(&mut ready[..watched], PollTimeout::NONE).is_err_and(|error| error != Errno::EINTR) {
             return 1;
@@ -151,7 +153,8 @@ fn become_program(program: &Program, network: &NetworkNamespace, programs: &Prog
         return raw(error);
     }
     sys::reset_signals();
-    // Root has all capabilities. If others cannot keep them, a link inside this one is not possible.
+    // Root has all capabilities. If others cannot keep them, a link inside this one is not
+    // possible.
     if !nix::unistd::geteuid().is_root() {
         let _ = sys::keep_capabilities(&KEPT);
     }
@@ -173,7 +176,7 @@ fn detach(programs: &Programs<'_>) -> std::io::Result<()> {
     std::io::stdout().flush()
 }
 
-/// Asks all other processes of the namespace to exit, and waits for the grace period.
+/// Sends SIGTERM to all other processes of the namespace, and waits for the grace period.
 fn end_all() {
     let everyone = Pid::from_raw(-1);
     let _ = kill(everyone, Signal::SIGTERM);

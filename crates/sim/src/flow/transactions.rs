@@ -1,4 +1,5 @@
-//! Transactions: requests of the mobile and responses of the server, over one TCP connection or one for each.
+//! Transactions: requests of the mobile and responses of the server, over one TCP connection or one
+//! for each.
 
 use airpath_app::Transactions;
 use airpath_app::transactions::{Client, ClientStep, Server};
@@ -13,7 +14,8 @@ use crate::network::Network;
 
 /// The first dynamic port, and the number of dynamic ports (RFC 6335 §6).
 const PORTS: (u16, u32) = (49_152, 16_384);
-/// Distance between the first ports of two flows: a prime, so that the ports of many flows seldom collide.
+/// Distance between the first ports of two flows: a prime, so that the ports of many flows seldom
+/// collide.
 const PORTS_OF_A_FLOW: u32 = 1009;
 
 /// Transactions in progress.
@@ -127,7 +129,8 @@ impl TransactionsFlow {
                 }
                 let exchange = self.open(now);
                 self.exchanges.push(exchange);
-                // Without a handshake the server's end is open from the start, and no packet wakes it.
+                // Without a handshake the server's end is open from the start, and no packet wakes
+                // it.
                 network.events.wake(network.node(self.identity.id, Side::Server), Some(now));
             }
             let Some(exchange) = self.exchanges.last_mut() else { return };
@@ -176,7 +179,7 @@ impl TransactionsFlow {
                 Side::Mobile => "mobile",
                 Side::Server => "server",
             };
-            self.aborted = Some(format!("{outcome}, says the {end}"));
+            self.aborted = Some(format!("{outcome}, reported by the {end}"));
             self.over = true;
             self.identity.report(network, now, side, AppStep::Aborted, self.delivered());
             return;

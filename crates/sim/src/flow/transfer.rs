@@ -88,7 +88,7 @@ impl TransferFlow {
         let ends = [("mobile", &self.mobile), ("server", &self.server)];
         let lost = ends.into_iter().find_map(|(end, connection)| {
             let outcome = connection.outcome().filter(|outcome| !outcome.is_orderly())?;
-            Some(format!("{outcome}, says the {end}"))
+            Some(format!("{outcome}, reported by the {end}"))
         });
         lost.or_else(|| Some("a connection was lost".to_owned()))
     }

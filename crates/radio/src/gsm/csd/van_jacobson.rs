@@ -1,8 +1,9 @@
-//! TCP/IP header compression (Van Jacobson, RFC 1144): both ends keep the last header of each connection, and the link
-//! carries the differences of the next one.
+//! TCP/IP header compression (Van Jacobson, RFC 1144): both ends keep the last header of each
+//! connection, and the link carries the differences of the next one.
 //!
-//! After a lost frame the receiver adds differences to the wrong header, and the TCP checksums fail there until a segment
-//! comes uncompressed. The compressor sends one uncompressed when TCP retransmits or repeats an acknowledgement.
+//! After a lost frame the receiver adds differences to the wrong header, and the TCP checksums fail
+//! there until a segment comes uncompressed. The compressor sends one uncompressed when TCP
+//! retransmits or repeats an acknowledgement.
 
 use airpath_core::{FlowId, Packet, SegmentInfo};
 
@@ -33,8 +34,8 @@ struct HeaderContext {
 }
 
 impl HeaderContext {
-    /// Whether this segment in a packet of `size` bytes can be sent as the difference from the last one, which it
-    /// replaces.
+    /// Whether this segment in a packet of `size` bytes can be sent as the difference from the last
+    /// one, which it replaces.
     fn is_difference(&mut self, size: u32, segment: &SegmentInfo) -> bool {
         let last = self.last.replace(*segment);
         // Options change with each segment (timestamps, SACK), and IPv6 is not compressed at all.
@@ -46,8 +47,8 @@ impl HeaderContext {
         if !fits(last.offset, segment.offset) || !fits(last_ack, ack) {
             return false;
         }
-        // Unchanged headers are a retransmission or a duplicate acknowledgement, except for data after a pure
-        // acknowledgement (RFC 1144 §3.2.4).
+        // Unchanged headers are a retransmission or a duplicate acknowledgement, except for data
+        // after a pure acknowledgement (RFC 1144 §3.2.4).
         let is_same = (last.offset, last_ack, last.window) == (segment.offset, ack, segment.window);
         !is_same || (segment.length > 0 && last.length == 0)
     }
@@ -68,12 +69,14 @@ impl Compressor {
         Self { compressed, connections: Vec::new() }
     }
 
-    /// The form in which it sends `packet` with this TCP header, and the packet's size in that form.
+    /// The form in which it sends `packet` with this TCP header, and the packet's size in that
+    /// form.
     pub fn compress(&mut self, packet: &Packet, segment: Option<&SegmentInfo>) -> (Form, u32) {
         let known = self.connections.iter().position(|(flow, _)| *flow == packet.flow);
         let compressible = segment.filter(|segment| segment.flags & FIN_SYN_RST == 0 && segment.ack.is_some());
         let Some(segment) = compressible else {
-            // A segment that opens a connection has no predecessor, and neither has the one that follows it.
+            // A segment that opens a connection has no predecessor, and neither has the one that
+            // follows it.
             if let Some(index) = known
                 && segment.is_some_and(|segment| segment.flags & SYN != 0)
             {
