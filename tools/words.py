@@ -87,7 +87,6 @@ NOT_YET = (
     "crates/sim/",
     "crates/tcp/",
     "crates/trace/",
-    "crates/web/",
     "crates/wire/",
     "clippy.toml",
     "docs/",
