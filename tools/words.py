@@ -81,7 +81,6 @@ NOT_YET = (
     "crates/scenario/",
     "crates/sim/",
     "crates/trace/",
-    "crates/web/",
     "crates/wire/",
     "clippy.toml",
     "docs/",

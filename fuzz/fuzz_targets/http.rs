@@ -1,6 +1,6 @@
-//! What two ends say on a connection, cut into segments that overlap, come late or are missing.
+//! The application data of a connection in segments that overlap, come late or are missing.
 //!
-//! The input is a list of segments: who sends, flags, where in the stream, how many bytes it has and how many were captured, then those.
+//! The input is a list of segments: sender, flags, offset, length, captured length, captured bytes.
 
 #![no_main]
 
@@ -29,7 +29,8 @@ fuzz_target!(|input: &[u8]| {
         let (captured, left) = content.split_at(content.len().min(usize::from(*length)));
         rest = left;
         let captured = &captured[..captured.len().min(usize::from(255 - cut))];
-        // Most segments go on where the last ended; some go back, some leave a hole, some lie far away.
+        // Most segments go on where the last ended; some go back, some leave a hole, some lie far
+        // away.
         let offset = match kind >> 1 & 7 {
             1 => ahead[from as usize] - i64::from(*back),
             2 => ahead[from as usize] + i64::from(*back),

@@ -13,9 +13,9 @@ use airpath_trace::analysis::table::{Column, Table, Values};
 use airpath_trace::analysis::{
     Options, Peer, Reading, Report, SelectorError, Shortcomings, Source, Step, analyse, figures,
 };
-use airpath_trace::event_log::Vantage;
+use airpath_trace::event_log::CapturePoint;
 use airpath_trace::radio::{Columns, RadioLog};
-use airpath_trace::two_ends::TwoEnds;
+use airpath_trace::two_point::JoinedCaptures;
 use airpath_web::Har;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -48,8 +48,8 @@ pub fn trace<'py>(
     let (source, peer) = match log {
         Some(log) => {
             let log = Arc::new(log::read(&log)?);
-            let other = Peer { source: Source::Log(Arc::clone(&log), Vantage::Receiver), one_clock: true };
-            (Source::Log(log, Vantage::Sender), log_ends.then_some(other))
+            let other = Peer { source: Source::Log(Arc::clone(&log), CapturePoint::Receiver), one_clock: true };
+            (Source::Log(log, CapturePoint::Sender), log_ends.then_some(other))
         }
         None => (Source::Captures(files), peer.map(|file| Peer { source: Source::Captures(vec![file]), one_clock })),
     };
@@ -119,7 +119,7 @@ fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
 }
 
 /// How captures were read.
-fn describe(reading: &Reading, shortcomings: Shortcomings, interrupted: bool, ends: Option<&TwoEnds>) -> Value {
+fn describe(reading: &Reading, shortcomings: Shortcomings, interrupted: bool, ends: Option<&JoinedCaptures>) -> Value {
     let files = reading.files.iter().map(|file| {
         json!({
             "name": file.name,

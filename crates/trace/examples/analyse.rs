@@ -1,4 +1,4 @@
-//! The whole analysis as `airpath trace` does it, in two threads or in one; connections are told of as they end, into nowhere.
+//! The analysis of `airpath trace` in two threads or in one. Counts the lines of the connections.
 //!
 //! ```text
 //! cargo run --release -p airpath-trace --example analyse -- [--causes] [--threads=1|2] FILE…
@@ -26,11 +26,11 @@ fn main() -> ExitCode {
         ..Options::default()
     };
     let (mut connections, mut bytes) = (0_u64, 0);
-    let told = analyse(&options, &AtomicBool::new(false), &mut |line| {
+    let report = analyse(&options, &AtomicBool::new(false), &mut |line| {
         (connections, bytes) = (connections + 1, bytes + line.len());
         true
     });
-    match told {
+    match report {
         Ok(report) => {
             println!("segments={} connections={connections} bytes={bytes}", report.reading.segments);
             ExitCode::SUCCESS

@@ -1,5 +1,7 @@
-//! Where the time of each connection of a capture went, a line of JSON for each piece: `causes FILE [PEER] [RADIO]`, where PEER is a capture of
-//! the other end, and RADIO a CSV file of silences of the client's radio (`begin`, `end`, `direction`, `name`; nanoseconds).
+//! Attributes the time of each connection of a capture to causes; a line of JSON for each piece.
+//!
+//! `causes FILE [PEER] [RADIO]`: PEER is a capture of the other end, RADIO a CSV file with the gaps
+//! of the client's radio (`begin`, `end`, `direction`, `name`; nanoseconds).
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,13 +15,13 @@ use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, End, Observation};
 use airpath_trace::causes::{Causes, Piece};
 use airpath_trace::radio::{Columns, RadioLog};
-use airpath_trace::two_ends::{JoinOptions, Tap, TwoEnds, join};
+use airpath_trace::two_point::{CaptureDigest, JoinOptions, JoinedCaptures, join};
 use airpath_wire::segment::Segment;
 
 struct Print {
     open: BTreeMap<FlowNumber, Causes>,
     radio: Option<Arc<RadioLog>>,
-    ends: Option<TwoEnds>,
+    ends: Option<JoinedCaptures>,
 }
 
 fn piece(flow: FlowNumber, piece: &Piece) {
@@ -33,7 +35,7 @@ fn piece(flow: FlowNumber, piece: &Piece) {
         piece.first_frame,
         piece.last_frame
     );
-    // A reader that has gone wants no more.
+    // The reader may have closed the pipe.
     let _ = writeln!(io::stdout(), "{line}");
 }
 
@@ -71,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let log = RadioLog::read(&fs::read_to_string(other)?, &Columns::intervals())?;
             print.radio = Some(Arc::new(log));
         } else {
-            let (mut here, mut there) = (Tap::default(), Tap::default());
+            let (mut here, mut there) = (CaptureDigest::default(), CaptureDigest::default());
             read(&path, &mut here)?;
             read(&other, &mut there)?;
             print.ends = Some(join(here, there, &JoinOptions::default())?);

@@ -1,128 +1,100 @@
-//! The one call: captures in, a report of their connections out.
+//! The analysis of captures: packets in, a report of their connections out.
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `reading` | captures and event logs as packets |
-//! | `sharing` | two threads that share the connections, and `numbers`, which puts in order what they tell |
-//! | `pipeline` | reading in one thread, all else in another: where what is wanted needs all connections in one place |
-//! | [`selector`](Selector) | which connections are meant |
+//! | `source`, `reading` | captures and event logs as packets |
+//! | `pipeline` | one thread reads, another does the rest: where all connections must be in one place |
+//! | `parallel` | two threads that share the connections, and the merge of what they emit |
+//! | [`selector`](Selector) | which connections to analyse |
 //! | [`Shortcomings`] | what the capture lacks |
-//! | `collect` | what is kept of each connection, and the line of JSON that it leaves when it ends: `sheet`, `lines` |
-//! | `records`, `said` | the rows of the tables: of connections and segments, and of what was said on them |
-//! | `ends` | captures of both ends joined, and the rows of their tables |
+//! | `collect`, `reporter` | the state of each connection, and the line of JSON of each that ended |
+//! | `table_builder`, `json_lines` | rows stamped with their frames, and lines of JSON |
+//! | `records`, `web_records` | the rows of the tables: connections and segments, HTTP, TLS and QUIC |
+//! | `two_point` | captures of both ends joined, and the rows of their tables |
 //! | [`table`] | records as columns, and as JSON |
-//! | `numbered` | values by the numbers of flows |
+//! | `per_flow` | values by flow number |
 
 mod collect;
-mod ends;
-mod lines;
-mod numbered;
-mod numbers;
+mod json_lines;
+mod parallel;
+mod per_flow;
 mod pipeline;
 mod reading;
 mod records;
-mod said;
+mod reporter;
 mod selector;
-mod sharing;
-mod sheet;
 mod shortcomings;
+mod source;
 pub mod table;
+mod table_builder;
+mod two_point;
+mod web_records;
 
+use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::event_log::{EventLog, Vantage};
 use crate::radio::RadioLog;
-use crate::two_ends::{JoinError, TwoEnds};
+use crate::two_point::{JoinError, JoinedCaptures};
 use airpath_capture::read::OpenError;
-use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
-use airpath_observe::{Connection, Observation};
+use airpath_observe::flows::{FlowNumber, Flows};
 use airpath_web::Exchanges;
-use airpath_wire::segment::Segment;
 use collect::{Collector, END_OF_CAPTURE};
-use ends::both_ends;
-use pipeline::read_ahead;
-use reading::{Packet, captured, logged};
-use sheet::merged;
+use reading::Packet;
+use reporter::Reporter;
 use table::Table;
+use two_point::both_ends;
 
-pub use ends::Peer;
 pub use reading::{FileReading, Reading, STANDARD_INPUT, Step};
 pub use records::figures;
 pub use selector::{Selector, SelectorError};
 pub use shortcomings::Shortcomings;
+pub use source::Source;
+pub use two_point::Peer;
 
-/// What is to be analysed, and what is wanted of it.
+/// What to analyse, and which results to produce.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Where the packets come from.
     pub source: Source,
-    /// Which connections; all if none is given.
+    /// Which connections; `None` selects all.
     pub select: Option<Selector>,
     /// The same traffic at the other end.
     pub peer: Option<Peer>,
-    /// Radio logs, each with the address of its mobile; without one it is that of every client.
+    /// Radio logs, each with the address of its mobile; a log without an address applies to every
+    /// client.
     pub radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
-    /// Whether their time is put down to causes.
+    /// Whether to attribute the time of the connections to causes.
     pub causes: bool,
-    /// Whether what was said on them is read: HTTP, TLS, QUIC.
+    /// Whether to parse the application data: HTTP, TLS, QUIC.
     pub exchanges: bool,
-    /// Whether every segment of them is kept.
+    /// Whether to keep a row for every segment.
     pub observations: bool,
-    /// Whether connections are told of as they end, and then forgotten: there are no tables then.
+    /// Whether to report each connection when it ends and then drop it; no tables are made.
     pub stream: bool,
-    /// Whether all is done in the thread that asks. Else a second one does its part, where that is worth it; what comes out is the same.
+    /// Whether to work in the calling thread alone. Else a second thread may help; the output is
+    /// the same.
     pub one_thread: bool,
 }
 
-/// Where packets come from.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// Captures, in the order of their times; [`STANDARD_INPUT`] stands for standard input.
-    Captures(Vec<PathBuf>),
-    /// The event log of a run, told from one of its ends.
-    Log(Arc<EventLog>, Vantage),
-}
-
-impl Default for Source {
-    fn default() -> Self {
-        Self::Captures(Vec::new())
-    }
-}
-
-impl Source {
-    /// Whether a capture is read from standard input.
-    fn is_standard_input(&self) -> bool {
-        matches!(self, Self::Captures(files) if files.iter().any(|file| file.as_os_str() == STANDARD_INPUT))
-    }
-
-    /// What it is called: its first file, or the log.
-    fn name(&self) -> String {
-        match self {
-            Self::Captures(files) => files.first().map(|file| file.display().to_string()).unwrap_or_default(),
-            Self::Log(log, _) => log.name().to_owned(),
-        }
-    }
-}
-
-/// What came out.
+/// The result of an analysis.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// How the captures were read.
     pub reading: Reading,
-    /// What the capture lacks of the connections that are told of.
+    /// What the capture lacks of the reported connections.
     pub shortcomings: Shortcomings,
     /// Whether the analysis was ended early.
     pub stopped: bool,
     /// The tables, by name.
     pub tables: Vec<(&'static str, Table)>,
-    /// What was said, if that was asked for.
+    /// The application data, with [`Options::exchanges`].
     pub exchanges: Option<Exchanges>,
-    /// What became of the packets on their way, if there is a capture of the other end.
-    pub ends: Option<TwoEnds>,
+    /// The fate of each packet between the two ends, with [`Options::peer`].
+    pub ends: Option<JoinedCaptures>,
 }
 
 /// Why captures cannot be analysed.
@@ -136,7 +108,7 @@ pub enum TraceError {
         /// Why.
         error: io::Error,
     },
-    /// It is no capture.
+    /// The file is no capture.
     #[error("{file}: {error}")]
     NotACapture {
         /// Its name.
@@ -154,29 +126,29 @@ pub enum TraceError {
         /// Why.
         error: JoinError,
     },
-    /// What is joined with the other end's capture is read twice.
+    /// A capture that is joined with the other end's is read twice; standard input cannot be.
     #[error("with a capture of the other end this one is read twice, and standard input cannot be; name a file")]
     ReadTwice,
-    /// There is no TCP in it.
+    /// The captures have no TCP.
     #[error("{0}")]
     NoTcp(String),
-    /// There are connections, but not those.
+    /// No connection matches the selector.
     #[error("no connection matches '{selector}': there are {begun}, numbered from 1; without --flow they are listed")]
     NoSuchFlow {
-        /// What was asked for.
+        /// The selector.
         selector: Selector,
-        /// The connections that there are.
+        /// Number of connections in the captures.
         begun: u64,
     },
 }
 
 /// Analyses captures.
 ///
-/// `line` is given the line of JSON of each connection when it ends, if [`Options::stream`] says so; when it returns `false`, or `stop` is
-/// set, the analysis ends early, with what there is until then.
+/// With [`Options::stream`], `line` receives the line of JSON of each connection when it ends. When
+/// `line` returns `false` or `stop` is set, the analysis ends early with the results so far.
 ///
 /// # Errors
-/// Where a file cannot be read or is no capture, or there is no such connection in it.
+/// If a file cannot be read or is no capture, or if no connection matches.
 pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) -> bool) -> Result<Report, TraceError> {
     let ends = options.peer.as_ref().map(|peer| both_ends(options, peer, stop)).transpose()?;
     let found = match &options.source {
@@ -190,15 +162,15 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
     if let (Some(selector), 0) = (options.select, selected) {
         return Err(TraceError::NoSuchFlow { selector, begun });
     }
-    tables.extend(exchanges.iter().flat_map(said::tables));
-    tables.extend(ends.iter().flat_map(ends::tables));
+    tables.extend(exchanges.iter().flat_map(web_records::tables));
+    tables.extend(ends.iter().flat_map(two_point::tables));
     Ok(Report { reading, shortcomings, stopped: stop.load(Ordering::Relaxed), tables, exchanges, ends })
 }
 
-/// What was found in captures.
+/// Results before the tables of both ends and of the application data.
 struct Found {
     reading: Reading,
-    /// Connections that have begun, and those of them that were told of.
+    /// Connections that began, and the reported ones among them.
     begun: u64,
     selected: u64,
     shortcomings: Shortcomings,
@@ -207,109 +179,75 @@ struct Found {
 }
 
 impl Options {
-    /// Whether two threads may share the connections: unless their numbers have to be known at once, or what is collected of one depends on others.
+    /// Whether two threads may share the connections. They may not where the number of a connection
+    /// is needed at its first segment, or where the results of one depend on others.
     fn is_divisible(&self) -> bool {
         let by_number = matches!(self.select, Some(Selector::Number(_)));
         !self.in_one_thread() && !by_number && !self.exchanges && self.peer.is_none()
     }
 
-    /// Whether all is done in this thread. Standard input may be a capture that is being made: no connection that has ended shall wait for a batch
-    /// of what follows.
+    /// Whether to work in this thread alone. Standard input may be a live capture: a connection
+    /// that has ended must not wait until a batch of later packets is full.
     fn in_one_thread(&self) -> bool {
         let live = self.stream && self.source.is_standard_input();
         self.one_thread || live
     }
 }
 
-/// Two threads share the connections.
+/// Analyses the connections in two threads.
 fn divided(
     files: &[PathBuf],
     options: &Options,
     stop: &AtomicBool,
     line: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Found, TraceError> {
-    let sharing::Shared { reading, collectors, numbers } = sharing::share(files, options, stop, line)?;
+    let parallel::Outcome { reading, collectors, flow_order } = parallel::analyse(files, options, stop, line)?;
     let mut shortcomings = Shortcomings::default();
     collectors.iter().for_each(|collector| shortcomings.merge(collector.shortcomings()));
     let selected = collectors.iter().map(Collector::selected).sum();
-    let mut sheets: Vec<_> = collectors.into_iter().map(|collector| collector.finish().0.named().into_iter()).collect();
+    let mut builders: Vec<_> =
+        collectors.into_iter().map(|collector| collector.finish().0.named().into_iter()).collect();
     let mut tables = Vec::new();
     loop {
-        let next: Vec<_> = sheets.iter_mut().filter_map(Iterator::next).collect();
+        let next: Vec<_> = builders.iter_mut().filter_map(Iterator::next).collect();
         let Some(&(name, _)) = next.first() else { break };
-        let of_name = next.into_iter().map(|(_, sheet)| sheet).collect();
-        let number = |share, number: i64| numbers.of(share, FlowNumber(number as u64)).0 as i64;
-        tables.extend(merged(of_name, END_OF_CAPTURE, number).map(|table| (name, table)));
+        let of_name = next.into_iter().map(|(_, builder)| builder).collect();
+        let number = |shard, number: i64| flow_order.number(shard, FlowNumber(number as u64)).0 as i64;
+        tables.extend(parallel::merged(of_name, END_OF_CAPTURE, number).map(|table| (name, table)));
     }
-    Ok(Found { reading, begun: numbers.begun(), selected, shortcomings, tables, exchanges: None })
+    Ok(Found { reading, begun: flow_order.begun(), selected, shortcomings, tables, exchanges: None })
 }
 
-/// All connections in one place: in this thread, and at most another one reads.
+/// Analyses all connections in this thread; at most another one reads.
 fn undivided(
     options: &Options,
-    ends: Option<&TwoEnds>,
+    ends: Option<&JoinedCaptures>,
     stop: &AtomicBool,
     line: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Found, TraceError> {
     let mut flows = Flows::default();
-    let collector = Collector::new(options, ends);
-    let mut telling = Telling { collector, line, goes_on: true, space: String::new() };
-    let reading = packets(&options.source, options.in_one_thread(), |packet| {
-        match packet {
-            Packet::Segment(segment) => flows.segment(segment, &mut telling),
-            Packet::Datagram(datagram) => telling.collector.datagram(datagram),
-        }
-        telling.goes_on && !stop.load(Ordering::Relaxed)
-    })?;
-    flows.finish(&mut telling);
-    let collector = telling.collector;
-    let (begun, selected, shortcomings) = (flows.begun(), collector.selected(), collector.shortcomings());
-    let (sheets, exchanges) = collector.finish();
-    let tables = sheets.named().into_iter().filter_map(|(name, sheet)| Some((name, sheet.into_table()?))).collect();
-    Ok(Found { reading, begun, selected, shortcomings, tables, exchanges })
-}
-
-/// Collects, and tells at once what there is to tell.
-struct Telling<'a, 'b> {
-    collector: Collector<'a>,
-    line: &'b mut dyn FnMut(&str) -> bool,
-    /// Whether more is wanted.
-    goes_on: bool,
-    /// For the text of a line.
-    space: String,
-}
-
-impl Listener for Telling<'_, '_> {
-    #[inline]
-    fn observed(
-        &mut self,
-        flow: FlowNumber,
-        observation: &Observation,
-        segment: &Segment<'_>,
-        connection: &Connection,
-    ) {
-        self.collector.observed(flow, observation, segment, connection);
-    }
-
-    fn ended(&mut self, flow: FlowNumber, connection: &Connection, ending: Ending) {
-        self.collector.ended(flow, connection, ending);
-        let lines = self.collector.lines();
-        for told in lines.iter() {
-            self.goes_on = self.goes_on && (self.line)(lines.text(told, told.flow, &mut self.space));
+    let mut collector = Collector::new(options, ends);
+    let goes_on = Cell::new(true);
+    let mut buffer = String::new();
+    let on_end = |_, collector: &mut Collector<'_>| {
+        let lines = collector.lines();
+        for each in lines.iter() {
+            goes_on.set(goes_on.get() && line(lines.text(each, each.flow, &mut buffer)));
         }
         lines.clear();
-    }
-}
-
-/// Gives `take` the packets of a source in their order. When that says `false`, nothing more is read.
-fn packets(
-    source: &Source,
-    one_thread: bool,
-    mut take: impl FnMut(&Packet<'_>) -> bool,
-) -> Result<Reading, TraceError> {
-    match source {
-        Source::Captures(files) if one_thread => captured(files, |packet| take(&packet)),
-        Source::Captures(files) => read_ahead(files, take),
-        Source::Log(log, vantage) => Ok(logged(log, *vantage, |packet| take(&packet))),
-    }
+    };
+    let mut reporter = Reporter { collector: &mut collector, on_end };
+    let reading = options.source.packets(options.in_one_thread(), |packet| {
+        match packet {
+            Packet::Segment(segment) => flows.segment(segment, &mut reporter),
+            Packet::Datagram(datagram) => reporter.collector.datagram(datagram),
+        }
+        goes_on.get() && !stop.load(Ordering::Relaxed)
+    })?;
+    flows.finish(&mut reporter);
+    let (begun, selected, shortcomings) = (flows.begun(), collector.selected(), collector.shortcomings());
+    let (builders, exchanges) = collector.finish();
+    let tables =
+        builders.named().into_iter().filter_map(|(name, builder)| Some((name, builder.into_table()?))).collect();
+    Ok(Found { reading, begun, selected, shortcomings, tables, exchanges })
 }

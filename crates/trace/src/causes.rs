@@ -1,25 +1,27 @@
-//! Why a connection took as long as it did: every nanosecond of it is put down to one [`Cause`].
+//! Why a connection took as long as it did: every nanosecond of it is attributed to one [`Cause`].
 //!
-//! [`Causes`] listens to the observations of one connection. The time between two of them gets a label from what is then known; whether
-//! the link was full, or a silence was the radio's or a timer's, comes out up to two round trips later, and until then
-//! the time is pending. What is settled is given out as [`Piece`]s, in order and without gaps. Memory does not grow with the connection.
+//! [`Causes`] takes the observations of one connection. The time between two of them gets a label
+//! from the evidence so far. Whether the link was full, or a gap was the radio's or a timer's, is
+//! decided up to two round trips later; until then the time is pending. Settled time is emitted as
+//! [`Piece`]s, in order and without gaps. Memory does not grow with the connection.
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `sender`, `receiver` | what holds the sender, seen where data is sent, or where it arrives |
-//! | `bottleneck` | what the link before which data waits has carried, and when it fell silent; with `path` and `arrivals`, what is known of it |
-//! | `link` | when it was full, and how much waited |
+//! | `sender_view`, `receiver_view` | what limits the sender, from a capture at the sender, or at the receiver |
+//! | `bottleneck` | what the bottleneck link carried, and its gaps |
+//! | `path_estimate`, `arrivals` | estimates from acknowledgements, and exact arrivals from the other end's capture |
+//! | `link_load` | when the link was full, and when data queued |
 //! | `timeline` | the slices of time that wait for evidence |
-//! | [`stall`](Stall) | the longest waits, in words |
+//! | [`stall`](Stall) | the longest stalls, each in a sentence |
 //!
-//! The definitions, and how well they are met, stand in `docs/trace-causes.md`.
+//! `docs/trace-causes.md` has the definitions and their validation.
 
 mod arrivals;
 mod bottleneck;
-mod link;
-mod path;
-mod receiver;
-mod sender;
+mod link_load;
+mod path_estimate;
+mod receiver_view;
+mod sender_view;
 mod stall;
 mod timeline;
 
@@ -34,50 +36,55 @@ use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use crate::radio::RadioLog;
-use crate::two_ends::Joined;
+use crate::two_point::JoinedConnection;
 use airpath_capture::read::LATEST;
 use airpath_observe::{End, Observation, Sending};
 use arrivals::Arrivals;
-use receiver::Receiver;
-use sender::Sender;
+use receiver_view::ReceiverView;
+use sender_view::SenderView;
 use timeline::{Label, Timeline};
 
 pub use stall::{Fate, Stall};
 
-/// What a moment of a connection goes by with.
+/// Time and frame number of an observation.
+type Stamp = (Instant, u64);
+
+/// What a moment of a connection is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The handshake.
     SetUp,
-    /// The applications have nothing to send: the gap between request and reply, think time, and the end of a reply on its way.
+    /// The applications have nothing to send: the time between request and reply, think time, and
+    /// the end of a reply in transit.
     Application,
-    /// The sender probes for the rate of the path, and has not found it.
+    /// Slow start: the sender probes for the rate of the path, and has not reached it.
     SlowStart,
-    /// The receiver's window stops the sender.
+    /// The receive window limits the sender.
     ReceiveWindow,
-    /// The congestion window, or a window that the sender clamps, is smaller than the path.
+    /// The congestion window, or a clamp on the sender's window, is smaller than the path's
+    /// capacity.
     CongestionWindow,
-    /// The link is full: as fast as it gets.
+    /// The link is full: it delivers at its rate.
     PathRate,
-    /// The link is full, and more than a round trip of data waits in front of it.
+    /// The link is full, and more than a round trip of data queues before it.
     Queueing,
     /// The radio carries nothing.
     Radio,
-    /// The path would carry, but the sender waits for its retransmission timer.
+    /// The path could carry data, but the sender waits for its retransmission timer.
     Timer,
-    /// What was lost is sent again, and the link is not full meanwhile.
+    /// Loss recovery: lost data is retransmitted, and the link is not full.
     Recovery,
-    /// The path carries what had arrived already.
+    /// The path carries spurious retransmissions.
     Spurious,
-    /// All data has arrived; the connection is taken down.
+    /// All data has arrived; the connection closes.
     Closing,
 }
 
 impl Cause {
-    /// How many there are.
+    /// Number of causes.
     pub const COUNT: usize = 12;
 
-    /// All of them, in the order of their declaration.
+    /// All causes, in the order of their declaration.
     pub const ALL: [Self; Self::COUNT] = [
         Self::SetUp,
         Self::Application,
@@ -112,14 +119,14 @@ impl Cause {
     }
 }
 
-/// How sure a cause is.
+/// The confidence of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// One of several explanations, which cannot be told apart from here.
+    /// One of several explanations that the capture does not distinguish.
     Low,
     /// Inferred from times and rates.
     Medium,
-    /// Seen in the packets themselves, or told by the radio's log.
+    /// Observed in the packets, or in the radio log.
     High,
 }
 
@@ -137,17 +144,17 @@ impl Confidence {
 /// A stretch of time with one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// How sure that is.
+    /// Its confidence.
     pub confidence: Confidence,
-    /// From when.
+    /// Begin.
     pub begin: Instant,
-    /// Until when.
+    /// End.
     pub end: Instant,
-    /// The frame at which it begins, or before.
+    /// The frame at or before its begin.
     pub first_frame: u64,
-    /// The frame at which it ends, or after.
+    /// The frame at or after its end.
     pub last_frame: u64,
 }
 
@@ -161,7 +168,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Stalls that are remembered.
+    /// Stalls that are kept.
     pub const STALLS: usize = 8;
 
     /// The elapsed time: the sum of all causes.
@@ -169,16 +176,16 @@ impl Account {
         self.times.iter().fold(Span::ZERO, |sum, &time| sum + time)
     }
 
-    /// Time put down to one cause.
+    /// Time attributed to a cause.
     pub const fn of(&self, cause: Cause) -> Span {
         self.times[cause as usize]
     }
 
-    fn stalled(&mut self, stall: Stall) {
-        let place = self.stalls.partition_point(|other| other.length() >= stall.length());
-        if place < Self::STALLS {
+    fn add_stall(&mut self, stall: Stall) {
+        let index = self.stalls.partition_point(|other| other.length() >= stall.length());
+        if index < Self::STALLS {
             self.stalls.truncate(Self::STALLS - 1);
-            self.stalls.insert(place, stall);
+            self.stalls.insert(index, stall);
         }
     }
 }
@@ -194,7 +201,7 @@ impl fmt::Display for Account {
     }
 }
 
-/// How far a connection has got.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     SetUp,
@@ -210,104 +217,105 @@ pub struct Causes {
     near: Option<End>,
     /// The last observation.
     last: Option<(Instant, u64)>,
-    /// Some times were odd.
-    odd: bool,
+    /// Whether some times were out of order or out of bounds.
+    irregular_times: bool,
     syn: Option<Instant>,
-    answer: Option<Instant>,
+    syn_ack: Option<Instant>,
     fin: bool,
-    /// What the end of the capture sends, and what it receives.
-    sender: Sender,
-    receiver: Receiver,
+    /// The data that the end of the capture sends, and the data that it receives.
+    sender: SenderView,
+    receiver: ReceiverView,
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
 }
 
-/// The radio's log, as far as it was read.
+/// The radio log, and the position in it.
 #[derive(Clone, Debug)]
 struct Radio {
     log: Arc<RadioLog>,
-    /// The end that is the mobile.
+    /// The end on the radio.
     mobile: End,
-    /// The silences before this one are over.
+    /// The gaps before this one are over.
     next: usize,
-    /// It is no log, but what both ends' captures tell: there may be more.
+    /// Whether the gaps are inferred from both ends' captures: the radio may have more.
     inferred: bool,
 }
 
 impl Causes {
-    /// Of a capture taken at `near`, which the handshake tells if it is not given.
+    /// For a capture taken at `near`; without it, the handshake decides which end that is.
     pub fn new(near: Option<End>) -> Self {
         let mut causes = Self {
             phase: Phase::SetUp,
             near: None,
             last: None,
-            odd: false,
+            irregular_times: false,
             syn: None,
-            answer: None,
+            syn_ack: None,
             fin: false,
-            sender: Sender::default(),
-            receiver: Receiver::new(),
+            sender: SenderView::default(),
+            receiver: ReceiverView::new(),
             timeline: Timeline::default(),
             account: Account::default(),
             radio: None,
         };
         if let Some(near) = near {
-            causes.is_at(near);
+            causes.set_near(near);
         }
         causes
     }
 
-    /// The capture was taken at that end. Clients are taken to be on the radio, if nobody says which end is.
-    fn is_at(&mut self, near: End) {
+    /// Sets the end at which the capture was taken. Without a radio log the client counts as the
+    /// mobile.
+    fn set_near(&mut self, near: End) {
         self.near = Some(near);
         let mobile = self.radio.as_ref().map_or(End::Client, |radio| radio.mobile);
-        self.sender.bottleneck().on_radio(near == mobile);
+        self.sender.bottleneck().set_on_radio(near == mobile);
     }
 
-    /// Lets the radio's log tell when it was silent; `mobile` is the end on the radio.
+    /// Uses the gaps of a radio log; `mobile` is the end on the radio.
     pub fn with_radio(self, log: Arc<RadioLog>, mobile: End) -> Self {
-        let mut told = Self { radio: Some(Radio { log, mobile, next: 0, inferred: false }), ..self };
-        if let Some(near) = told.near {
-            told.is_at(near);
+        let mut causes = Self { radio: Some(Radio { log, mobile, next: 0, inferred: false }), ..self };
+        if let Some(near) = causes.near {
+            causes.set_near(near);
         }
-        told
+        causes
     }
 
-    /// Lets the other end's capture tell what arrived when, and, unless the radio's log does, when acknowledgements did not get through;
-    /// `mobile` is the end on the radio.
-    pub fn with_both_ends(mut self, joined: &Joined, mobile: End) -> Self {
+    /// Uses the arrivals in the capture of the other end, and, without a radio log, the gaps in
+    /// them; `mobile` is the end on the radio.
+    pub fn with_both_ends(mut self, joined: &JoinedConnection, mobile: End) -> Self {
         let arrivals = Arrivals::of(joined.sent_by(joined.near), joined.sent_by(joined.near.other()));
-        self.sender.bottleneck().know(arrivals);
+        self.sender.bottleneck().set_arrivals(arrivals);
         let own = joined.path_log(mobile);
         let (log, inferred) = match &self.radio {
             Some(radio) => (radio.log.and_waits(&own), false),
             None => (own, true),
         };
         self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred });
-        self.is_at(joined.near);
+        self.set_near(joined.near);
         self
     }
 
-    /// The end at which the capture was taken, as far as that is known.
+    /// The end at which the capture was taken; `None` before the handshake decides.
     pub const fn near(&self) -> Option<End> {
         self.near
     }
 
-    /// Takes the next observation; `settled` gets the pieces that no later one can change. Where the time of a capture steps back, it is taken to
-    /// stand still.
+    /// Takes the next observation. `settled` receives the pieces that no later one can change.
+    /// Where the time of a capture steps back, it counts as standing still.
     pub fn observe(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
-        self.odd |= observation.time > LATEST || self.last.is_some_and(|(last, _)| observation.time < last);
-        if self.odd {
-            let tamed = self.tamed(observation);
-            self.take(&tamed, settled);
+        self.irregular_times |= observation.time > LATEST || self.last.is_some_and(|(last, _)| observation.time < last);
+        if self.irregular_times {
+            let bounded = self.bounded(observation);
+            self.take(&bounded, settled);
         } else {
             self.take(observation, settled);
         }
     }
 
-    /// The same with times that neither step back nor are out of bounds.
-    fn tamed(&self, observation: &Observation) -> Observation {
+    /// The observation with times that neither step back nor are out of bounds.
+    fn bounded(&self, observation: &Observation) -> Observation {
         let now = observation.time.min(LATEST).max(self.last.map_or(Instant::ZERO, |(last, _)| last));
         let earlier = |sent: Instant| sent.min(now);
         let within = |(sample, frame): (Span, u64)| (sample.min(now.since(Instant::ZERO)), frame);
@@ -333,9 +341,9 @@ impl Causes {
             let label = self.label();
             self.timeline.push(before, now, label);
             if self.phase == Phase::Open {
-                self.silences(before.0, now.0);
+                self.apply_radio_gaps(before.0, now.0);
             }
-            self.sender.passed(now.0, &mut self.timeline);
+            self.sender.arrivals_until(now.0, &mut self.timeline);
         }
         self.last = Some(now);
         match self.phase {
@@ -349,13 +357,13 @@ impl Causes {
         });
     }
 
-    /// Nothing more comes: settles what is pending, and gives the sum.
+    /// Ends the connection: settles the pending time, and returns the sum.
     pub fn finish(mut self, settled: &mut impl FnMut(&Piece)) -> Account {
         let mut stalls = Vec::new();
         self.sender.end(&mut self.timeline, &mut stalls);
         self.receiver.end(&mut self.timeline);
         for stall in stalls {
-            self.account.stalled(stall);
+            self.account.add_stall(stall);
         }
         let account = &mut self.account;
         self.timeline.finish(&mut |piece| {
@@ -370,8 +378,8 @@ impl Causes {
         match (syn, ack) {
             (true, false) => self.syn = self.syn.or(Some(observation.time)),
             (true, true) => {
-                self.answer = self.answer.or(Some(observation.time));
-                // At the client the connection is open with the answer. That the capture is the client's shows in how long the answer took.
+                self.syn_ack = self.syn_ack.or(Some(observation.time));
+                // At the client the SYN-ACK opens the connection (RFC 9293 §3.5).
                 if self.near == Some(End::Client) {
                     self.phase = Phase::Open;
                     self.first_round_trip(observation.time);
@@ -379,7 +387,7 @@ impl Causes {
             }
             _ => {
                 if let Some(near) = self.near.or_else(|| self.infer_near(observation)) {
-                    self.is_at(near);
+                    self.set_near(near);
                 }
                 self.phase = Phase::Open;
                 self.first_round_trip(observation.time);
@@ -388,86 +396,87 @@ impl Causes {
         }
     }
 
-    /// The handshake is complete `now`: the longer of its two halves is the round trip.
+    /// The handshake completes `now`: the longer of its two halves is the round trip.
     fn first_round_trip(&mut self, now: Instant) {
-        let (Some(syn), Some(answer)) = (self.syn, self.answer) else { return };
-        let round_trip = answer.since(syn).max(now.since(answer));
+        let (Some(syn), Some(syn_ack)) = (self.syn, self.syn_ack) else { return };
+        let round_trip = syn_ack.since(syn).max(now.since(syn_ack));
         self.sender.bottleneck().path.round_trip(round_trip, 0);
         self.receiver.first_round_trip(round_trip);
     }
 
-    /// Of the two halves of the handshake, that on the capture's own side takes next to no time.
+    /// Infers the end of the capture: the half of the handshake on its own side takes almost no
+    /// time.
     fn infer_near(&self, third: &Observation) -> Option<End> {
-        let (syn, answer) = (self.syn?, self.answer?);
-        let near_server = answer.since(syn) < third.time.since(answer);
+        let (syn, syn_ack) = (self.syn?, self.syn_ack?);
+        let near_server = syn_ack.since(syn) < third.time.since(syn_ack);
         Some(if near_server { End::Server } else { End::Client })
     }
 
-    /// The end at which the capture is taken to have been made: where nothing tells, at the server.
-    fn seen_at(&self) -> End {
+    /// The end at which the capture was taken; the server where the handshake is missing.
+    fn capture_end(&self) -> End {
         self.near.unwrap_or(End::Server)
     }
 
     fn open(&mut self, observation: &Observation) {
         let mut stalls = Vec::new();
-        if observation.from == self.seen_at() {
+        if observation.from == self.capture_end() {
             if observation.length > 0 {
-                self.receiver.asked(observation.time, &mut self.timeline);
+                self.receiver.request_sent(observation.time, &mut self.timeline);
             }
             self.sender.sent(observation, &mut self.timeline);
-            self.receiver.offered(observation);
+            self.receiver.window_advertised(observation);
         } else {
             self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
-            self.sender.answered(observation, &mut self.timeline, &mut stalls);
+            self.sender.acknowledgement(observation, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {
-                self.sender.heard(observation);
+                self.sender.data_received(observation);
             }
         }
         for stall in stalls {
-            self.account.stalled(stall);
+            self.account.add_stall(stall);
         }
         self.fin |= observation.flags.contains(Flags::FIN) || observation.flags.contains(Flags::RST);
         let done = self.fin && self.sender.idle() && self.receiver.idle();
         self.phase = if done { Phase::Closing } else { Phase::Open };
     }
 
-    /// Puts down to the radio what its log says of the time between two observations.
-    fn silences(&mut self, begin: Instant, end: Instant) {
-        let near = self.seen_at();
+    /// Attributes the gaps of the radio log between two observations to the radio.
+    fn apply_radio_gaps(&mut self, begin: Instant, end: Instant) {
+        let near = self.capture_end();
         let Some(radio) = &mut self.radio else { return };
         let sending = !self.sender.idle();
         let receiving = !sending && !self.receiver.idle();
         let waiting = !sending && !receiving;
-        // The way of the data; where none is known to be on its way, whatever waits may go either way.
-        let upwards = if sending { near == radio.mobile } else { near != radio.mobile };
-        let way = if upwards { Direction::Up } else { Direction::Down };
-        let silences = radio.log.silences();
-        while silences.get(radio.next).is_some_and(|silence| silence.end <= begin) {
+        // The direction of the data in flight, or of the data that is received.
+        let is_uplink = if sending { near == radio.mobile } else { near != radio.mobile };
+        let data_direction = if is_uplink { Direction::Up } else { Direction::Down };
+        let gaps = radio.log.gaps();
+        while gaps.get(radio.next).is_some_and(|gap| gap.end <= begin) {
             radio.next += 1;
         }
-        for silence in silences[radio.next..].iter().take_while(|silence| silence.begin < end) {
-            let (from, to) = (silence.begin.max(begin), silence.end.min(end));
-            if from >= to || (waiting && !silence.wanted) {
+        for gap in gaps[radio.next..].iter().take_while(|gap| gap.begin < end) {
+            let (from, to) = (gap.begin.max(begin), gap.end.min(end));
+            if from >= to || (waiting && !gap.wanted) {
                 continue;
             }
-            let other_way = silence.direction.is_some_and(|direction| direction != way);
+            let reverse = gap.direction.is_some_and(|direction| direction != data_direction);
             let sender = &mut self.sender;
-            match () {
-                () if sending && other_way => sender.unanswered(from, to, &mut self.timeline),
-                () if sending => {
-                    sender.silent(from, to, &mut self.timeline);
-                    if !radio.inferred {
-                        sender.bottleneck().known_silent(to);
-                    }
+            if sending && reverse {
+                sender.acknowledgement_gap(from, to, &mut self.timeline);
+            } else if sending {
+                sender.data_gap(from, to, &mut self.timeline);
+                if !radio.inferred {
+                    sender.bottleneck().set_known_gap_end(to);
                 }
-                // Acknowledgements that wait do not stop the data that is on its way.
-                () if receiving && other_way => {}
-                () => self.timeline.paint(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true),
+            } else if !(receiving && reverse) {
+                // Delayed acknowledgements do not stop data in flight: `receiving && reverse` is no
+                // gap.
+                self.timeline.relabel(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true);
             }
         }
     }
 
-    /// What the time from now on goes by with, as far as that is known now.
+    /// The label of the time from now on, by the evidence so far.
     fn label(&self) -> Label {
         match self.phase {
             Phase::SetUp => Label::Known(Cause::SetUp, Confidence::High),

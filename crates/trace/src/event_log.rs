@@ -1,60 +1,61 @@
-//! The event log of a run as what captures at both ends of its path would have of it.
+//! The event log of a run as captures at both ends of its path.
 //!
-//! The log tells of each packet when it was sent and when it was received, and its TCP header in stream offsets (`packets` in
-//! `docs/result-folder.md`). Out of these come the segments of a capture, at the end that sends most of a flow's data or at the other. What the
-//! log does not tell, they do not have: there are no timestamps and there is no payload. Selective acknowledgements follow from what had arrived.
+//! The log has the times at which each packet was sent and received, and its TCP header in stream
+//! offsets (`packets` in `docs/result-folder.md`). From these the segments of a capture are built,
+//! at the end that sends most of a flow's data or at the other. They have neither timestamps nor
+//! payload. SACK blocks are derived from the arrivals.
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `numbering` | which connection of a flow a segment belongs to |
-//! | `selective` | the blocks that a segment had room for |
+//! | `connection_number` | the connection of a segment |
+//! | `selective` | the SACK blocks of a segment |
 
-mod numbering;
+mod connection_number;
 mod selective;
 
 use airpath_core::{Direction, Ecn, Instant, SegmentInfo};
 use airpath_wire::tcp::{Flags, Options, SackBlocks};
 
 use airpath_wire::segment::{Endpoint, Route, Segment, Tunnel};
-use numbering::Numbering;
+use connection_number::ConnectionNumbers;
 
 /// The greatest shift of a window (RFC 7323 §2.3).
 const MAX_SHIFT: u8 = 14;
 
-/// The first of the ports that hosts take for connections of their own (RFC 6335 §6).
+/// The first dynamic port (RFC 6335 §6).
 const DYNAMIC_PORTS: u16 = 49_152;
 
-/// Hops that a packet may still make, which a log does not tell: as many as most hosts allow.
+/// The TTL of packets, which the log does not record: the default of most hosts.
 const TIME_TO_LIVE: u8 = 64;
 
 /// The ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedFlow {
-    /// Address and port at the mobile. Of several connections of one flow, which one port cannot have, each has the port after the last one's.
+    /// Address and port at the mobile. Of several connections of one flow each has the next port.
     pub mobile: Endpoint,
     /// Address and port at the server.
     pub server: Endpoint,
-    /// What its ends agreed on when they opened it; `None` where that is not known.
+    /// The options agreed on in the handshake; `None` where they are not recorded.
     pub agreed: Option<Agreed>,
 }
 
-/// What the ends of a connection agreed on by the options of their SYNs, which the log does not have.
+/// The options agreed on in the handshake of a connection; the log does not have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreed {
-    /// Whether acknowledgements may be selective (RFC 2018 §2).
+    /// Whether SACK is permitted (RFC 2018 §2).
     pub selective: bool,
-    /// How far the windows in segments that go down and up are shifted (RFC 7323 §2); both 0 where they are not scaled.
+    /// The window shifts of downlink and uplink segments (RFC 7323 §2); both 0 without scaling.
     pub shifts: [u8; 2],
 }
 
 /// A TCP segment of the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Logged {
-    /// The number of its packet, which is its frame in what is told of it.
+    /// The number of its packet, which becomes its frame number.
     pub packet: u64,
-    /// Its flow, counted from 0 in the order in which the log has them.
+    /// Its flow, counted from 0 in the order of the log.
     pub flow: u32,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
     /// Bytes of its IP packet.
     pub size: u32,
@@ -62,53 +63,53 @@ pub struct Logged {
     pub header: SegmentInfo,
     /// When it was sent.
     pub sent: Event,
-    /// When it was received; `None` if it was lost, or on its way when the run ended.
+    /// When it was received; `None` if it was lost, or in flight when the run ended.
     pub received: Option<Event>,
 }
 
 /// When a packet passed an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// Time.
     pub time: Instant,
-    /// Its row in the log, in which what happened at one end at one time stands in its order.
+    /// Its row in the log, which orders simultaneous events at one end.
     pub row: u64,
-    /// The ECN field of its IP header then.
+    /// The ECN field of its IP header at that time.
     pub ecn: Ecn,
 }
 
-/// From where a log is told.
+/// The end at which a capture of the log is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vantage {
-    /// Of each flow the end that sends most data.
+pub enum CapturePoint {
+    /// The end of each flow that sends most data.
     Sender,
-    /// The other.
+    /// The other end.
     Receiver,
 }
 
-/// An event log, ready to be told from either end.
+/// An event log that can be read as a capture at either end.
 #[derive(Clone, Debug)]
 pub struct EventLog {
     name: String,
     flows: Vec<Described>,
-    segments: Vec<Told>,
+    segments: Vec<CapturedSegment>,
 }
 
-/// A flow, and what is the same for all its segments.
+/// A flow, and the properties that all its segments share.
 #[derive(Clone, Debug)]
 struct Described {
     ends: LoggedFlow,
     /// The direction in which most of its data goes.
     main: Direction,
-    /// How far the windows of either direction are shifted.
+    /// The window shifts of both directions.
     shifts: [u8; 2],
-    /// Whether there are selective acknowledgements.
+    /// Whether segments have SACK blocks.
     selective: bool,
 }
 
-/// A segment, and what was found out about it.
+/// A segment, with its connection and its SACK blocks.
 #[derive(Clone, Debug)]
-struct Told {
+struct CapturedSegment {
     logged: Logged,
     /// The number of its connection in its flow, from 0.
     connection: u32,
@@ -122,24 +123,26 @@ impl EventLog {
     /// If a segment belongs to a flow that is not there.
     pub fn new(name: String, flows: &[LoggedFlow], mut segments: Vec<Logged>) -> Self {
         segments.sort_by_key(|segment| (segment.sent.time, segment.sent.row));
-        let mut numbering = Numbering::new(flows.len());
+        let mut numbering = ConnectionNumbers::new(flows.len());
         let connections: Vec<_> = segments.iter().map(|segment| numbering.connection(segment)).collect();
         let blocks = selective::blocks(flows, &segments, &connections);
-        let told = segments.into_iter().zip(connections).zip(blocks);
-        let segments: Vec<_> = told.map(|((logged, connection), blocks)| Told { logged, connection, blocks }).collect();
+        let rows = segments.into_iter().zip(connections).zip(blocks);
+        let segments: Vec<_> =
+            rows.map(|((logged, connection), blocks)| CapturedSegment { logged, connection, blocks }).collect();
         Self { name, flows: described(flows, &segments), segments }
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Gives `consume` the segments that pass at one end of each flow, in the order in which they do, until that says `false`.
-    pub fn segments(&self, vantage: Vantage, mut consume: impl FnMut(Segment<'static>) -> bool) {
+    /// Passes the segments at one end of each flow, in order, to `consume`, until that returns
+    /// `false`.
+    pub fn segments(&self, point: CapturePoint, mut consume: impl FnMut(Segment<'static>) -> bool) {
         let mut passing: Vec<(Instant, u64, usize, Ecn)> = Vec::with_capacity(self.segments.len());
-        for (index, Told { logged, .. }) in self.segments.iter().enumerate() {
-            let leaves = (logged.direction == self.flows[logged.flow as usize].main) == (vantage == Vantage::Sender);
+        for (index, CapturedSegment { logged, .. }) in self.segments.iter().enumerate() {
+            let leaves = (logged.direction == self.flows[logged.flow as usize].main) == (point == CapturePoint::Sender);
             let event = if leaves { Some(logged.sent) } else { logged.received };
             passing.extend(event.map(|event| (event.time, event.row, index, event.ecn)));
         }
@@ -151,9 +154,9 @@ impl EventLog {
         }
     }
 
-    /// A segment as a capture has it that sees it at `time`.
-    fn segment(&self, told: &Told, time: Instant, ecn: Ecn) -> Segment<'static> {
-        let Told { logged, connection, blocks } = told;
+    /// A segment in a capture at `time`.
+    fn segment(&self, segment: &CapturedSegment, time: Instant, ecn: Ecn) -> Segment<'static> {
+        let CapturedSegment { logged, connection, blocks } = segment;
         let header = &logged.header;
         let flow = &self.flows[logged.flow as usize];
         let flags = Flags(header.flags);
@@ -190,7 +193,7 @@ impl EventLog {
 }
 
 impl LoggedFlow {
-    /// The way of a segment of its connection of that number.
+    /// The route of a segment of the connection with that number.
     fn route(&self, connection: u32, direction: Direction) -> Route {
         let Endpoint { port, .. } = self.mobile;
         let port = match port.checked_sub(DYNAMIC_PORTS) {
@@ -204,14 +207,14 @@ impl LoggedFlow {
     }
 }
 
-/// What is the same for all segments of each flow.
-fn described(flows: &[LoggedFlow], segments: &[Told]) -> Vec<Described> {
+/// Derives the properties that the segments of each flow share.
+fn described(flows: &[LoggedFlow], segments: &[CapturedSegment]) -> Vec<Described> {
     let mut sums = vec![([0_u64; 2], [0_u64; 2], false); flows.len()];
-    for Told { logged, blocks, .. } in segments {
+    for CapturedSegment { logged, blocks, .. } in segments {
         let (bytes, windows, selective) = &mut sums[logged.flow as usize];
-        let way = logged.direction as usize;
-        bytes[way] += u64::from(logged.header.length);
-        windows[way] = windows[way].max(logged.header.window);
+        let index = logged.direction as usize;
+        bytes[index] += u64::from(logged.header.length);
+        windows[index] = windows[index].max(logged.header.window);
         *selective |= !blocks.is_empty();
     }
     let described = flows.iter().zip(sums).map(|(&ends, ([down, up], windows, selective))| {
@@ -220,20 +223,22 @@ fn described(flows: &[LoggedFlow], segments: &[Told]) -> Vec<Described> {
         Described {
             ends,
             main: if down >= up { Direction::Down } else { Direction::Up },
-            // Those that were agreed on, unless windows do not fit: then the log tells of other connections, too.
-            shifts: [0, 1].map(|way| least[way].max(shifts[way].min(MAX_SHIFT))),
+            // The agreed shifts, unless windows do not fit: then the flow has connections with
+            // others.
+            shifts: [0, 1].map(|index| least[index].max(shifts[index].min(MAX_SHIFT))),
             selective: selective || ends.agreed.is_some_and(|agreed| agreed.selective),
         }
     });
     described.collect()
 }
 
-/// The smallest shift with which a window fits into 16 bits. Windows were told after scaling by at least as much, so that none is rounded.
+/// The smallest shift with which a window fits into 16 bits. The sender scaled by at least as much:
+/// no window is rounded.
 fn shift_for(window: u64) -> u8 {
     (0..MAX_SHIFT).find(|shift| window >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT)
 }
 
-/// The sequence number of a stream offset: the SYN, at -1, has 0. Modulo 2³², as sequence numbers are.
+/// The sequence number of a stream offset, modulo 2³²; the SYN, at -1, has 0.
 const fn sequence(offset: i64) -> u32 {
     offset.wrapping_add(1) as u32
 }

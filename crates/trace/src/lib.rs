@@ -4,13 +4,15 @@
 //! | --- | --- | --- |
 //! | [`analysis`] | captures or an event log | the tables and lines of a report |
 //! | [`causes`] | the observations of a connection | its elapsed time, attributed to causes |
-//! | [`two_ends`] | two captures of the same connections | the fate of each packet between them |
-//! | [`radio`] | the log of a radio | when it carried nothing |
-//! | [`event_log`] | the event log of a run | the segments that captures at its ends would have |
+//! | [`two_point`] | two captures of the same connections | the fate of each packet between them |
+//! | [`radio`] | the log of a radio | the gaps in which it carried nothing |
+//! | [`event_log`] | the event log of a run | the segments of captures at its ends |
 //!
-//! `airpath-capture` reads and decodes the frames, `airpath-observe` follows the TCP connections, `airpath-web` their HTTP and TLS.
+//! `airpath-capture` reads and decodes frames, `airpath-observe` follows TCP connections,
+//! `airpath-web` parses their HTTP and TLS.
 //!
-//! Nothing here reads a clock; times are those of the capture, in nanoseconds since 1 January 1970, UTC.
+//! Nothing here reads a clock; times are those of the capture, in nanoseconds since 1 January 1970,
+//! UTC.
 
 #![forbid(unsafe_code)]
 
@@ -18,4 +20,4 @@ pub mod analysis;
 pub mod causes;
 pub mod event_log;
 pub mod radio;
-pub mod two_ends;
+pub mod two_point;

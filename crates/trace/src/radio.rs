@@ -1,8 +1,8 @@
-//! A radio log on the time axis of a capture: when the radio could carry nothing, and why.
+//! A radio log on the time axis of a capture: the gaps in which the radio carried nothing, and why.
 //!
-//! Logs come as CSV. A [`Columns`] says which columns hold what: either each row is an interval (`begin`, `end`, a name), or each row is a
-//! new state, which holds until the next row of the same direction, and some states are silent. Exports of drive-test tools have the second
-//! form.
+//! Logs are CSV files. [`Columns`] maps their columns. Either each row is an interval (`begin`,
+//! `end`, a name), or each row is a new state, which holds until the next row of the same
+//! direction, and some states carry nothing. Exports of drive-test tools have the second form.
 //!
 //! ```
 //! use airpath_core::Instant;
@@ -10,7 +10,7 @@
 //! let csv = "time,state\n1.0,transfer\n4.5,reselection\n6.0,transfer\n";
 //! let columns = Columns { silent: vec!["reselection".into()], ..Columns::states("time", "state") };
 //! let log = RadioLog::read(csv, &columns)?;
-//! assert_eq!(log.silences()[0].begin, Instant::from_nanos(4_500_000_000));
+//! assert_eq!(log.gaps()[0].begin, Instant::from_nanos(4_500_000_000));
 //! # Ok::<(), airpath_trace::radio::RadioError>(())
 //! ```
 
@@ -19,42 +19,43 @@ use thiserror::Error;
 
 /// A time in which the radio carried nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Silence {
-    /// From when, on the capture's clock.
+pub struct RadioGap {
+    /// Begin, by the capture's clock.
     pub begin: Instant,
-    /// Until when.
+    /// End.
     pub end: Instant,
-    /// The direction that it concerns; `None` for both.
+    /// The direction; `None` for both.
     pub direction: Option<Direction>,
-    /// What it was: `outage`, `handover`, `reselection`, `establishment` …
+    /// The kind: `outage`, `handover`, `reselection`, `establishment` …
     pub name: String,
-    /// Whether it tells by itself that something waited to be sent, as the set-up of a radio bearer does.
+    /// Whether the gap itself implies that data waited, as the set-up of a radio bearer does.
     pub wanted: bool,
 }
 
-/// What the columns of a log hold.
+/// The columns of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
-    /// When a row begins, in units of [`Self::unit`].
+    /// Column with the begin of a row, in units of [`Self::unit`].
     pub begin: String,
-    /// When it ends; without it, a row's state holds until the next row.
+    /// Column with the end of a row; without it, a state holds until the next row.
     pub end: Option<String>,
-    /// Its name, or state.
+    /// Column with the name of the interval, or the state.
     pub name: String,
-    /// `down`, `up` or nothing for both, where there is such a column.
+    /// Column with the direction, `down`, `up` or empty for both; `None` without such a column.
     pub direction: Option<String>,
-    /// The states that are silent; of none, all are.
+    /// The states in which the radio carries nothing; all states if empty.
     pub silent: Vec<String>,
-    /// The names that tell that something waited.
+    /// The names that imply that data waited.
     pub wanted: Vec<String>,
     /// Length of the unit of times, in seconds.
     pub unit: f64,
-    /// Seconds to add to the log's times, for those of the capture.
+    /// Seconds to add to the times of the log.
     pub offset: f64,
 }
 
 impl Columns {
-    /// Rows that are intervals: columns `begin`, `end`, `direction` and `name`, in nanoseconds, as airpath's own tools write them.
+    /// Rows that are intervals: columns `begin`, `end`, `direction` and `name`, in nanoseconds, as
+    /// airpath's own tools write them.
     pub fn intervals() -> Self {
         Self {
             end: Some("end".to_owned()),
@@ -83,15 +84,15 @@ impl Columns {
 /// Why a radio log cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RadioError {
-    /// There is not even a line of column names.
+    /// The log is empty.
     #[error("the radio log is empty: its first line names the columns")]
     Empty,
-    /// A column is not there.
+    /// A column is missing.
     #[error("the radio log has no column `{column}`: it has {}", .there.join(", "))]
     Column {
-        /// The one that was asked for.
+        /// The missing column.
         column: String,
-        /// Those that there are.
+        /// The columns of the log.
         there: Vec<String>,
     },
     /// A row has fewer fields than columns are used.
@@ -102,7 +103,7 @@ pub enum RadioError {
         /// The first column that is missing.
         column: String,
     },
-    /// A time is none.
+    /// A field is not a time.
     #[error(
         "line {line} of the radio log, column `{column}`: `{value}` is no time; give a number, and the unit with the column map"
     )]
@@ -111,32 +112,32 @@ pub enum RadioError {
         line: usize,
         /// Its column.
         column: String,
-        /// What stands there.
+        /// The field.
         value: String,
     },
-    /// A direction is none.
+    /// A field is not a direction.
     #[error("line {line} of the radio log, column `{column}`: `{value}` is neither `down` nor `up` nor empty")]
     Direction {
         /// Its line.
         line: usize,
         /// Its column.
         column: String,
-        /// What stands there.
+        /// The field.
         value: String,
     },
 }
 
-/// When the radio carried nothing.
+/// The gaps of a radio.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RadioLog {
-    silences: Vec<Silence>,
+    gaps: Vec<RadioGap>,
 }
 
 impl RadioLog {
-    /// Of silences in any order.
-    pub fn new(mut silences: Vec<Silence>) -> Self {
-        silences.sort_by_key(|silence| (silence.begin, silence.end));
-        Self { silences }
+    /// From gaps in any order.
+    pub fn new(mut gaps: Vec<RadioGap>) -> Self {
+        gaps.sort_by_key(|gap| (gap.begin, gap.end));
+        Self { gaps }
     }
 
     /// Reads a log from the text of a CSV file.
@@ -159,16 +160,16 @@ impl RadioLog {
         let name = place(&columns.name)?;
         let direction = columns.direction.as_deref().map(place).transpose()?;
 
-        let mut silences = Vec::new();
-        // The state that holds, of both directions together, down and up.
-        let mut holding: [Option<Silence>; 3] = [None, None, None];
+        let mut gaps = Vec::new();
+        // The present state: of both directions together, of the downlink and of the uplink.
+        let mut holding: [Option<RadioGap>; 3] = [None, None, None];
         for (index, line) in lines {
             let row = Row { line: index + 1, fields: fields(line), names: &names };
             let from = row.time(begin, columns)?;
             let direction = direction.map_or(Ok(None), |column| row.direction(column))?;
             let state = row.field(name)?;
             let silent = columns.silent.is_empty() || columns.silent.iter().any(|each| each == state);
-            let silence = |end| Silence {
+            let gap = |end| RadioGap {
                 begin: from,
                 end,
                 direction,
@@ -177,38 +178,39 @@ impl RadioLog {
             };
             if let Some(end) = end {
                 let until = row.time(end, columns)?;
-                silences.extend(silent.then(|| silence(until)));
+                gaps.extend(silent.then(|| gap(until)));
                 continue;
             }
-            let lane = &mut holding[direction.map_or(0, |direction| 1 + direction as usize)];
-            if let Some(before) = lane.take() {
-                silences.push(Silence { end: from, ..before });
+            let state = &mut holding[direction.map_or(0, |direction| 1 + direction as usize)];
+            if let Some(before) = state.take() {
+                gaps.push(RadioGap { end: from, ..before });
             }
-            *lane = silent.then(|| silence(Instant::FAR_FUTURE));
+            *state = silent.then(|| gap(Instant::FAR_FUTURE));
         }
-        silences.extend(holding.into_iter().flatten());
-        silences.retain(|silence| silence.begin < silence.end);
-        Ok(Self::new(silences))
+        gaps.extend(holding.into_iter().flatten());
+        gaps.retain(|gap| gap.begin < gap.end);
+        Ok(Self::new(gaps))
     }
 
-    /// This log, and the times within its silences in which something is known to have waited.
+    /// Returns this log with the parts of its gaps in which data waited, by `waits`, marked as
+    /// wanted.
     pub(crate) fn and_waits(&self, waits: &Self) -> Self {
-        let waits = waits.silences.iter().filter(|wait| wait.wanted);
+        let waits = waits.gaps.iter().filter(|wait| wait.wanted);
         let both = waits.flat_map(|wait| {
-            self.silences.iter().map(|silence| Silence {
-                begin: wait.begin.max(silence.begin),
-                end: wait.end.min(silence.end),
+            self.gaps.iter().map(|gap| RadioGap {
+                begin: wait.begin.max(gap.begin),
+                end: wait.end.min(gap.end),
                 direction: wait.direction,
-                name: silence.name.clone(),
+                name: gap.name.clone(),
                 wanted: true,
             })
         });
-        Self::new(self.silences.iter().cloned().chain(both.filter(|silence| silence.begin < silence.end)).collect())
+        Self::new(self.gaps.iter().cloned().chain(both.filter(|gap| gap.begin < gap.end)).collect())
     }
 
-    /// All, by their beginning.
-    pub fn silences(&self) -> &[Silence] {
-        &self.silences
+    /// The gaps, sorted by begin.
+    pub fn gaps(&self) -> &[RadioGap] {
+        &self.gaps
     }
 }
 
@@ -279,7 +281,7 @@ mod tests {
     fn intervals_are_read_as_they_stand() {
         let csv = "begin,end,direction,name\n2000000000,3000000000,,outage\n1000000001,1500000000,up,establishment\n";
         let log = RadioLog::read(csv, &Columns::intervals()).unwrap();
-        let [first, second] = log.silences() else { panic!("two of them") };
+        let [first, second] = log.gaps() else { panic!("two gaps") };
         assert_eq!(first.begin, Instant::from_nanos(1_000_000_001));
         assert_eq!((first.direction, first.wanted), (Some(Direction::Up), true));
         assert_eq!((second.name.as_str(), second.direction, second.wanted), ("outage", None, false));
@@ -295,9 +297,9 @@ mod tests {
             ..Columns::states("t", "what")
         };
         let log = RadioLog::read(csv, &columns).unwrap();
-        let lengths: Vec<_> = log.silences().iter().map(|silence| silence.end.since(silence.begin)).collect();
+        let lengths: Vec<_> = log.gaps().iter().map(|gap| gap.end.since(gap.begin)).collect();
         assert_eq!(lengths, [airpath_core::Span::from_secs(1), airpath_core::Span::from_secs(4)]);
-        assert_eq!(log.silences()[0].begin, Instant::from_nanos(11_000_000_000));
+        assert_eq!(log.gaps()[0].begin, Instant::from_nanos(11_000_000_000));
     }
 
     #[test]

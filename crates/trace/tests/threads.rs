@@ -1,4 +1,4 @@
-//! Two threads come to the same as one: every line, table and number.
+//! One and two threads give the same output: every line, table and number.
 
 #[path = "../../observe/tests/support/mod.rs"]
 mod support;
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use airpath_trace::analysis::table::{Column, Table, Values};
 use airpath_trace::analysis::{Options, Report, Source, analyse};
 
-/// All that an analysis tells, in words: its lines, its report or why there is none.
-fn told(options: &Options, one_thread: bool) -> (Vec<String>, String) {
+/// The output of an analysis as text: its lines, and its report or error.
+fn output(options: &Options, one_thread: bool) -> (Vec<String>, String) {
     let mut lines = Vec::new();
     let report = analyse(&Options { one_thread, ..options.clone() }, &AtomicBool::new(false), &mut |line| {
         lines.push(line.to_owned());
@@ -20,8 +20,8 @@ fn told(options: &Options, one_thread: bool) -> (Vec<String>, String) {
     (lines, report.map_or_else(|error| error.to_string(), |report| format!("{report:?}")))
 }
 
-/// What can be asked of a capture, each with its name.
-fn questions(file: &Path) -> Vec<(&'static str, Options)> {
+/// Options of an analysis, each with a name.
+fn variants(file: &Path) -> Vec<(&'static str, Options)> {
     let all = || Options { source: Source::Captures(vec![file.to_owned()]), ..Options::default() };
     let flow = |selector: &str| Some(selector.parse().expect("a selector"));
     vec![
@@ -30,13 +30,13 @@ fn questions(file: &Path) -> Vec<(&'static str, Options)> {
         ("tables", Options { causes: true, observations: true, ..all() }),
         ("one by its number", Options { select: flow("2"), stream: true, ..all() }),
         ("those of a port", Options { select: flow(":80"), causes: true, ..all() }),
-        ("what was said", Options { exchanges: true, ..all() }),
+        ("application data", Options { exchanges: true, ..all() }),
     ]
 }
 
 fn assert_same(file: &Path) {
-    for (name, options) in questions(file) {
-        let ((lines, report), (others, other)) = (told(&options, true), told(&options, false));
+    for (name, options) in variants(file) {
+        let ((lines, report), (others, other)) = (output(&options, true), output(&options, false));
         assert_alike(&lines.join("\n"), &others.join("\n"), &format!("{}, lines, {name}", file.display()));
         assert_alike(&report, &other, &format!("{}, report, {name}", file.display()));
     }
@@ -51,20 +51,20 @@ fn assert_alike(one: &str, two: &str, what: &str) {
 }
 
 #[test]
-fn every_capture_of_the_repository_is_told_alike() {
+fn every_capture_of_the_repository_gives_the_same_output() {
     support::captures().iter().for_each(|file| assert_same(file));
 }
 
 #[test]
-fn every_shared_capture_is_told_alike() {
+fn every_shared_capture_gives_the_same_output() {
     support::shared_captures().iter().flatten().for_each(|file| assert_same(file));
 }
 
 #[test]
-fn many_interleaved_connections_are_told_alike() {
+fn many_interleaved_connections_give_the_same_output() {
     let file = Synthetic::default().written("interleaved.pcap", 6_000);
     assert_same(&file);
-    // The capture has in it what is hard to tell alike.
+    // The capture contains the hard cases.
     let report = tables(&file);
     let connections = table(&report, "connections");
     let Values::Text(endings) = &column(connections, "ending").values else { panic!("endings are words") };
@@ -74,23 +74,23 @@ fn many_interleaved_connections_are_told_alike() {
     }
     let Values::Whole(numbers) = &column(connections, "connection").values else { panic!("numbers are whole") };
     assert!(!numbers.is_sorted(), "connections end in another order than they begin");
-    assert!(report.reading.segments > 50_000, "{} segments are few rounds", report.reading.segments);
+    assert!(report.reading.segments > 50_000, "{} segments are few epochs", report.reading.segments);
     std::fs::remove_file(file).expect("it was made here");
 }
 
 #[test]
-fn the_lines_before_something_that_is_no_capture_are_told_alike() {
+fn the_lines_before_an_unreadable_file_are_the_same() {
     let file = Synthetic::default().written("before.pcap", 300);
     let missing = file.with_extension("missing");
     let options = Options { source: Source::Captures(vec![file.clone(), missing]), stream: true, ..Options::default() };
-    let (lines, error) = told(&options, false);
+    let (lines, error) = output(&options, false);
     assert!(!lines.is_empty() && error.contains("name a capture file"), "{} lines, {error}", lines.len());
-    assert_eq!((lines, error), told(&options, true));
+    assert_eq!((lines, error), output(&options, true));
     std::fs::remove_file(file).expect("it was made here");
 }
 
 #[test]
-fn who_wants_no_more_gets_no_more() {
+fn a_receiver_that_stops_gets_no_more_lines() {
     let file = Synthetic::default().written("refused.pcap", 1_000);
     let options = Options { source: Source::Captures(vec![file.clone()]), stream: true, ..Options::default() };
     let first = |one_thread| {
@@ -106,7 +106,7 @@ fn who_wants_no_more_gets_no_more() {
     assert_eq!(lines.len(), 7);
     assert_eq!(lines, first(true));
 
-    // Whoever is stopped tells what there is until then.
+    // A stopped analysis reports its results so far.
     for one_thread in [true, false] {
         let stop = AtomicBool::new(false);
         let report = analyse(&Options { one_thread, ..options.clone() }, &stop, &mut |_| {
@@ -120,7 +120,7 @@ fn who_wants_no_more_gets_no_more() {
 }
 
 #[test]
-fn a_thread_does_not_wait_for_one_that_broke_down() {
+fn a_thread_does_not_wait_for_one_that_panicked() {
     let file = Synthetic::default().written("broken.pcap", 1_000);
     let options = Options { source: Source::Captures(vec![file.clone()]), stream: true, ..Options::default() };
     let broken = catch_unwind(AssertUnwindSafe(|| {
@@ -143,7 +143,8 @@ fn column<'a>(table: &'a Table, name: &str) -> &'a Column {
     table.columns().iter().find(|column| column.name == name).expect("there is such a column")
 }
 
-/// A capture (pcap, raw IP) of many connections at once, which end out of order, or not at all, and whose ports are used again.
+/// A capture (pcap, raw IP) of many connections at once, which end out of order, or not at all, and
+/// whose ports are reused.
 #[derive(Default)]
 struct Synthetic {
     bytes: Vec<u8>,
@@ -156,7 +157,7 @@ struct Flow {
     client: u16,
     /// What each end sends next.
     next: [u32; 2],
-    /// Turns that are left, and what there was of them at first.
+    /// Turns left, and turns at first.
     left: u64,
     begun: bool,
     ending: u64,
@@ -168,7 +169,7 @@ const RST: u8 = 4;
 const ACK: u8 = 16;
 
 impl Synthetic {
-    /// The file, with so many connections.
+    /// Writes the file, with `connections` connections.
     fn written(mut self, name: &str, connections: u64) -> PathBuf {
         for word in [0xA1B2_3C4D_u32, 4 << 16 | 2, 0, 0, 65_535, 101] {
             self.bytes.extend(word.to_le_bytes());
@@ -200,7 +201,7 @@ impl Synthetic {
         }
     }
 
-    /// Lets a connection do something, and says whether there is more to come.
+    /// Adds the next segment of a connection. Returns whether more follow.
     fn turn(&mut self, flow: &mut Flow) -> bool {
         const CLIENT: usize = 0;
         const SERVER: usize = 1;

@@ -1,26 +1,27 @@
-//! The chunked transfer coding (RFC 9112 §7.1), as far as finding its end goes.
+//! The chunked transfer coding (RFC 9112 §7.1): finds the end of the body.
 
-/// Where in a chunked body a reader is.
+/// The position in a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunked {
-    /// In the line that tells a chunk's size: its value so far, and whether a digit was seen and the digits are over.
+    /// In the line with the size of a chunk: its value so far, the digits, and whether they are
+    /// over.
     Size { value: u64, digits: u8, over: bool },
-    /// In a chunk's data: bytes that are left.
+    /// In the data of a chunk: bytes left.
     Data(u64),
-    /// In the line break behind a chunk's data.
+    /// In the line break after the data of a chunk.
     Break,
-    /// In the trailer section: whether the line at hand is empty so far.
+    /// In the trailer section: whether the present line is empty so far.
     Trailer { empty: bool },
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Took so many bytes, of which so many are content.
+    /// The step consumed `bytes`, with `content` bytes of content.
     Took { bytes: usize, content: u64 },
-    /// Took so many bytes, and the body is over.
+    /// The step consumed this number of bytes, and the body is over.
     Over(usize),
-    /// These bytes are no chunked body.
+    /// The bytes are no chunked body.
     Broken,
 }
 
@@ -28,7 +29,7 @@ impl Chunked {
     /// Before the first chunk.
     pub(super) const START: Self = Self::Size { value: 0, digits: 0, over: false };
 
-    /// Takes from `bytes`, which are not empty.
+    /// Consumes some of `bytes`, which must not be empty.
     pub(super) fn step(&mut self, bytes: &[u8]) -> Step {
         let byte = bytes[0];
         let one = Step::Took { bytes: 1, content: 0 };
@@ -47,7 +48,7 @@ impl Chunked {
                     *digits += 1;
                     one
                 }
-                // Spaces before the line break and extensions (RFC 9112 §7.1.1) are passed over.
+                // Spaces before the line break and extensions (RFC 9112 §7.1.1) are skipped.
                 (b'\r' | b';' | b' ' | b'\t', _) if *digits > 0 => {
                     *over = true;
                     one
@@ -84,7 +85,7 @@ impl Chunked {
         }
     }
 
-    /// Bytes of content that come next for sure.
+    /// Bytes of content that surely come next.
     pub(super) const fn ahead(self) -> u64 {
         match self {
             Self::Data(left) => left,
@@ -92,7 +93,7 @@ impl Chunked {
         }
     }
 
-    /// Passes over `bytes` of those that are [`ahead`](Self::ahead).
+    /// Skips `bytes` of those that are [`ahead`](Self::ahead).
     pub(super) fn skip(&mut self, bytes: u64) {
         let left = self.ahead().saturating_sub(bytes);
         *self = if left == 0 { Self::Break } else { Self::Data(left) };
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_found_out() {
+    fn invalid_sizes_are_rejected() {
         for body in [&b"\r\n"[..], b"x\r\n", b"4\r\nWikipedia", b"fffffffffffffffff\r\n", b" 4\r\n"] {
             assert_eq!(decode(body, 100), None, "{body:?}");
         }

@@ -1,8 +1,8 @@
 //! The HTTP of one connection: requests and responses, paired.
 //!
-//! Responses come in the order of their requests (RFC 9112 §9.3), so the pairing is by order, and a response whose sender had not
-//! received a request is never that request's. Where the capture lost messages, what the acknowledgements tell about who had
-//! received what finds the pairs again.
+//! Responses come in the order of their requests (RFC 9112 §9.3). So messages are paired by order,
+//! and a response never belongs to a request that its sender had not received. Where the capture
+//! missed messages, the acknowledgements, which show the received data, restore the pairs.
 
 use crate::exchange::{Exchange, Field, KEPT_FIELDS, Request, Response, Size};
 use crate::head::{self, Beginning, Version};
@@ -23,12 +23,13 @@ struct Direction {
     stream: Stream,
     messages: Messages,
     read_up_to: i64,
-    /// Offset behind the last byte, once its sender has closed.
+    /// Offset after the last byte, once its sender has closed.
     closed_at: Option<i64>,
 }
 
 impl Conversation {
-    /// A conversation whose beginning is captured or not; all header fields are kept, or only [`KEPT_FIELDS`].
+    /// A conversation that was captured from its beginning, or not. Keeps all header fields, or
+    /// only [`KEPT_FIELDS`].
     pub fn new(from_its_beginning: bool, keep_fields: bool) -> Self {
         let direction = || Direction {
             stream: if from_its_beginning { Stream::from_its_beginning() } else { Stream::default() },
@@ -65,18 +66,18 @@ impl Conversation {
         direction.closed_at.get_or_insert(offset);
     }
 
-    /// Whether what both ends said is not HTTP, or no more: what comes need not be pushed. One end alone does not tell: a server may
-    /// answer to what is no proper request.
+    /// Whether neither direction is HTTP, or HTTP is over: further segments need not be pushed. One
+    /// direction does not decide: a server may answer a malformed request.
     pub const fn is_foreign(&self) -> bool {
         self.client.messages.is_foreign() && self.server.messages.is_foreign()
     }
 
-    /// Whether messages of HTTP were recognised.
+    /// Whether HTTP messages were recognised.
     pub fn is_http(&self) -> bool {
         !self.ledger.exchanges.is_empty()
     }
 
-    /// Nothing more will come: the exchanges, in the order in which they were made.
+    /// Ends the conversation; returns the exchanges in order.
     pub fn finish(mut self) -> Vec<Exchange> {
         let Self { client, server, ledger } = &mut self;
         client.finish(Requests(ledger));
@@ -97,28 +98,29 @@ impl Direction {
     }
 }
 
-/// What has been exchanged.
+/// The exchanges, and the state of their pairing.
 #[derive(Debug, Default)]
 struct Ledger {
     exchanges: Vec<Exchange>,
     /// Exchanges before this one have their response, or will have none.
     answered: usize,
     /// The exchange whose request is being read.
-    asking: Option<usize>,
+    open_request: Option<usize>,
     /// The exchange whose response is being read.
-    answering: Option<usize>,
-    /// Offset behind the last response that is known to its end.
+    open_response: Option<usize>,
+    /// Offset after the last response with an exact end.
     responded: i64,
     keep_fields: bool,
-    /// The body of the request at hand comes only after `100 Continue`.
+    /// The body of the open request comes only after `100 Continue`.
     expects_continue: bool,
-    /// The connection has become something else: after CONNECT, or 101.
+    /// The connection is a tunnel: after CONNECT, or 101.
     tunnel: bool,
 }
 
 impl Ledger {
-    /// Enters a request, and says for which exchange: a response may have been read before, when segments were captured out of order.
-    fn ask(&mut self, request: Request) -> usize {
+    /// Adds a request; returns the index of its exchange. Its response may have been read before,
+    /// where the capture has segments out of order.
+    fn add_request(&mut self, request: Request) -> usize {
         let orphans = self.exchanges.iter().rev().take_while(|exchange| exchange.request.is_none()).count();
         let trailing = self.exchanges.len() - orphans;
         let orphan = self.exchanges[trailing..].iter().position(|exchange| {
@@ -133,29 +135,30 @@ impl Ledger {
         at
     }
 
-    /// The exchange that a final response belongs to, from what its head tells.
+    /// Returns the index of the exchange of a final response.
     fn responded_to(&mut self, head: &Head<'_>) -> usize {
         if head.after_loss {
-            self.pass_over_missed(head);
+            self.skip_missed(head);
         }
-        let asked_before = |exchange: &Exchange| {
+        let sent_before = |exchange: &Exchange| {
             let request = exchange.request.as_ref();
             request.is_some_and(|request| head.acknowledged.is_none_or(|received| received > request.offset))
         };
-        if self.exchanges.get(self.answered).is_some_and(asked_before) {
+        if self.exchanges.get(self.answered).is_some_and(sent_before) {
             self.answered += 1;
             return self.answered - 1;
         }
         // Its request was not captured, or not yet.
         self.exchanges.insert(self.answered, Exchange::default());
-        self.asking = self.asking.map(|asking| if asking >= self.answered { asking + 1 } else { asking });
+        self.open_request = self.open_request.map(|open| if open >= self.answered { open + 1 } else { open });
         self.answered += 1;
         self.answered - 1
     }
 
-    /// Responses were missed before this one. When the client made its next request it had received more than when it made the one
-    /// before, and none of what it received is of a response that is known: that was the missed response to the one before.
-    fn pass_over_missed(&mut self, head: &Head<'_>) {
+    /// The capture missed responses before this one. If the client had received more at its next
+    /// request than at the one before, and no known response has those bytes, then they are the
+    /// missed response.
+    fn skip_missed(&mut self, head: &Head<'_>) {
         while let Some([earlier, later]) = self.exchanges.get_mut(self.answered..self.answered + 2) {
             let (Some(request), Some(next)) = (&earlier.request, &later.request) else { break };
             let (Some(before), Some(then)) = (request.received, next.received) else { break };
@@ -187,7 +190,7 @@ fn text(bytes: &[u8]) -> Box<str> {
     String::from_utf8_lossy(bytes).into()
 }
 
-/// The client's side of the ledger.
+/// The client's direction.
 struct Requests<'a>(&'a mut Ledger);
 
 impl Side for Requests<'_> {
@@ -218,7 +221,7 @@ impl Side for Requests<'_> {
             fields: self.0.fields(head.bytes),
             size: Size::default(),
         };
-        self.0.asking = Some(self.0.ask(request));
+        self.0.open_request = Some(self.0.add_request(request));
         // RFC 9112 §6.3: without either field a request has no body.
         let extent = head::extent(head.bytes);
         self.0.expects_continue = extent.expects_continue;
@@ -230,20 +233,20 @@ impl Side for Requests<'_> {
     }
 
     fn tail(&mut self, tail: &Tail) {
-        let asking = self.0.asking.take().and_then(|at| self.0.exchanges.get_mut(at));
-        if let Some(request) = asking.and_then(|exchange| exchange.request.as_mut()) {
+        let open = self.0.open_request.take().and_then(|at| self.0.exchanges.get_mut(at));
+        if let Some(request) = open.and_then(|exchange| exchange.request.as_mut()) {
             request.last = tail.last;
             request.size = size_of(tail);
         }
     }
 
     fn body_may_be_absent(&self) -> bool {
-        let at = self.0.asking.and_then(|at| self.0.exchanges.get(at));
+        let at = self.0.open_request.and_then(|at| self.0.exchanges.get(at));
         self.0.expects_continue && at.is_some_and(|exchange| exchange.response.is_some())
     }
 }
 
-/// The server's side of the ledger.
+/// The server's direction.
 struct Responses<'a>(&'a mut Ledger);
 
 impl Side for Responses<'_> {
@@ -256,8 +259,8 @@ impl Side for Responses<'_> {
     }
 
     fn may_be_bare(&self) -> bool {
-        let asked = self.0.exchanges.get(self.0.answered).and_then(|exchange| exchange.request.as_ref());
-        asked.is_some_and(|request| request.version == Version::Http09)
+        let next = self.0.exchanges.get(self.0.answered).and_then(|exchange| exchange.request.as_ref());
+        next.is_some_and(|request| request.version == Version::Http09)
     }
 
     fn head(&mut self, head: &Head<'_>) -> Framing {
@@ -270,7 +273,7 @@ impl Side for Responses<'_> {
             return Framing::Empty;
         }
         let at = self.0.responded_to(head);
-        self.0.answering = Some(at);
+        self.0.open_response = Some(at);
         let response = Response {
             first: head.first,
             last: head.last,
@@ -290,8 +293,8 @@ impl Side for Responses<'_> {
     }
 
     fn tail(&mut self, tail: &Tail) {
-        let answering = self.0.answering.take().and_then(|at| self.0.exchanges.get_mut(at));
-        if let Some(response) = answering.and_then(|exchange| exchange.response.as_mut()) {
+        let open = self.0.open_response.take().and_then(|at| self.0.exchanges.get_mut(at));
+        if let Some(response) = open.and_then(|exchange| exchange.response.as_mut()) {
             response.last = tail.last;
             response.size = size_of(tail);
         }
@@ -305,7 +308,7 @@ impl Side for Responses<'_> {
     }
 }
 
-/// How long a final response is (RFC 9112 §6.3).
+/// The framing of a final response (RFC 9112 §6.3).
 fn response_framing(method: &str, status: Option<u16>, extent: head::Extent) -> Framing {
     match (method, status, extent) {
         (_, Some(101), _) | ("CONNECT", Some(200..=299), _) => Framing::Tunnel,

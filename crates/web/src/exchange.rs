@@ -1,4 +1,4 @@
-//! A request, its response, and the order in which they came.
+//! HTTP requests and their responses.
 
 use crate::head::Version;
 use crate::stream::Mark;
@@ -12,7 +12,7 @@ pub struct Exchange {
     pub response: Option<Response>,
     /// Interim responses (1xx) before it, `100 Continue` among them.
     pub interim_responses: u32,
-    /// Whether there was a response that is not here: it lay in bytes which the capture does not have.
+    /// Whether the capture missed the bytes of the response.
     pub response_missed: bool,
 }
 
@@ -25,42 +25,43 @@ pub struct Request {
     pub last: Mark,
     /// Offset of its first byte in the client's stream.
     pub offset: i64,
-    /// Offset in the server's stream up to which the client had received when it made the request.
+    /// Offset in the server's stream up to which the client had received when it sent the request.
     pub received: Option<i64>,
     /// Method.
     pub method: Box<str>,
-    /// Target, as it stands in the request line.
+    /// Target of the request line.
     pub target: Box<str>,
     /// Version.
     pub version: Version,
-    /// Header fields; those of [`KEPT_FIELDS`] alone unless all were asked for.
+    /// Header fields: those of [`KEPT_FIELDS`], or all where requested.
     pub fields: Box<[Field]>,
-    /// How long it is.
+    /// Its size.
     pub size: Size,
 }
 
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// When its first byte had passed. Interim responses do not count.
+    /// When its first byte had passed, without interim responses.
     pub first: Mark,
     /// When its last byte had.
     pub last: Mark,
     /// Offset of its first byte in the server's stream.
     pub offset: i64,
-    /// Offset in the client's stream up to which the server had received when it sent the first byte.
+    /// Offset in the client's stream up to which the server had received when it sent the first
+    /// byte.
     pub received: Option<i64>,
-    /// Status code; `None` in HTTP/0.9, and where it was cut off.
+    /// Status code; `None` in HTTP/0.9, and where the capture cut it.
     pub status: Option<u16>,
     /// Version.
     pub version: Version,
-    /// Header fields; those of [`KEPT_FIELDS`] alone unless all were asked for.
+    /// Header fields: those of [`KEPT_FIELDS`], or all where requested.
     pub fields: Box<[Field]>,
-    /// How long it is.
+    /// Its size.
     pub size: Size,
 }
 
-/// How long a message is.
+/// The size of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Bytes of the head.
@@ -71,8 +72,8 @@ pub struct Size {
     pub content: u64,
     /// Whether all of it passed.
     pub complete: bool,
-    /// Whether its end is known for sure: not where the head or the framing of chunks lies in what was not captured. Then the
-    /// message is taken to go on until the next one that was recognised.
+    /// Whether its end is exact. It is not where the capture missed the head or the chunk framing:
+    /// then the message extends to the next recognised one.
     pub exact: bool,
 }
 
@@ -81,7 +82,7 @@ pub struct Size {
 pub struct Field {
     /// Name.
     pub name: Box<str>,
-    /// Value. Bytes that are no UTF-8 are replaced.
+    /// Value. Bytes outside UTF-8 are replaced.
     pub value: Box<str>,
 }
 
@@ -107,7 +108,7 @@ impl Request {
         field(&self.fields, name)
     }
 
-    /// The URL: the target where it is one already, and else with the host that the request names.
+    /// The URL: an absolute target, or the target at the host of the request.
     pub fn url(&self) -> String {
         let absolute = self.target.contains("://") || &*self.method == "CONNECT";
         match self.field("host") {

@@ -1,4 +1,4 @@
-//! HTTP Archive 1.2 (HAR), which browsers' developer tools and many viewers read.
+//! HTTP Archive 1.2 (HAR), the format of browsers' developer tools.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -14,15 +14,16 @@ use airpath_observe::flows::FlowNumber;
 
 /// A HAR document, for `serde_json`.
 ///
-/// One page a client, one entry a request. Times are the capture's; what a capture does not tell (what a cache had, name
-/// look-ups) is `-1` or empty, as the format has it. Names that begin with `_` are ours: the format allows them.
+/// One page for each client, one entry for each request. Times are the capture's. Values that a
+/// capture does not have (caches, name look-ups) are `-1` or empty, as the format specifies. Names
+/// with `_` are our extensions, which the format allows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Har {
     log: Log,
 }
 
 impl Har {
-    /// Of a capture's exchanges. A connection bears the number of its flow.
+    /// From the application data of a capture. Connections have their flow numbers.
     pub fn new(exchanges: &Exchanges) -> Self {
         let Exchanges { timelines, pages, .. } = exchanges;
         let page_of = |client: IpAddr| pages.iter().find(|page| page.client == client);
@@ -107,7 +108,7 @@ struct Entry {
     comment: &'static str,
 }
 
-/// Nothing is known of caches.
+/// Empty: a capture does not show caches.
 #[derive(Clone, Debug, Serialize)]
 struct Cache {}
 
@@ -182,7 +183,8 @@ fn page_id(page: &Page) -> String {
     format!("page_{}", page.client)
 }
 
-/// An exchange, and when it began. The connection's set-up counts for its first exchange: `opening` is the connection then.
+/// Makes the entry of an exchange; returns it with its begin. The set-up of the connection,
+/// `opening`, counts for its first exchange.
 fn entry(
     exchange: &Exchange,
     request: &Request,
@@ -191,18 +193,18 @@ fn entry(
     number: FlowNumber,
     pageref: Option<String>,
 ) -> (Instant, Entry) {
-    let (asked, sent) = (request.first.time, request.last.time);
+    let (requested, sent) = (request.first.time, request.last.time);
     let set_up = opening.and_then(|timeline| Some((timeline.opened?.time, timeline.established?.time)));
-    let started = set_up.map_or(asked, |(opened, _)| opened.min(asked));
+    let started = set_up.map_or(requested, |(opened, _)| opened.min(requested));
     let (wait, receive) = exchange.response.as_ref().map_or((Span::ZERO, Span::ZERO), |response| {
-        // A server may answer before the request is over: what it waited for then is what is left.
+        // A server may answer before the end of the request.
         (response.first.time.since(sent), response.last.time.since(response.first.time.max(sent)))
     });
     let timings = Timings {
-        blocked: set_up.map_or(-1.0, |(_, established)| milliseconds(asked.since(established))),
+        blocked: set_up.map_or(-1.0, |(_, established)| milliseconds(requested.since(established))),
         dns: -1.0,
         connect: set_up.map_or(-1.0, |(opened, established)| milliseconds(established.since(opened))),
-        send: milliseconds(sent.since(asked)),
+        send: milliseconds(sent.since(requested)),
         wait: milliseconds(wait),
         receive: milliseconds(receive),
         ssl: -1.0,
@@ -283,12 +285,12 @@ fn date_time(time: Instant) -> String {
     let mut text = format!("{year:04}-{month:02}-{day:02}T");
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
     write!(text, "{hour:02}:{minute:02}:{second:02}.{:06}Z", nanoseconds / 1_000 % 1_000_000)
-        .expect("a string takes what is written to it");
+        .expect("writing to a string does not fail");
     text
 }
 
-/// Year, month and day, `days` days after 1 January 1970, in the Gregorian calendar. Years are counted from March, so that a leap
-/// day is a year's last; 146097 days make 400 years.
+/// Year, month and day, `days` days after 1 January 1970, in the Gregorian calendar. Years are
+/// counted from March, so that a leap day is a year's last; 146097 days make 400 years.
 fn civil(days: u64) -> (u64, u64, u64) {
     let from_march = days + 719_468;
     let (era, of_era) = (from_march / 146_097, from_march % 146_097);

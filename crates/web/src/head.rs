@@ -1,8 +1,12 @@
-//! The head of a message (RFC 9112 §2 to §5), read as far as it goes.
+//! The head of a message (RFC 9112 §2 to §5), as far as it was captured.
 //!
-//! Why not a library's parser: those refuse a head that a snap length cut, and what came before the cut is what we are after.
+//! The crate `httparse` is no replacement: a passive observer must read messages that a server may
+//! refuse. httparse 1.10 returns an error for a request line of HTTP/0.9 (`GET /a`), for a minor
+//! version above 1 (RFC 9110 §2.5 has it read as 1.1), for spaces in a target or after the version,
+//! and for more fields than its array holds; it returns no target for a request line that a snap
+//! length cut, and it drops `Content-Length : 7` of a request. Each of these needs the code below.
 
-/// Bytes that a head may have; what is longer is taken for something else.
+/// Bytes of a head, at most; a longer one is not HTTP.
 pub(super) const MAX_HEAD: usize = 64 << 10;
 
 /// A version of HTTP.
@@ -17,7 +21,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// As it stands in a head.
+    /// Its text in a head.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http09 => "HTTP/0.9",
@@ -29,22 +33,23 @@ impl Version {
     fn parse(text: &[u8]) -> Option<Self> {
         match text.strip_prefix(b"HTTP/1.")? {
             b"0" => Some(Self::Http10),
-            // RFC 9110 §2.5: a minor version that is not known is treated as the highest that is. Servers take it left out, too.
+            // RFC 9110 §2.5: an unknown minor version is processed as the highest known one.
+            // Servers accept a missing minor version, too.
             minor => minor.iter().all(u8::is_ascii_digit).then_some(Self::Http11),
         }
     }
 }
 
-/// What the first bytes of a message look like.
+/// The classification of the first bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// Too few to say.
+    /// Too few bytes to decide.
     Open,
     /// Not a head.
     Foreign,
-    /// A head, up to an empty line.
+    /// A head, which extends to an empty line.
     Head,
-    /// A head of one line, with so many bytes (HTTP/0.9).
+    /// A head of one line (HTTP/0.9), with its length in bytes.
     Line(usize),
 }
 
@@ -56,7 +61,7 @@ pub(super) struct RequestLine<'a> {
     pub version: Version,
 }
 
-/// What a client's message begins with.
+/// Classifies the first bytes of a client's message.
 pub(super) fn request_beginning(bytes: &[u8]) -> Beginning {
     let method = bytes.iter().take_while(|byte| is_method(**byte)).count();
     if method > 24 {
@@ -67,7 +72,7 @@ pub(super) fn request_beginning(bytes: &[u8]) -> Beginning {
         Some(b' ') if method >= 3 => {}
         Some(_) => return Beginning::Foreign,
     }
-    // A target has no control characters: what looks like a method by chance is found out here.
+    // A target has no control characters: this rejects binary data that looks like a method.
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         let text = bytes.iter().all(|byte| *byte >= b' ' || *byte == b'\t' || *byte == b'\r');
         return if text { Beginning::Open } else { Beginning::Foreign };
@@ -79,7 +84,7 @@ pub(super) fn request_beginning(bytes: &[u8]) -> Beginning {
     }
 }
 
-/// What a server's message begins with.
+/// Classifies the first bytes of a server's message.
 pub(super) fn response_beginning(bytes: &[u8]) -> Beginning {
     let pattern = b"HTTP/1.";
     let common = bytes.len().min(pattern.len());
@@ -92,28 +97,28 @@ pub(super) fn response_beginning(bytes: &[u8]) -> Beginning {
     }
 }
 
-/// Whether `bytes`, which begin a segment, begin a request: strict, for finding the way back into a stream.
+/// Whether `bytes`, which begin a segment, begin a request. Strict: for resynchronization.
 pub(super) fn surely_request(bytes: &[u8]) -> bool {
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     match request_line(line) {
         Some(line) => line.version != Version::Http09,
         None => {
-            // Cut off within the line: a method that all know, and a target that can be one.
-            const KNOWN: [&[u8]; 7] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH "];
+            // A cut line: a standard method, and a plausible target.
+            const METHODS: [&[u8]; 7] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH "];
             line.len() == bytes.len()
-                && KNOWN.iter().any(|method| {
+                && METHODS.iter().any(|method| {
                     bytes.strip_prefix(*method).is_some_and(|target| matches!(target.first(), Some(b'/' | b'h' | b'*')))
                 })
         }
     }
 }
 
-/// Whether `bytes`, which begin a segment, begin a response: strict, for finding the way back into a stream.
+/// Whether `bytes`, which begin a segment, begin a response. Strict: for resynchronization.
 pub(super) fn surely_response(bytes: &[u8]) -> bool {
     bytes.len() >= 12 && bytes.starts_with(b"HTTP/1.") && status(bytes).is_some()
 }
 
-/// Reads a request line, with or without its line break.
+/// Parses a request line, with or without its line break.
 pub(super) fn request_line(head: &[u8]) -> Option<RequestLine<'_>> {
     let line = first_line(head);
     let (method, rest) = line.split_at(line.iter().position(|byte| *byte == b' ')?);
@@ -126,12 +131,12 @@ pub(super) fn request_line(head: &[u8]) -> Option<RequestLine<'_>> {
     {
         return Some(RequestLine { method, target: rest[..space].trim_ascii_end(), version });
     }
-    // HTTP/0.9 knows one method only.
+    // HTTP/0.9 has one method only (RFC 1945 §4.1).
     let simple = method == b"GET" && !rest.is_empty() && !rest.contains(&b' ');
     simple.then_some(RequestLine { method, target: rest, version: Version::Http09 })
 }
 
-/// Method and target of a request line that was cut off.
+/// Method and target of a cut request line.
 pub(super) fn cut_request_line(head: &[u8]) -> (&[u8], &[u8]) {
     let mut words = first_line(head).split(|byte| *byte == b' ');
     (words.next().unwrap_or_default(), words.next().unwrap_or_default())
@@ -149,8 +154,8 @@ pub(super) fn status(head: &[u8]) -> Option<u16> {
     code.iter().try_fold(0_u16, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u16::from(digit - b'0')))
 }
 
-/// The header fields (RFC 9112 §5): name and value. The continuation of a value over lines, which is obsolete, is left out, and so
-/// is a last line that has no end: a cut may have taken part of its value.
+/// The header fields (RFC 9112 §5): name and value. Obsolete line folding (§5.2) is left out, and
+/// so is an unterminated last line, whose value may be cut.
 pub(super) fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     head.split_inclusive(|byte| *byte == b'\n').skip(1).filter_map(|line| {
         let line = line.strip_suffix(b"\n")?;
@@ -162,20 +167,20 @@ pub(super) fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// How long a message's body is, as its own fields tell it.
+/// The header fields of a message that determine the length of its body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {
     /// The last transfer coding is `chunked`.
     pub chunked: bool,
     /// There is a transfer coding of another kind.
     pub coded: bool,
-    /// `Content-Length`, where it is a number and there is but one.
+    /// `Content-Length`, if it is one number.
     pub length: Option<u64>,
     /// `Expect: 100-continue`.
     pub expects_continue: bool,
 }
 
-/// Reads the fields that say how long the body is (RFC 9112 §6).
+/// Parses the fields that determine the length of the body (RFC 9112 §6).
 pub(super) fn extent(head: &[u8]) -> Extent {
     let mut extent = Extent::default();
     let mut contradicted = false;
@@ -190,7 +195,7 @@ pub(super) fn extent(head: &[u8]) -> Extent {
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             let last = value.split(|byte| *byte == b',').next_back().unwrap_or_default().trim_ascii();
             extent.chunked = last.eq_ignore_ascii_case(b"chunked");
-            // `identity` was struck from the standard by RFC 7230; servers of old send it.
+            // RFC 7230 removed `identity`; old servers send it.
             extent.coded |= !extent.chunked && !last.eq_ignore_ascii_case(b"identity");
         } else if name.eq_ignore_ascii_case(b"expect") {
             extent.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
@@ -202,7 +207,7 @@ pub(super) fn extent(head: &[u8]) -> Extent {
     extent
 }
 
-/// Where a head ends: behind its empty line. `from` bytes have been looked at before.
+/// The end of a head, after its empty line. The first `from` bytes were searched before.
 pub(super) fn end_of_head(head: &[u8], from: usize) -> Option<usize> {
     // An empty line may have begun up to two bytes before.
     let from = from.saturating_sub(2);
@@ -219,7 +224,7 @@ fn first_line(head: &[u8]) -> &[u8] {
     head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end()
 }
 
-/// A method's name is a token (RFC 9110 §9.1); those in use are of capital letters, with `-` or `_` in some.
+/// A method is a token (RFC 9110 §9.1); those in use have capital letters, and some `-` or `_`.
 fn is_method(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte == b'-' || byte == b'_'
 }
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_end_behind_an_empty_line_however_they_came() {
+    fn heads_end_after_an_empty_line_in_any_segmentation() {
         for head in
             [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\nHost: a\n\n", b"HTTP/1.1 200\r\nA: b\n\r\n"]
         {
@@ -261,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_contradict_each_other_are_none() {
+    fn contradictory_lengths_are_none() {
         let of = |fields: &str| extent(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n").as_bytes());
         assert_eq!(of("Content-Length: 12").length, Some(12));
         assert_eq!(of("content-length : 7, 7").length, Some(7));
@@ -273,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_was_cut_is_not_read() {
+    fn a_cut_field_is_not_read() {
         let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 12";
         assert_eq!(fields(head).count(), 1);
         assert_eq!(extent(head).length, None);

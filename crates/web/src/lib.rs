@@ -1,10 +1,12 @@
-//! What was said on the connections: requests and responses of HTTP, the handshakes of TLS, the flows of QUIC.
+//! Application data in TCP segments and UDP datagrams: HTTP requests and responses, TLS handshakes,
+//! QUIC flows.
 //!
 //! ```text
-//! segments ─► stream (in order) ─► messages (where each begins and ends) ─► conversation (pairs) ─► time-lines ─► page, HAR
+//! segments ─► stream (in order) ─► messages (begin and end) ─► conversation (pairs) ─► timelines ─► page, HAR
 //! ```
 //!
-//! All times are those at which something passed the place of the capture. Taken at the client, they are what the user waited for.
+//! All times are those of the capture point. In a capture at the client they are what the user
+//! waited for.
 
 mod chunked;
 mod conversation;

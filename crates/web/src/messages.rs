@@ -1,79 +1,82 @@
-//! One direction's messages: where each begins and ends.
+//! The messages of one direction: begin and end of each.
 //!
-//! What a message means is its [`Side`]'s affair, and so is how its body is framed, which for a response depends on the request.
+//! The [`Side`] interprets a message, and decides on the framing of its body, which for a response
+//! depends on the request.
 
 use crate::chunked::{Chunked, Step};
 use crate::head::{self, Beginning, MAX_HEAD};
 use crate::stream::{Content, Mark, Reader, Run};
 
-/// How a message goes on after its head.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// No body.
     Empty,
-    /// So many bytes.
+    /// A length in bytes.
     Length(u64),
     /// Chunks.
     Chunked,
-    /// All until the stream ends.
+    /// The body extends to the end of the stream.
     UntilClose,
-    /// The messages are over: the rest of the stream belongs to another protocol.
+    /// The last message: the rest of the stream belongs to another protocol.
     Tunnel,
 }
 
-/// A message's head, as far as it was captured.
+/// The head of a message, as far as it was captured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head<'a> {
     /// Its bytes; none for a response of HTTP/0.9.
     pub bytes: &'a [u8],
     /// When its first byte had passed.
     pub first: Mark,
-    /// When its last one had.
+    /// When its last byte had.
     pub last: Mark,
     /// Offset of its first byte.
     pub offset: i64,
-    /// Up to where its sender had received the other stream when it sent the first byte.
+    /// Offset up to which its sender had received the other stream when it sent the first byte.
     pub acknowledged: Option<i64>,
-    /// Whether the messages before it are not all known.
+    /// Whether the capture missed messages before it.
     pub after_loss: bool,
 }
 
-/// How a message ended.
+/// The end of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tail {
     /// When its last byte had passed.
     pub last: Mark,
-    /// Offset behind it.
+    /// Offset after it.
     pub end: i64,
     /// Bytes of its head.
     pub head: u64,
     /// Bytes of its body as sent.
     pub body: u64,
-    /// Those of them that are content, and not the framing of chunks.
+    /// Bytes of its content: the body without chunk framing.
     pub content: u64,
-    /// Whether it is all there, as its framing tells; a body that goes on until the stream ends is when the stream has ended.
+    /// Whether the message is complete by its framing; a body to the end of the stream is when the
+    /// stream is closed.
     pub complete: bool,
-    /// Whether its end is known: otherwise it is that of the last byte before the next message that was recognised.
+    /// Whether its end is exact; else it extends to the next recognised message.
     pub exact: bool,
 }
 
-/// Which of the two directions: what its messages look like and mean.
+/// One of the two directions: recognises and interprets its messages.
 pub(super) trait Side {
-    /// What a message could be that begins with `bytes`.
+    /// Classifies the first bytes of a message.
     fn beginning(&self, bytes: &[u8]) -> Beginning;
-    /// Whether a message surely begins with `bytes`.
+    /// Whether `bytes` surely begin a message.
     fn surely_begins(&self, bytes: &[u8]) -> bool;
-    /// A message without a head may come now (HTTP/0.9).
+    /// Whether a message without a head may come now (HTTP/0.9).
     fn may_be_bare(&self) -> bool;
-    /// A head is over.
+    /// A head ended; returns the framing of the body.
     fn head(&mut self, head: &Head<'_>) -> Framing;
-    /// The message whose head came last is over.
+    /// The message of the last head ended.
     fn tail(&mut self, tail: &Tail);
-    /// Whether the body may be left away: `Expect: 100-continue` was not met (RFC 9110 §10.1.1).
+    /// Whether the body may be absent: the server refused `Expect: 100-continue` (RFC 9110
+    /// §10.1.1).
     fn body_may_be_absent(&self) -> bool;
 }
 
-/// Where in its messages a direction is.
+/// The position in the messages of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Between,
@@ -81,13 +84,13 @@ enum State {
     Length(u64),
     Chunked(Chunked),
     UntilClose,
-    /// Out of step; no message begins before this offset.
+    /// Out of synchronization; no message begins before this offset.
     Lost(i64),
     /// No more messages.
     Foreign,
 }
 
-/// A message that is being read.
+/// An incomplete message.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     first: Mark,
@@ -103,34 +106,34 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Messages {
     state: State,
-    /// The head that is being read, and what else came with its last bytes.
+    /// The bytes of an incomplete head.
     head: Vec<u8>,
-    /// The message whose first byte has passed and whose last one has not.
+    /// The incomplete message.
     open: Option<Open>,
     after_loss: bool,
-    /// Messages that were recognised.
+    /// Recognised messages.
     count: u64,
 }
 
 impl Messages {
-    /// Of a stream that is read from its beginning, or from somewhere within.
+    /// For a stream that was captured from its beginning, or not.
     pub(super) const fn new(from_its_beginning: bool) -> Self {
         Self { state: State::Between, head: Vec::new(), open: None, after_loss: !from_its_beginning, count: 0 }
     }
 
-    /// Whether what came so far is no message of HTTP, or no message will come any more.
+    /// Whether the stream is not HTTP, or no message can follow.
     pub(super) const fn is_foreign(&self) -> bool {
         matches!(self.state, State::Foreign) || self.count == 0 && matches!(self.state, State::Lost(_))
     }
 
-    /// From here on the stream belongs to another protocol.
+    /// The rest of the stream belongs to another protocol.
     pub(super) fn become_foreign(&mut self) {
         self.state = State::Foreign;
         self.open = None;
         self.head = Vec::new();
     }
 
-    /// The stream's last byte has passed: it was closed, or (with `closed` false) the capture ended or the connection was reset.
+    /// Ends the stream: it was closed, or, with `closed` false, the capture ended or a RST came.
     pub(super) fn end(&mut self, closed: bool, side: &mut impl Side) {
         if self.state == State::Head
             && let Some(open) = self.open
@@ -147,7 +150,7 @@ impl Messages {
     /// Reads a run.
     pub(super) fn read(&mut self, run: Run<'_>, side: &mut impl Side) {
         match run.content {
-            Content::Missing(missing) => self.pass_over(missing, &run, side),
+            Content::Missing(missing) => self.skip_missing(missing, &run, side),
             Content::Bytes(mut bytes) => {
                 let mut offset = run.offset;
                 while !bytes.is_empty() {
@@ -159,7 +162,7 @@ impl Messages {
         }
     }
 
-    /// The offset from which on bytes matter, given that the stream has been read up to `offset`.
+    /// The offset from which on the bytes are needed, for a stream that is read up to `offset`.
     pub(super) fn wants_from(&self, offset: i64) -> i64 {
         match self.state {
             State::Length(left) => offset.saturating_add_unsigned(left),
@@ -170,11 +173,11 @@ impl Messages {
         }
     }
 
-    /// Takes some of `bytes`, at least one, and says how many.
+    /// Consumes some of `bytes`, at least one; returns the number.
     fn take(&mut self, bytes: &[u8], offset: i64, run: &Run<'_>, side: &mut impl Side) -> usize {
         match self.state {
             State::Between => {
-                // RFC 9112 §2.2: empty lines before a message are passed over.
+                // RFC 9112 §2.2: empty lines before a message are skipped.
                 let empty = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
                 if empty == 0 {
                     let Run { mark, acknowledged, .. } = *run;
@@ -245,7 +248,7 @@ impl Messages {
             Beginning::Line(length) => Some(length),
             Beginning::Head => head::end_of_head(&self.head, before),
             Beginning::Foreign if side.may_be_bare() => {
-                // What had been taken for the beginning of a head is the body's.
+                // The bytes that looked like a head belong to the body.
                 open.last = run.mark;
                 open.body = before as u64;
                 open.content = open.body;
@@ -280,7 +283,7 @@ impl Messages {
         }
     }
 
-    /// Reads what is in `self.head`, and enters the state that follows from it.
+    /// Interprets the head in `self.head`, and enters the next state.
     fn head_is_over(&mut self, open: Open, cut: bool, side: &mut impl Side) {
         let Open { first, last, offset, acknowledged, .. } = open;
         let head = Head { bytes: &self.head, first, last, offset, acknowledged, after_loss: self.after_loss };
@@ -292,7 +295,8 @@ impl Messages {
         self.head.clear();
         match framing {
             _ if cut => {
-                // The head goes on for a length that is not known; the body ends behind its own, at least.
+                // The rest of the head has an unknown length; the body ends after its own length,
+                // at least.
                 let body = if let Framing::Length(length) = framing { length } else { 0 };
                 self.lose(end.saturating_add_unsigned(body));
             }
@@ -307,8 +311,8 @@ impl Messages {
         }
     }
 
-    /// Bytes that were not captured.
-    fn pass_over(&mut self, missing: u64, run: &Run<'_>, side: &mut impl Side) {
+    /// Skips bytes that were not captured.
+    fn skip_missing(&mut self, missing: u64, run: &Run<'_>, side: &mut impl Side) {
         let end = run.offset.saturating_add_unsigned(missing);
         match self.state {
             State::Foreign => {}
@@ -327,7 +331,7 @@ impl Messages {
                 }
             }
             State::Length(left) => {
-                // The message ends within what is missing, and others may have begun there.
+                // The message ends within the missing bytes, and others may have begun there.
                 self.count_body(left, left, run.mark);
                 self.close(true, true, side);
                 self.lose(end);
@@ -345,7 +349,7 @@ impl Messages {
         }
     }
 
-    /// The head that is being read breaks off: it counts when it can be told what it is.
+    /// The head is cut: it counts if its first bytes identify it.
     fn begin_of_cut_head(&mut self, open: Open, side: &mut impl Side) {
         if side.surely_begins(&self.head) {
             self.head_is_over(open, true, side);
@@ -369,7 +373,7 @@ impl Messages {
         self.after_loss = true;
     }
 
-    /// The message that is open is over, and the next may begin.
+    /// Ends the open message; the next may begin.
     fn close(&mut self, complete: bool, exact: bool, side: &mut impl Side) {
         if let Some(Open { last, offset, head, body, content, .. }) = self.open.take() {
             let end = offset.saturating_add_unsigned(head).saturating_add_unsigned(body);
@@ -379,11 +383,11 @@ impl Messages {
     }
 }
 
-/// A direction's messages with their meaning, as the reader of a stream.
+/// The messages of a direction with their side, as the reader of a stream.
 pub(super) struct Reading<'a, S> {
     pub messages: &'a mut Messages,
     pub side: S,
-    /// Up to where the stream has been read.
+    /// Offset up to which the stream is read.
     pub read_up_to: &'a mut i64,
 }
 

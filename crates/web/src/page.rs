@@ -1,4 +1,4 @@
-//! A page: what one client fetched over all its connections, and how well they used the way down.
+//! A page: the responses to one client over all its connections, and their use of the downlink.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,14 +7,15 @@ use airpath_core::{Instant, Span};
 
 use crate::timeline::{Pipelining, Timeline, efficiency};
 
-/// Figures of what one client fetched.
+/// Figures of the page of one client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     /// The client.
     pub client: IpAddr,
-    /// When its first connection that was used was opened, or its first request made.
+    /// When the first used connection was opened, or the first request sent.
     pub begin: Instant,
-    /// When the last byte of its last response had passed. Connections that merely stay open do not stretch the page.
+    /// When the last byte of the last response had passed. Idle open connections do not extend the
+    /// page.
     pub end: Instant,
     /// Connections with at least one request.
     pub connections: u64,
@@ -26,31 +27,33 @@ pub struct Page {
     pub bytes: u64,
     /// η over all connections.
     pub efficiency: Option<f64>,
-    /// η over the connections with two requests or more: one with a single request counts as perfect in the other.
+    /// η over the connections with at least two requests: a single request counts as perfect.
     pub efficiency_of_reused: Option<f64>,
-    /// Time in which no response was under way on any connection: none had begun that had not ended.
+    /// Time in which no response was in transit on any connection.
     pub without_response: Span,
-    /// Time in which the way down was idle.
+    /// Idle time of the downlink.
     pub idle_downlink: Option<IdleDownlink>,
 }
 
-/// How long the way down was idle within a page.
+/// The idle time of the downlink within a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IdleDownlink {
-    /// The page's time, less what the bytes of payload take at the rate.
+    /// The time of the page, less the transmission time of the payload at the rate.
     pub time: Span,
-    /// The rate in bits of payload per second: the highest over [`RATE_SEGMENTS`] segments in a row.
+    /// The rate in bits of payload per second: the highest over [`RATE_SEGMENTS`] successive
+    /// segments.
     pub bits_per_second: f64,
 }
 
 impl Page {
-    /// How long it took.
+    /// The duration.
     pub const fn time(&self) -> Span {
         self.end.since(self.begin)
     }
 }
 
-/// The pages of all clients that made requests of HTTP, in the order of their addresses. `downlinks` are the meters by client.
+/// The pages of all clients with HTTP requests, sorted by address. `downlinks` are the meters by
+/// client.
 pub fn pages<'a>(
     timelines: impl IntoIterator<Item = &'a Timeline>,
     downlinks: &BTreeMap<IpAddr, Downlink>,
@@ -68,8 +71,8 @@ pub fn pages<'a>(
 fn page(client: IpAddr, connections: &[&Timeline], downlink: Option<&Downlink>) -> Option<Page> {
     let exchanges = || connections.iter().flat_map(|timeline| timeline.exchanges());
     let opened = connections.iter().filter_map(|timeline| timeline.opened.map(|mark| mark.time)).min();
-    let asked = exchanges().filter_map(|exchange| exchange.first().map(|mark| mark.time)).min()?;
-    let begin = opened.map_or(asked, |opened| opened.min(asked));
+    let requested = exchanges().filter_map(|exchange| exchange.first().map(|mark| mark.time)).min()?;
+    let begin = opened.map_or(requested, |opened| opened.min(requested));
     let end = exchanges().filter_map(|exchange| exchange.last().map(|mark| mark.time)).max()?;
     let pipelining: Vec<Pipelining> = connections.iter().filter_map(|timeline| timeline.pipelining()).collect();
     let responses = || exchanges().filter_map(|exchange| exchange.response.as_ref());
@@ -90,7 +93,7 @@ fn page(client: IpAddr, connections: &[&Timeline], downlink: Option<&Downlink>) 
     })
 }
 
-/// The time that intervals cover together.
+/// The length of the union of intervals.
 fn union(intervals: &mut [(Instant, Instant)]) -> Span {
     intervals.sort_unstable();
     let (mut covered, mut until) = (Span::ZERO, Instant::ZERO);
@@ -101,14 +104,14 @@ fn union(intervals: &mut [(Instant, Instant)]) -> Span {
     covered
 }
 
-/// Segments over which the rate is taken: the study averages over as many.
+/// Segments over which the rate is measured, as in the study "gprs-proxy".
 pub const RATE_SEGMENTS: usize = 10;
 
-/// Measures what comes down to a client, on all its connections together.
+/// Measures the downlink of a client, over all its connections.
 #[derive(Clone, Debug, Default)]
 pub struct Downlink {
     bytes: u64,
-    /// The last segments: when, and the bytes that had come by then, this segment's included.
+    /// The last segments: time, and the sum of bytes including the segment's.
     recent: [(Instant, u64); RATE_SEGMENTS],
     segments: u64,
     /// The highest rate so far.
@@ -116,7 +119,7 @@ pub struct Downlink {
 }
 
 impl Downlink {
-    /// Takes a segment with `length` bytes of payload, in the order of time.
+    /// Adds a segment with `length` bytes of payload, in order of time.
     pub fn segment(&mut self, time: Instant, length: u32) {
         if length == 0 {
             return;
@@ -136,9 +139,10 @@ impl Downlink {
         }
     }
 
-    /// How long the way down was idle within `time`; `None` with too few segments to tell the rate.
+    /// The idle time within `time`; `None` with too few segments for a rate.
     ///
-    /// The rate is the path's where the capture was taken behind it, at the client: elsewhere segments pass faster than they arrive.
+    /// The rate is the path's where the capture was taken behind it, at the client: elsewhere
+    /// segments pass faster than they arrive.
     pub fn idle(&self, time: Span) -> Option<IdleDownlink> {
         let bits_per_second = self.bits_per_second;
         (bits_per_second > 0.0).then(|| {
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_down_is_idle_when_it_does_not_carry_what_it_could() {
+    fn the_downlink_is_idle_below_its_rate() {
         let mut downlink = Downlink::default();
         // 10 segments of 1000 bytes, 0.2 s apart, then 4 s of nothing, then 10 more.
         for burst in [0, 6_000] {

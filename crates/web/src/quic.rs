@@ -1,6 +1,8 @@
-//! QUIC from outside (RFC 9000, RFC 9369): flows, the handshake's time, and the round trips that the spin bit shows.
+//! Passive observation of QUIC (RFC 9000, RFC 9369): flows, handshake time, and round trips by the
+//! spin bit.
 //!
-//! Nothing is decrypted: what is read are the invariant parts of the headers (RFC 8999), the long headers' lengths, and the spin bit.
+//! Nothing is decrypted: it reads the version-independent header fields (RFC 8999), the lengths of
+//! long headers, and the spin bit.
 
 mod header;
 mod spin;
@@ -17,10 +19,10 @@ use spin::Observer;
 
 pub use spin::{Spin, SpinSample};
 
-/// What can be told of a QUIC connection from outside.
+/// The observable figures of a QUIC connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quic {
-    /// Who sent the first packet.
+    /// The sender of the first packet.
     pub client: Endpoint,
     /// The other end.
     pub server: Endpoint,
@@ -36,13 +38,13 @@ pub struct Quic {
     pub answered: Option<Mark>,
     /// The client's first packet with a short header, which it can send when the handshake is over.
     pub established: Option<Mark>,
-    /// Whether the server asked for a retry, or for another version.
+    /// Whether the server sent Retry or Version Negotiation.
     pub retried: bool,
     /// Datagrams by client and server.
     pub datagrams: [u64; 2],
     /// Bytes of UDP payload by client and server.
     pub bytes: [u64; 2],
-    /// What the spin bit shows.
+    /// The spin bit.
     pub spin: Spin,
 }
 
@@ -53,10 +55,11 @@ impl Quic {
     }
 }
 
-/// The silence after which a flow is taken to be over. RFC 9000 §10.1 leaves it to the ends; half a minute is usual.
+/// The idle time after which a flow is over. RFC 9000 §10.1 leaves the time-out to the ends; half a
+/// minute is usual.
 const IDLE: Span = Span::from_secs(120);
 
-/// Flows are looked through for those that are over once in so many datagrams.
+/// Datagrams between two searches for flows that are over.
 const SWEEP: u64 = 4096;
 
 /// The QUIC flows of a capture.
@@ -71,13 +74,13 @@ pub struct QuicFlows {
 struct Flow {
     quic: Quic,
     spin: Observer,
-    /// Bytes of the connection ids that the packets to client and server bear in short headers.
+    /// Lengths of the connection IDs in short headers of packets to client and server.
     id_lengths: [usize; 2],
 }
 
 impl QuicFlows {
-    /// Takes a datagram of UDP with `length` bytes of payload, of which `captured` were kept. One that begins no flow of QUIC and
-    /// belongs to none is passed over.
+    /// Takes a UDP datagram with `length` bytes of payload, the first of them in `captured`. Skips
+    /// one that neither begins a QUIC flow nor belongs to one.
     pub fn datagram(&mut self, mark: Mark, source: Endpoint, destination: Endpoint, length: u32, captured: &[u8]) {
         self.datagrams += 1;
         if self.datagrams.is_multiple_of(SWEEP) {
@@ -93,7 +96,7 @@ impl QuicFlows {
         }
     }
 
-    /// Nothing more will come: all flows, in the order in which they began.
+    /// Ends the capture; returns all flows in the order in which they began.
     pub fn finish(mut self) -> Vec<Quic> {
         self.sweep(Instant::FAR_FUTURE);
         self.ended.sort_by_key(|quic| quic.first);
@@ -113,7 +116,7 @@ impl QuicFlows {
 }
 
 impl Flow {
-    /// A flow that this datagram begins: it must bear an Initial packet, in a datagram as large as RFC 9000 §14.1 demands.
+    /// A new flow, if the datagram has an Initial packet and the size that RFC 9000 §14.1 requires.
     fn begin(mark: Mark, source: Endpoint, destination: Endpoint, length: u32, captured: &[u8]) -> Option<Self> {
         let packet = header::parse(captured, 0)?;
         if packet.kind != Kind::Initial || length < 1200 {
@@ -140,7 +143,8 @@ impl Flow {
         self.quic.last = mark;
         self.quic.datagrams[from as usize] += 1;
         self.quic.bytes[from as usize] += u64::from(length);
-        // Packets with long headers may share a datagram; one with a short header is the last (RFC 9000 §12.2).
+        // Packets with long headers may share a datagram; one with a short header is the last (RFC
+        // 9000 §12.2).
         while let Some(packet) = header::parse(captured, self.id_lengths[from.other() as usize]) {
             self.packet(from, mark, &packet);
             captured = match packet.length {

@@ -1,15 +1,16 @@
-//! One direction of a connection put in order: segments in, the stream's bytes out, each once.
+//! Reassembly of one direction of a connection: segments in, the stream's bytes out in order, each
+//! once.
 //!
-//! A reader of the stream at the place of the capture would have got a byte when it and all bytes before it had passed: that is the
-//! time which a [`Run`] bears. What never passed there, because the capture missed it or kept only the beginning of frames, comes
-//! out as [`Content::Missing`], so that a reader can count on.
+//! The time of a [`Run`] is when its first byte and all bytes before it had passed the capture
+//! point. Bytes that the capture missed, or that the snap length cut, are emitted as
+//! [`Content::Missing`], so that a reader keeps its count.
 
 use airpath_core::Instant;
 
-/// When something passed, and in which frame. Marks compare as the capture has them, by time first.
+/// Time and frame of an event. Marks are ordered by time, then by frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
-    /// When.
+    /// Time.
     pub time: Instant,
     /// The frame's number.
     pub frame: u64,
@@ -24,9 +25,9 @@ pub struct Piece<'a> {
     pub offset: i64,
     /// Offset of the other direction's stream up to which its sender had received.
     pub acknowledged: Option<i64>,
-    /// Bytes that it had.
+    /// Bytes of payload.
     pub length: u32,
-    /// Those of them, from its beginning, that were captured.
+    /// The captured bytes, from its beginning.
     pub captured: &'a [u8],
 }
 
@@ -39,18 +40,18 @@ pub struct Run<'a> {
     pub offset: i64,
     /// Up to where its sender had received the other direction's stream.
     pub acknowledged: Option<i64>,
-    /// Whether a segment began with its first byte: where messages like to begin.
+    /// Whether a segment begins with its first byte, as messages usually do.
     pub begins_segment: bool,
-    /// What it is.
+    /// Its content.
     pub content: Content<'a>,
 }
 
-/// What a part of the stream is.
+/// The content of a part of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
-    /// These bytes.
+    /// Captured bytes.
     Bytes(&'a [u8]),
-    /// So many bytes that were not captured.
+    /// The number of bytes that were not captured.
     Missing(u64),
 }
 
@@ -59,30 +60,31 @@ pub trait Reader {
     /// Takes the next part of the stream.
     fn read(&mut self, run: Run<'_>);
 
-    /// The offset from which on bytes matter, and not only how many there are: what lies before need not be kept.
+    /// The offset from which on the reader needs the bytes themselves; of earlier bytes it needs
+    /// the count.
     fn wants_from(&self) -> i64;
 }
 
-/// Bytes that are held back at most while one that comes before them is awaited.
+/// Out-of-order bytes that are buffered, at most.
 const HELD_BYTES: usize = 1 << 20;
 
-/// Segments that are held back at most.
+/// Out-of-order segments that are buffered, at most.
 const HELD_PIECES: usize = 2048;
 
-/// Puts the segments of one direction in order.
+/// Reassembles one direction.
 #[derive(Debug, Default)]
 pub struct Stream {
-    /// Offset that comes next; `None` before the first segment, where the connection's beginning was not captured.
+    /// The next offset; `None` before the first segment of a stream captured without its beginning.
     next: Option<i64>,
-    /// When the last byte that was read had passed.
+    /// The mark of the last byte that was read.
     latest: Option<Mark>,
-    /// What passed before its turn, by offset, without overlaps.
+    /// Out-of-order pieces by offset, without overlaps.
     held: Vec<Held>,
     /// Bytes in `held`.
     held_bytes: usize,
 }
 
-/// A piece that waits for what comes before it.
+/// An out-of-order piece.
 #[derive(Debug)]
 struct Held {
     mark: Mark,
@@ -100,12 +102,13 @@ impl Held {
 }
 
 impl Stream {
-    /// A stream whose first byte is the one at offset 0: the connection's beginning was captured.
+    /// A stream captured from its beginning: the first byte has offset 0.
     pub fn from_its_beginning() -> Self {
         Self { next: Some(0), ..Self::default() }
     }
 
-    /// Takes a segment's payload, and gives `reader` what is now in order. Of bytes that were sent again, the first copy counts.
+    /// Takes the payload of a segment, and passes the bytes that are now in order to `reader`. Of
+    /// retransmitted bytes the first copy counts.
     pub fn push(&mut self, piece: Piece<'_>, reader: &mut impl Reader) {
         if piece.length == 0 {
             return;
@@ -117,7 +120,7 @@ impl Stream {
         }
         if self.held.is_empty() && piece.offset <= next {
             let (part, begins_segment) = (cut(&piece, next, end), piece.offset == next);
-            self.give(part, begins_segment, reader);
+            self.emit(part, begins_segment, reader);
             return;
         }
         self.hold(&piece, piece.offset.max(next), end, reader.wants_from());
@@ -128,7 +131,7 @@ impl Stream {
         }
     }
 
-    /// Nothing more will come: what is still awaited is given up, and what was held back is read.
+    /// Ends the stream: skips missing bytes, and reads the buffered pieces.
     pub fn finish(&mut self, reader: &mut impl Reader) {
         while !self.held.is_empty() {
             self.skip_hole(reader);
@@ -136,7 +139,7 @@ impl Stream {
         }
     }
 
-    /// Keeps those parts of `piece` between `from` and `end` that are not held already.
+    /// Buffers the parts of `piece` between `from` and `end` that are not buffered yet.
     fn hold(&mut self, piece: &Piece<'_>, mut from: i64, end: i64, wants_from: i64) {
         let mut at = self.held.partition_point(|held| held.end() <= from);
         while from < end {
@@ -165,7 +168,7 @@ impl Stream {
         }
     }
 
-    /// Reads what is held and in order.
+    /// Reads the buffered pieces that are in order.
     fn release(&mut self, reader: &mut impl Reader) {
         let mut next = self.next.unwrap_or_default();
         let mut ready = 0;
@@ -189,11 +192,11 @@ impl Stream {
                 length: held.length,
                 captured: &held.captured,
             };
-            self.give(piece, held.begins_segment, reader);
+            self.emit(piece, held.begins_segment, reader);
         }
     }
 
-    /// Gives up the bytes before the first piece that is held.
+    /// Skips the bytes before the first buffered piece.
     fn skip_hole(&mut self, reader: &mut impl Reader) {
         let Some(first) = self.held.first() else { return };
         let from = self.next.unwrap_or(first.offset);
@@ -203,8 +206,8 @@ impl Stream {
         reader.read(Run { mark, offset: from, acknowledged: None, begins_segment: false, content });
     }
 
-    /// Reads a piece that is in order: what of it was captured, then what was not.
-    fn give(&mut self, piece: Piece<'_>, begins_segment: bool, reader: &mut impl Reader) {
+    /// Reads a piece that is in order: its captured bytes, then the missing ones.
+    fn emit(&mut self, piece: Piece<'_>, begins_segment: bool, reader: &mut impl Reader) {
         let mark = self.latest.map_or(piece.mark, |latest| latest.max(piece.mark));
         self.latest = Some(mark);
         let Piece { offset, acknowledged, length, captured, .. } = piece;
@@ -226,7 +229,7 @@ fn cut<'a>(piece: &Piece<'a>, from: i64, end: i64) -> Piece<'a> {
     // Both differences lie within the piece's length, a `u32`.
     let skipped = from.saturating_sub(piece.offset).unsigned_abs() as usize;
     let length = end.saturating_sub(from).unsigned_abs().min(piece.length.into()) as u32;
-    // A capture may hold more than the length says: padding is none of the stream.
+    // A capture may hold more than the length: padding does not belong to the stream.
     let captured = &piece.captured[..piece.captured.len().min(piece.length as usize)];
     let captured = captured.get(skipped..).unwrap_or_default();
     let captured = &captured[..captured.len().min(length as usize)];
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_bear_the_time_at_which_all_before_them_had_passed() {
+    fn bytes_have_the_time_at_which_all_before_them_had_passed() {
         let transcript = read(&[piece(1, 0, "ab"), piece(2, 4, "ef"), piece(3, 6, "gh"), piece(4, 2, "cd")]);
         assert_eq!(transcript.bytes, b"abcdefgh");
         assert_eq!(transcript.runs, [(1, 0, None), (4, 2, None), (4, 4, None), (4, 6, None)]);
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_passed_is_missing_and_does_not_delay_what_did() {
+    fn missing_bytes_do_not_delay_later_ones() {
         let transcript = read(&[piece(1, 0, "ab"), piece(2, 4, "ef"), piece(3, 6, "gh")]);
         assert_eq!(transcript.bytes, b"ab??efgh");
         assert_eq!(transcript.runs, [(1, 0, None), (1, 2, Some(2)), (2, 4, None), (3, 6, None)]);
@@ -305,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_is_bounded() {
+    fn the_buffer_is_bounded() {
         let text = "x".repeat(1000);
         let mut transcript = Transcript::default();
         let mut stream = Stream::from_its_beginning();
@@ -313,6 +316,6 @@ mod tests {
             stream.push(piece(number, number as i64 * 1000, &text), &mut transcript);
             assert!(stream.held_bytes <= HELD_BYTES, "after segment {number}");
         }
-        assert_eq!(transcript.runs[0], (1, 0, Some(1000)), "the hole was given up when the buffer was full");
+        assert_eq!(transcript.runs[0], (1, 0, Some(1000)), "the hole was skipped when the buffer was full");
     }
 }

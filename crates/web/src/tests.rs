@@ -1,4 +1,4 @@
-//! Conversations by hand, and the same ones cut and shuffled.
+//! Conversations by script, and the same ones segmented and reordered.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,7 +11,7 @@ use airpath_observe::End::{self, Client, Server};
 use airpath_observe::flows::FlowNumber;
 use airpath_wire::segment::Endpoint;
 
-/// A conversation that is written down line by line, a millisecond a segment.
+/// A conversation of segments, a millisecond apart.
 #[derive(Clone, Debug, Default)]
 struct Script {
     segments: Vec<Sent>,
@@ -26,13 +26,13 @@ struct Sent {
     offset: i64,
     acknowledged: i64,
     bytes: Vec<u8>,
-    /// How many were captured.
+    /// Bytes captured.
     captured: usize,
     flags: Flags,
 }
 
 impl Script {
-    fn says(mut self, from: End, text: impl AsRef<[u8]>) -> Self {
+    fn sends(mut self, from: End, text: impl AsRef<[u8]>) -> Self {
         self.segment(from, text.as_ref(), Flags::ACK);
         self
     }
@@ -57,13 +57,13 @@ impl Script {
         self.sent[from as usize] += bytes.len();
     }
 
-    /// The capture missed the segment that was sent last.
+    /// The capture missed the last segment.
     fn missed(mut self) -> Self {
         self.segments.pop();
         self
     }
 
-    /// The capture kept so many bytes of the segment that was sent last.
+    /// The capture kept `captured` bytes of the last segment.
     fn snapped(mut self, captured: usize) -> Self {
         self.segments.last_mut().unwrap().captured = captured;
         self
@@ -108,7 +108,7 @@ fn in_words(exchanges: &[Exchange]) -> Vec<String> {
     exchanges
         .iter()
         .map(|exchange| {
-            let asked = exchange
+            let request = exchange
                 .request
                 .as_ref()
                 .map_or("?".to_owned(), |request| format!("{} {}", request.method, request.target));
@@ -117,7 +117,7 @@ fn in_words(exchanges: &[Exchange]) -> Vec<String> {
                 let whole = if response.size.complete { "" } else { " cut" };
                 format!("{status} {}{whole}", response.size.content)
             });
-            format!("{asked}: {answered}")
+            format!("{request}: {answered}")
         })
         .collect()
 }
@@ -125,11 +125,11 @@ fn in_words(exchanges: &[Exchange]) -> Vec<String> {
 #[test]
 fn an_archive_has_an_entry_for_each_request_and_its_times_add_up() {
     let script = Script::default()
-        .says(Client, get("/a?x=1&y"))
-        .says(Server, ok("first"))
-        .says(Client, get("/b"))
-        .says(Client, get("/c"))
-        .says(Server, ok("second"));
+        .sends(Client, get("/a?x=1&y"))
+        .sends(Server, ok("first"))
+        .sends(Client, get("/b"))
+        .sends(Client, get("/c"))
+        .sends(Server, ok("second"));
     let timeline = script.watch();
     let pages = crate::page::pages([&timeline], &std::collections::BTreeMap::new());
     let exchanges = Exchanges { timelines: vec![(FlowNumber(7), timeline)], pages, quic: Vec::new() };
@@ -160,12 +160,12 @@ fn ok(content: &str) -> String {
 #[test]
 fn requests_and_responses_pair_under_pipelining() {
     let script = Script::default()
-        .says(Client, get("/a"))
-        .says(Server, ok("first"))
-        .says(Client, get("/b") + &get("/c") + &get("/d")[..10])
-        .says(Client, &get("/d")[10..])
-        .says(Server, ok("2") + &ok("33")[..30])
-        .says(Server, ok("33")[30..].to_owned() + &ok("444"));
+        .sends(Client, get("/a"))
+        .sends(Server, ok("first"))
+        .sends(Client, get("/b") + &get("/c") + &get("/d")[..10])
+        .sends(Client, &get("/d")[10..])
+        .sends(Server, ok("2") + &ok("33")[..30])
+        .sends(Server, ok("33")[30..].to_owned() + &ok("444"));
     let timeline = script.watch();
     assert_eq!(in_words(timeline.exchanges()), ["GET /a: 200 5", "GET /b: 200 1", "GET /c: 200 2", "GET /d: 200 3"]);
     let frames = |exchange: &Exchange| {
@@ -184,15 +184,15 @@ fn requests_and_responses_pair_under_pipelining() {
 fn the_studys_worked_example() {
     // Five requests whose β, 1, 2, 2, 2 and 2, sum to 9: Φ = 1.8 of 3.
     let script = Script::default()
-        .says(Client, get("/1"))
-        .says(Client, get("/2"))
-        .says(Server, ok("1"))
-        .says(Client, get("/3"))
-        .says(Server, ok("2"))
-        .says(Client, get("/4"))
-        .says(Server, ok("3"))
-        .says(Client, get("/5"))
-        .says(Server, ok("4") + &ok("5"));
+        .sends(Client, get("/1"))
+        .sends(Client, get("/2"))
+        .sends(Server, ok("1"))
+        .sends(Client, get("/3"))
+        .sends(Server, ok("2"))
+        .sends(Client, get("/4"))
+        .sends(Server, ok("3"))
+        .sends(Client, get("/5"))
+        .sends(Server, ok("4") + &ok("5"));
     let pipelining = script.watch().pipelining().unwrap();
     assert_eq!((pipelining.factor(), pipelining.maximum()), (1.8, 3.0));
     let alone = Pipelining { requests: 1, outstanding: 1 };
@@ -202,24 +202,24 @@ fn the_studys_worked_example() {
 }
 
 #[test]
-fn bodies_end_as_the_standard_says() {
+fn bodies_end_as_the_standard_specifies() {
     let script = Script::default()
-        .says(Client, "HEAD /head HTTP/1.1\r\n\r\n")
-        .says(Server, "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n")
-        .says(Client, get("/same"))
-        .says(Server, "HTTP/1.1 304 Not Modified\r\nContent-Length: 999\r\n\r\n")
-        .says(Client, "DELETE /x HTTP/1.1\r\n\r\n")
-        .says(Server, "HTTP/1.1 204 No Content\r\n\r\n")
-        .says(Client, get("/chunks"))
-        .says(
+        .sends(Client, "HEAD /head HTTP/1.1\r\n\r\n")
+        .sends(Server, "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n")
+        .sends(Client, get("/same"))
+        .sends(Server, "HTTP/1.1 304 Not Modified\r\nContent-Length: 999\r\n\r\n")
+        .sends(Client, "DELETE /x HTTP/1.1\r\n\r\n")
+        .sends(Server, "HTTP/1.1 204 No Content\r\n\r\n")
+        .sends(Client, get("/chunks"))
+        .sends(
             Server,
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n4\r\nWiki\r\n0\r\nA: b\r\n\r\n",
         )
-        .says(Client, "GET /part HTTP/1.1\r\nRange: bytes=2-4\r\n\r\n")
-        .says(Server, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-4/9\r\nContent-Length: 3\r\n\r\nabc")
-        .says(Client, "GET /open HTTP/1.0\r\n\r\n")
-        .says(Server, "HTTP/1.0 200 OK\r\n\r\nuntil ")
-        .says(Server, "the end")
+        .sends(Client, "GET /part HTTP/1.1\r\nRange: bytes=2-4\r\n\r\n")
+        .sends(Server, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-4/9\r\nContent-Length: 3\r\n\r\nabc")
+        .sends(Client, "GET /open HTTP/1.0\r\n\r\n")
+        .sends(Server, "HTTP/1.0 200 OK\r\n\r\nuntil ")
+        .sends(Server, "the end")
         .closes(Server);
     assert_eq!(
         in_words(&script.exchanges()),
@@ -239,87 +239,87 @@ fn bodies_end_as_the_standard_says() {
 
 #[test]
 fn a_body_that_the_stream_should_end_is_whole_only_when_it_has() {
-    let script = Script::default().says(Client, "GET / HTTP/1.0\r\n\r\n").says(Server, "HTTP/1.0 200 OK\r\n\r\nhalf");
+    let script = Script::default().sends(Client, "GET / HTTP/1.0\r\n\r\n").sends(Server, "HTTP/1.0 200 OK\r\n\r\nhalf");
     assert_eq!(in_words(&script.exchanges()), ["GET /: 200 4 cut"]);
-    let length = Script::default().says(Client, get("/")).says(Server, &ok("abcdef")[..40]).closes(Server);
+    let length = Script::default().sends(Client, get("/")).sends(Server, &ok("abcdef")[..40]).closes(Server);
     assert_eq!(in_words(&length.exchanges()), ["GET /: 200 2 cut"]);
 }
 
 #[test]
 fn http_0_9() {
     let script = Script::default()
-        .says(Client, "GET /old\r\n")
-        .says(Server, "<html>HTTP")
-        .says(Server, "/0.9</html>")
+        .sends(Client, "GET /old\r\n")
+        .sends(Server, "<html>HTTP")
+        .sends(Server, "/0.9</html>")
         .closes(Server);
     assert_eq!(in_words(&script.exchanges()), ["GET /old: - 21"]);
     assert_eq!(script.exchanges()[0].response.as_ref().unwrap().version, Version::Http09);
     // The body may look like the beginning of a head for a while.
     let misleading =
-        Script::default().says(Client, "GET /old\r\n").says(Server, "HTT").says(Server, "Xabc").closes(Server);
+        Script::default().sends(Client, "GET /old\r\n").sends(Server, "HTT").sends(Server, "Xabc").closes(Server);
     assert_eq!(in_words(&misleading.exchanges()), ["GET /old: - 7"]);
     // A server of later days answers with a head all the same.
     let modern = Script::default()
-        .says(Client, "GET /old\r\n")
-        .says(Server, "HTTP/1.1 400 Bad Request\r\n\r\nno")
+        .sends(Client, "GET /old\r\n")
+        .sends(Server, "HTTP/1.1 400 Bad Request\r\n\r\nno")
         .closes(Server);
     assert_eq!(in_words(&modern.exchanges()), ["GET /old: 400 2"]);
 }
 
 #[test]
 fn interim_responses_belong_to_the_request_and_are_not_its_response() {
-    let ask = "PUT /x HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
+    let put = "PUT /x HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
     let script = Script::default()
-        .says(Client, ask)
-        .says(Server, "HTTP/1.1 100 Continue\r\n\r\n")
-        .says(Client, "body")
-        .says(Server, ok("thanks"));
+        .sends(Client, put)
+        .sends(Server, "HTTP/1.1 100 Continue\r\n\r\n")
+        .sends(Client, "body")
+        .sends(Server, ok("thanks"));
     let exchange = &script.exchanges()[0];
     assert_eq!(in_words(&script.exchanges()), ["PUT /x: 200 6"]);
     assert_eq!((exchange.interim_responses, exchange.response.as_ref().unwrap().first.frame), (1, 4));
     assert_eq!(exchange.request.as_ref().unwrap().size.body, 4);
     // Refused: the body does not come, and the next request takes its place.
     let refused = Script::default()
-        .says(Client, ask)
-        .says(Server, "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
-        .says(Client, get("/y"))
-        .says(Server, ok("y"));
+        .sends(Client, put)
+        .sends(Server, "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
+        .sends(Client, get("/y"))
+        .sends(Server, ok("y"));
     assert_eq!(in_words(&refused.exchanges()), ["PUT /x: 417 0", "GET /y: 200 1"]);
 }
 
 #[test]
 fn what_follows_connect_or_an_upgrade_is_none_of_ours() {
     let connect = Script::default()
-        .says(Client, "CONNECT example.org:443 HTTP/1.1\r\n\r\n")
-        .says(Server, "HTTP/1.1 200 Connection established\r\n\r\n")
-        .says(Client, get("/hidden"))
-        .says(Server, ok("hidden"));
+        .sends(Client, "CONNECT example.org:443 HTTP/1.1\r\n\r\n")
+        .sends(Server, "HTTP/1.1 200 Connection established\r\n\r\n")
+        .sends(Client, get("/hidden"))
+        .sends(Server, ok("hidden"));
     assert_eq!(in_words(&connect.exchanges()), ["CONNECT example.org:443: 200 0"]);
     let upgrade = Script::default()
-        .says(Client, "GET /chat HTTP/1.1\r\nUpgrade: websocket\r\n\r\n")
-        .says(Server, "HTTP/1.1 101 Switching Protocols\r\n\r\n\x01\x02")
-        .says(Client, get("/hidden"));
+        .sends(Client, "GET /chat HTTP/1.1\r\nUpgrade: websocket\r\n\r\n")
+        .sends(Server, "HTTP/1.1 101 Switching Protocols\r\n\r\n\x01\x02")
+        .sends(Client, get("/hidden"));
     assert_eq!(in_words(&upgrade.exchanges()), ["GET /chat: 101 0"]);
     let refused = Script::default()
-        .says(Client, "CONNECT example.org:443 HTTP/1.1\r\n\r\n")
-        .says(Server, "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno")
-        .says(Client, get("/next"))
-        .says(Server, ok("next"));
+        .sends(Client, "CONNECT example.org:443 HTTP/1.1\r\n\r\n")
+        .sends(Server, "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno")
+        .sends(Client, get("/next"))
+        .sends(Server, ok("next"));
     assert_eq!(in_words(&refused.exchanges()), ["CONNECT example.org:443: 407 2", "GET /next: 200 4"]);
 }
 
 #[test]
 fn a_response_that_the_capture_missed_leaves_the_others_with_their_requests() {
     let script = Script::default()
-        .says(Client, get("/a"))
-        .says(Server, ok("a"))
-        .says(Client, get("/b"))
-        .says(Server, ok("missed"))
+        .sends(Client, get("/a"))
+        .sends(Server, ok("a"))
+        .sends(Client, get("/b"))
+        .sends(Server, ok("missed"))
         .missed()
-        .says(Client, get("/c"))
-        .says(Server, ok("cc"))
-        .says(Client, get("/d"))
-        .says(Server, ok("ddd"));
+        .sends(Client, get("/c"))
+        .sends(Server, ok("cc"))
+        .sends(Client, get("/d"))
+        .sends(Server, ok("ddd"));
     let exchanges = script.exchanges();
     assert_eq!(in_words(&exchanges), ["GET /a: 200 1", "GET /b: nothing", "GET /c: 200 2", "GET /d: 200 3"]);
     assert!(exchanges[1].response_missed);
@@ -330,13 +330,13 @@ fn a_response_that_the_capture_missed_leaves_the_others_with_their_requests() {
 #[test]
 fn a_request_that_the_capture_missed_leaves_the_others_with_their_responses() {
     let script = Script::default()
-        .says(Client, get("/a"))
-        .says(Server, ok("a"))
-        .says(Client, get("/missed"))
+        .sends(Client, get("/a"))
+        .sends(Server, ok("a"))
+        .sends(Client, get("/missed"))
         .missed()
-        .says(Server, ok("for missed"))
-        .says(Client, get("/c"))
-        .says(Server, ok("cc"));
+        .sends(Server, ok("for missed"))
+        .sends(Client, get("/c"))
+        .sends(Server, ok("cc"));
     assert_eq!(in_words(&script.exchanges()), ["GET /a: 200 1", "?: 200 10", "GET /c: 200 2"]);
 }
 
@@ -345,27 +345,27 @@ fn a_hole_in_a_body_of_known_length_is_counted_over() {
     let body = "x".repeat(90);
     let (head, tail) = (&ok(&body)[..60], &ok(&body)[90..]);
     let script = Script::default()
-        .says(Client, get("/a") + &get("/b"))
-        .says(Server, head)
-        .says(Server, "y".repeat(30))
+        .sends(Client, get("/a") + &get("/b"))
+        .sends(Server, head)
+        .sends(Server, "y".repeat(30))
         .missed()
-        .says(Server, tail)
-        .says(Server, ok("b"));
+        .sends(Server, tail)
+        .sends(Server, ok("b"));
     assert_eq!(in_words(&script.exchanges()), ["GET /a: 200 90", "GET /b: 200 1"]);
 }
 
 #[test]
 fn a_snap_length_that_cuts_heads_leaves_what_segments_begin_with() {
     let script = Script::default()
-        .says(Client, get("/a"))
+        .sends(Client, get("/a"))
         .snapped(20)
-        .says(Server, ok(&"x".repeat(100)))
+        .sends(Server, ok(&"x".repeat(100)))
         .snapped(20)
-        .says(Server, "more of the body")
+        .sends(Server, "more of the body")
         .snapped(12)
-        .says(Client, get("/b"))
+        .sends(Client, get("/b"))
         .snapped(20)
-        .says(Server, ok("b"))
+        .sends(Server, ok("b"))
         .snapped(20);
     let exchanges = script.exchanges();
     assert_eq!(in_words(&exchanges), ["GET /a: 200 136 cut", "GET /b: 200 19 cut"]);
@@ -376,19 +376,22 @@ fn a_snap_length_that_cuts_heads_leaves_what_segments_begin_with() {
 
 #[test]
 fn requests_that_were_captured_after_their_responses_are_found() {
-    let mut script =
-        Script::default().says(Client, get("/a")).says(Server, ok("a")).says(Client, get("/b")).says(Server, ok("b"));
+    let mut script = Script::default()
+        .sends(Client, get("/a"))
+        .sends(Server, ok("a"))
+        .sends(Client, get("/b"))
+        .sends(Server, ok("b"));
     script.segments.swap(0, 1);
     script.segments.swap(2, 3);
     assert_eq!(in_words(&script.exchanges()), ["GET /a: 200 1", "GET /b: 200 1"]);
 }
 
 #[test]
-fn other_protocols_are_told_apart() {
-    let mail = Script::default().says(Server, "220 mail.example.org ESMTP\r\n").says(Client, "EHLO a\r\n");
-    let files = Script::default().says(Server, "220 ready\r\n").says(Client, "USER anonymous\r\n");
-    let shell = Script::default().says(Client, "SSH-2.0-OpenSSH\r\n").says(Server, "SSH-2.0-OpenSSH\r\n");
-    let bulk = Script::default().says(Client, [0; 1000]).says(Client, [1; 1000]);
+fn other_protocols_are_recognised() {
+    let mail = Script::default().sends(Server, "220 mail.example.org ESMTP\r\n").sends(Client, "EHLO a\r\n");
+    let files = Script::default().sends(Server, "220 ready\r\n").sends(Client, "USER anonymous\r\n");
+    let shell = Script::default().sends(Client, "SSH-2.0-OpenSSH\r\n").sends(Server, "SSH-2.0-OpenSSH\r\n");
+    let bulk = Script::default().sends(Client, [0; 1000]).sends(Client, [1; 1000]);
     for script in [mail, files, shell, bulk] {
         assert_eq!(script.watch().application, Application::Other);
     }
@@ -398,10 +401,10 @@ fn other_protocols_are_told_apart() {
 #[test]
 fn a_response_to_what_is_no_proper_request_is_seen() {
     let script = Script::default()
-        .says(Client, "GET/HTTP/1.1\nHost: example.org\n\n")
-        .says(Server, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-        .says(Client, get("/b"))
-        .says(Server, ok("b"));
+        .sends(Client, "GET/HTTP/1.1\nHost: example.org\n\n")
+        .sends(Server, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        .sends(Client, get("/b"))
+        .sends(Server, ok("b"));
     assert_eq!(in_words(&script.exchanges()), ["?: 400 0", "GET /b: 200 1"]);
 }
 
@@ -412,7 +415,8 @@ fn record(kind: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A hello: `kind` 1 of the client, with a name and protocols, or 2 of the server, with the version 1.3.
+/// A hello: `kind` 1 of the client, with a name and protocols, or 2 of the server, with the version
+/// 1.3.
 fn hello(kind: u8) -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([7; 32]);
@@ -435,13 +439,13 @@ fn hello(kind: u8) -> Vec<u8> {
 fn tls_script() -> Script {
     let client_hello = hello(1);
     Script::default()
-        .says(Client, &client_hello[..50])
-        .says(Client, &client_hello[50..])
-        .says(Server, [hello(2), record(20, &[1]), record(23, &[0; 900])].concat())
-        .says(Client, [record(20, &[1]), record(23, &[0; 53])].concat())
-        .says(Client, record(23, &[0; 200]))
-        .says(Server, record(23, &[0; 1000]))
-        .says(Server, record(23, &[0; 500]))
+        .sends(Client, &client_hello[..50])
+        .sends(Client, &client_hello[50..])
+        .sends(Server, [hello(2), record(20, &[1]), record(23, &[0; 900])].concat())
+        .sends(Client, [record(20, &[1]), record(23, &[0; 53])].concat())
+        .sends(Client, record(23, &[0; 200]))
+        .sends(Server, record(23, &[0; 1000]))
+        .sends(Server, record(23, &[0; 500]))
 }
 
 fn tls_of(script: &Script) -> Tls {
@@ -464,7 +468,7 @@ fn tls_handshakes_and_bursts() {
 
 #[test]
 fn tls_records_are_found_again_after_what_was_missed() {
-    let script = tls_script().says(Server, record(23, &[0; 700])).missed().says(Server, record(23, &[0; 40]));
+    let script = tls_script().sends(Server, record(23, &[0; 700])).missed().sends(Server, record(23, &[0; 40]));
     assert_eq!(tls_of(&script).bursts.last().unwrap().bytes, 1540);
 }
 
@@ -477,10 +481,10 @@ fn an_older_handshake_ends_with_the_later_of_the_two_finished() {
     server_hello[8] -= 8;
     let finished = [record(20, &[1]), record(22, &[9; 40])].concat();
     let script = Script::default()
-        .says(Client, hello(1))
-        .says(Server, server_hello)
-        .says(Client, &finished)
-        .says(Server, &finished);
+        .sends(Client, hello(1))
+        .sends(Server, server_hello)
+        .sends(Client, &finished)
+        .sends(Server, &finished);
     let tls = tls_of(&script);
     assert_eq!((tls.version, tls.established.unwrap().frame), (Some(0x0303), 4));
 }
@@ -489,17 +493,17 @@ fn an_older_handshake_ends_with_the_later_of_the_two_finished() {
 fn long_script() -> Script {
     let body = "0123456789".repeat(30);
     Script::default()
-        .says(Client, get("/a"))
-        .says(Server, ok(&body))
-        .says(
+        .sends(Client, get("/a"))
+        .sends(Server, ok(&body))
+        .sends(
             Client,
             get("/b") + &get("/c") + "POST /d HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         )
-        .says(Server, ok("b"))
-        .says(Server, format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n12c\r\n{body}\r\n0\r\n\r\n"))
-        .says(Server, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
-        .says(Client, "HEAD /e HTTP/1.1\r\n\r\nGET /f HTTP/1.0\r\n\r\n")
-        .says(Server, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nHTTP/1.1 200 OK\r\n\r\nto the end")
+        .sends(Server, ok("b"))
+        .sends(Server, format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n12c\r\n{body}\r\n0\r\n\r\n"))
+        .sends(Server, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+        .sends(Client, "HEAD /e HTTP/1.1\r\n\r\nGET /f HTTP/1.0\r\n\r\n")
+        .sends(Server, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nHTTP/1.1 200 OK\r\n\r\nto the end")
         .closes(Server)
         .closes(Client)
 }
@@ -518,7 +522,8 @@ fn timeless(exchanges: &[Exchange]) -> Vec<String> {
 }
 
 proptest! {
-    /// However the streams are cut, and whichever copies come twice or late, the exchanges are the same.
+    /// However the streams are cut, and whichever copies come twice or late, the exchanges are the
+    /// same.
     #[test]
     fn the_exchanges_do_not_depend_on_the_segments(
         cuts in prop::collection::vec(1_usize..40, 1..60),
@@ -547,7 +552,8 @@ proptest! {
         }
         for (which, later) in late {
             let from = which % segments.len();
-            // Only what the other end has not acted upon can be late: it stays before the other's next segment.
+            // Only what the other end has not acted upon can be late: it stays before the other's
+            // next segment.
             let side = segments[from].from;
             let room = segments[from + 1..].iter().take_while(|sent| sent.from == side).count().min(later);
             segments[from..=from + room].rotate_left(1);

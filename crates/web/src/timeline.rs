@@ -1,4 +1,4 @@
-//! A connection's time-line, and how far it was pipelined.
+//! The timeline of a connection, and its degree of pipelining.
 
 use airpath_core::Span;
 
@@ -7,14 +7,14 @@ use crate::stream::Mark;
 use crate::tls::Tls;
 use airpath_wire::segment::Endpoint;
 
-/// What a connection was used for, and when.
+/// The use of a connection over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// Who opened it.
+    /// The end that opened it.
     pub client: Endpoint,
     /// The other end.
     pub server: Endpoint,
-    /// The first segment that was captured.
+    /// The first captured segment.
     pub first: Mark,
     /// The client's first SYN.
     pub opened: Option<Mark>,
@@ -26,25 +26,25 @@ pub struct Timeline {
     pub closed: Option<Mark>,
     /// Whether a RST was among the segments.
     pub reset: bool,
-    /// What was said.
+    /// The application data.
     pub application: Application,
 }
 
-/// What was said on a connection.
+/// The application data of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Application {
-    /// Nothing.
+    /// No data.
     Silent,
-    /// HTTP, in the order in which the requests were made.
+    /// HTTP exchanges, in the order of the requests.
     Http(Vec<Exchange>),
     /// TLS.
     Tls(Tls),
-    /// Something else.
+    /// Another protocol.
     Other,
 }
 
 impl Timeline {
-    /// The exchanges of HTTP.
+    /// The HTTP exchanges.
     pub fn exchanges(&self) -> &[Exchange] {
         match &self.application {
             Application::Http(exchanges) => exchanges,
@@ -57,17 +57,18 @@ impl Timeline {
         Some(self.established?.time.since(self.opened?.time))
     }
 
-    /// How far the connection was pipelined; `None` without requests.
+    /// The degree of pipelining; `None` without requests.
     pub fn pipelining(&self) -> Option<Pipelining> {
         Pipelining::of(self.exchanges())
     }
 }
 
-/// How far a connection was pipelined: the pipeline factor of the study "gprs-proxy" (its point 9).
+/// The degree of pipelining of a connection: the pipeline factor of the study "gprs-proxy" (its
+/// point 9).
 ///
-/// For each of n requests, in the order in which they were made, β is the number of requests made up to and including it, less the
-/// responses received before it was made. Φ = Σβ / n is 1 without pipelining and (n+1)/2 where all requests are made before the
-/// first response.
+/// For each of n requests, in order, β is the number of requests up to and including it, less the
+/// responses received before it. Φ = Σβ / n is 1 without pipelining, and (n+1)/2 where all requests
+/// precede the first response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipelining {
     /// Requests, at least one.
@@ -77,20 +78,20 @@ pub struct Pipelining {
 }
 
 impl Pipelining {
-    /// Of one connection's exchanges; `None` without requests.
+    /// From the exchanges of one connection; `None` without requests.
     ///
-    /// A response counts as received with its last byte. One that the capture missed, but whose request is known to have been
-    /// answered before the next was made, counts so.
+    /// A response counts as received with its last byte. A missed response counts, too, where its
+    /// request was surely answered before the next request.
     pub fn of(exchanges: &[Exchange]) -> Option<Self> {
         let mut made: Vec<Mark> = Vec::new();
         let mut received: Vec<Mark> = Vec::new();
-        let asked =
+        let requests_made =
             exchanges.iter().filter_map(|exchange| exchange.request.as_ref().map(|request| (exchange, request.first)));
-        let mut asked = asked.peekable();
-        while let Some((exchange, first)) = asked.next() {
+        let mut requests_made = requests_made.peekable();
+        while let Some((exchange, first)) = requests_made.next() {
             made.push(first);
-            let missed = || asked.peek().filter(|_| exchange.response_missed).map(|(_, next)| *next);
-            // Received before the next was made, so no later than with its mark.
+            let missed = || requests_made.peek().filter(|_| exchange.response_missed).map(|(_, next)| *next);
+            // Received before the next request, so no later than its mark.
             received.extend(exchange.response.as_ref().map(|response| response.last).or_else(missed));
         }
         made.sort_unstable();
@@ -98,7 +99,7 @@ impl Pipelining {
         let mut outstanding = 0;
         for (at, first) in made.iter().enumerate() {
             let before = received.partition_point(|last| last <= first);
-            // A response that came before its request would be a fault of the capture's; β is never under 1.
+            // A response before its request is an error of the capture; β is at least 1.
             outstanding += (at + 1).saturating_sub(before).max(1) as u64;
         }
         let requests = made.len() as u64;
@@ -110,7 +111,7 @@ impl Pipelining {
         self.outstanding as f64 / self.requests as f64
     }
 
-    /// Φ_max, the factor of the same number of requests made all at once: (1 + 2 + … + n) / n.
+    /// Φ_max, the factor of the same number of simultaneous requests: (1 + 2 + … + n) / n.
     pub fn maximum(self) -> f64 {
         (self.requests + 1) as f64 / 2.0
     }
@@ -118,8 +119,8 @@ impl Pipelining {
 
 /// η, the pipelining efficiency of several connections: ΣΦ / ΣΦ_max. `None` without any.
 ///
-/// A connection with one request has Φ = Φ_max: connections that are not used twice look perfect. So it is to be read beside the
-/// one over connections with at least two requests.
+/// A connection with one request has Φ = Φ_max: connections without reuse count as perfect. Compare
+/// with the efficiency over connections with at least two requests.
 pub fn efficiency(connections: impl IntoIterator<Item = Pipelining>, least_requests: u64) -> Option<f64> {
     let (mut factors, mut maxima) = (0.0, 0.0);
     for connection in connections.into_iter().filter(|connection| connection.requests >= least_requests) {

@@ -1,4 +1,4 @@
-//! TLS: the handshake's time, and the bursts of what follows. Nothing is decrypted.
+//! TLS: the time of the handshake, and the bursts of application data. Nothing is decrypted.
 
 mod hello;
 
@@ -7,47 +7,48 @@ use airpath_core::{Instant, Span};
 use crate::stream::{Content, Mark, Piece, Reader, Run, Stream};
 use airpath_observe::End;
 
-/// The silence after which application data that goes on in the same direction is a new burst.
+/// The pause after which application data in the same direction is a new burst.
 pub const PAUSE: Span = Span::from_secs(1);
 
-/// Bursts that are kept; what follows counts for the last.
+/// Bursts that are kept; later data counts for the last one.
 const MAX_BURSTS: usize = 10_000;
 
-/// What can be told of a TLS connection from outside (RFC 8446, RFC 5246).
+/// The observable figures of a TLS connection (RFC 8446, RFC 5246).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// When the last byte of the client's hello had passed.
+    /// When the last byte of the ClientHello had passed.
     pub client_hello: Option<Mark>,
-    /// When the last byte of the server's hello had.
+    /// When the last byte of the ServerHello had passed.
     pub server_hello: Option<Mark>,
-    /// The name in the client's hello (RFC 6066 §3).
+    /// The server name in the ClientHello (RFC 6066 §3).
     pub server_name: Option<Box<str>>,
-    /// The protocols in the client's hello (RFC 7301), in its order.
+    /// The ALPN protocols of the ClientHello (RFC 7301), in its order.
     pub protocols: Vec<Box<str>>,
     /// The version that the server chose: `0x0303` is TLS 1.2, `0x0304` TLS 1.3.
     pub version: Option<u16>,
-    /// When the handshake was over: in TLS 1.3 with the client's first protected record, its Finished; before with the later of the
-    /// two ends' first protected handshake records.
+    /// When the handshake ended. In TLS 1.3: the client's first protected record, its Finished.
+    /// Before: the later of both ends' first protected handshake records.
     pub established: Option<Mark>,
     /// Application data after that.
     pub bursts: Vec<Burst>,
 }
 
-/// Application data in one direction, without any in the other and without a silence of [`PAUSE`] between.
+/// Application data in one direction, without data in the other and without a pause of [`PAUSE`]
+/// between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// Who sent it.
+    /// Its sender.
     pub from: End,
     /// When its first byte had passed.
     pub first: Mark,
-    /// When its last byte had.
+    /// When its last byte had passed.
     pub last: Mark,
     /// Bytes of its records, protection included, without the records' headers.
     pub bytes: u64,
 }
 
 impl Tls {
-    /// The time from the client's hello until the handshake was over.
+    /// The time from the ClientHello to the end of the handshake.
     pub fn handshake_time(&self) -> Option<Span> {
         Some(self.established?.time.since(self.client_hello?.time))
     }
@@ -64,7 +65,7 @@ pub struct Session {
     streams: [Stream; 2],
     records: [Records; 2],
     outcome: Tls,
-    /// Each end's first record of handshake after it had changed to protection.
+    /// The first handshake record of each end after its ChangeCipherSpec.
     finished: [Option<Mark>; 2],
 }
 
@@ -81,7 +82,7 @@ impl Session {
         streams[at].push(piece, &mut Reading { from, records: &mut records[at], outcome, finished });
     }
 
-    /// Nothing more will come.
+    /// Ends the connection.
     pub fn finish(mut self) -> Tls {
         let Self { streams, records, outcome, finished } = &mut self;
         for from in End::BOTH {
@@ -121,16 +122,16 @@ impl Record {
 #[derive(Debug, Default)]
 struct Records {
     header: [u8; Record::HEADER],
-    /// Bytes of `header` that are there.
+    /// Bytes of `header` that were read.
     header_length: usize,
     record: Option<Record>,
-    /// Bytes that the record at hand still has.
+    /// Bytes left of the present record.
     left: u64,
-    /// The end's hello, until it is read.
+    /// The hello of the end, until it is complete.
     hello: Vec<u8>,
     hello_done: bool,
     changed_cipher: bool,
-    /// Out of step until a segment begins with a record.
+    /// Out of synchronization until a segment begins with a record.
     lost: bool,
     read_up_to: i64,
 }
@@ -208,7 +209,7 @@ impl Reading<'_> {
         }
     }
 
-    /// `length` bytes of the record at hand, which are these or were not captured.
+    /// Processes `length` bytes of the present record; `None` for bytes that were not captured.
     fn body(&mut self, bytes: Option<&[u8]>, length: u64, mark: Mark) {
         let Some(Record { kind, length: whole }) = self.records.record.filter(|_| length > 0) else { return };
         let is_first = self.records.left == u64::from(whole);
@@ -234,7 +235,7 @@ impl Reading<'_> {
     fn hello(&mut self, bytes: &[u8], mark: Mark) {
         self.records.hello.extend_from_slice(bytes);
         let Some(hello) = hello::parse(&self.records.hello) else {
-            // A hello is far from as long; what is longer is none.
+            // No hello is that long.
             self.records.hello_done = self.records.hello.len() > hello::MAX_LENGTH;
             return;
         };
@@ -256,7 +257,8 @@ impl Reading<'_> {
 
     fn application_data(&mut self, length: u64, is_first: bool, is_over: bool, mark: Mark) {
         if self.outcome.established.is_none() {
-            // RFC 8446 §2: the client's Finished is the first that it protects, after the server's hello.
+            // RFC 8446 §2: the client's first protected record after the ServerHello is its
+            // Finished.
             let client_finished = self.from == End::Client && is_over && self.outcome.server_hello.is_some();
             if client_finished {
                 self.outcome.established = Some(mark);

@@ -1,4 +1,4 @@
-//! A connection watched while its segments pass: which protocol it bears, and when what happened.
+//! The protocol and the timeline of one connection, from its segments.
 
 use airpath_wire::tcp::Flags;
 
@@ -9,7 +9,7 @@ use crate::tls::{self, Session};
 use airpath_observe::End;
 use airpath_wire::segment::Endpoint;
 
-/// Watches one connection.
+/// Observes one connection.
 #[derive(Debug)]
 pub struct Watch {
     timeline: Timeline,
@@ -26,8 +26,8 @@ enum Protocol {
 }
 
 impl Watch {
-    /// Of the connection that `client` opened to `server`, with its first segment. All header fields are kept, or only
-    /// [`KEPT_FIELDS`](super::KEPT_FIELDS).
+    /// Starts with the first segment of a connection that `client` opened to `server`. Keeps all
+    /// header fields, or only [`KEPT_FIELDS`](super::KEPT_FIELDS).
     pub const fn new(client: Endpoint, server: Endpoint, first: Mark, keep_fields: bool) -> Self {
         let timeline = Timeline {
             client,
@@ -56,17 +56,17 @@ impl Watch {
         }
     }
 
-    /// Whether it bears HTTP, as far as can be said by now.
+    /// Whether the connection carries HTTP, by the segments so far.
     pub const fn is_http(&self) -> bool {
         matches!(self.protocol, Protocol::Http(_))
     }
 
-    /// Nothing more will come.
+    /// Ends the connection.
     pub fn finish(self) -> Timeline {
         let application = match self.protocol {
             Protocol::Undecided => Application::Silent,
             Protocol::Http(conversation) if conversation.is_http() => Application::Http(conversation.finish()),
-            // A request that is not read yet may be held back behind what the capture missed.
+            // A request may still be buffered behind bytes that the capture missed.
             Protocol::Http(conversation) => match conversation.finish() {
                 exchanges if exchanges.is_empty() => Application::Other,
                 exchanges => Application::Http(exchanges),

@@ -1,4 +1,4 @@
-//! All connections of a capture, watched.
+//! The application data of all connections of a capture.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,10 +14,11 @@ use airpath_observe::flows::{Ending, FlowNumber, Listener};
 use airpath_observe::{Connection, End, Observation};
 use airpath_wire::segment::{Datagram, Segment};
 
-/// Listens to all connections of a capture, and says what was said on them.
+/// Listener that parses the application data of all connections of a capture.
 ///
 /// ```
-/// use airpath_capture::{decode::{Decoded, Decoder}, read::Reader};
+/// use airpath_capture::decode::{Decoded, Decoder};
+/// use airpath_capture::read::Reader;
 /// use airpath_observe::flows::Flows;
 /// use airpath_web::Web;
 /// # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
@@ -46,37 +47,38 @@ pub struct Web {
     quic: QuicFlows,
 }
 
-/// What was said on the connections of a capture.
+/// The application data of a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchanges {
-    /// The connections' time-lines, in the order in which they began. Those that bore another protocol than HTTP or TLS are left out.
+    /// The timelines of the connections with HTTP or TLS, in the order in which they began.
     pub timelines: Vec<(FlowNumber, Timeline)>,
-    /// What each client fetched by HTTP.
+    /// The page of each client that used HTTP.
     pub pages: Vec<Page>,
-    /// Flows of QUIC.
+    /// The QUIC flows.
     pub quic: Vec<Quic>,
 }
 
 impl Web {
-    /// Keeps all header fields of requests and responses, not only [`KEPT_FIELDS`](super::KEPT_FIELDS).
+    /// Keeps all header fields of requests and responses, not only
+    /// [`KEPT_FIELDS`](super::KEPT_FIELDS).
     pub fn with_all_fields() -> Self {
         Self { keep_fields: true, ..Self::default() }
     }
 
-    /// Takes a datagram of UDP.
+    /// Takes a UDP datagram.
     pub fn datagram(&mut self, datagram: &Datagram<'_>) {
         let mark = Mark { time: datagram.time, frame: datagram.frame };
         let route = &datagram.route;
         self.quic.datagram(mark, route.source, route.destination, datagram.length, datagram.payload);
     }
 
-    /// The time-lines of the connections that have ended since this was asked last: a capture of any length is read in bounded memory
-    /// when they are taken away. The pages then lack them.
+    /// Takes the timelines of the connections that ended since the last call. Memory then stays
+    /// bounded for a capture of any length; the pages lack these connections.
     pub fn take_ended(&mut self) -> impl Iterator<Item = (FlowNumber, Timeline)> + use<> {
         std::mem::take(&mut self.ended).into_iter()
     }
 
-    /// What was said, once all connections have ended.
+    /// Returns the application data, once all connections have ended.
     pub fn finish(self) -> Exchanges {
         let pages = pages(self.ended.values(), &self.downlinks);
         Exchanges { timelines: self.ended.into_iter().collect(), pages, quic: self.quic.finish() }
@@ -90,7 +92,7 @@ impl Listener for Web {
         let watch = self.open.entry(flow);
         let watch =
             watch.or_insert_with(|| Box::new(Watch::new(route.source, route.destination, mark, self.keep_fields)));
-        // A SYN lies before the first byte, and data may come with it (RFC 7413).
+        // A SYN occupies the offset before the first byte, and may carry data (RFC 7413).
         let offset = seen.offset + i64::from(seen.flags.contains(Flags::SYN));
         let piece =
             Piece { mark, offset, acknowledged: seen.acknowledged, length: seen.length, captured: segment.payload };

@@ -1,57 +1,57 @@
-//! What is kept of each connection while its segments pass, and the line of JSON that it leaves when it ends.
+//! Collects the results of each connection: rows of tables, or a line of JSON when it ends.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::lines::Lines;
-use super::numbered::Numbered;
+use super::json_lines::JsonLines;
+use super::per_flow::PerFlow;
 use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, StallRow};
-use super::sheet::Sheet;
 use super::table::Fields;
+use super::table_builder::TableBuilder;
 use super::{Options, Selector, Shortcomings};
 use crate::causes::Causes;
 use crate::radio::RadioLog;
-use crate::two_ends::TwoEnds;
+use crate::two_point::JoinedCaptures;
 use airpath_observe::flows::{Ending, FlowNumber, Listener};
 use airpath_observe::{Connection, End, Events, Observation};
 use airpath_web::{Exchanges, Web};
 use airpath_wire::segment::{Datagram, Segment};
 
-/// Collects what is to be told of connections.
+/// Collects the results of connections.
 pub struct Collector<'a> {
     select: Option<Selector>,
     observations: bool,
     stream: bool,
-    /// The frame that is looked at: what is told now, is told at it.
+    /// Current frame number; rows emitted now are stamped with it.
     frame: u64,
-    /// What the connections that ended leave, if that is wanted.
-    lines: Lines,
-    /// What is known of both ends.
-    ends: Option<&'a TwoEnds>,
+    /// Lines of JSON of ended connections, with [`Options::stream`].
+    lines: JsonLines,
+    /// The join with the capture of the other end.
+    ends: Option<&'a JoinedCaptures>,
     radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
     selected: u64,
     shortcomings: Shortcomings,
-    /// The causes of the connections that are open, where they are wanted.
-    open: Option<Numbered<Causes>>,
-    /// What is said on them, where that is wanted.
+    /// The causes of the open connections, with [`Options::causes`].
+    open: Option<PerFlow<Causes>>,
+    /// Their application data, with [`Options::exchanges`].
     web: Option<Web>,
-    sheets: Sheets,
+    tables: TableBuilders,
 }
 
-/// The tables in the making.
+/// The tables under construction.
 #[derive(Default)]
-pub struct Sheets {
-    connections: Sheet,
-    directions: Sheet,
-    pieces: Sheet,
-    stalls: Sheet,
-    observed: Sheet,
-    blocks: Sheet,
+pub struct TableBuilders {
+    connections: TableBuilder,
+    directions: TableBuilder,
+    pieces: TableBuilder,
+    stalls: TableBuilder,
+    observed: TableBuilder,
+    blocks: TableBuilder,
 }
 
-impl Sheets {
-    /// Each with its name.
-    pub fn named(self) -> [(&'static str, Sheet); 6] {
+impl TableBuilders {
+    /// Each table with its name.
+    pub fn named(self) -> [(&'static str, TableBuilder); 6] {
         [
             ("connections", self.connections),
             ("directions", self.directions),
@@ -63,49 +63,49 @@ impl Sheets {
     }
 }
 
-/// The frame of what is told when there are no more.
+/// The frame number of rows that are emitted after the last frame.
 pub const END_OF_CAPTURE: u64 = u64::MAX;
 
 impl<'a> Collector<'a> {
-    /// Nothing yet; `ends` is what both ends' captures tell.
-    pub fn new(options: &Options, ends: Option<&'a TwoEnds>) -> Self {
+    /// Nothing collected yet; `ends` is the join with the capture of the other end.
+    pub fn new(options: &Options, ends: Option<&'a JoinedCaptures>) -> Self {
         Self {
             select: options.select,
             observations: options.observations,
             stream: options.stream,
             frame: 0,
-            lines: Lines::default(),
+            lines: JsonLines::default(),
             ends,
             radio: options.radio.clone(),
             selected: 0,
             shortcomings: Shortcomings::default(),
-            open: options.causes.then(Numbered::default),
+            open: options.causes.then(PerFlow::default),
             web: options.exchanges.then(Web::with_all_fields),
-            sheets: Sheets::default(),
+            tables: TableBuilders::default(),
         }
     }
 
-    /// What comes next is told at that frame.
-    pub const fn at(&mut self, frame: u64) {
+    /// Sets the frame that stamps the next rows.
+    pub const fn set_frame(&mut self, frame: u64) {
         self.frame = frame;
     }
 
-    /// The lines of the connections that have ended since they were taken away or cleared.
-    pub const fn lines(&mut self) -> &mut Lines {
+    /// The lines of the connections that ended since the last time the lines were taken or cleared.
+    pub const fn lines(&mut self) -> &mut JsonLines {
         &mut self.lines
     }
 
-    /// Connections that were told of.
+    /// Number of connections reported.
     pub const fn selected(&self) -> u64 {
         self.selected
     }
 
-    /// What the capture lacks of them.
+    /// What the capture lacks of the reported connections.
     pub const fn shortcomings(&self) -> Shortcomings {
         self.shortcomings
     }
 
-    /// The causes of a new connection, with the radio log of its mobile and what both ends tell, if there are any.
+    /// The causes of a new connection, with the radio log of its mobile and the join, where given.
     fn causes(&self, flow: FlowNumber, connection: &Connection) -> Causes {
         let route = connection.route();
         let ends = [(route.source, End::Client), (route.destination, End::Server)];
@@ -127,7 +127,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Takes a datagram of UDP.
+    /// Takes a UDP datagram.
     pub fn datagram(&mut self, datagram: &Datagram<'_>) {
         if let Some(web) = &mut self.web
             && self.select.is_none_or(|select| select.matches_route(&datagram.route))
@@ -136,9 +136,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The tables, and what was said.
-    pub fn finish(self) -> (Sheets, Option<Exchanges>) {
-        (self.sheets, self.web.map(Web::finish))
+    /// The tables, and the application data.
+    pub fn finish(self) -> (TableBuilders, Option<Exchanges>) {
+        (self.tables, self.web.map(Web::finish))
     }
 
     fn matches(&self, flow: FlowNumber, connection: &Connection) -> bool {
@@ -146,14 +146,14 @@ impl<'a> Collector<'a> {
     }
 
     fn observe(&mut self, flow: FlowNumber, observation: &Observation, segment: &Segment<'_>) {
-        self.sheets.observed.push(self.frame, &ObservationRow { flow, observation });
+        self.tables.observed.push(self.frame, &ObservationRow { flow, observation });
         let Some(acknowledged) = observation.acknowledged else { return };
         for (index, &(left, right)) in segment.options.sack.as_slice().iter().enumerate() {
-            // Blocks are relative to the same acknowledgement as the segment's own (RFC 2018 §3).
+            // Block edges are sequence numbers, as the acknowledgement (RFC 2018 §3).
             let offset = |edge: u32| acknowledged + i64::from(edge.wrapping_sub(segment.acknowledgment) as i32);
             let duplicate = index == 0 && observation.events.contains(Events::DSACK);
             let block = (offset(left), offset(right));
-            self.sheets.blocks.push(self.frame, &BlockRow { flow, observation, block, duplicate });
+            self.tables.blocks.push(self.frame, &BlockRow { flow, observation, block, duplicate });
         }
     }
 }
@@ -174,7 +174,7 @@ impl Listener for Collector<'_> {
             }
         }
         if let Some(causes) = self.open.as_mut().and_then(|open| open.get_mut(flow)) {
-            let (pieces, keep, frame) = (&mut self.sheets.pieces, !self.stream, self.frame);
+            let (pieces, keep, frame) = (&mut self.tables.pieces, !self.stream, self.frame);
             causes.observe(observation, &mut |piece| {
                 if keep {
                     pieces.push(frame, &PieceRow { flow, piece });
@@ -201,11 +201,11 @@ impl Listener for Collector<'_> {
             web.ended(flow, connection, ending);
         }
         let causes = self.open.as_mut().and_then(|open| open.remove(flow));
-        let (sheets, keep, frame) = (&mut self.sheets, !self.stream, self.frame);
+        let (tables, keep, frame) = (&mut self.tables, !self.stream, self.frame);
         let account = causes.map(|causes| {
             causes.finish(&mut |piece| {
                 if keep {
-                    sheets.pieces.push(frame, &PieceRow { flow, piece });
+                    tables.pieces.push(frame, &PieceRow { flow, piece });
                 }
             })
         });
@@ -214,10 +214,10 @@ impl Listener for Collector<'_> {
         let stalls: Vec<_> =
             account.iter().flat_map(|account| &account.stalls).map(|stall| StallRow { flow, stall }).collect();
         if keep {
-            sheets.connections.push(frame, &row);
-            sheets.directions.push(frame, &client);
-            sheets.directions.push(frame, &server);
-            stalls.iter().for_each(|stall| sheets.stalls.push(frame, stall));
+            tables.connections.push(frame, &row);
+            tables.directions.push(frame, &client);
+            tables.directions.push(frame, &server);
+            stalls.iter().for_each(|stall| tables.stalls.push(frame, stall));
         } else {
             self.lines.add(flow, frame, |mut line| {
                 line.text("type", Some("connection"));

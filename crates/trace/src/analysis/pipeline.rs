@@ -1,4 +1,4 @@
-//! Reading and decoding in one thread, what follows in another: batches of packets travel from the one to the other and come back empty.
+//! Reads and decodes in one thread and processes in another; batches of packets are reused.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,19 +9,20 @@ use super::TraceError;
 use super::reading::{Packet, Reading, captured};
 use airpath_wire::segment::{Datagram, Segment};
 
-/// Packets of a batch: together with their headers about as much as the second cache of a processor core takes.
+/// Packets of a batch: with their headers about the size of a core's second-level cache.
 const PACKETS: usize = 1 << 10;
 
-/// Bytes of payload after which a batch is handed over, even if it has fewer packets.
+/// Bytes of payload that make a batch full, even with fewer packets.
 const PAYLOAD: usize = 1 << 20;
 
-/// Full batches that wait to be used, at most.
+/// Full batches that wait, at most.
 const BATCHES_AHEAD: usize = 4;
 
-/// Gives `take` the packets of captures in their order, which another thread reads. When that says `false`, nothing more is read.
+/// Passes the packets of captures, which another thread reads, in their order to `take`. Stops when
+/// `take` returns `false`.
 ///
 /// # Errors
-/// As those of [`captured`].
+/// As [`captured`].
 pub fn read_ahead(files: &[PathBuf], mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
     let (full, batches) = sync_channel(BATCHES_AHEAD);
     let (back, empty) = channel();
@@ -36,7 +37,7 @@ pub fn read_ahead(files: &[PathBuf], mut take: impl FnMut(&Packet<'_>) -> bool) 
                 let next = empty.try_recv().unwrap_or_default();
                 full.send(std::mem::replace(&mut batch, next)).is_ok()
             });
-            // When nobody takes the last batch, nobody wants it.
+            // The receiver may have stopped.
             let _ = full.send(batch);
             reading
         });
@@ -47,16 +48,16 @@ pub fn read_ahead(files: &[PathBuf], mut take: impl FnMut(&Packet<'_>) -> bool) 
                 }
             }
             batch.clear();
-            // The reader may be done: then nobody needs it.
+            // The reader may have finished: then the batch is not reused.
             let _ = back.send(batch);
         }
-        // A reader that waits to hand over a batch learns by this that nobody takes it.
+        // Unblocks a reader that waits to send a batch.
         drop(batches);
         reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// Packets on their way from one thread to the other: their payloads lie one after the other.
+/// Packets in transfer between the threads; their payloads are stored one after the other.
 #[derive(Default)]
 struct Batch {
     packets: Vec<(Packet<'static>, Range<usize>)>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use airpath_core::{Instant, Span};
 
 use super::TraceError;
-use crate::event_log::{EventLog, Vantage};
+use crate::event_log::{CapturePoint, EventLog};
 use airpath_capture::decode::{Decoded, Decoder};
 use airpath_capture::read::{Ending, LinkType, Reader};
 use airpath_capture::skipped::Counts;
@@ -19,9 +19,9 @@ pub const STANDARD_INPUT: &str = "-";
 /// How captures were read.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// Each file.
+    /// The files.
     pub files: Vec<FileReading>,
-    /// What was passed over in all of them.
+    /// Frames that were skipped in all files.
     pub skipped: Counts,
     /// TCP segments.
     pub segments: u64,
@@ -30,7 +30,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// In words, what there was in captures without TCP.
+    /// A message for captures without TCP: what they contain.
     pub(super) fn without_tcp(&self) -> String {
         let frames: u64 = self.files.iter().map(|file| file.frames).sum();
         let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
@@ -48,19 +48,19 @@ impl Reading {
 pub struct FileReading {
     /// Its name, as it was given.
     pub name: String,
-    /// Its packets, whether or not they could be used.
+    /// Its frames, decoded or not.
     pub frames: u64,
-    /// What its first frame begins with.
+    /// The link type of its first frame.
     pub link_type: Option<LinkType>,
-    /// When its earliest packet was captured, and its latest.
+    /// The earliest and the latest time of its packets.
     pub times: Option<(Instant, Instant)>,
-    /// The longest step ahead from the time of one packet to that of the next.
+    /// The longest step forward from the time of one packet to that of the next.
     pub ahead: Step,
-    /// The longest step back, where packets do not lie in the order of their times.
+    /// The longest step backward, where packets are not sorted by time.
     pub back: Step,
-    /// Packets that the capturing host dropped, as far as the file tells: pcapng and snoop do, pcap does not.
+    /// Packets that the capturing host dropped: pcapng and snoop record them, pcap does not.
     pub dropped: u64,
-    /// What is wrong with its end, in words.
+    /// A message about an incomplete end of the file.
     pub ending: Option<String>,
 }
 
@@ -92,9 +92,9 @@ impl FileReading {
 /// From the time of one packet to that of the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// How far apart they are; zero where there is no such step.
+    /// Length; zero without a step.
     pub length: Span,
-    /// The frame of the next.
+    /// The frame of the later packet in the file.
     pub frame: u64,
 }
 
@@ -106,7 +106,7 @@ impl Step {
     }
 }
 
-/// What a capture has in it, as far as it is of use.
+/// A decoded packet of a capture.
 pub enum Packet<'a> {
     /// A TCP segment.
     Segment(Segment<'a>),
@@ -114,11 +114,11 @@ pub enum Packet<'a> {
     Datagram(Datagram<'a>),
 }
 
-/// Tells an event log, until `take` says `false`.
-pub fn logged(log: &EventLog, vantage: Vantage, mut take: impl FnMut(Packet<'_>) -> bool) -> Reading {
+/// Passes the segments of an event log to `take`, until that returns `false`.
+pub fn logged(log: &EventLog, point: CapturePoint, mut take: impl FnMut(Packet<'_>) -> bool) -> Reading {
     let mut reading = Reading::default();
     let mut times = None;
-    log.segments(vantage, |segment| {
+    log.segments(point, |segment| {
         reading.segments += 1;
         times = Some((times.map_or(segment.time, |(first, _)| first), segment.time));
         take(Packet::Segment(segment))
@@ -129,10 +129,11 @@ pub fn logged(log: &EventLog, vantage: Vantage, mut take: impl FnMut(Packet<'_>)
     reading
 }
 
-/// Reads and decodes captures one after the other, until `take` says `false`. Frames are counted through all files.
+/// Reads and decodes captures one after the other, until `take` returns `false`. Frame numbers
+/// continue through all files.
 ///
 /// # Errors
-/// Where a file cannot be opened or is no capture. What is damaged or cut short further on is no error: [`Reading`] tells of it.
+/// If a file cannot be opened or is no capture. Later damage is no error: [`Reading`] reports it.
 pub fn captured(files: &[PathBuf], mut take: impl FnMut(Packet<'_>) -> bool) -> Result<Reading, TraceError> {
     let mut reading = Reading::default();
     let mut decoder = Decoder::default();

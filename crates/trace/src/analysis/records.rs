@@ -17,20 +17,20 @@ pub struct ConnectionRow<'a> {
     pub flow: FlowNumber,
     pub connection: &'a Connection,
     pub ending: Ending,
-    /// Where its time went, if that was asked for.
+    /// The causes of its time, if they are attributed.
     pub account: Option<&'a Account>,
 }
 
 impl Record for ConnectionRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         let Self { flow, connection, ending, account } = self;
         let route = connection.route();
         fields.connection(*flow);
         fields.text("client", Some(&end(route.source)));
         fields.text("server", Some(&end(route.destination)));
-        fields.text("client_address", Some(&word(route.source.address)));
+        fields.text("client_address", Some(&address_text(route.source.address)));
         fields.whole("client_port", Some(route.source.port.into()));
-        fields.text("server_address", Some(&word(route.destination.address)));
+        fields.text("server_address", Some(&address_text(route.destination.address)));
         fields.whole("server_port", Some(route.destination.port.into()));
         fields.text("tunnel", route.tunnel.name());
         time(fields, "start", Some(connection.first()));
@@ -62,14 +62,14 @@ const CAUSE_SECONDS: [&str; Cause::COUNT] = [
     "closing_s",
 ];
 
-/// A row of `causes`: a stretch of time with one cause.
+/// A row of `causes`: a period with one cause.
 pub struct PieceRow<'a> {
     pub flow: FlowNumber,
     pub piece: &'a Piece,
 }
 
 impl Record for PieceRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         let Self { flow, piece } = self;
         fields.connection(*flow);
         fields.text("cause", Some(piece.cause.name()));
@@ -88,7 +88,7 @@ pub struct StallRow<'a> {
 }
 
 impl Record for StallRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         let Self { flow, stall } = self;
         fields.connection(*flow);
         time(fields, "start", Some(stall.begin));
@@ -110,7 +110,7 @@ pub struct DirectionRow<'a> {
 }
 
 impl Record for DirectionRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         fields.connection(self.flow);
         fields.text("from", Some(self.from.name()));
         for column in COLUMNS {
@@ -131,7 +131,7 @@ impl Record for DirectionRow<'_> {
     }
 }
 
-/// The figures of `directions`: their names, and what they are.
+/// The figures of `directions`: name and kind.
 pub fn figures() -> impl Iterator<Item = (&'static str, Kind)> {
     let none = Connection::without_segments();
     COLUMNS.iter().map(move |column| (column.name, (column.value)(&none, End::Client).kind()))
@@ -144,7 +144,7 @@ pub struct ObservationRow<'a> {
 }
 
 impl Record for ObservationRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         let Self { flow, observation } = self;
         let (round_trip, of_frame) = observation.round_trip.unzip();
         let (echo_round_trip, echo_of_frame) = observation.echo_round_trip.unzip();
@@ -180,14 +180,14 @@ impl Record for ObservationRow<'_> {
 pub struct BlockRow<'a> {
     pub flow: FlowNumber,
     pub observation: &'a Observation,
-    /// Where the block begins and ends, as stream offsets of the other direction.
+    /// Begin and end of the block, as stream offsets of the other direction.
     pub block: (i64, i64),
-    /// Whether it reports what arrived twice (RFC 2883).
+    /// Whether it is a D-SACK block, which reports a duplicate (RFC 2883).
     pub duplicate: bool,
 }
 
 impl Record for BlockRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         fields.connection(self.flow);
         number(fields, "frame", self.observation.frame);
         time(fields, "time", Some(self.observation.time));
@@ -210,13 +210,13 @@ impl Fate {
 }
 
 pub(super) fn end(Endpoint { address, port }: Endpoint) -> String {
-    word(std::net::SocketAddr::new(address, port))
+    address_text(std::net::SocketAddr::new(address, port))
 }
 
-/// In words. An address is written digit by digit: there is room for all of them from the beginning.
-fn word(address: impl Display) -> String {
+/// Formats an address. It is written digit by digit: reserving the room avoids reallocations.
+fn address_text(address: impl Display) -> String {
     let mut text = String::with_capacity(64);
-    write!(text, "{address}").expect("a text takes all that is written to it");
+    write!(text, "{address}").expect("writing to a string does not fail");
     text
 }
 
@@ -255,7 +255,7 @@ mod tests {
     use airpath_observe::testing::play;
 
     #[test]
-    fn the_columns_of_segments_are_those_that_are_documented() {
+    fn the_columns_of_segments_are_documented() {
         let (_, observations) = play("0 > syn");
         let table =
             super::super::table::Table::of(&ObservationRow { flow: FlowNumber(1), observation: &observations[0] });

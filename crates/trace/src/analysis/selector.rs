@@ -1,4 +1,4 @@
-//! Which flows are meant: by number, address, port, or address and port.
+//! Selects flows by number, address, port, or address and port.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use airpath_wire::segment::{Endpoint, Route};
 
-/// What flows are chosen by.
+/// A selection of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// The number of the flow, counted from 1 in the order of their first segments.
@@ -25,12 +25,12 @@ pub enum Selector {
 pub struct SelectorError(String);
 
 impl Selector {
-    /// Whether a flow of that number and route (in either direction) is meant.
+    /// Whether a flow of that number and route (in either direction) is selected.
     pub fn matches(&self, number: u64, route: &Route) -> bool {
         *self == Self::Number(number) || self.matches_route(route)
     }
 
-    /// Whether a packet on that route is meant, whatever the number of its flow.
+    /// Whether a packet on that route is selected, whatever the number of its flow.
     pub fn matches_route(&self, route: &Route) -> bool {
         let ends = [route.source, route.destination];
         match *self {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_nothing_says_what_would() {
+    fn an_invalid_selector_lists_the_forms() {
         for text in ["", "client", "192.0.2.1:http", ":99999", "-1"] {
             let error = text.parse::<Selector>().expect_err(text);
             assert!(error.to_string().contains("give a number"), "{error}");

@@ -1,18 +1,18 @@
-//! What a capture lacks, so that less can be said of its connections, or something else.
+//! What a capture lacks, with its effect on the analysis of its connections.
 
 use airpath_observe::{Connection, End, Events};
 
 /// What the capture of the connections lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortcomings {
-    /// Segments whose options the snap length cut off, or that were malformed: what their selective acknowledgements and timestamps said is
-    /// not known.
+    /// Segments whose options were cut by the snap length, or malformed: their SACK blocks and
+    /// timestamps are missing.
     pub options_cut: u64,
-    /// Segments longer than the other end takes in one piece: the capturing host's interface cuts them into packets, or put them
-    /// together from some, so that the packets on the network were more and smaller.
+    /// Segments larger than the other end's MSS: the interface of the capturing host splits or
+    /// merges packets (TSO, GRO), so that the network carried more and smaller packets.
     pub super_segments: u64,
-    /// Bytes that were acknowledged and are not in the capture: the capturing host dropped packets, or they went another way. They look like
-    /// losses, and were none.
+    /// Bytes acknowledged and not in the capture: the capturing host dropped packets, or they took
+    /// another path. They look like losses.
     pub unseen_bytes: u64,
 }
 

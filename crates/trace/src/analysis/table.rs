@@ -8,23 +8,23 @@ use airpath_observe::flows::FlowNumber;
 /// The name of the field with the number of a record's connection.
 pub(super) const CONNECTION: &str = "connection";
 
-/// A record whose fields can be told one after the other, always the same ones in the same order.
+/// A record with a fixed sequence of fields.
 pub trait Record {
-    /// Tells each field.
-    fn tell(&self, fields: &mut impl Fields);
+    /// Writes each field, in order.
+    fn write(&self, fields: &mut impl Fields);
 }
 
-/// What takes the fields of a record. `None` is a value that is not there.
+/// Receives the fields of a record. `None` is a missing value.
 pub trait Fields {
     /// A whole number.
     fn whole(&mut self, name: &'static str, value: Option<i64>);
     /// A number.
     fn real(&mut self, name: &'static str, value: Option<f64>);
-    /// Yes or no.
+    /// A truth value.
     fn flag(&mut self, name: &'static str, value: Option<bool>);
-    /// A word.
+    /// A text.
     fn text(&mut self, name: &'static str, value: Option<&str>);
-    /// The connection that the record is of.
+    /// The connection of the record.
     fn connection(&mut self, flow: FlowNumber) {
         self.whole(CONNECTION, i64::try_from(flow.0).ok());
     }
@@ -38,7 +38,7 @@ pub struct Table {
     next: usize,
 }
 
-/// Makes a column of each field.
+/// Collects a column for each field.
 #[derive(Default)]
 struct Columns(Vec<Column>);
 
@@ -58,9 +58,9 @@ pub enum Values {
     Whole(Vec<Option<i64>>),
     /// Numbers.
     Real(Vec<Option<f64>>),
-    /// Yes or no.
+    /// Truth values.
     Flag(Vec<Option<bool>>),
-    /// Words.
+    /// Texts.
     Text(Vec<Option<String>>),
 }
 
@@ -68,16 +68,16 @@ impl Table {
     /// A table without rows for records that have the fields of `example`.
     pub fn of(example: &impl Record) -> Self {
         let mut columns = Columns::default();
-        example.tell(&mut columns);
+        example.write(&mut columns);
         Self { columns: columns.0, rows: 0, next: 0 }
     }
 
     /// Adds a record.
     ///
     /// # Panics
-    /// If it has other fields than those before it.
+    /// If its fields differ from those of the records before.
     pub fn push(&mut self, record: &impl Record) {
-        record.tell(self);
+        record.write(self);
         assert_eq!(self.next, self.columns.len(), "every record of a table has the same fields");
         self.next = 0;
         self.rows += 1;
@@ -93,7 +93,7 @@ impl Table {
         self.rows
     }
 
-    /// The table of these columns, which have a value for each row.
+    /// A table from columns with a value for each row.
     pub(super) fn of_columns(columns: Vec<Column>, rows: usize) -> Self {
         Self { columns, rows, next: 0 }
     }
@@ -168,19 +168,19 @@ impl Fields for Table {
 #[derive(Debug)]
 pub struct Object {
     text: String,
-    /// Where numbers of connections stand in it.
+    /// The positions of connection numbers in it.
     numbers: Vec<Range<usize>>,
 }
 
 impl Object {
-    /// An object without members that says what it is, as its member `type`.
+    /// An object with the member `type` alone.
     pub fn of_type(kind: &str) -> Self {
         let mut object = Self::after(String::new(), Vec::new());
         object.text("type", Some(kind));
         object
     }
 
-    /// An object without members that is written after `text`, in which numbers of connections stand in those places.
+    /// An empty object after `text`, which has connection numbers at the positions `numbers`.
     pub(super) fn after(mut text: String, numbers: Vec<Range<usize>>) -> Self {
         text.push('{');
         Self { text, numbers }
@@ -188,7 +188,7 @@ impl Object {
 
     /// Adds the fields of a record.
     pub fn with(mut self, record: &impl Record) -> Self {
-        record.tell(&mut self);
+        record.write(&mut self);
         self
     }
 
@@ -219,7 +219,7 @@ impl Object {
         self.text
     }
 
-    /// The object, after what was before it, and where numbers of connections stand in all of it.
+    /// The text with the object at its end, and the positions of connection numbers in it.
     pub(super) fn end_with_numbers(mut self) -> (String, Vec<Range<usize>>) {
         let numbers = std::mem::take(&mut self.numbers);
         (self.end(), numbers)
@@ -228,7 +228,7 @@ impl Object {
     /// Adds a record as an object without a name.
     fn inner(&mut self, record: &impl Record) {
         self.text.push('{');
-        record.tell(self);
+        record.write(self);
         self.text.push('}');
     }
 
@@ -257,7 +257,7 @@ impl Object {
     }
 
     fn put(&mut self, value: std::fmt::Arguments<'_>) {
-        self.text.write_fmt(value).expect("a text takes all that is written to it");
+        self.text.write_fmt(value).expect("writing to a string does not fail");
     }
 
     fn value(&mut self, name: &'static str, value: Option<std::fmt::Arguments<'_>>) {
@@ -275,7 +275,7 @@ impl Fields for Object {
     }
 
     fn real(&mut self, name: &'static str, value: Option<f64>) {
-        // JSON has no number that is infinite or none (RFC 8259 §6).
+        // JSON has neither infinity nor NaN (RFC 8259 §6).
         match value.filter(|value| value.is_finite()) {
             Some(value) => self.value(name, Some(format_args!("{value}"))),
             None => self.value(name, None),
@@ -312,7 +312,7 @@ mod tests {
     struct Pair(Option<i64>, &'static str);
 
     impl Record for Pair {
-        fn tell(&self, fields: &mut impl Fields) {
+        fn write(&self, fields: &mut impl Fields) {
             fields.whole("number", self.0);
             fields.text("word", Some(self.1));
             fields.real("half", self.0.map(|number| number as f64 / 2.0));

@@ -1,9 +1,9 @@
-//! What both ends' captures tell of the link, exactly: when each packet with data was sent, and when it arrived.
+//! Exact times of a link from captures at both ends: when each data packet was sent and arrived.
 
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
-use crate::two_ends::{Direction, Packet, Passage};
+use crate::two_point::{Direction, PacketDigest, Transit};
 use airpath_capture::read::LATEST;
 
 /// A packet that arrived.
@@ -12,40 +12,41 @@ pub(super) struct Arrival {
     pub sent: Instant,
     pub arrived: Instant,
     pub length: u32,
-    /// An earlier copy of it arrived, too.
+    /// Whether an earlier copy arrived, too.
     pub spurious: bool,
 }
 
-/// The arrivals of what one end sent, in the order of their time.
+/// The arrivals of the packets of one end, sorted by arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
     arrivals: Vec<Arrival>,
     next: usize,
-    /// The shortest way of a full segment.
+    /// The shortest delay of a full segment.
     shortest: Span,
-    /// The usual time between two of them that were on their way together.
+    /// The median spacing of full segments that were in flight together.
     service: Option<Span>,
-    /// The shortest round trip: from when data was sent, or a SYN or FIN, to the arrival of what the far end sent next after that had arrived.
+    /// The shortest round trip: from sending data, a SYN or a FIN to the arrival of the first
+    /// packet that the far end sent after it arrived.
     round_trip: Option<Span>,
 }
 
 impl Arrivals {
-    /// Of what both captures have of a direction, and of the other.
+    /// From a joined direction and its reverse.
     pub(super) fn of(direction: &Direction, back: &Direction) -> Self {
-        let arrival = |passage: &Passage| {
-            (passage.packet.length > 0).then_some(())?;
+        let arrival = |transit: &Transit| {
+            (transit.packet.length > 0).then_some(())?;
             Some(Arrival {
-                sent: passage.packet.time.min(LATEST),
-                arrived: passage.arrival()?.min(LATEST),
-                length: passage.packet.length,
-                spurious: passage.spurious,
+                sent: transit.packet.time.min(LATEST),
+                arrived: transit.arrival()?.min(LATEST),
+                length: transit.packet.length,
+                spurious: transit.spurious,
             })
         };
-        let mut arrivals: Vec<Arrival> = direction.passages.iter().filter_map(arrival).collect();
+        let mut arrivals: Vec<Arrival> = direction.transits.iter().filter_map(arrival).collect();
         arrivals.sort_by_key(|arrival| arrival.arrived);
         let full = arrivals.iter().map(|arrival| arrival.length).max().unwrap_or(0);
-        let ways = arrivals.iter().filter(|arrival| arrival.length == full);
-        let shortest = ways.map(|arrival| arrival.arrived.since(arrival.sent)).min().unwrap_or_default();
+        let delays = arrivals.iter().filter(|arrival| arrival.length == full);
+        let shortest = delays.map(|arrival| arrival.arrived.since(arrival.sent)).min().unwrap_or_default();
         let neighbours = arrivals.windows(2).filter(|pair| pair.iter().all(|arrival| arrival.length == full));
         let mut spacings: Vec<Span> = neighbours
             .filter(|pair| pair[1].sent + shortest < pair[0].arrived)
@@ -57,22 +58,22 @@ impl Arrivals {
         Self { arrivals, next: 0, shortest, service, round_trip }
     }
 
-    /// The shortest round trip; `None` where nothing came back.
+    /// The shortest round trip; `None` without one.
     pub(super) const fn round_trip(&self) -> Option<Span> {
         self.round_trip
     }
 
-    /// The time that the link usually takes for a full segment; `None` where no two of them followed on one another.
+    /// The usual service time of a full segment; `None` where no two were in flight together.
     pub(super) const fn service(&self) -> Option<Span> {
         self.service
     }
 
-    /// The shortest way of a full segment.
+    /// The shortest delay of a full segment.
     pub(super) const fn shortest(&self) -> Span {
         self.shortest
     }
 
-    /// The next, if it has arrived by `now`.
+    /// Takes the next arrival until `now`.
     pub(super) fn until(&mut self, now: Instant) -> Option<Arrival> {
         let arrival = *self.arrivals.get(self.next).filter(|arrival| arrival.arrived <= now)?;
         self.next += 1;
@@ -80,18 +81,19 @@ impl Arrivals {
     }
 }
 
-/// Of all answers to what asks for one, data and the opening and closing of the connection, the quickest, as both ends see it.
-fn shortest_round_trip(asking: &Direction, answering: &Direction) -> Option<Span> {
-    let asks = |packet: &Packet| packet.length > 0 || packet.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
-    let asked = asking.passages.iter().filter(|passage| asks(&passage.packet));
-    let mut asked: Vec<(Instant, Instant)> =
-        asked.filter_map(|passage| Some((passage.arrival()?, passage.packet.time))).collect();
-    asked.sort_unstable();
-    let mut asked = asked.into_iter().peekable();
+/// The shortest time between a packet that elicits an acknowledgement (data, SYN, FIN) and the
+/// answer.
+fn shortest_round_trip(sent: &Direction, returned: &Direction) -> Option<Span> {
+    let elicits = |packet: &PacketDigest| packet.length > 0 || packet.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
+    let eliciting = sent.transits.iter().filter(|transit| elicits(&transit.packet));
+    let mut eliciting: Vec<(Instant, Instant)> =
+        eliciting.filter_map(|transit| Some((transit.arrival()?, transit.packet.time))).collect();
+    eliciting.sort_unstable();
+    let mut eliciting = eliciting.into_iter().peekable();
     let mut latest: Option<Instant> = None;
     let mut shortest: Option<Span> = None;
-    for answer in &answering.passages {
-        while let Some((_, sent)) = asked.next_if(|(arrived, _)| *arrived <= answer.packet.time) {
+    for answer in &returned.transits {
+        while let Some((_, sent)) = eliciting.next_if(|(arrived, _)| *arrived <= answer.packet.time) {
             latest = Some(sent);
         }
         let sample = latest.zip(answer.arrival()).map(|(sent, here)| here.since(sent));

@@ -1,55 +1,56 @@
-//! Stalls: times in which nothing got on, and their stories.
+//! Stalls: times without progress, and a sentence for each.
 
 use core::fmt;
 
 use airpath_core::{Instant, Span};
 
-/// A time in which nothing was delivered though data was outstanding.
+/// A time without delivery of new data though data was outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// When the last news had come.
+    /// The last progress before.
     pub begin: Instant,
-    /// When news came again.
+    /// The first progress after.
     pub end: Instant,
-    /// The frame that brought the last news before.
+    /// The frame of the last progress before.
     pub first_frame: u64,
-    /// The frame that brought the first news after.
+    /// The frame of the first progress after.
     pub last_frame: u64,
-    /// Bytes that were outstanding.
+    /// Bytes outstanding.
     pub outstanding: u64,
-    /// Times that the retransmission timer went off meanwhile.
+    /// Retransmission time-outs in it.
     pub timeouts: u32,
-    /// What had become of what was outstanding.
+    /// The fate of the outstanding data.
     pub fate: Fate,
-    /// Of its length, for how long nothing could have got through, as far as that is known.
-    pub silent: Span,
+    /// The part of its length in which the path delivered nothing, as far as that is known.
+    pub path_gap: Span,
 }
 
-/// What became of the data that was outstanding in a stall.
+/// The fate of the data that was outstanding in a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was held back, and arrived.
+    /// It was delayed, and arrived.
     Held,
-    /// It was lost, and had to be sent again.
+    /// It was lost, and was retransmitted.
     Lost,
     /// The connection ended before that was known.
     Unknown,
 }
 
 impl Stall {
-    /// From the last news to the next.
+    /// From the last progress to the next.
     pub fn length(&self) -> Span {
         self.end.since(self.begin)
     }
 }
 
 impl fmt::Display for Stall {
-    /// Its story, in one sentence.
+    /// Describes the stall in one sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = Rounded(self.length());
         let (first, last) = (self.first_frame, self.last_frame);
         if self.outstanding == 0 {
-            // Seen where the data arrives: what its sender had under way is not.
+            // From a capture at the receiver, where the sender's outstanding data is not
+            // observable.
             return match self.fate {
                 Fate::Lost => {
                     write!(f, "nothing came for {length} (frames {first} to {last}), and then what had been lost")
@@ -73,14 +74,14 @@ impl fmt::Display for Stall {
                 write!(
                     f,
                     "they were lost, and only the retransmission timer noticed, after {}",
-                    Rounded(self.length().saturating_sub(self.silent))
+                    Rounded(self.length().saturating_sub(self.path_gap))
                 )
             }
             (Fate::Lost, timeouts) => write!(
                 f,
                 "they were lost, and so was what the timer sent; it went off {}, and after about {} the path was back",
                 times(timeouts),
-                Rounded(self.silent)
+                Rounded(self.path_gap)
             ),
             (Fate::Unknown, timeouts) => {
                 write!(f, "the timer went off {}, and nothing more was heard", times(timeouts))
@@ -89,7 +90,7 @@ impl fmt::Display for Stall {
     }
 }
 
-/// A length of time as it is told: three significant digits, in milliseconds below a second.
+/// A length of time with three significant digits, in milliseconds below a second.
 struct Rounded(Span);
 
 impl fmt::Display for Rounded {
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_told_with_three_digits() {
+    fn lengths_have_three_digits() {
         for (micros, words) in [
             (3_003_873, "3.00 s"),
             (12_345_678, "12.3 s"),

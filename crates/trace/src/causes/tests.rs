@@ -3,7 +3,7 @@ use airpath_wire::tcp::Flags;
 use std::sync::Arc;
 
 use super::*;
-use crate::radio::{RadioLog, Silence};
+use crate::radio::{RadioGap, RadioLog};
 use airpath_observe::{Events, Retransmission, Sending, Trigger};
 
 /// Payload of a segment.
@@ -63,7 +63,7 @@ impl Script {
         self.observations.push(observation);
     }
 
-    /// The server sends so many new segments.
+    /// The server sends `segments` new segments.
     fn send(&mut self, at: u64, segments: usize) {
         for _ in 0..segments {
             let offset = self.sent.len() as i64 * SEGMENT;
@@ -82,7 +82,7 @@ impl Script {
         });
     }
 
-    /// The client acknowledges the first so many segments, with this window.
+    /// The client acknowledges the first `segments` segments, with this window.
     fn acknowledge_with(&mut self, at: u64, segments: usize, window: u64) {
         let sample = at - self.sent[segments - 1];
         let first = self.sent[(self.delivered / SEGMENT as u64) as usize];
@@ -104,7 +104,7 @@ impl Script {
         self.acknowledge_with(at, segments, 1 << 20);
     }
 
-    /// What the time went by with, and the stalls; whatever happens, the pieces follow on one another and add up.
+    /// The causes of the time, and the stalls; checks that the pieces are contiguous and add up.
     fn play(&self, radio: Option<RadioLog>) -> (Vec<Piece>, Account) {
         let mut causes = Causes::new(None);
         if let Some(log) = radio {
@@ -134,7 +134,7 @@ fn milliseconds(account: &Account, cause: Cause) -> u64 {
 }
 
 #[test]
-fn handshake_think_time_and_closing_are_what_the_packets_say() {
+fn handshake_think_time_and_closing_are_exact() {
     let mut script = Script::new();
     script.send(1100, 1);
     script.acknowledge(1200, 1);
@@ -215,7 +215,8 @@ fn after_a_spurious_timeout_without_timestamps_slow_start_goes_up_to_half_of_the
     assert_eq!(cause(begin + 2 * ROUND_TRIP + 10), Some(Cause::CongestionWindow), "{pieces:#?}");
 }
 
-/// A steady flight of `flight` segments, each acknowledged after `gap` milliseconds more than the one before, `rounds` times.
+/// A steady flight of `flight` segments, `rounds` times; each segment is acknowledged `gap`
+/// milliseconds after the one before.
 fn steady(flight: usize, gap: u64, rounds: u64, window: u64) -> Script {
     let mut script = Script::new();
     script.observations.iter_mut().for_each(|observation| observation.window = window);
@@ -279,7 +280,7 @@ fn acknowledgements_at_the_paths_pace_are_the_path_rate_or_queueing() {
     assert!(full > 3500, "{account}");
     assert!(
         milliseconds(&account, Cause::Queueing) > 3000,
-        "round trips of 400 ms, of which 280 in the queue: {account}"
+        "round trips of 400 ms, 280 of them in the queue: {account}"
     );
 }
 
@@ -338,20 +339,21 @@ fn the_radios_log_parts_its_silence_from_the_timers_wait() {
     script.sent[25] = last + 1000;
     script.acknowledge(last + 1100, 26);
     let at = |milliseconds: u64| Instant::from_nanos(milliseconds * 1_000_000);
-    let silence = Silence {
+    let gap = RadioGap {
         begin: at(last),
         end: at(last + 400),
         direction: Some(Direction::Down),
         name: "handover".to_owned(),
         wanted: false,
     };
-    let (pieces, account) = script.play(Some(RadioLog::new(vec![silence])));
+    let (pieces, account) = script.play(Some(RadioLog::new(vec![gap])));
     assert_eq!(milliseconds(&account, Cause::Radio), 400);
     assert_eq!(milliseconds(&account, Cause::Timer), 600);
     assert!(pieces.iter().any(|piece| piece.cause == Cause::Timer && piece.confidence == Confidence::High));
 }
 
-/// A capture at the client of data that comes in flights of `flight` segments each `round` milliseconds, `gap` apart, and what it makes of it.
+/// The causes of a capture at the client: flights of `flight` segments, `gap` milliseconds apart,
+/// arrive each `round` milliseconds.
 fn arriving(flight: u64, gap: u64, round: u64) -> Account {
     let mut script = Script { observations: Vec::new(), frame: 0, sent: Vec::new(), delivered: 0 };
     script.add(0, End::Client, Flags::SYN, |_| {});
@@ -381,7 +383,8 @@ fn odd_times_of_a_damaged_capture_do_no_harm() {
             let mut causes = Causes::new(None);
             let (mut ends, mut pieces) = (Instant::ZERO, 0);
             for (at, observation) in script.observations.iter().enumerate() {
-                // From one of them on every other has an odd time, and what is said to have been sent, too.
+                // From one of them on every other has an irregular time, and irregular times of
+                // sending.
                 let mut observation = observation.clone();
                 if at >= place && at % 2 == 0 {
                     observation.time = Instant::from_nanos(odd);

@@ -1,42 +1,43 @@
-//! The time of a connection, in slices: those that are settled leave in front, those that wait for evidence are kept.
+//! The time of a connection in slices: settled slices leave at the front, pending ones wait for
+//! evidence.
 
 use std::collections::VecDeque;
 
 use airpath_core::Instant;
 
-use super::link::Load;
-use super::{Cause, Confidence, Piece};
+use super::link_load::Load;
+use super::{Cause, Confidence, Piece, Stamp};
 
-/// Slices that may be pending; of more, the oldest are settled with what is known.
+/// Pending slices, at most; beyond that the oldest are settled with the evidence so far.
 const PENDING: usize = 256;
 
-/// What a slice of time goes by with.
+/// The label of a slice of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Label {
-    /// It is clear.
+    /// The cause is final.
     Known(Cause, Confidence),
-    /// What the sender is held by, unless the link turns out to be full in this round trip.
+    /// The limit of the sender in a round, unless the link turns out to be full.
     Limited(Limit, u32),
-    /// The radio's log says that acknowledgements cannot get through; the data may.
-    Unanswered,
-    /// Nothing got through, if what follows shows that it was not only held back; and what the link's load else was, once that is known.
-    Silence(Option<Load>),
+    /// The radio log has a gap in the direction of the acknowledgements; data may get through.
+    AcknowledgementGap,
+    /// A suspected gap of the link; and its load otherwise, once that is known.
+    SuspectedGap(Option<Load>),
 }
 
-/// What holds a sender that has data outstanding.
+/// What limits a sender that has data outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// Its application: all that it has is sent.
+    /// The application: all its data is sent.
     Application,
-    /// The receiver's window.
+    /// The receive window.
     Receiver,
-    /// Its own window; whether that grows as in slow start is not known yet.
+    /// The sender's own window, not judged yet.
     Window,
-    /// Its own window, in slow start.
+    /// The sender's own window, in slow start.
     SlowStart,
-    /// Its own window, after slow start.
+    /// The sender's own window, after slow start.
     CongestionWindow,
-    /// A loss that it repairs.
+    /// Loss recovery.
     Recovery,
 }
 
@@ -59,29 +60,29 @@ impl Limit {
 
 #[derive(Clone, Copy, Debug)]
 struct Slice {
-    begin: (Instant, u64),
-    end: (Instant, u64),
+    begin: Stamp,
+    end: Stamp,
     label: Label,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timeline {
     pending: VecDeque<Slice>,
-    /// The last settled piece, which the next may prolong.
+    /// The last settled piece, which the next may extend.
     open: Option<Piece>,
 }
 
 impl Timeline {
     /// Adds the time between two frames.
-    pub(super) fn push(&mut self, begin: (Instant, u64), end: (Instant, u64), label: Label) {
+    pub(super) fn push(&mut self, begin: Stamp, end: Stamp, label: Label) {
         match self.pending.back_mut() {
             Some(last) if last.label == label && last.end.0 == begin.0 => last.end = end,
             _ => self.pending.push_back(Slice { begin, end, label }),
         }
     }
 
-    /// Gives the pending time from `begin` to `end` another label, where `which` accepts the one that it has.
-    pub(super) fn paint(&mut self, begin: Instant, end: Instant, label: Label, which: impl Fn(Label) -> bool) {
+    /// Relabels the pending time from `begin` to `end` where `which` accepts the present label.
+    pub(super) fn relabel(&mut self, begin: Instant, end: Instant, label: Label, which: impl Fn(Label) -> bool) {
         if begin >= end {
             return;
         }
@@ -122,8 +123,8 @@ impl Timeline {
         }
     }
 
-    /// Says of which kind the sender's own window was in a round.
-    pub(super) fn judge(&mut self, round: u32, limit: Limit) {
+    /// Sets the kind of the sender's own window in a round.
+    pub(super) fn set_window_kind(&mut self, round: u32, limit: Limit) {
         for slice in self.pending.iter_mut().rev() {
             if slice.label == Label::Limited(Limit::Window, round) {
                 slice.label = Label::Limited(limit, round);
@@ -131,9 +132,10 @@ impl Timeline {
         }
     }
 
-    /// The link's load until then has been found, which decides what held a sender: where it is full, the link, and else what is known. `window` is
-    /// what its own window is taken for if that has not been judged.
-    pub(super) fn carried(&mut self, until: Instant, load: Load, window: Limit) {
+    /// Sets the load of the link until an instant. A full link is the cause; else the sender's
+    /// limit is. `window` stands for the kind of the sender's own window where that has not been
+    /// judged.
+    pub(super) fn set_load(&mut self, until: Instant, load: Load, window: Limit) {
         let link = match load {
             Load::Free => None,
             Load::Full => Some((Cause::PathRate, Confidence::Medium)),
@@ -148,9 +150,9 @@ impl Timeline {
                 }
                 Label::Limited(Limit::Window, _) => link.unwrap_or(window.cause()),
                 Label::Limited(limit, _) => link.unwrap_or(limit.cause()),
-                Label::Unanswered => link.unwrap_or((Cause::Radio, Confidence::High)),
-                Label::Silence(_) => {
-                    let label = Label::Silence(Some(load));
+                Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
+                Label::SuspectedGap(_) => {
+                    let label = Label::SuspectedGap(Some(load));
                     self.label_until(index, until, label);
                     index += 1;
                     continue;
@@ -161,7 +163,7 @@ impl Timeline {
         }
     }
 
-    /// Gives a slice another label, or the part of it before `until`.
+    /// Relabels a slice, or its part before `until`.
     fn label_until(&mut self, index: usize, until: Instant, label: Label) {
         let slice = self.pending[index];
         if until < slice.end.0 {
@@ -171,21 +173,21 @@ impl Timeline {
         self.pending[index].label = label;
     }
 
-    /// Whether what was taken for silence was the radio's; else the link was as busy as it is known to have been.
-    pub(super) fn silence(&mut self, radio: bool) {
+    /// Resolves suspected gaps: they were the radio's, or the load of the link is the cause.
+    pub(super) fn resolve_gap(&mut self, radio: bool) {
         for slice in &mut self.pending {
-            let Label::Silence(load) = slice.label else { continue };
+            let Label::SuspectedGap(load) = slice.label else { continue };
             slice.label = match load {
                 _ if radio => Label::Known(Cause::Radio, Confidence::Medium),
                 Some(Load::Queueing) => Label::Known(Cause::Queueing, Confidence::Medium),
                 Some(Load::Full | Load::Free) => Label::Known(Cause::PathRate, Confidence::Medium),
-                // Its time will come.
+                // The load is not known yet.
                 None => Label::Limited(Limit::CongestionWindow, 0),
             };
         }
     }
 
-    /// Gives out what is settled.
+    /// Emits the settled pieces.
     pub(super) fn settle(&mut self, settled: &mut impl FnMut(&Piece)) {
         loop {
             let full = self.pending.len() > PENDING;
@@ -195,30 +197,30 @@ impl Timeline {
                 label if full => assumed(label),
                 _ => return,
             };
-            // The last slice may still be painted over: it ends now.
+            // The last slice may still be relabelled: it ends now.
             if self.pending.len() == 1 {
                 return;
             }
             let slice = self.pending.pop_front().expect("there is a front");
-            self.give(slice, cause, confidence, settled);
+            self.emit(slice, cause, confidence, settled);
         }
     }
 
-    /// Gives out everything.
+    /// Emits all pieces.
     pub(super) fn finish(&mut self, settled: &mut impl FnMut(&Piece)) {
         while let Some(slice) = self.pending.pop_front() {
             let (cause, confidence) = match slice.label {
                 Label::Known(cause, confidence) => (cause, confidence),
                 label => assumed(label),
             };
-            self.give(slice, cause, confidence, settled);
+            self.emit(slice, cause, confidence, settled);
         }
         if let Some(piece) = self.open.take() {
             settled(&piece);
         }
     }
 
-    fn give(&mut self, slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
+    fn emit(&mut self, slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
         match &mut self.open {
             Some(open) if open.cause == cause && open.confidence == confidence => {
                 (open.end, open.last_frame) = slice.end;
@@ -245,7 +247,7 @@ fn assumed(label: Label) -> (Cause, Confidence) {
     let cause = match label {
         Label::Known(cause, confidence) => return (cause, confidence),
         Label::Limited(limit, _) => limit.cause().0,
-        Label::Unanswered | Label::Silence(_) => Cause::Radio,
+        Label::AcknowledgementGap | Label::SuspectedGap(_) => Cause::Radio,
     };
     (cause, Confidence::Low)
 }

@@ -1,5 +1,5 @@
-//! Selective acknowledgements (RFC 2018), which the log does not tell: how many blocks a segment had follows from its size, and what they
-//! were from what had arrived by then at the end that sent it.
+//! SACK blocks (RFC 2018), which the log does not record: the number of blocks of a segment follows
+//! from its size, and their edges from the arrivals at the end that sent it.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,15 @@ use airpath_wire::tcp::{Flags, SackBlocks};
 
 use super::{Logged, LoggedFlow, sequence};
 
-/// Bytes of the option's kind and length, with the padding that commonly precedes them (RFC 2018 §3, RFC 7323 appendix A).
+/// Bytes of the option's kind and length, with the usual padding before (RFC 2018 §3, RFC 7323
+/// appendix A).
 const OPTION: u32 = 4;
 
 /// Bytes of a block.
 const BLOCK: u32 = 8;
 
-/// The most blocks that fit beside the options that a segment has anyway, with timestamps and without.
+/// The most blocks that fit beside the options that a segment has anyway, with timestamps and
+/// without.
 const MOST: usize = 4;
 
 /// The blocks of each segment. `segments` are in the order in which they were sent.
@@ -30,13 +32,13 @@ pub(super) fn blocks(flows: &[LoggedFlow], segments: &[Logged], connections: &[u
         if arrives {
             receiver.arrived(header.offset, header.offset.saturating_add(i64::from(header.length)));
         } else if let Some(acknowledged) = header.ack {
-            blocks[index] = receiver.tell(acknowledged, numbers[index]);
+            blocks[index] = receiver.sack_blocks(acknowledged, numbers[index]);
         }
     }
     blocks
 }
 
-/// All that happened to segments, in its order: when, the row, which segment, and whether it arrived or was sent.
+/// The events of segments, in order: time, row, segment, and whether it arrived (else it was sent).
 fn order(segments: &[Logged]) -> Vec<(Instant, u64, usize, bool)> {
     let sent = segments.iter().enumerate().map(|(index, segment)| (segment.sent.time, segment.sent.row, index, false));
     let arrived = segments.iter().enumerate();
@@ -47,7 +49,8 @@ fn order(segments: &[Logged]) -> Vec<(Instant, u64, usize, bool)> {
     all
 }
 
-/// How many blocks each segment had: those for which it is longer than its flow's shortest headers.
+/// The number of blocks of each segment, by the length of its headers above the shortest of its
+/// flow.
 fn numbers_of_blocks(flows: &[LoggedFlow], segments: &[Logged]) -> Vec<usize> {
     let headers = |segment: &Logged| segment.size.saturating_sub(segment.header.length);
     // A SYN has options that no other segment has, a RST often none.
@@ -65,14 +68,14 @@ fn numbers_of_blocks(flows: &[LoggedFlow], segments: &[Logged]) -> Vec<usize> {
     segments.iter().map(number).collect()
 }
 
-/// What has arrived at an end.
+/// The data that arrived at an end.
 #[derive(Debug, Default)]
 struct Receiver {
     /// All below has arrived.
     next: i64,
-    /// What has arrived beyond: the block that grew last first, as it is told first (RFC 2018 §4).
+    /// Blocks beyond: the most recently received first, the order of the option (RFC 2018 §4).
     held: Vec<(i64, i64)>,
-    /// What arrived last, if it had been there before (RFC 2883).
+    /// The last arrival, if it was a duplicate (RFC 2883).
     duplicate: Option<(i64, i64)>,
 }
 
@@ -84,7 +87,7 @@ impl Receiver {
         let within = self.held.iter().position(|(left, right)| *left <= start && end <= *right);
         if end <= self.next || within.is_some() {
             self.duplicate = Some((start, end));
-            // Told behind the duplicate (RFC 2883 §4).
+            // Its block follows the duplicate in the option (RFC 2883 §4).
             if let Some(at) = within {
                 self.held[..=at].rotate_right(1);
             }
@@ -105,12 +108,12 @@ impl Receiver {
         }
     }
 
-    /// The `number` blocks that go with an acknowledgement.
-    fn tell(&mut self, acknowledged: i64, number: usize) -> SackBlocks {
+    /// The `number` blocks of an acknowledgement.
+    fn sack_blocks(&mut self, acknowledged: i64, number: usize) -> SackBlocks {
         self.next = self.next.max(acknowledged);
         self.held.retain(|(_, right)| *right > acknowledged);
         let mut blocks = SackBlocks::default();
-        // An end that does not report duplicates has no room left for one.
+        // Without D-SACK the option has no room for the duplicate.
         let duplicate = self.duplicate.take().filter(|_| number > self.held.len());
         for (left, right) in duplicate.into_iter().chain(self.held.iter().copied()).take(number) {
             blocks.push(sequence(left), sequence(right));

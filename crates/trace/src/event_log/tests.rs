@@ -1,10 +1,10 @@
-//! A small log, told from both ends.
+//! A small log, read as captures at both ends.
 
 use airpath_core::Span;
 use proptest::prelude::*;
 
 use super::*;
-use crate::two_ends::{Clock, Fate, JoinOptions, Tap, join};
+use crate::two_point::{CaptureDigest, Clock, Fate, JoinOptions, join};
 use airpath_observe::flows::Flows;
 
 const MILLISECOND: Span = Span::from_millis(1);
@@ -12,7 +12,7 @@ const ACK: u8 = Flags::ACK.0;
 const SYN: u8 = Flags::SYN.0;
 const FIN: u8 = Flags::FIN.0;
 
-/// Writes a log: each packet a millisecond after the one before, and 20 ms on its way.
+/// Writes a log: each packet a millisecond after the one before, and 20 ms in transit.
 #[derive(Default)]
 struct Writer {
     segments: Vec<Logged>,
@@ -59,9 +59,9 @@ impl Writer {
     }
 }
 
-fn told(log: &EventLog, vantage: Vantage) -> Vec<Segment<'static>> {
+fn captured(log: &EventLog, point: CapturePoint) -> Vec<Segment<'static>> {
     let mut all = Vec::new();
-    log.segments(vantage, |segment| {
+    log.segments(point, |segment| {
         all.push(segment);
         true
     });
@@ -75,7 +75,7 @@ fn each_end_sees_what_it_sends_and_what_arrives() {
     writer.down(0, 1000);
     writer.down(1000, 1000).received = None;
     let log = writer.log();
-    let [near, far] = [Vantage::Sender, Vantage::Receiver].map(|vantage| told(&log, vantage));
+    let [near, far] = [CapturePoint::Sender, CapturePoint::Receiver].map(|point| captured(&log, point));
     // The data goes down: the server sees it as it is sent, and of the mobile what arrives.
     let seen = |all: &[Segment<'_>]| {
         all.iter().map(|segment| (segment.frame, segment.time.as_nanos() / 1_000_000)).collect::<Vec<_>>()
@@ -92,14 +92,14 @@ fn a_handshake_has_the_options_that_were_agreed_on() {
     let mut writer = Writer { agreed, ..Writer::default() };
     writer.handshake();
     writer.down(0, 1000);
-    let seen = told(&writer.log(), Vantage::Sender);
+    let seen = captured(&writer.log(), CapturePoint::Sender);
     let options = |at: usize| (seen[at].options.window_scale, seen[at].options.sack_permitted);
     assert_eq!((options(0), options(1), options(2)), ((Some(7), true), (None, false), (Some(4), true)));
     assert_eq!(seen[1].window, (65_536 * 4 / 128) as u16);
 }
 
 #[test]
-fn both_ends_join_and_know_what_was_lost() {
+fn both_ends_join_and_show_losses() {
     let mut writer = Writer::default();
     writer.handshake();
     for number in 0..10 {
@@ -108,9 +108,9 @@ fn both_ends_join_and_know_what_was_lost() {
         logged.received = logged.received.filter(|_| !lost);
     }
     let log = writer.log();
-    let [near, far] = [Vantage::Sender, Vantage::Receiver].map(|vantage| {
-        let (mut flows, mut tap) = (Flows::default(), Tap::default());
-        log.segments(vantage, |segment| {
+    let [near, far] = [CapturePoint::Sender, CapturePoint::Receiver].map(|point| {
+        let (mut flows, mut tap) = (Flows::default(), CaptureDigest::default());
+        log.segments(point, |segment| {
             flows.segment(&segment, &mut tap);
             true
         });
@@ -118,14 +118,14 @@ fn both_ends_join_and_know_what_was_lost() {
     });
     let options = JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() };
     let joined = join(near, far, &options).expect("they share a connection");
-    let passages: Vec<_> = joined
+    let transits: Vec<_> = joined
         .connections
         .iter()
         .flat_map(|joined| &joined.directions)
-        .flat_map(|direction| &direction.passages)
+        .flat_map(|direction| &direction.transits)
         .collect();
-    let lost: Vec<_> = passages.iter().filter(|passage| passage.fate == Fate::Lost).collect();
-    assert_eq!(passages.len(), 13);
+    let lost: Vec<_> = transits.iter().filter(|transit| transit.fate == Fate::Lost).collect();
+    assert_eq!(transits.len(), 13);
     assert_eq!(lost.len(), 1);
     assert_eq!(lost[0].packet.offset, 4000);
 }
@@ -147,18 +147,18 @@ fn blocks_are_those_for_which_a_segment_is_long_enough() {
     writer.acknowledge(0).size = 40 + 4 + 2 * 8;
     writer.acknowledge(0);
     let log = writer.log();
-    let blocks: Vec<Vec<_>> = told(&log, Vantage::Receiver)
+    let blocks: Vec<Vec<_>> = captured(&log, CapturePoint::Receiver)
         .iter()
         .filter(|segment| !segment.options.sack.is_empty())
         .map(|segment| segment.options.sack.as_slice().to_vec())
         .collect();
-    // The duplicate, the block that it lies in, and the other; then what is left to tell.
+    // The duplicate, the block that it lies in, and the other; then the remaining blocks.
     assert_eq!(blocks, [vec![(1001, 2001), (1001, 3001), (4001, 5001)], vec![(1001, 3001), (4001, 5001)]]);
-    assert!(told(&log, Vantage::Receiver)[0].options.sack_permitted);
+    assert!(captured(&log, CapturePoint::Receiver)[0].options.sack_permitted);
 }
 
 #[test]
-fn a_connection_that_closes_is_told_from_the_one_that_opens() {
+fn a_closing_connection_is_not_the_one_that_opens() {
     let mut writer = Writer::default();
     writer.handshake();
     writer.add(Direction::Up, 0, 300, Some(0), ACK);
@@ -170,7 +170,7 @@ fn a_connection_that_closes_is_told_from_the_one_that_opens() {
     writer.add(Direction::Down, -1, 0, Some(0), SYN | ACK);
     writer.add(Direction::Down, 901, 0, Some(301), ACK);
     writer.acknowledge(0);
-    let ports: Vec<_> = told(&writer.log(), Vantage::Receiver)
+    let ports: Vec<_> = captured(&writer.log(), CapturePoint::Receiver)
         .iter()
         .map(|segment| segment.route.source.port.max(segment.route.destination.port))
         .collect();
@@ -219,22 +219,22 @@ fn anything() -> impl Strategy<Value = Logged> {
 
 proptest! {
     #[test]
-    fn whatever_a_log_has_is_told_once_at_each_end(segments in prop::collection::vec(anything(), 0..60)) {
+    fn every_segment_appears_once_at_each_end(segments in prop::collection::vec(anything(), 0..60)) {
         let end = |port| Endpoint { address: [10, 0, 0, 2].into(), port };
         let flows = [80, 60_000].map(|port| LoggedFlow { mobile: end(port), server: end(80), agreed: None });
         let events = segments.len() + segments.iter().filter(|segment| segment.received.is_some()).count();
         let log = EventLog::new("a log".into(), &flows, segments);
-        let [near, far] = [Vantage::Sender, Vantage::Receiver].map(|vantage| {
-            let all = told(&log, vantage);
+        let [near, far] = [CapturePoint::Sender, CapturePoint::Receiver].map(|point| {
+            let all = captured(&log, point);
             prop_assert!(all.is_sorted_by_key(|segment| segment.time));
             let mut flows = Flows::default();
-            let mut tap = Tap::default();
+            let mut tap = CaptureDigest::default();
             all.iter().for_each(|segment| flows.segment(segment, &mut tap));
             Ok((all.len(), tap))
         });
         let ((near, first), (far, second)) = (near?, far?);
         prop_assert_eq!(near + far, events);
-        // They may have nothing in common, which is said.
+        // They may share no connection: an error.
         let _ = join(first, second, &JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() });
     }
 }

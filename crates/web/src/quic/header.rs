@@ -1,4 +1,4 @@
-//! The headers of QUIC packets, as far as they are in the clear (RFC 8999, RFC 9000 §17, RFC 9369 §3.2).
+//! The unprotected header fields of QUIC packets (RFC 8999, RFC 9000 §17, RFC 9369 §3.2).
 
 /// A kind of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) enum Kind {
     Short,
 }
 
-/// What a packet's header says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packet<'a> {
     pub kind: Kind,
@@ -21,7 +21,7 @@ pub(super) struct Packet<'a> {
     pub source_id: &'a [u8],
     /// The spin bit of a short header.
     pub spin: bool,
-    /// Bytes of the packet, where it says so: another may follow in the datagram.
+    /// Bytes of the packet, if the header has a length: another packet may follow in the datagram.
     pub length: Option<usize>,
 }
 
@@ -34,7 +34,8 @@ const VERSION_2: u32 = 0x6b33_43cf;
 /// The drafts that were deployed, numbered from here.
 const DRAFTS: u32 = 0xff00_0000;
 
-/// Reads the packet that `bytes` begin with; the ids of short headers have `id_length` bytes. `None` for what is not QUIC.
+/// Reads the packet that `bytes` begin with; the ids of short headers have `id_length` bytes.
+/// `None` for what is not QUIC.
 pub(super) fn parse(bytes: &[u8], id_length: usize) -> Option<Packet<'_>> {
     let first = *bytes.first()?;
     if first & LONG == 0 {

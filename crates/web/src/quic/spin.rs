@@ -1,18 +1,19 @@
-//! The spin bit (RFC 9000 §17.4): it turns over once a round trip, for those who watch from outside.
+//! The spin bit (RFC 9000 §17.4), which turns over once a round trip, for passive observers.
 
 use airpath_core::{Instant, Span};
 
 use airpath_observe::End;
 
-/// What the spin bit shows.
+/// The result of observing the spin bit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Spin {
-    /// It never turned over, or no more than once each way: not in use, or too short a connection.
+    /// It turned over at most once in each direction: not in use, or too short a connection.
     #[default]
     Still,
-    /// It turns over faster than packets can go round: set at random, as RFC 9000 recommends where it is not in use.
+    /// It turns over faster than a round trip: random, as RFC 9000 §17.4 recommends where it is not
+    /// in use.
     Random,
-    /// Round trips, in the order in which they were measured; at most [`MAX_SAMPLES`].
+    /// Round trips in order; at most [`MAX_SAMPLES`].
     Spinning(Vec<SpinSample>),
 }
 
@@ -23,14 +24,14 @@ pub struct SpinSample {
     pub time: Instant,
     /// The direction.
     pub from: End,
-    /// How long it was.
+    /// Length.
     pub round_trip: Span,
 }
 
 /// Samples that are kept; later ones are left out.
 pub(super) const MAX_SAMPLES: usize = 10_000;
 
-/// Watches the bit.
+/// Observes the bit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observer {
     /// By direction: the bit, and when it last turned over.
@@ -55,13 +56,13 @@ impl Observer {
         }
     }
 
-    /// What was seen, on a connection whose first round trip took so long.
+    /// The result, for a connection whose first round trip was `handshake`.
     pub(super) fn outcome(&self, handshake: Option<Span>) -> Spin {
         if self.samples.is_empty() {
             return Spin::Still;
         }
-        // A bit that is drawn for each packet turns over within a flight of them. Half of the first round trip leaves room for a path
-        // that got shorter.
+        // A random bit turns over within a flight. Half of the first round trip leaves room for a
+        // path that became shorter.
         let least = handshake.unwrap_or_default() / 2;
         let fast = self.samples.iter().filter(|sample| sample.round_trip < least).count();
         if fast * 2 > self.samples.len() { Spin::Random } else { Spin::Spinning(self.samples.clone()) }

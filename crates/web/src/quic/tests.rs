@@ -96,10 +96,10 @@ fn other_datagrams_are_skipped() {
 }
 
 #[test]
-fn flows_that_fell_silent_are_over() {
+fn idle_flows_are_over() {
     let mut flows = QuicFlows::default();
     for number in 0..3 * SWEEP {
-        // The port is below 65536: the remainder sees to it.
+        // The port is below 65536 by the remainder.
         let source = endpoint(1, (number % 60_000) as u16);
         flows.datagram(mark(number, number * 1_000), source, endpoint(2, 443), 1250, &long(0, b"x", b"y", 1200));
     }

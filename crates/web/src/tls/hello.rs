@@ -1,4 +1,9 @@
-//! The hellos of a TLS handshake (RFC 8446 §4.1), as far as they say who talks to whom and how.
+//! The hellos of a TLS handshake (RFC 8446 §4.1): server name, protocols and version.
+//!
+//! The crate `tls-parser` is no replacement. The record layer must read on over bytes that the
+//! capture missed, which that crate does not do, so only this file could go. Its list of extensions
+//! ends at the first malformed one: the server name after a cut `supported_groups` is lost, which
+//! is read here. Its use also adds 30 crates to the build.
 
 /// Bytes that a hello may have.
 pub(super) const MAX_LENGTH: usize = 32 << 10;
@@ -16,7 +21,7 @@ const SERVER_NAME: u16 = 0;
 const APPLICATION_LAYER_PROTOCOL_NEGOTIATION: u16 = 16;
 const SUPPORTED_VERSIONS: u16 = 43;
 
-/// Reads the message that `bytes` begin with; `None` while it is not all there.
+/// Parses the first message of `bytes`; `None` while it is incomplete.
 pub(super) fn parse(bytes: &[u8]) -> Option<Hello> {
     let (kind, rest) = (bytes.first()?, bytes.get(4..)?);
     let length = usize::from(bytes[1]) << 16 | usize::from(bytes[2]) << 8 | usize::from(bytes[3]);
@@ -39,7 +44,7 @@ fn client(body: &[u8]) -> Option<Hello> {
     each_extension(reader, |kind, mut value| {
         match kind {
             SERVER_NAME => {
-                // A list of names, of which there is one kind, the host's (RFC 6066 §3).
+                // A list of names; the only type is the host name (RFC 6066 §3).
                 let mut list = Fields(value.vector16()?);
                 if list.take(1)? == [0] {
                     server_name = Some(String::from_utf8_lossy(list.vector16()?).into());
@@ -74,16 +79,16 @@ fn server(body: &[u8]) -> Option<Hello> {
     Some(Hello::Server { version })
 }
 
-/// Calls `take` with each extension's type and value, as far as they are well formed.
+/// Calls `take` with type and value of each extension, up to the end of the list.
 fn each_extension<'a>(mut reader: Fields<'a>, mut take: impl FnMut(u16, Fields<'a>) -> Option<()>) {
     let mut extensions = Fields(reader.vector16().unwrap_or_default());
     while let (Some(kind), Some(value)) = (extensions.number16(), extensions.vector16()) {
-        // One that is malformed says nothing, and does not end the others.
+        // A malformed extension is skipped, and does not end the list.
         let _ = take(kind, Fields(value));
     }
 }
 
-/// Bytes that are read field by field.
+/// Reads bytes field by field.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -1,20 +1,21 @@
-//! How two clocks differ, from packets that went both ways.
+//! The offset and skew of two clocks, from packets of both directions.
 //!
-//! The delay of a packet, as the difference of two clocks has it, is its true delay and how far one clock is ahead. No packet is faster than
-//! the path: so a line under all points of one direction, and one under those of the other, drift apart in opposite ways as the clocks
-//! do. The drift is the slope that keeps both lines as near to their points as can be: the sum of the mean distances is
-//! convex in the slope, and least at one of the edges of the lower convex hulls (Moon, Skelly and Towsley, INFOCOM 1999, for
-//! one direction; Paxson, SIGMETRICS 1998, for why both are to be asked).
+//! The measured delay of a packet is its true delay plus the offset of the clocks. No packet is
+//! faster than the path: the lower bound of the delays of one direction rises with the skew of the
+//! clocks, and that of the other falls. The skew is the slope that brings both bounds nearest to
+//! their points. The sum of the mean distances is convex in the slope, and least at an edge of the
+//! lower convex hulls (Moon, Skelly and Towsley, INFOCOM 1999, for one direction; Paxson,
+//! SIGMETRICS 1998, on the need for both).
 
 use airpath_core::{Instant, Span};
 
 use super::pairing::Paired;
 use airpath_observe::End;
 
-/// How the second capture's clock relates to the first's: when that shows t, it shows t + offset + skew (t - origin).
+/// The second capture's clock: at time t of the first it shows t + offset + skew (t - origin).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
-    /// When the offset holds, by the first clock.
+    /// The time of the offset, by the first clock.
     pub origin: Instant,
     /// Nanoseconds by which the second clock is ahead.
     pub offset: i64,
@@ -23,41 +24,41 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// One clock made both captures.
+    /// One clock stamped both captures.
     pub const SAME: Self = Self { origin: Instant::ZERO, offset: 0, skew: 0.0 };
 
     /// A time of the second clock, by the first.
     pub fn by_first(&self, time: Instant) -> Instant {
         let since = signed(time, self.origin).saturating_sub(self.offset);
-        // Exact without skew; and with it as exact as the skew is known.
+        // Exact without skew; with skew as exact as its estimate.
         let gained = since as f64 * (self.skew / (1.0 + self.skew));
         shifted(self.origin, since.saturating_sub(gained as i64))
     }
 }
 
-/// How a clock was found.
+/// The fit of a clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     /// The clock.
     pub clock: Clock,
-    /// The offset may be wrong by so much either way: it is taken for granted that the shortest ways there and back are of one
-    /// length, and nothing can tell.
+    /// The error of the offset, at most, in either direction. The fit assumes equal shortest delays
+    /// in both directions, which captures cannot verify.
     pub uncertainty: Span,
-    /// Whether a skew was found: both directions must show it. Without, it is taken to be 0.
+    /// Whether a skew was found: both directions must show it. Else the skew is 0.
     pub skewed: bool,
-    /// Packets that were compared, by the way that they went: from the first capture to the second, and back.
+    /// Packets compared, by direction: from the first capture to the second, and back.
     pub packets: [usize; 2],
 }
 
-/// The largest skew that is believed: crystals keep within 100 parts in a million, bad ones within a few hundred.
+/// The largest plausible skew: crystals keep within 100 ppm, bad ones within a few hundred.
 const GREATEST_SKEW: f64 = 1e-3;
 
-/// Finds the second capture's clock; `None` where packets went one way only.
+/// Fits the second capture's clock; `None` with packets of one direction only.
 pub(super) fn fit(connections: &[Paired]) -> Option<Fit> {
     let origin =
         connections.iter().flat_map(|paired| &paired.first.directions).filter_map(|it| it.first_time()).min()?;
-    // By the way that the packets went: from the first capture to the second, and back. Against the first clock's time, how much
-    // longer the receiver's clock shows than the sender's.
+    // By direction, from the first capture to the second and back: the receiver's clock less the
+    // sender's, over the first clock's time.
     let mut points: [Vec<Point>; 2] = [Vec::new(), Vec::new()];
     for paired in connections {
         for from in End::BOTH {
@@ -72,7 +73,7 @@ pub(super) fn fit(connections: &[Paired]) -> Option<Fit> {
     }
     let [there, back] = &mut points;
     let packets = [there.len(), back.len()];
-    // The second clock's gain makes the delay there longer and that back shorter: turned about, both grow with it.
+    // The second clock's gain raises the delay there and lowers that back: hence the negated slope.
     let (there, back) = (Support::of(there)?, Support::of(back)?);
     let skew = common_slope(&there, &back);
     let skew = skew.filter(|skew| skew.abs() <= GREATEST_SKEW && both_show(&there, &back, *skew));
@@ -83,14 +84,14 @@ pub(super) fn fit(connections: &[Paired]) -> Option<Fit> {
     Some(Fit { clock, uncertainty, skewed: skew.is_some(), packets })
 }
 
-/// A packet: when, and how long it took as the two clocks have it, in nanoseconds.
+/// A packet: time, and delay by the two clocks, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     at: f64,
     delay: f64,
 }
 
-/// The points of one direction as seen from below.
+/// The lower bound of the points of one direction.
 #[derive(Debug)]
 struct Support {
     mean: Point,
@@ -118,7 +119,7 @@ impl Support {
         (!hull.is_empty()).then_some(Self { mean, hull })
     }
 
-    /// Where the line with this slope that lies under all points meets the axis.
+    /// The intercept of the highest line with this slope below all points.
     fn intercept(&self, slope: f64) -> f64 {
         self.hull.iter().map(|point| point.delay - slope * point.at).fold(f64::INFINITY, f64::min)
     }
@@ -132,7 +133,7 @@ impl Support {
         self.hull.windows(2).map(|edge| slope(edge[0], edge[1]))
     }
 
-    /// The slope of the line under all points that is nearest to them.
+    /// The slope of the line below all points that is nearest to them.
     fn own_slope(&self) -> f64 {
         self.slopes().min_by(|one, other| self.distance(*one).total_cmp(&self.distance(*other))).unwrap_or(0.0)
     }
@@ -142,27 +143,27 @@ fn slope(one: Point, other: Point) -> f64 {
     (other.delay - one.delay) / (other.at - one.at)
 }
 
-/// The slope that brings the lines of both directions nearest to their points, the one rising as the other falls.
+/// The slope that brings the lines of both directions nearest to their points, with opposite signs.
 fn common_slope(there: &Support, back: &Support) -> Option<f64> {
     let distance = |slope: f64| there.distance(slope) + back.distance(-slope);
     let slopes = there.slopes().chain(back.slopes().map(|slope| -slope));
     slopes.min_by(|one, other| distance(*one).total_cmp(&distance(*other)))
 }
 
-/// Whether each direction alone shows about this skew. Queues that grow or shrink bend one of them, or both the same way; only
-/// clocks bend them in opposite ways by as much.
+/// Whether each direction alone shows about this skew. Queues bend one direction, or both with the
+/// same sign; only clocks bend both with opposite signs and equally.
 fn both_show(there: &Support, back: &Support, skew: f64) -> bool {
     let about = |own: f64| (own - skew).abs() <= skew.abs() / 2.0;
     about(there.own_slope()) && about(-back.own_slope())
 }
 
-/// `time` less `origin`, in nanoseconds; at most 292 years either way.
+/// `time` less `origin`, in nanoseconds; saturates at 292 years.
 fn signed(time: Instant, origin: Instant) -> i64 {
     let (time, origin) = (i128::from(time.as_nanos()), i128::from(origin.as_nanos()));
     (time - origin).clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// The instant `nanoseconds` after `origin`; the first there is where that would lie before it.
+/// The instant `nanoseconds` after `origin`, saturating.
 fn shifted(origin: Instant, nanoseconds: i64) -> Instant {
     Instant::from_nanos(origin.as_nanos().saturating_add_signed(nanoseconds))
 }

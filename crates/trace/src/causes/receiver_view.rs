@@ -1,98 +1,101 @@
-//! One end's data, seen where it arrives: the sender's windows and waits must be guessed from the rhythm of arrivals.
+//! What limits the sender, from a capture at the receiver: inferred from the spacing of arrivals.
 //!
-//! Time is cut into rounds of the handshake's length, or longer where little comes. A link that is full delivers evenly; a sender that is
-//! held by a window sends a flight and pauses. It is held by the receiver's window, if as much came as that allows, or else by its own.
-//! Queueing in front of the link is not seen from here.
+//! Time is divided into rounds as long as the round trip of the handshake, or longer where few
+//! segments arrive. A full link delivers evenly. A window-limited sender sends a flight and pauses:
+//! the receive window is the limit if as much arrived as it allows, else the sender's own window
+//! is. Queueing at the link is not observable here.
 
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
-use super::path::Path;
+use super::path_estimate::PathEstimate;
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
-use super::{Cause, Confidence};
+use super::{Cause, Confidence, Stamp};
 use airpath_observe::Observation;
 
-/// A round in which no gap is longer than this many times the mean is one of a full link.
-const EVEN: u64 = 3;
+/// The link is full in a round if no gap is longer than this multiple of the mean.
+const EVEN_SPACING: u64 = 3;
 
-/// Segments that a round must have to tell whether they came evenly.
-const TELLING: u64 = 6;
+/// Segments of a round, at least, for a judgement of their spacing.
+const SEGMENTS_PER_ROUND: u64 = 6;
 
-/// The smallest segment that is taken for a full one: what every host accepts (RFC 9293 §3.7.1).
+/// The smallest full-sized segment: the MSS that every host accepts (RFC 9293 §3.7.1).
 const FULL_SIZED: u32 = 536;
 
-/// The flight grows as in slow start if a round brings this many times what the one before did.
+/// The flight grows as in slow start if a round delivers this multiple of the round before.
 const GROWTH: f64 = 1.25;
 
-/// A gap that is longer than a round trip by less than this says nothing of the radio.
+/// A gap longer than a round trip by less than this is no sign of a gap in the radio.
 const PATIENCE: Span = Span::from_millis(150);
 
-/// A gap is silence only if it is so many times longer than usual.
-const USUAL: u64 = 3;
+/// A gap counts only if it is longer than this multiple of the usual interval.
+const GAP_INTERVALS: u64 = 3;
 
-/// What one end sends, where it arrives.
+/// What the other end sends, from a capture at the receiver.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Receiver {
+pub(super) struct ReceiverView {
     round_trip: Span,
-    path: Path,
+    path: PathEstimate,
     highest: i64,
     segment: u32,
     arrived: u64,
-    /// When data last came, in which frame, and whether it was a full segment.
-    last: Option<(Instant, u64)>,
+    /// The last arrival of data.
+    last: Option<Stamp>,
+    /// Whether more data is expected: the last segment was full-sized.
     more: bool,
-    /// A hole below what has arrived.
+    /// Whether data below the highest offset is missing.
     hole: bool,
     round: u32,
     begin: Instant,
-    /// The segments of the round, and the longest gap between two.
+    /// Segments of the round, and the longest gap between two.
     segments: u64,
     longest: Span,
+    /// Bytes that had arrived when the round began, and bytes of the round before.
     arrived_before: u64,
     before: u64,
     window: u64,
     steady: bool,
 }
 
-impl Receiver {
-    /// Nothing has arrived yet. Its rounds have odd numbers.
+impl ReceiverView {
+    /// Nothing has arrived yet. The rounds have odd numbers; those of the sender's view are even.
     pub(super) fn new() -> Self {
         Self { round: 1, ..Self::default() }
     }
 
-    /// The round trip of the handshake.
+    /// Sets the round trip of the handshake.
     pub(super) fn first_round_trip(&mut self, sample: Span) {
         self.round_trip = sample;
         self.path.round_trip(sample, 0);
     }
 
-    /// Whether nothing more is known to be on its way: the last segment was not full.
+    /// Whether no data is expected: the last segment was not full-sized.
     pub(super) fn idle(&self) -> bool {
         !self.more && !self.hole
     }
 
-    /// What the time from now on goes by with.
+    /// The label of the time from now on.
     pub(super) fn label(&self) -> Label {
         Label::Limited(if self.hole { Limit::Recovery } else { Limit::Window }, self.round)
     }
 
-    /// The receiver offered a window.
-    pub(super) fn offered(&mut self, observation: &Observation) {
+    /// The receiver advertised a window.
+    pub(super) fn window_advertised(&mut self, observation: &Observation) {
         self.window = observation.window;
     }
 
-    /// The receiver sends data itself, a request: so the sender had told all that it had to tell.
-    pub(super) fn asked(&mut self, now: Instant, timeline: &mut Timeline) {
+    /// The receiver sends data, a request: so the sender's application had no more data.
+    pub(super) fn request_sent(&mut self, now: Instant, timeline: &mut Timeline) {
         if let Some((last, _)) = self.last
             && !self.idle()
             && now.since(last) > self.round_trip
         {
             (self.more, self.hole) = (false, false);
-            timeline.paint(last, now, Label::Known(Cause::Application, Confidence::Medium), |label| {
+            timeline.relabel(last, now, Label::Known(Cause::Application, Confidence::Medium), |label| {
                 matches!(label, Label::Limited(..))
             });
-            self.turn(now, timeline);
+            self.next_round(now, timeline);
         }
     }
 
@@ -120,21 +123,21 @@ impl Receiver {
         self.segment = self.segment.max(observation.length);
         self.highest = self.highest.max(end);
         self.arrived += u64::from(observation.length);
-        self.path.delivered(now);
+        self.path.progress(now);
         self.last = Some((now, observation.frame));
         self.more = observation.length >= self.segment.max(FULL_SIZED) && !observation.flags.contains(Flags::FIN);
-        if now.since(self.begin) >= self.round_trip && self.segments >= TELLING {
-            self.turn(now, timeline);
+        if now.since(self.begin) >= self.round_trip && self.segments >= SEGMENTS_PER_ROUND {
+            self.next_round(now, timeline);
         }
         if self.idle() {
-            self.turn(now, timeline);
+            self.next_round(now, timeline);
         }
     }
 
     /// The connection ended.
     pub(super) fn end(&mut self, timeline: &mut Timeline) {
         if let Some((now, _)) = self.last {
-            self.turn(now, timeline);
+            self.next_round(now, timeline);
         }
     }
 
@@ -147,44 +150,47 @@ impl Receiver {
         self.before = 0;
     }
 
-    /// A round is over: was the link full in it?
-    fn turn(&mut self, now: Instant, timeline: &mut Timeline) {
+    /// Ends the round, and judges whether the link was full in it.
+    fn next_round(&mut self, now: Instant, timeline: &mut Timeline) {
         let time = now.since(self.begin);
-        let came = self.arrived - self.arrived_before;
-        let full = self.segments >= TELLING / 2 && self.longest <= time / self.segments * EVEN;
+        let bytes = self.arrived - self.arrived_before;
+        let full = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= time / self.segments * EVEN_SPACING;
         if self.before > 0 {
-            self.steady = (came as f64) < GROWTH * self.before as f64;
+            self.steady = (bytes as f64) < GROWTH * self.before as f64;
         }
-        let receiver = came + u64::from(self.segment) > self.window;
-        let held = match () {
-            () if receiver => Cause::ReceiveWindow,
-            () if self.steady => Cause::CongestionWindow,
-            () => Cause::SlowStart,
+        let receiver = bytes + u64::from(self.segment) > self.window;
+        let window = if receiver {
+            Cause::ReceiveWindow
+        } else if self.steady {
+            Cause::CongestionWindow
+        } else {
+            Cause::SlowStart
         };
         timeline.resolve(self.round, |label| match label {
             _ if full => (Cause::PathRate, Confidence::Medium),
             Label::Limited(Limit::Recovery, _) => (Cause::Recovery, Confidence::Medium),
-            _ => (held, Confidence::Low),
+            _ => (window, Confidence::Low),
         });
         (self.segments, self.longest) = (0, Span::ZERO);
-        self.before = came;
+        self.before = bytes;
         self.arrived_before = self.arrived;
         self.begin = now;
         self.round += 2;
     }
 
-    /// Nothing came for long though more was expected: silence, or a sender that waited for its timer.
+    /// No data came for long though more was expected: a gap of the path, or the sender's
+    /// retransmission time-out.
     fn gap(&mut self, observation: &Observation, filled: bool, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
         let Some((last, frame)) = self.last else { return };
         let now = observation.time;
-        let usual = self.path.gap() * USUAL;
+        let usual = self.path.interval() * GAP_INTERVALS;
         if now.since(last) <= (self.round_trip + PATIENCE).max(usual) {
             return;
         }
         let lost = filled && observation.retransmission.is_some();
         let (cause, fate) = if lost { (Cause::Timer, Fate::Lost) } else { (Cause::Radio, Fate::Held) };
         let end = if lost { now - (self.round_trip / 2).min(now.since(last)) } else { now };
-        timeline.paint(last, end, Label::Known(cause, Confidence::Low), |label| matches!(label, Label::Limited(..)));
+        timeline.relabel(last, end, Label::Known(cause, Confidence::Low), |label| matches!(label, Label::Limited(..)));
         stalls.push(Stall {
             begin: last,
             end: now,
@@ -193,8 +199,8 @@ impl Receiver {
             outstanding: 0,
             timeouts: u32::from(lost),
             fate,
-            silent: if lost { Span::ZERO } else { now.since(last) },
+            path_gap: if lost { Span::ZERO } else { now.since(last) },
         });
-        self.turn(now, timeline);
+        self.next_round(now, timeline);
     }
 }

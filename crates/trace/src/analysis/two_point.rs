@@ -1,38 +1,39 @@
-//! Captures of both ends: read one after the other, joined, and the rows of the tables of what became of each packet.
+//! Captures of both ends: reads and joins them, and has the rows of their tables.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::reading::Packet;
 use super::records::{number, span, time};
 use super::table::{Fields, Record, Table, table};
-use super::{Options, STANDARD_INPUT, Selector, Source, TraceError, packets};
-use crate::two_ends::{Clock, Direction, Fate, JoinOptions, Joined, Passage, Quantiles, Silence, Tap, TwoEnds, join};
+use super::{Options, Selector, Source, TraceError};
+use crate::two_point::{
+    ArrivalGap, CaptureDigest, Clock, Direction, Fate, JoinOptions, JoinedCaptures, JoinedConnection, Quantiles,
+    Transit, join,
+};
 use airpath_observe::flows::{FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, End, Observation};
 use airpath_wire::segment::Segment;
 
-/// The same traffic at the other end.
+/// The capture of the same traffic at the other end.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Where its packets come from.
     pub source: Source,
-    /// Whether one clock made both; else theirs are fitted.
+    /// Whether one clock stamped both captures; else the clocks are fitted.
     pub one_clock: bool,
 }
 
 /// Reads both ends' captures and joins them.
 ///
 /// # Errors
-/// Where one cannot be read, there is no such connection in the first, or the two have nothing in common.
-pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<TwoEnds, TraceError> {
-    // The first is read again to be analysed.
-    if let Source::Captures(files) = &options.source
-        && files.iter().any(|file| file.as_os_str() == STANDARD_INPUT)
-    {
+/// If one cannot be read, no connection of the first matches the selector, or they share nothing.
+pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<JoinedCaptures, TraceError> {
+    // The analysis reads the first capture again.
+    if options.source.is_standard_input() {
         return Err(TraceError::ReadTwice);
     }
-    let first = tapped(&options.source, options.select, options.one_thread, stop)?;
-    let second = tapped(&peer.source, None, options.one_thread, stop)?;
+    let first = digest(&options.source, options.select, options.one_thread, stop)?;
+    let second = digest(&peer.source, None, options.one_thread, stop)?;
     let join_options = JoinOptions { clock: peer.one_clock.then_some(Clock::SAME), ..JoinOptions::default() };
     join(first, second, &join_options).map_err(|error| TraceError::Peer {
         file: options.source.name(),
@@ -41,66 +42,71 @@ pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<Tw
     })
 }
 
-/// What a capture has of the connections that are meant.
-fn tapped(source: &Source, select: Option<Selector>, one_thread: bool, stop: &AtomicBool) -> Result<Tap, TraceError> {
+/// Reads the packets of the selected connections of a capture.
+fn digest(
+    source: &Source,
+    select: Option<Selector>,
+    one_thread: bool,
+    stop: &AtomicBool,
+) -> Result<CaptureDigest, TraceError> {
     let mut flows = Flows::default();
-    let mut tapping = Tapping { select, matched: false, tap: Tap::default() };
-    let reading = packets(source, one_thread, |packet| {
+    let mut selected = SelectedDigests { select, matched: false, digest: CaptureDigest::default() };
+    let reading = source.packets(one_thread, |packet| {
         if let Packet::Segment(segment) = packet {
-            flows.segment(segment, &mut tapping);
+            flows.segment(segment, &mut selected);
         }
         !stop.load(Ordering::Relaxed)
     })?;
-    flows.finish(&mut tapping);
+    flows.finish(&mut selected);
     match select {
         _ if flows.begun() == 0 => Err(TraceError::NoTcp(reading.without_tcp())),
-        Some(selector) if !tapping.matched => Err(TraceError::NoSuchFlow { selector, begun: flows.begun() }),
-        _ => Ok(tapping.tap),
+        Some(selector) if !selected.matched => Err(TraceError::NoSuchFlow { selector, begun: flows.begun() }),
+        _ => Ok(selected.digest),
     }
 }
 
-/// Taps the connections that are meant.
-struct Tapping {
+/// Collects the packets of the selected connections.
+struct SelectedDigests {
     select: Option<Selector>,
     matched: bool,
-    tap: Tap,
+    digest: CaptureDigest,
 }
 
-impl Listener for Tapping {
+impl Listener for SelectedDigests {
     fn observed(&mut self, flow: FlowNumber, seen: &Observation, segment: &Segment<'_>, connection: &Connection) {
         if self.select.is_none_or(|select| select.matches(flow.0, connection.route())) {
             self.matched = true;
-            self.tap.observed(flow, seen, segment, connection);
+            self.digest.observed(flow, seen, segment, connection);
         }
     }
 }
 
-/// The tables of both ends. Of what there was nothing of, there is none.
-pub fn tables(ends: &TwoEnds) -> impl Iterator<Item = (&'static str, Table)> {
+/// The tables of a join, without those that have no row.
+pub fn tables(ends: &JoinedCaptures) -> impl Iterator<Item = (&'static str, Table)> {
     let directions = || {
         let joined = ends.connections.iter();
         joined.flat_map(|joined| End::BOTH.map(|from| (joined, from, joined.sent_by(from))))
     };
-    let passages = directions().flat_map(|(joined, from, direction)| {
-        direction.passages.iter().map(move |passage| PassageRow { joined, from, passage })
+    let transits = directions().flat_map(|(joined, from, direction)| {
+        direction.transits.iter().map(move |transit| TransitRow { joined, from, transit })
     });
-    let silences = directions().flat_map(|(joined, from, direction)| {
-        direction.silences.iter().map(move |silence| SilenceRow { joined, from, silence })
+    let gaps = directions().flat_map(|(joined, from, direction)| {
+        direction.gaps.iter().map(move |gap| ArrivalGapRow { joined, from, gap })
     });
-    let ways = directions().map(|(joined, from, direction)| WayRow { joined, from, direction });
-    let tables = [("one_way", table(ways)), ("arrival_gaps", table(silences)), ("transits", table(passages))];
+    let rows = directions().map(|(joined, from, direction)| TwoPointRow { joined, from, direction });
+    let tables = [("one_way", table(rows)), ("arrival_gaps", table(gaps)), ("passages", table(transits))];
     tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)))
 }
 
-/// A row of `ways`: the way from one end to the other.
-struct WayRow<'a> {
-    joined: &'a Joined,
+/// A row of `ways`: one direction of a connection.
+struct TwoPointRow<'a> {
+    joined: &'a JoinedConnection,
     from: End,
     direction: &'a Direction,
 }
 
-impl Record for WayRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+impl Record for TwoPointRow<'_> {
+    fn write(&self, fields: &mut impl Fields) {
         let Self { joined, from, direction } = self;
         fields.connection(joined.flow);
         number(fields, "peer_connection", joined.peer_flow.0);
@@ -129,56 +135,56 @@ impl Record for WayRow<'_> {
 }
 
 /// A row of `silences`.
-struct SilenceRow<'a> {
-    joined: &'a Joined,
+struct ArrivalGapRow<'a> {
+    joined: &'a JoinedConnection,
     from: End,
-    silence: &'a Silence,
+    gap: &'a ArrivalGap,
 }
 
-impl Record for SilenceRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
-        let Self { joined, from, silence } = self;
+impl Record for ArrivalGapRow<'_> {
+    fn write(&self, fields: &mut impl Fields) {
+        let Self { joined, from, gap } = self;
         fields.connection(joined.flow);
         fields.text("from", Some(from.name()));
-        time(fields, "start", Some(silence.begin));
-        time(fields, "due", Some(silence.due));
-        time(fields, "end", Some(silence.end));
-        fields.text("kind", Some(if silence.is_gap() { "gap" } else { "delay" }));
-        number(fields, "lost", silence.lost);
-        number(fields, "frame_before", silence.frames.0);
-        number(fields, "frame_after", silence.frames.1);
-        number(fields, "burst_packets", silence.burst.packets);
-        number(fields, "burst_bytes", silence.burst.bytes);
-        span(fields, "burst_time", Some(silence.burst.time));
+        time(fields, "start", Some(gap.begin));
+        time(fields, "due", Some(gap.due));
+        time(fields, "end", Some(gap.end));
+        fields.text("kind", Some(if gap.has_loss() { "gap" } else { "delay" }));
+        number(fields, "lost", gap.lost);
+        number(fields, "frame_before", gap.frames.0);
+        number(fields, "frame_after", gap.frames.1);
+        number(fields, "burst_packets", gap.burst.packets);
+        number(fields, "burst_bytes", gap.burst.bytes);
+        span(fields, "burst_time", Some(gap.burst.time));
     }
 }
 
-/// A row of `passages`: a packet on its way.
-struct PassageRow<'a> {
-    joined: &'a Joined,
+/// A row of `passages`: a packet in transit.
+struct TransitRow<'a> {
+    joined: &'a JoinedConnection,
     from: End,
-    passage: &'a Passage,
+    transit: &'a Transit,
 }
 
-impl Record for PassageRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
-        let Self { joined, from, passage } = self;
-        let (fate, arrival) = match passage.fate {
+impl Record for TransitRow<'_> {
+    fn write(&self, fields: &mut impl Fields) {
+        let Self { joined, from, transit } = self;
+        let (fate, arrival) = match transit.fate {
             Fate::Arrived { time, frame } => ("arrived", Some((time, frame))),
             Fate::Lost => ("lost", None),
             Fate::Unknown => ("unknown", None),
         };
         fields.connection(joined.flow);
         fields.text("from", Some(from.name()));
-        number(fields, "frame", passage.packet.frame);
-        time(fields, "time", Some(passage.packet.time));
-        fields.whole("offset", Some(passage.packet.offset));
-        number(fields, "length", passage.packet.length.into());
+        number(fields, "frame", transit.packet.frame);
+        time(fields, "time", Some(transit.packet.time));
+        fields.whole("offset", Some(transit.packet.offset));
+        number(fields, "length", transit.packet.length.into());
         fields.text("fate", Some(fate));
         time(fields, "arrival", arrival.map(|(time, _)| time));
         fields.whole("arrival_frame", arrival.map(|(_, frame)| frame as i64));
-        span(fields, "delay", passage.delay());
-        fields.flag("resent", Some(passage.packet.resent));
-        fields.flag("spurious", Some(passage.spurious));
+        span(fields, "delay", transit.delay());
+        fields.flag("resent", Some(transit.packet.resent));
+        fields.flag("spurious", Some(transit.spurious));
     }
 }

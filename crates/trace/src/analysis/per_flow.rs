@@ -4,20 +4,21 @@ use std::collections::VecDeque;
 
 use airpath_observe::flows::FlowNumber;
 
-/// Values by the numbers of flows. Its memory grows with the numbers from the oldest flow that has a value to the newest: a word each.
+/// Values by flow number. Memory: a word for each number from the oldest flow with a value to the
+/// newest.
 #[derive(Debug)]
-pub struct Numbered<T> {
+pub struct PerFlow<T> {
     first: u64,
     slots: VecDeque<Option<Box<T>>>,
 }
 
-impl<T> Default for Numbered<T> {
+impl<T> Default for PerFlow<T> {
     fn default() -> Self {
         Self { first: 0, slots: VecDeque::new() }
     }
 }
 
-impl<T> Numbered<T> {
+impl<T> PerFlow<T> {
     /// The value of a flow.
     #[inline]
     pub fn get_mut(&mut self, flow: FlowNumber) -> Option<&mut T> {
@@ -25,7 +26,7 @@ impl<T> Numbered<T> {
         self.slots.get_mut(index)?.as_deref_mut()
     }
 
-    /// Gives a flow a value. Those before the oldest that has one can get none any more.
+    /// Gives a flow a value. Flows older than the oldest with a value get none.
     pub fn insert(&mut self, flow: FlowNumber, value: T) {
         if self.slots.is_empty() {
             self.first = flow.0;
@@ -58,15 +59,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_and_go_by_number() {
-        let mut values = Numbered::default();
+    fn values_are_found_by_flow_number() {
+        let mut values = PerFlow::default();
         for number in [3, 4, 7] {
             values.insert(FlowNumber(number), number * 10);
         }
         assert_eq!(values.get_mut(FlowNumber(4)).copied(), Some(40));
         assert_eq!(values.get_mut(FlowNumber(5)), None);
         assert_eq!(values.remove(FlowNumber(3)), Some(30));
-        assert_eq!(values.slots.len(), 4, "what is before the oldest is let go");
+        assert_eq!(values.slots.len(), 4, "slots before the oldest are dropped");
         assert_eq!(values.remove(FlowNumber(3)), None);
         assert_eq!(values.remove(FlowNumber(7)), Some(70));
         assert_eq!(values.remove(FlowNumber(4)), Some(40));

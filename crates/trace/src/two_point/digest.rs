@@ -1,4 +1,4 @@
-//! Keeps what is needed of each packet.
+//! The fields of each packet of a capture that a join needs.
 
 use std::collections::BTreeMap;
 
@@ -9,90 +9,91 @@ use airpath_observe::flows::{FlowNumber, Listener};
 use airpath_observe::{Connection, End, Observation};
 use airpath_wire::segment::{Route, Segment};
 
-/// A packet as one capture has it.
+/// The fields of a packet in one capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// When it passed, by that capture's clock.
+pub struct PacketDigest {
+    /// Time, by that capture's clock.
     pub time: Instant,
-    /// Its frame there.
+    /// Frame.
     pub frame: u64,
     /// Stream offset of its first byte; the SYN lies at -1.
     pub offset: i64,
     /// Bytes of payload.
     pub length: u32,
-    /// What it acknowledges, as in its header.
+    /// Acknowledgment number of its header.
     pub acknowledgment: u32,
     /// Value of its timestamp.
     pub timestamp: Option<u32>,
-    /// Identification of the IP packet; `None` in IPv6, and where it is 0 as in packets that are not to be fragmented (RFC 6864).
+    /// Identification of the IPv4 packet; `None` in IPv6, and where it is 0 as in atomic packets
+    /// (RFC 6864).
     pub identification: Option<u16>,
     /// Window, before scaling.
     pub window: u16,
     /// Control bits.
     pub flags: Flags,
-    /// Whether it repeats bytes that had passed there before.
+    /// Whether it is a retransmission of bytes in this capture.
     pub resent: bool,
 }
 
-impl Packet {
-    /// Offset behind its last byte.
+impl PacketDigest {
+    /// Offset after its last byte.
     pub const fn end(&self) -> i64 {
         self.offset.saturating_add(self.length as i64)
     }
 
-    /// Whether it takes room in the sequence: data, SYN or FIN.
+    /// Whether it occupies sequence space: data, SYN or FIN.
     pub const fn is_counted(&self) -> bool {
         self.length > 0 || self.flags.contains(Flags::SYN) || self.flags.contains(Flags::FIN)
     }
 }
 
-/// Listens to a capture, and keeps the packets of its connections.
+/// Listener that keeps the packets of a capture by connection.
 #[derive(Debug, Default)]
-pub struct Tap {
-    pub(super) connections: BTreeMap<FlowNumber, Tapped>,
+pub struct CaptureDigest {
+    pub(super) connections: BTreeMap<FlowNumber, ConnectionDigest>,
 }
 
-/// A connection as one capture has it.
+/// A connection in one capture.
 #[derive(Debug)]
-pub(super) struct Tapped {
+pub(super) struct ConnectionDigest {
     pub flow: FlowNumber,
     /// From client to server.
     pub route: Route,
-    /// By who sent it.
-    pub directions: [TappedDirection; 2],
+    /// By sender.
+    pub directions: [DirectionDigest; 2],
 }
 
 #[derive(Debug, Default)]
-pub(super) struct TappedDirection {
-    pub packets: Vec<Packet>,
+pub(super) struct DirectionDigest {
+    pub packets: Vec<PacketDigest>,
     /// Sequence number of offset 0.
     pub base: u32,
-    /// Whether the SYN is among the packets, so that offset 0 is the first byte for sure.
+    /// Whether the SYN is among the packets: then offset 0 is the first byte.
     pub has_syn: bool,
 }
 
-impl Tap {
+impl CaptureDigest {
     /// The connections, in the order of their numbers.
-    pub(super) fn finish(self) -> Vec<Tapped> {
+    pub(super) fn finish(self) -> Vec<ConnectionDigest> {
         self.connections.into_values().collect()
     }
 }
 
-impl Listener for Tap {
+impl Listener for CaptureDigest {
     fn observed(&mut self, flow: FlowNumber, seen: &Observation, segment: &Segment<'_>, connection: &Connection) {
-        let tapped = self.connections.entry(flow).or_insert_with(|| Tapped {
+        let connection_digest = self.connections.entry(flow).or_insert_with(|| ConnectionDigest {
             flow,
             route: *connection.route(),
-            directions: [TappedDirection::default(), TappedDirection::default()],
+            directions: [DirectionDigest::default(), DirectionDigest::default()],
         });
-        let direction = &mut tapped.directions[seen.from as usize];
+        let direction = &mut connection_digest.directions[seen.from as usize];
         let is_syn = seen.flags.contains(Flags::SYN);
         if direction.packets.is_empty() || is_syn {
             // Modulo 2^32, as sequence numbers are.
             direction.base = segment.sequence.wrapping_sub(seen.offset as u32);
             direction.has_syn |= is_syn;
         }
-        direction.packets.push(Packet {
+        direction.packets.push(PacketDigest {
             time: seen.time,
             frame: seen.frame,
             offset: seen.offset,
@@ -107,15 +108,16 @@ impl Listener for Tap {
     }
 }
 
-impl TappedDirection {
-    /// The packets that an end near this capture sent are in the order of their sending; those that it received, of their arrival.
+impl DirectionDigest {
+    /// The time of the first packet. Packets that the near end sent are in the order of sending,
+    /// those that it received in the order of arrival.
     pub(super) fn first_time(&self) -> Option<Instant> {
         self.packets.first().map(|packet| packet.time)
     }
 }
 
-impl Tapped {
-    pub(super) const fn sent_by(&self, end: End) -> &TappedDirection {
+impl ConnectionDigest {
+    pub(super) const fn sent_by(&self, end: End) -> &DirectionDigest {
         &self.directions[end as usize]
     }
 }

@@ -9,7 +9,7 @@ use airpath_capture::read::Reader;
 use airpath_core::Span;
 use airpath_observe::flows::{FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, Detector, End, Observation};
-use airpath_trace::two_ends::{Clock, Direction, JoinOptions, TwoEnds, join};
+use airpath_trace::two_point::{Clock, Direction, JoinOptions, JoinedCaptures, join};
 use airpath_wire::segment::Segment;
 
 /// The captures of iperf3 through a relay.
@@ -31,13 +31,13 @@ fn heard<L: Listener + Default>(path: &Path) -> L {
     listener
 }
 
-fn both(folder: &Path, name: &str, options: &JoinOptions) -> TwoEnds {
+fn both(folder: &Path, name: &str, options: &JoinOptions) -> JoinedCaptures {
     let file = |end: &str| folder.join(format!("{name}_{end}.pcap"));
     join(heard(&file("snd")), heard(&file("rcv")), options).expect("they share connections")
 }
 
-/// What INDEX.md says of the packets with data: sent, lost (those included that were queued at the end), retransmitted, and
-/// retransmitted spuriously.
+/// The data packets by INDEX.md: sent, lost (those included that were queued at the end),
+/// retransmitted, and retransmitted spuriously.
 const TRUTH: [(&str, u64, u64, u64, u64); 5] = [
     ("clean", 2632, 88, 64, 0),
     ("loss1", 2679, 146, 117, 0),
@@ -47,7 +47,7 @@ const TRUTH: [(&str, u64, u64, u64, u64); 5] = [
 ];
 
 /// The connection that carried the data: iperf3 has another for its own purposes.
-fn bulk(ends: &TwoEnds) -> &Direction {
+fn bulk(ends: &JoinedCaptures) -> &Direction {
     assert_eq!(ends.connections.len(), 2);
     ends.connections[1].sent_by(End::Client)
 }
@@ -70,8 +70,9 @@ fn losses_and_spurious_retransmissions_are_exact() {
     }
 }
 
-/// Retransmissions that must be found spurious from the sender's capture alone, of those of `TRUTH`: all where the receiver reports them,
-/// and without selective acknowledgements and timestamps those that the number and the times of acknowledgements tell.
+/// Retransmissions that must be found spurious from the sender's capture alone, of those of
+/// `TRUTH`: all where the receiver reports them, and without SACK and timestamps those that the
+/// count and times of acknowledgements show.
 const FOUND: [(&str, usize); 5] =
     [("clean", 0), ("loss1", 0), ("loss1_nosack", 113), ("loss1_plain", 178), ("outage3", 2)];
 
@@ -92,15 +93,15 @@ fn what_the_sender_alone_finds_spurious_is_spurious() {
         let ends = both(&folder, name, &JoinOptions::default());
         let Found(found) = heard(&folder.join(format!("{name}_snd.pcap")));
         for (frame, detector) in &found {
-            let passage = bulk(&ends).passage(*frame).expect("the sender's capture has it");
-            assert!(passage.spurious, "{name}: frame {frame} was needed, whatever says {detector:?}");
+            let transit = bulk(&ends).transit(*frame).expect("the sender's capture has it");
+            assert!(transit.spurious, "{name}: frame {frame} was needed, although {detector:?} found it");
         }
         assert!(found.len() >= least, "{name}: {} found", found.len());
     }
 }
 
 #[test]
-fn one_clock_made_both_captures_and_the_fit_says_so() {
+fn the_fit_finds_the_one_clock_of_both_captures() {
     let Some(folder) = captures() else { return };
     for (name, ..) in TRUTH {
         let ends = both(&folder, name, &JoinOptions::default());
@@ -118,13 +119,14 @@ fn an_outage_of_three_seconds_is_a_silence_both_ways_and_stays_in_the_delays() {
     let ends = both(&folder, "outage3", &JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() });
     let bulk = &ends.connections[1];
     for end in End::BOTH {
-        let [silence] = bulk.sent_by(end).silences[..] else { panic!("{end:?} has one silence") };
-        let length = silence.length().as_secs_f64();
+        let [gap] = bulk.sent_by(end).gaps[..] else { panic!("{end:?} has one gap") };
+        let length = gap.length().as_secs_f64();
         assert!((2.9..3.1).contains(&length), "{end:?}: {length} s");
-        assert_eq!(silence.burst.packets, 2, "{end:?}");
+        assert_eq!(gap.burst.packets, 2, "{end:?}");
     }
-    // What was sent meanwhile found the queue full; the acknowledgements of what had arrived were only late.
-    assert!(bulk.sent_by(End::Client).silences[0].is_gap() && !bulk.sent_by(End::Server).silences[0].is_gap());
+    // What was sent meanwhile found the queue full; the acknowledgements of what had arrived were
+    // only late.
+    assert!(bulk.sent_by(End::Client).gaps[0].has_loss() && !bulk.sent_by(End::Server).gaps[0].has_loss());
     let delay = bulk.sent_by(End::Client).delay.expect("packets arrived");
     assert!((3.0..3.2).contains(&delay.maximum.as_secs_f64()), "{delay:?}");
 }

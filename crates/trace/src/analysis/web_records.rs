@@ -1,4 +1,4 @@
-//! The rows of the tables of what was said: exchanges of HTTP, the connections' time-lines, pages, flows of QUIC.
+//! The rows of the tables of application data: HTTP exchanges, timelines, pages, QUIC flows.
 
 use airpath_core::Instant;
 
@@ -7,18 +7,18 @@ use super::table::{Fields, Record, Table, table};
 use airpath_observe::flows::FlowNumber;
 use airpath_web::{Application, Exchange, Exchanges, Mark, Page, Quic, Timeline};
 
-/// The tables of what was said. Of what there was nothing of, there is none.
-pub fn tables(said: &Exchanges) -> impl Iterator<Item = (&'static str, Table)> {
-    let timelines = said.timelines.iter().map(|(flow, timeline)| TimelineRow { flow: *flow, timeline });
-    let exchanges = said.timelines.iter().flat_map(|(flow, timeline)| {
+/// The tables of application data, without those that have no row.
+pub fn tables(web: &Exchanges) -> impl Iterator<Item = (&'static str, Table)> {
+    let timelines = web.timelines.iter().map(|(flow, timeline)| TimelineRow { flow: *flow, timeline });
+    let exchanges = web.timelines.iter().flat_map(|(flow, timeline)| {
         let exchanges = timeline.exchanges().iter().zip(1..);
-        exchanges.map(|(exchange, place)| ExchangeRow { flow: *flow, place, exchange })
+        exchanges.map(|(exchange, number)| ExchangeRow { flow: *flow, number, exchange })
     });
     let tables = [
         ("exchanges", table(exchanges)),
         ("timelines", table(timelines)),
-        ("pages", table(said.pages.iter().map(PageRow))),
-        ("quic", table(said.quic.iter().map(QuicRow))),
+        ("pages", table(web.pages.iter().map(PageRow))),
+        ("quic", table(web.quic.iter().map(QuicRow))),
     ];
     tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)))
 }
@@ -26,16 +26,16 @@ pub fn tables(said: &Exchanges) -> impl Iterator<Item = (&'static str, Table)> {
 /// A row of `exchanges`.
 struct ExchangeRow<'a> {
     flow: FlowNumber,
-    /// Its place among those of its connection, from 1.
-    place: i64,
+    /// Its number in its connection, from 1.
+    number: i64,
     exchange: &'a Exchange,
 }
 
 impl Record for ExchangeRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         let (request, response) = (self.exchange.request.as_ref(), self.exchange.response.as_ref());
         fields.connection(self.flow);
-        fields.whole("exchange", Some(self.place));
+        fields.whole("exchange", Some(self.number));
         fields.text("method", request.map(|request| &*request.method));
         fields.text("url", request.map(|request| request.url()).as_deref());
         fields.whole("status", response.and_then(|response| response.status).map(i64::from));
@@ -59,7 +59,7 @@ struct TimelineRow<'a> {
 }
 
 impl Record for TimelineRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         let Self { flow, timeline } = self;
         let (application, tls) = match &timeline.application {
             Application::Silent => ("none", None),
@@ -93,7 +93,7 @@ impl Record for TimelineRow<'_> {
 struct PageRow<'a>(&'a Page);
 
 impl Record for PageRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         let Self(page) = self;
         fields.text("client_address", Some(&page.client.to_string()));
         time(fields, "start", Some(page.begin));
@@ -114,7 +114,7 @@ impl Record for PageRow<'_> {
 struct QuicRow<'a>(&'a Quic);
 
 impl Record for QuicRow<'_> {
-    fn tell(&self, fields: &mut impl Fields) {
+    fn write(&self, fields: &mut impl Fields) {
         let Self(quic) = self;
         let when = |mark: Option<Mark>| mark.map(|mark| mark.time);
         fields.text("client", Some(&end(quic.client)));
@@ -134,7 +134,7 @@ impl Record for QuicRow<'_> {
     }
 }
 
-/// When something had passed, and in which frame.
+/// Time and frame of an event.
 fn mark(fields: &mut impl Fields, [when, which]: [&'static str; 2], mark: Option<Mark>) {
     time(fields, when, mark.map(|mark: Mark| -> Instant { mark.time }));
     fields.whole(which, mark.map(|mark| mark.frame as i64));

@@ -5,28 +5,29 @@ use std::ops::Range;
 use super::table::Object;
 use airpath_observe::flows::FlowNumber;
 
-/// Lines one after the other in one text, which can be used again: two threads that take turns had better not ask for memory with each line.
+/// Lines in one text, whose memory is reused: allocations for each line would be contended between
+/// the two threads.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct JsonLines {
     text: String,
-    /// Where numbers of connections stand in it.
+    /// The positions of connection numbers in it.
     numbers: Vec<Range<usize>>,
     lines: Vec<Line>,
 }
 
-/// One of them.
+/// A line.
 #[derive(Debug)]
 pub struct Line {
-    /// The connection, by the number that stands in the text.
+    /// The number of the connection in the text.
     pub flow: FlowNumber,
-    /// The frame at which it was told.
+    /// The frame at which the line was emitted.
     pub frame: u64,
     text: Range<usize>,
     numbers: Range<usize>,
 }
 
-impl Lines {
-    /// Adds the line of a connection, an object that `write` gives its members.
+impl JsonLines {
+    /// Adds the line of a connection: an object to which `write` adds the members.
     pub fn add(&mut self, flow: FlowNumber, frame: u64, write: impl FnOnce(Object) -> Object) {
         let starts = (self.text.len(), self.numbers.len());
         let object = Object::after(std::mem::take(&mut self.text), std::mem::take(&mut self.numbers));
@@ -35,29 +36,30 @@ impl Lines {
         self.lines.push(Line { flow, frame, text, numbers });
     }
 
-    /// Each of them.
+    /// Iterates over the lines.
     pub fn iter(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter()
     }
 
-    /// The text of one of these lines with the number that the connection has in the capture. `space` is for the text, if that is another.
-    pub fn text<'a>(&'a self, line: &Line, number: FlowNumber, space: &'a mut String) -> &'a str {
+    /// Returns the text of a line with the connection's number in the capture. Where that differs
+    /// from the number in the text, the result is written to `buffer`.
+    pub fn text<'a>(&'a self, line: &Line, number: FlowNumber, buffer: &'a mut String) -> &'a str {
         if number == line.flow {
             return &self.text[line.text.clone()];
         }
-        space.clear();
+        buffer.clear();
         let number = number.0.to_string();
         let mut from = line.text.start;
         for place in &self.numbers[line.numbers.clone()] {
-            space.push_str(&self.text[from..place.start]);
-            space.push_str(&number);
+            buffer.push_str(&self.text[from..place.start]);
+            buffer.push_str(&number);
             from = place.end;
         }
-        space.push_str(&self.text[from..line.text.end]);
-        space
+        buffer.push_str(&self.text[from..line.text.end]);
+        buffer
     }
 
-    /// Forgets all.
+    /// Removes all lines.
     pub fn clear(&mut self) {
         self.text.clear();
         self.numbers.clear();

@@ -1,7 +1,8 @@
-//! Which packet of one capture is which of the other.
+//! Pairs the packets of two captures.
 //!
-//! A packet that was sent twice is two packets: the identification of IP or the timestamp tells them apart. Where neither does, a path
-//! that keeps the order does: what arrives was sent after what arrived before it.
+//! A packet sent twice is two packets: the IP identification or the timestamp distinguishes them.
+//! Else a path without reordering is assumed: a packet was sent after the packets that arrived
+//! before it.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +10,38 @@ use airpath_wire::tcp::Flags;
 
 use airpath_observe::End;
 
-use super::tap::{Packet, Tapped, TappedDirection};
+use super::digest::{ConnectionDigest, DirectionDigest, PacketDigest};
 
-/// A connection of both captures, with its packets paired.
+/// A connection in both captures, with its packets paired.
 #[derive(Debug)]
 pub(super) struct Paired {
-    pub first: Tapped,
-    pub second: Tapped,
-    /// The end that the first capture was taken nearer to.
+    pub first: ConnectionDigest,
+    pub second: ConnectionDigest,
+    /// The end nearer to the first capture.
     pub near: End,
-    /// For each direction, by the end that sends: which packet at the receiver is which of the sender's.
+    /// The pairs of each direction, by the sending end.
     pub arrivals: [Vec<Arrival>; 2],
 }
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// Its place among the packets in the sender's capture.
+    /// Index of the packet in the sender's capture.
     pub sent: usize,
-    /// Its place among the packets in the receiver's.
+    /// Index of the packet in the receiver's capture.
     pub received: usize,
 }
 
 impl Paired {
-    /// The packets that `from` sent: in the capture at its end, and in the one at the other.
-    pub(super) const fn packets(&self, from: End) -> (&TappedDirection, &TappedDirection) {
+    /// The packets that `from` sent: in the capture at its end, and in the other.
+    pub(super) const fn packets(&self, from: End) -> (&DirectionDigest, &DirectionDigest) {
         let (first, second) = (self.first.sent_by(from), self.second.sent_by(from));
         if from as usize == self.near as usize { (first, second) } else { (second, first) }
     }
 }
 
 /// Pairs the packets of a connection; `None` where no packet is in both captures.
-pub(super) fn pair(first: Tapped, second: Tapped) -> Option<Paired> {
+pub(super) fn pair(first: ConnectionDigest, second: ConnectionDigest) -> Option<Paired> {
     let mut second = second;
     for from in End::BOTH {
         align(first.sent_by(from), &mut second.directions[from as usize]);
@@ -54,12 +55,13 @@ pub(super) fn pair(first: Tapped, second: Tapped) -> Option<Paired> {
     paired.arrivals.iter().any(|arrivals| !arrivals.is_empty()).then_some(paired)
 }
 
-/// Counts the second capture's offsets as the first does. They differ where one of the two missed the beginning.
-fn align(first: &TappedDirection, second: &mut TappedDirection) {
+/// Aligns the second capture's offsets with the first's. They differ where one missed the
+/// beginning.
+fn align(first: &DirectionDigest, second: &mut DirectionDigest) {
     if first.has_syn && second.has_syn {
         return;
     }
-    // Modulo 2^32, and then the nearer way round.
+    // The signed difference modulo 2^32.
     let shift = i64::from(second.base.wrapping_sub(first.base) as i32);
     for packet in &mut second.packets {
         packet.offset = packet.offset.saturating_add(shift);
@@ -67,9 +69,10 @@ fn align(first: &TappedDirection, second: &mut TappedDirection) {
     second.base = first.base;
 }
 
-/// The end that the first capture is nearer to. The time that it has for the client's packets, less that of the second capture, is how
-/// far its clock is ahead, less the way there; for the server's packets the way is added. So the two tell, whatever the clocks.
-fn nearer(first: &Tapped, second: &Tapped) -> Option<End> {
+/// Finds the end nearer to the first capture. The first clock less the second is, for packets of
+/// that end, the clock offset less the delay; for packets of the other end, the offset plus the
+/// delay. So comparing the two directions decides, whatever the clocks.
+fn nearer(first: &ConnectionDigest, second: &ConnectionDigest) -> Option<End> {
     let differences = End::BOTH.map(|from| {
         let (here, there) = (&first.sent_by(from).packets, &second.sent_by(from).packets);
         let mut differences: Vec<i128> = arrivals(here, there)
@@ -82,27 +85,28 @@ fn nearer(first: &Tapped, second: &Tapped) -> Option<End> {
     match differences {
         [Some(client), Some(server)] if server < client => Some(End::Server),
         [None, None] => None,
-        // With one direction alone nothing tells: the first capture is then taken for the sender's.
+        // One direction alone does not decide: the first capture counts as the sender's.
         [None, Some(_)] => Some(End::Server),
         _ => Some(End::Client),
     }
 }
 
-/// What must be the same in both captures. A translator may change addresses, ports and identification.
+/// The fields that must be equal in both captures. Address translation may change the others.
 type Content = (i64, u32, u32, u8, u16, Option<u32>);
 
-fn content(packet: &Packet) -> Content {
+fn content(packet: &PacketDigest) -> Content {
     let control = packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST).0;
     (packet.offset, packet.length, packet.acknowledgment, control, packet.window, packet.timestamp)
 }
 
-/// Pairs what was sent with what was received, each in the order of its capture. The result is in the order of arrival.
-fn arrivals(sent: &[Packet], received: &[Packet]) -> Vec<Arrival> {
+/// Pairs sent with received packets, each in the order of its capture. Returns them in order of
+/// arrival.
+fn arrivals(sent: &[PacketDigest], received: &[PacketDigest]) -> Vec<Arrival> {
     let mut pairing =
         Pairing { taken: vec![false; sent.len()], arrivals: Vec::new(), left: (0..received.len()).collect() };
     pairing.exactly(sent, received, |packet| (content(packet), packet.identification));
-    // Where identifications are the same in both captures, one that is not says that the packet is another one.
-    let identified = |packet: &Packet| packet.identification.is_some();
+    // Where the path keeps identifications, a different one means a different packet.
+    let identified = |packet: &PacketDigest| packet.identification.is_some();
     let confirmed = pairing.arrivals.iter().filter(|pair| identified(&received[pair.received])).count();
     let doubtful = pairing.left.iter().filter(|at| identified(&received[**at])).count();
     if confirmed <= doubtful {
@@ -114,16 +118,22 @@ fn arrivals(sent: &[Packet], received: &[Packet]) -> Vec<Arrival> {
 }
 
 struct Pairing {
-    /// By place among what was sent.
+    /// Whether each sent packet is paired.
     taken: Vec<bool>,
     arrivals: Vec<Arrival>,
-    /// Places among what was received that have no partner.
+    /// Indices of the received packets without a pair.
     left: Vec<usize>,
 }
 
 impl Pairing {
-    /// Pairs those with the same key. Of several that were sent, the first after the one that arrived before is taken.
-    fn exactly<Key: Ord>(&mut self, sent: &[Packet], received: &[Packet], key: impl Fn(&Packet) -> Key) {
+    /// Pairs packets with equal keys. Of several sent, takes the first after the packet that
+    /// arrived before.
+    fn exactly<Key: Ord>(
+        &mut self,
+        sent: &[PacketDigest],
+        received: &[PacketDigest],
+        key: impl Fn(&PacketDigest) -> Key,
+    ) {
         let mut places: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
         for (at, packet) in sent.iter().enumerate().filter(|(at, _)| !self.taken[*at]) {
             places.entry(key(packet)).or_default().push(at);
@@ -145,8 +155,9 @@ impl Pairing {
         }
     }
 
-    /// Pairs what was cut or put together on the way, or by the interface of a host that captures before or after it: by the bytes.
-    fn by_bytes(&mut self, sent: &[Packet], received: &[Packet]) {
+    /// Pairs by bytes the packets that were split or merged on the path, or by an interface's
+    /// offload (TSO, GRO).
+    fn by_bytes(&mut self, sent: &[PacketDigest], received: &[PacketDigest]) {
         let mut by_offset: Vec<usize> = (0..sent.len()).filter(|at| !self.taken[*at] && sent[*at].length > 0).collect();
         by_offset.sort_by_key(|at| (sent[*at].offset, *at));
         if by_offset.is_empty() {
@@ -169,12 +180,12 @@ impl Pairing {
     }
 }
 
-/// Packets that a super-segment is cut into at most: 64 KiB, of 536 bytes each.
+/// Packets of a super-segment, at most: 64 KiB in packets of 536 bytes.
 const PACKETS_OF_SUPER_SEGMENT: u16 = 122;
 
-/// Whether `piece` may be a part of `sent`, or the other way round: the packets that a super-segment is cut into are
-/// numbered on from its own identification.
-fn may_be(sent: &Packet, piece: &Packet) -> bool {
+/// Whether one packet may be a part of the other: the packets of a super-segment have successive
+/// identifications from its own.
+fn may_be(sent: &PacketDigest, piece: &PacketDigest) -> bool {
     let numbered_on = match (sent.identification, piece.identification) {
         (Some(of), Some(piece)) => {
             piece.wrapping_sub(of) < PACKETS_OF_SUPER_SEGMENT || of.wrapping_sub(piece) < PACKETS_OF_SUPER_SEGMENT

@@ -6,26 +6,26 @@ use airpath_core::Instant;
 use airpath_wire::tcp::Flags;
 use proptest::prelude::*;
 
-use super::tap::{Tapped, TappedDirection};
+use super::digest::{ConnectionDigest, DirectionDigest};
 use super::*;
 use airpath_observe::End::{Client, Server};
 use airpath_wire::segment::{Endpoint, Tunnel};
 
-/// One way through the path.
+/// One delay through the path.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Delay {
     milliseconds: u64,
     /// How much queues add at most.
     jitter: u64,
 }
 
-/// A connection of which both ends are captured; the client's clock is the true one.
+/// A connection captured at both ends; the client's clock is the true one.
 struct Path {
-    ways: [Way; 2],
+    delays: [Delay; 2],
     /// The server's clock.
     clock: Clock,
     /// Sent and received by client and server, by the clock at the place.
-    taps: [[Vec<Packet>; 2]; 2],
+    taps: [[Vec<PacketDigest>; 2]; 2],
     /// One past the highest offset there, by who sent it.
     highest: [[i64; 2]; 2],
     frames: [u64; 2],
@@ -36,9 +36,9 @@ struct Path {
 const ORIGIN: Instant = Instant::from_nanos(1_700_000_000_000_000_000);
 
 impl Path {
-    fn new(there: Way, back: Way, offset: i64, skew: f64) -> Self {
+    fn new(there: Delay, back: Delay, offset: i64, skew: f64) -> Self {
         Self {
-            ways: [there, back],
+            delays: [there, back],
             clock: Clock { origin: ORIGIN, offset, skew },
             taps: Default::default(),
             highest: [[0; 2]; 2],
@@ -54,14 +54,15 @@ impl Path {
         self.draws >> 33
     }
 
-    /// Sends a packet `milliseconds` after the beginning; it arrives unless it is lost. The true time of its arrival.
+    /// Sends a packet `milliseconds` after the beginning; it arrives unless it is lost. Returns the
+    /// true time of arrival.
     fn send(&mut self, from: End, milliseconds: u64, offset: i64, length: u32, lost: bool) -> Instant {
-        let way = self.ways[from as usize];
+        let delay = self.delays[from as usize];
         let sent = ORIGIN + Span::from_millis(milliseconds);
         // Squared, so that many packets meet hardly any queue.
         let share = (self.draw() % 1000) as f64 / 1000.0;
-        let queue = Span::from_secs_f64(way.jitter as f64 / 1000.0 * share * share);
-        let arrival = sent + Span::from_millis(way.milliseconds) + queue;
+        let queue = Span::from_secs_f64(delay.jitter as f64 / 1000.0 * share * share);
+        let arrival = sent + Span::from_millis(delay.milliseconds) + queue;
         self.note(from, from, sent, offset, length);
         if !lost {
             self.note(from.other(), from, arrival, offset, length);
@@ -70,7 +71,7 @@ impl Path {
             let (here, there) = if from == Client { (client, server) } else { (server, client) };
             let original = *here[from as usize].last().expect("it was sent just now");
             let copy = there[from as usize].last_mut().expect("it arrived just now");
-            *copy = Packet { time: copy.time, frame: copy.frame, ..original };
+            *copy = PacketDigest { time: copy.time, frame: copy.frame, ..original };
         }
         arrival
     }
@@ -82,14 +83,14 @@ impl Path {
         let highest = &mut self.highest[at as usize][from as usize];
         let before = offset < *highest;
         *highest = (*highest).max(offset + i64::from(length));
-        self.taps[at as usize][from as usize].push(Packet {
+        self.taps[at as usize][from as usize].push(PacketDigest {
             time,
             frame,
             offset,
             length,
             acknowledgment: 77,
             timestamp: None,
-            // At most 65535: the remainder sees to it.
+            // At most 65535 by the remainder.
             identification: self.identified.then_some((frame % 65_535 + 1) as u16),
             window: 1000,
             flags: Flags::ACK,
@@ -97,12 +98,12 @@ impl Path {
         });
     }
 
-    fn taps(self) -> (Tap, Tap) {
+    fn taps(self) -> (CaptureDigest, CaptureDigest) {
         let [client, server] = self.taps;
         (tap(client, 10, 40_000), tap(server, 20, 50_123))
     }
 
-    fn join(self) -> TwoEnds {
+    fn join(self) -> JoinedCaptures {
         let (first, second) = self.taps();
         join(first, second, &JoinOptions::default()).unwrap()
     }
@@ -115,22 +116,23 @@ fn by_second(clock: &Clock, time: Instant) -> Instant {
     Instant::from_nanos(clock.origin.as_nanos().checked_add_signed(shown).unwrap())
 }
 
-/// A tap with one connection, whose client has this address and port there: a translator is between the two.
-fn tap(packets: [Vec<Packet>; 2], last: u8, port: u16) -> Tap {
+/// A capture with one connection, whose client has this address and port there: address translation
+/// is between the two.
+fn tap(packets: [Vec<PacketDigest>; 2], last: u8, port: u16) -> CaptureDigest {
     let endpoint = |last, port| Endpoint { address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)), port };
     let route = Route { source: endpoint(last, port), destination: endpoint(99, 80), tunnel: Tunnel::None };
     let mut bases = [5_000, 4_294_967_000].into_iter();
     let directions = packets.map(|mut packets| {
         // They were noted in the order of sending.
         packets.sort_by_key(|packet| packet.time);
-        TappedDirection { packets, base: bases.next().unwrap(), has_syn: true }
+        DirectionDigest { packets, base: bases.next().unwrap(), has_syn: true }
     });
-    let mut tap = Tap::default();
-    tap.connections.insert(FlowNumber(1), Tapped { flow: FlowNumber(1), route, directions });
+    let mut tap = CaptureDigest::default();
+    tap.connections.insert(FlowNumber(1), ConnectionDigest { flow: FlowNumber(1), route, directions });
     tap
 }
 
-/// Data from the client every 20 ms and an acknowledgement for each, over so many seconds.
+/// Data from the client every 20 ms and an acknowledgement for each, over `seconds`.
 fn traffic(path: &mut Path, seconds: u64) {
     for number in 0..seconds * 50 {
         path.send(Client, number * 20, number as i64 * 100, 100, false);
@@ -149,8 +151,8 @@ proptest! {
         jitter in 1_u64..60,
         draws in any::<u64>(),
     ) {
-        let way = Way { milliseconds: 50, jitter };
-        let mut path = Path::new(way, way, offset, millionths * 1e-6);
+        let delay = Delay { milliseconds: 50, jitter };
+        let mut path = Path::new(delay, delay, offset, millionths * 1e-6);
         path.draws = draws;
         traffic(&mut path, 120);
         let fit = path.join().fit.unwrap();
@@ -162,23 +164,23 @@ proptest! {
 }
 
 #[test]
-fn ways_of_different_lengths_shift_the_offset_by_no_more_than_is_said() {
+fn asymmetric_delays_shift_the_offset_within_the_uncertainty() {
     let mut path =
-        Path::new(Way { milliseconds: 80, jitter: 5 }, Way { milliseconds: 20, jitter: 5 }, 1_000_000_000, 0.0);
+        Path::new(Delay { milliseconds: 80, jitter: 5 }, Delay { milliseconds: 20, jitter: 5 }, 1_000_000_000, 0.0);
     traffic(&mut path, 20);
     let fit = path.join().fit.unwrap();
     let error = fit.clock.offset.abs_diff(1_000_000_000);
-    // Half of the difference: nothing can tell.
+    // Half of the difference of the delays.
     assert!((29_000_000..31_000_000).contains(&error) && error <= fit.uncertainty.as_nanos(), "{error} ns");
 }
 
 #[test]
 fn a_queue_that_grows_is_no_skew() {
-    let way = Way { milliseconds: 50, jitter: 3 };
-    let mut path = Path::new(way, way, 0, 0.0);
+    let delay = Delay { milliseconds: 50, jitter: 3 };
+    let mut path = Path::new(delay, delay, 0, 0.0);
     for number in 0..1000 {
         // A millisecond longer with every second.
-        path.ways[0].milliseconds = 50 + number * 20 / 1000;
+        path.delays[0].milliseconds = 50 + number * 20 / 1000;
         path.send(Client, number * 20, number as i64 * 100, 100, false);
         path.send(Server, number * 20 + 7, 0, 0, false);
     }
@@ -199,8 +201,8 @@ fn times_turn_back_into_what_they_were() {
 
 /// The second packet is lost and sent again; then the third is sent again although it arrived.
 fn losses(identified: bool) -> Path {
-    let way = Way { milliseconds: 50, jitter: 0 };
-    let mut path = Path::new(way, way, 0, 0.0);
+    let delay = Delay { milliseconds: 50, jitter: 0 };
+    let mut path = Path::new(delay, delay, 0, 0.0);
     path.identified = identified;
     for (milliseconds, offset, lost) in
         [(0, 0, false), (10, 100, true), (20, 200, false), (200, 100, false), (210, 200, false), (300, 300, true)]
@@ -222,15 +224,15 @@ fn what_was_lost_and_what_was_sent_in_vain() {
         );
         let sent = connection.sent_by(Client);
         let fates: Vec<_> =
-            sent.passages.iter().map(|passage| (passage.arrival().is_some(), passage.spurious)).collect();
+            sent.transits.iter().map(|transit| (transit.arrival().is_some(), transit.spurious)).collect();
         assert_eq!(
             fates,
             [(true, false), (false, false), (true, false), (true, false), (true, true), (false, false)],
             "identified: {identified}"
         );
         assert_eq!((sent.lost, sent.unknown, sent.retransmissions, sent.spurious), (1, 1, 2, 1));
-        let frame = sent.passages[4].packet.frame;
-        assert_eq!(sent.passage(frame).unwrap().delay(), Some(Span::from_millis(50)));
+        let frame = sent.transits[4].packet.frame;
+        assert_eq!(sent.transit(frame).unwrap().delay(), Some(Span::from_millis(50)));
     }
 }
 
@@ -244,10 +246,11 @@ fn either_capture_may_come_first() {
 
 #[test]
 fn super_segments_are_found_in_their_packets() {
-    let way = Way { milliseconds: 50, jitter: 0 };
-    let mut path = Path::new(way, way, 0, 0.0);
+    let delay = Delay { milliseconds: 50, jitter: 0 };
+    let mut path = Path::new(delay, delay, 0, 0.0);
     path.send(Server, 0, 0, 0, false);
-    // One of 3000 bytes is captured before the interface cuts it into three, of which the last is lost.
+    // A packet of 3000 bytes is captured before the interface splits it into three; the last is
+    // lost.
     path.send(Client, 10, 0, 3000, true);
     let identification = path.taps[0][0][0].identification.unwrap();
     for (number, offset) in [(0, 0), (1, 1000)] {
@@ -256,15 +259,15 @@ fn super_segments_are_found_in_their_packets() {
     }
     path.send(Client, 300, 2000, 1000, false);
     let sent = path.join().connections.remove(0).directions[0].clone();
-    assert_eq!(sent.passages[0].arrived_bytes, 2000);
-    assert_eq!(sent.passages[0].delay(), Some(Span::from_millis(50)));
+    assert_eq!(sent.transits[0].arrived_bytes, 2000);
+    assert_eq!(sent.transits[0].delay(), Some(Span::from_millis(50)));
     assert_eq!((sent.lost, sent.spurious), (0, 0), "what was sent again had been lost");
 }
 
 #[test]
 fn a_capture_that_began_later_does_not_make_what_was_before_lost() {
-    let way = Way { milliseconds: 50, jitter: 2 };
-    let mut path = Path::new(way, way, 0, 0.0);
+    let delay = Delay { milliseconds: 50, jitter: 2 };
+    let mut path = Path::new(delay, delay, 0, 0.0);
     traffic(&mut path, 4);
     let (first, mut second) = path.taps();
     let late = second.connections.get_mut(&FlowNumber(1)).unwrap();
@@ -285,43 +288,43 @@ fn a_capture_that_began_later_does_not_make_what_was_before_lost() {
 
 #[test]
 fn delay_periods_gaps_and_the_burst_after() {
-    let way = Way { milliseconds: 50, jitter: 0 };
-    let mut path = Path::new(way, way, 0, 0.0);
+    let delay = Delay { milliseconds: 50, jitter: 0 };
+    let mut path = Path::new(delay, delay, 0, 0.0);
     path.send(Server, 0, 0, 0, false);
     // Every 100 ms: an outage of 1.2 s from 1 s on holds packets back, one from 4 s on loses them.
     for number in 0..70_u64 {
         let milliseconds = number * 100;
         let held = (1_000..2_200).contains(&milliseconds);
-        path.ways[0].milliseconds = if held { 50 + 2_200 - milliseconds } else { 50 };
+        path.delays[0].milliseconds = if held { 50 + 2_200 - milliseconds } else { 50 };
         path.send(Client, milliseconds, number as i64 * 100, 100, (4_000..5_000).contains(&milliseconds));
     }
     let ends = path.join();
     let sent = ends.connections[0].sent_by(Client);
-    let [delayed, lost] = sent.silences[..] else { panic!("{:?}", sent.silences) };
-    assert_eq!((delayed.is_gap(), delayed.length()), (false, Span::from_millis(1_300)));
+    let [delayed, lost] = sent.gaps[..] else { panic!("{:?}", sent.gaps) };
+    assert_eq!((delayed.has_loss(), delayed.length()), (false, Span::from_millis(1_300)));
     // All that was held, and the packet that came just then, arrive at once.
     assert_eq!(delayed.burst, Burst { packets: 13, bytes: 1_300, time: Span::ZERO });
-    assert_eq!((lost.is_gap(), lost.lost, lost.length()), (true, 10, Span::from_millis(1_100)));
+    assert_eq!((lost.has_loss(), lost.lost, lost.length()), (true, 10, Span::from_millis(1_100)));
     assert_eq!(lost.burst.packets, 1);
     // The client is the mobile: what arrived late had waited for the radio 50 ms before.
     let outages = |near: End| {
-        let log = Joined { near, ..ends.connections[0].clone() }.path_log(Client);
+        let log = JoinedConnection { near, ..ends.connections[0].clone() }.path_log(Client);
         let since = |time: Instant| time.since(ORIGIN).as_nanos() / 1_000_000;
-        log.silences().iter().map(|silence| (since(silence.begin), since(silence.end))).collect::<Vec<_>>()
+        log.gaps().iter().map(|gap| (since(gap.begin), since(gap.end))).collect::<Vec<_>>()
     };
     assert_eq!(outages(Server), [(1_000, 2_200), (4_000, 4_900)]);
-    // Of its own data it knows when that was held back.
+    // The arrivals of its own data show the delay.
     assert_eq!(outages(Client), [(4_000, 4_900)]);
 }
 
 #[test]
 fn acknowledgements_that_arrive_in_bunches() {
-    let way = Way { milliseconds: 50, jitter: 0 };
-    let mut path = Path::new(way, way, 0, 0.0);
+    let delay = Delay { milliseconds: 50, jitter: 0 };
+    let mut path = Path::new(delay, delay, 0, 0.0);
     path.send(Client, 0, 0, 100, false);
     for number in 0..20_u64 {
         // Four at a time wait for the last of them.
-        path.ways[1].milliseconds = 50 + (3 - number % 4) * 40;
+        path.delays[1].milliseconds = 50 + (3 - number % 4) * 40;
         path.send(Server, number * 40, 0, 0, false);
     }
     let compression = path.join().connections[0].sent_by(Server).compression;
@@ -337,8 +340,8 @@ fn captures_that_do_not_belong_together_are_refused() {
     let refused = join(first, second, &JoinOptions::default()).unwrap_err();
     assert_eq!(refused, JoinError::NothingShared { first: 1, second: 1 });
 
-    let way = Way { milliseconds: 50, jitter: 0 };
-    let mut one_way = Path::new(way, way, 0, 0.0);
+    let delay = Delay { milliseconds: 50, jitter: 0 };
+    let mut one_way = Path::new(delay, delay, 0, 0.0);
     one_way.send(Client, 0, 0, 100, false);
     let (first, second) = one_way.taps();
     assert_eq!(join(first, second, &JoinOptions::default()).unwrap_err(), JoinError::OneWay);

@@ -1,8 +1,8 @@
-//! How lengths of time are distributed.
+//! Quantiles of lengths of time.
 
 use airpath_core::Span;
 
-/// A distribution by some of its quantiles.
+/// Quantiles of a distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
     /// Samples.
@@ -11,23 +11,23 @@ pub struct Quantiles {
     pub minimum: Span,
     /// The mean.
     pub mean: Span,
-    /// Half are no longer.
+    /// Median.
     pub median: Span,
-    /// 95 of 100 are no longer.
+    /// 95th percentile.
     pub percentile_95: Span,
     /// The longest.
     pub maximum: Span,
 }
 
 impl Quantiles {
-    /// Of these samples, in any order; `None` without any.
+    /// From samples in any order; `None` without samples.
     pub fn of(mut samples: Vec<Span>) -> Option<Self> {
         samples.sort_unstable();
         let sum: u128 = samples.iter().map(|sample| u128::from(sample.as_nanos())).sum();
         let count = samples.len();
-        // The mean of numbers of 64 bits is one.
+        // The mean of 64-bit numbers fits into 64 bits.
         let mean = u64::try_from(sum / (count.max(1) as u128)).unwrap_or(u64::MAX);
-        // The smallest sample that so many of a hundred do not exceed.
+        // Nearest-rank percentile.
         let at = |percent: usize| samples.get((count * percent).div_ceil(100).max(1) - 1).copied();
         Some(Self {
             count: count as u64,

@@ -1,4 +1,5 @@
-//! Which connection of its flow a segment belongs to: a flow of transactions may open one for each, and the log has no ports.
+//! Assigns segments to the connections of a flow: a flow of transactions may open one connection
+//! for each, and the log has no ports.
 
 use std::collections::VecDeque;
 
@@ -7,12 +8,13 @@ use airpath_wire::tcp::Flags;
 
 use super::Logged;
 
-/// Connections of a flow that may still have segments under way: the closing of one overlaps with the opening of the next.
+/// Connections of a flow that may have segments in flight: the close of one overlaps with the
+/// opening of the next.
 const KEPT: usize = 8;
 
 /// Numbers connections as their segments are sent.
 #[derive(Debug)]
-pub(super) struct Numbering {
+pub(super) struct ConnectionNumbers {
     flows: Vec<Flow>,
 }
 
@@ -27,14 +29,14 @@ struct Flow {
 #[derive(Debug)]
 struct Open {
     number: u32,
-    /// Offset behind all that was sent in each direction.
+    /// Offset after the last byte sent in each direction.
     next: [i64; 2],
     /// Whether something other than a SYN was sent in each direction.
     goes_on: [bool; 2],
 }
 
-impl Numbering {
-    /// Of so many flows none has a connection yet.
+impl ConnectionNumbers {
+    /// For `flows` flows without connections.
     pub fn new(flows: usize) -> Self {
         Self { flows: (0..flows).map(|_| Flow::default()).collect() }
     }
@@ -45,7 +47,7 @@ impl Numbering {
         let flow = &mut self.flows[segment.flow as usize];
         let newest = flow.open.front();
         let opens = header.flags & Flags::SYN.0 != 0 && header.flags & Flags::ACK.0 == 0;
-        // A SYN after which nothing else came is sent again.
+        // A SYN that nothing followed is retransmitted.
         if newest.is_none_or(|newest| opens && newest.goes_on[*direction as usize]) {
             flow.open.push_front(Open::new(flow.begun, *direction, header));
             flow.begun += 1;
@@ -70,16 +72,16 @@ impl Open {
         Self { number, next, goes_on: [false; 2] }
     }
 
-    /// Whether a segment can be one of this connection: it leaves no gap, and acknowledges nothing that was not sent.
+    /// Whether a segment fits this connection: it leaves no gap, and acknowledges only sent data.
     fn fits(&self, direction: Direction, header: &SegmentInfo) -> bool {
-        let way = direction as usize;
-        header.offset <= self.next[way] && header.ack.is_none_or(|ack| ack <= self.next[1 - way])
+        let index = direction as usize;
+        header.offset <= self.next[index] && header.ack.is_none_or(|ack| ack <= self.next[1 - index])
     }
 
     fn take(&mut self, direction: Direction, header: &SegmentInfo) {
-        let way = direction as usize;
+        let index = direction as usize;
         let counted = i64::from(header.flags & Flags::SYN.0 != 0) + i64::from(header.flags & Flags::FIN.0 != 0);
-        self.next[way] = self.next[way].max(header.offset.saturating_add(i64::from(header.length) + counted));
-        self.goes_on[way] |= header.flags & Flags::SYN.0 == 0;
+        self.next[index] = self.next[index].max(header.offset.saturating_add(i64::from(header.length) + counted));
+        self.goes_on[index] |= header.flags & Flags::SYN.0 == 0;
     }
 }

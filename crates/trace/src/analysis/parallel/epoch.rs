@@ -1,0 +1,11 @@
+//! One batch of every shard: the unit in which results are merged.
+
+use super::batch::BatchResult;
+use airpath_observe::flows::SHARDS;
+
+/// An epoch that is read and not merged.
+pub struct Epoch {
+    /// Batches that are not processed.
+    pub pending: usize,
+    pub results: Box<[BatchResult; SHARDS]>,
+}

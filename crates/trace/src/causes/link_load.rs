@@ -1,0 +1,190 @@
+//! The load of the bottleneck link: when it was full, and when more than a round trip of data
+//! queued.
+//!
+//! The input is when each packet entered and left the link, in order. The link is busy while it
+//! holds a packet. A busy period, short pauses included, is full if it lasts for a window. The
+//! waiting time at a moment is the time that the link needs for the packets that entered before.
+//! Its mean over a round trip around each moment decides between full and queueing.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Instant, Span};
+
+/// Pauses of up to this fraction of the window do not end a busy period.
+const PAUSE: u64 = 10;
+
+/// Samples in a window: the resolution of the begin and end of queueing.
+const SAMPLES: u64 = 16;
+
+/// Samples of a time without arrivals, at most.
+const STEPS: u64 = 64;
+
+/// The load of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// The link could carry more.
+    Free,
+    /// The link is busy all the time.
+    Full,
+    /// The link is full, and packets wait for longer than a round trip of the empty path.
+    Queueing,
+}
+
+/// The estimate of the link and its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LinkEstimate {
+    /// The round trip of the empty path.
+    pub base: Span,
+    /// The service time of a full segment.
+    pub service: Span,
+}
+
+impl LinkEstimate {
+    /// How long a link must be busy to count as full.
+    fn window(&self) -> Span {
+        self.base.max(self.service * 2).max(Span::from_nanos(1))
+    }
+}
+
+/// A period in which the link is busy.
+#[derive(Clone, Debug)]
+struct BusyPeriod {
+    begin: Instant,
+    /// When the last packet leaves.
+    end: Instant,
+    /// When the last packet entered.
+    entered: Instant,
+    /// The integral of the waiting time up to `entered`, in square nanoseconds.
+    waited: f64,
+    /// Samples of the integral that are still needed.
+    samples: VecDeque<(Instant, f64)>,
+    /// The load is reported up to this sample.
+    next: usize,
+}
+
+/// Measures the load of a link.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LoadMeter {
+    busy: Option<BusyPeriod>,
+}
+
+impl LoadMeter {
+    /// When the last known packet left the link; `None` if the link has run empty since.
+    pub(super) fn busy_until(&self) -> Option<Instant> {
+        self.busy.as_ref().map(|busy| busy.end)
+    }
+
+    /// Adds a packet that entered the link at `entered` and left it at `left`. `report` receives
+    /// the load up to an instant, from the instant of the report before.
+    pub(super) fn carry(
+        &mut self,
+        entered: Instant,
+        left: Instant,
+        estimate: LinkEstimate,
+        report: &mut impl FnMut(Instant, Load),
+    ) {
+        match &mut self.busy {
+            Some(busy) if entered <= busy.end + estimate.window() / PAUSE => {
+                busy.advance(entered, estimate, report);
+                busy.end = busy.end.max(left);
+            }
+            _ => {
+                self.run_empty(estimate, report);
+                report(entered, Load::Free);
+                let samples = VecDeque::from([(entered, 0.0)]);
+                self.busy = Some(BusyPeriod { begin: entered, end: left, entered, waited: 0.0, samples, next: 0 });
+            }
+        }
+    }
+
+    /// No packet follows for now: the link runs empty.
+    pub(super) fn run_empty(&mut self, estimate: LinkEstimate, report: &mut impl FnMut(Instant, Load)) {
+        let Some(mut busy) = self.busy.take() else { return };
+        let end = busy.end;
+        busy.advance(end, estimate, report);
+        if busy.lasts(estimate) {
+            busy.sample();
+            while busy.next + 1 < busy.samples.len() {
+                busy.report_next(estimate, report);
+            }
+        }
+        report(end, Load::Free);
+    }
+}
+
+impl BusyPeriod {
+    fn lasts(&self, estimate: LinkEstimate) -> bool {
+        self.end.since(self.begin) >= estimate.window()
+    }
+
+    /// Advances to the next packet: the waiting time falls.
+    fn advance(&mut self, to: Instant, estimate: LinkEstimate, report: &mut impl FnMut(Instant, Load)) {
+        // The last packet does not wait while it is in transmission.
+        let empty = self.end - estimate.service.min(self.end.since(self.begin));
+        let least = estimate.window() / SAMPLES;
+        while self.entered < to {
+            let step = least.max(to.since(self.entered) / STEPS).max(Span::from_nanos(1));
+            let next = (self.entered + step).min(to);
+            let [before, after] = [self.entered, next].map(|time| empty.since(time).as_nanos() as f64);
+            self.waited += (before * before - after * after) / 2.0;
+            self.entered = next;
+            if self.samples.back().is_none_or(|(last, _)| next.since(*last) >= least) {
+                self.sample();
+                self.report_final(estimate, report);
+            }
+        }
+    }
+
+    fn sample(&mut self) {
+        if self.samples.back().is_none_or(|(last, _)| *last < self.entered) {
+            self.samples.push_back((self.entered, self.waited));
+        }
+    }
+
+    /// Reports the load up to the last sample that no later packet can change.
+    fn report_final(&mut self, estimate: LinkEstimate, report: &mut impl FnMut(Instant, Load)) {
+        if !self.lasts(estimate) {
+            return;
+        }
+        while self.next + 1 < self.samples.len()
+            && middle(self.samples[self.next].0, self.samples[self.next + 1].0) + estimate.window() / 2 <= self.entered
+        {
+            self.report_next(estimate, report);
+        }
+        // The next report needs the sample before its window, and none before that.
+        let needed =
+            self.samples[self.next].0 - (estimate.window() / 2).min(self.samples[self.next].0.since(Instant::ZERO));
+        while self.next > 0 && self.samples[1].0 <= needed {
+            self.samples.pop_front();
+            self.next -= 1;
+        }
+    }
+
+    fn report_next(&mut self, estimate: LinkEstimate, report: &mut impl FnMut(Instant, Load)) {
+        let (begin, end) = (self.samples[self.next].0, self.samples[self.next + 1].0);
+        let (at, window) = (middle(begin, end), estimate.window());
+        let half = window / 2;
+        let before = at - half.min(at.since(Instant::ZERO));
+        let waiting = self.integral(at + half) - self.integral(before);
+        let long = waiting > estimate.base.as_nanos() as f64 * window.as_nanos() as f64;
+        report(end, if long { Load::Queueing } else { Load::Full });
+        self.next += 1;
+    }
+
+    /// The integral at an instant, interpolated between samples.
+    fn integral(&self, at: Instant) -> f64 {
+        let above = self.samples.partition_point(|(time, _)| *time < at);
+        match (above.checked_sub(1).and_then(|below| self.samples.get(below)), self.samples.get(above)) {
+            (Some((_, value)), None) | (None, Some((_, value))) => *value,
+            (Some((one, low)), Some((other, high))) => {
+                let fraction = at.since(*one).as_nanos() as f64 / other.since(*one).as_nanos() as f64;
+                low + (high - low) * fraction
+            }
+            (None, None) => 0.0,
+        }
+    }
+}
+
+fn middle(one: Instant, other: Instant) -> Instant {
+    one + other.since(one) / 2
+}

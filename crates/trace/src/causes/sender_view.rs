@@ -1,0 +1,562 @@
+//! What limits the sender, from a capture at the sender.
+//!
+//! The growth of the congestion window is judged by round trips. A round starts with the first new
+//! data after the acknowledgement that ended the round before, and ends when that data is
+//! acknowledged.
+
+use airpath_core::{Instant, Span};
+
+use super::bottleneck::{Bottleneck, Carried};
+use super::stall::{Fate, Stall};
+use super::timeline::{Label, Limit, Timeline};
+use super::{Cause, Confidence, Stamp};
+use airpath_observe::{Observation, Trigger};
+
+/// Data sent within this time of an acknowledgement was waiting for that acknowledgement.
+const AT_ONCE: Span = Span::from_millis(10);
+
+/// After a pause as long as the retransmission time-out a sender restarts with its initial window
+/// (RFC 5681 §4.1). Few time-outs are shorter than this.
+const PAUSE: Span = Span::from_millis(200);
+
+/// A round trip of data.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// Even at the sender, odd at the receiver: both use one timeline.
+    number: u32,
+    /// The round ends when an acknowledgement passes this offset.
+    ends_beyond: i64,
+    /// The highest offset sent when the round began.
+    highest_at_start: i64,
+    /// The largest flight in this round and in the one before: at least the usable window.
+    flight: u64,
+    flight_before: u64,
+    /// Acknowledgements of new data.
+    acknowledgements: u64,
+    /// Whether the sender was application-limited.
+    application_limited: bool,
+}
+
+/// Time-outs without an acknowledgement of new data between them.
+#[derive(Clone, Copy, Debug)]
+struct Timeouts {
+    /// The first time-out.
+    first: Instant,
+    /// The last but one.
+    last_but_one: Option<Instant>,
+    /// The last.
+    last: Instant,
+    count: u32,
+    /// The last progress before the first time-out.
+    since: Stamp,
+    outstanding: u64,
+    highest: i64,
+    delivered: u64,
+    /// Bytes retransmitted.
+    resent: u64,
+    /// Whether the time-outs are known to be spurious.
+    spurious: bool,
+    /// Length of the last retransmission.
+    length: u32,
+}
+
+/// What one end sends, from a capture at that end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SenderView {
+    /// The last acknowledgement covered all data, and no segment has been observed since.
+    all_acknowledged: bool,
+    highest: i64,
+    acknowledged: i64,
+    delivered: u64,
+    /// The right edge of the receive window: one past the last byte that it allows.
+    window_edge: Option<i64>,
+    /// The largest segment.
+    segment: u32,
+    bottleneck: Bottleneck,
+    round: Round,
+    /// The largest flight since the window was last restarted or reduced.
+    largest_flight: u64,
+    /// The last acknowledgement of new data, or the last data sent with nothing outstanding.
+    progress: Stamp,
+    /// The last new data from the other end: the radio carried packets then.
+    received: Stamp,
+    last_send: Instant,
+    /// The first acknowledgement of new data after the last data sent.
+    room_since: Option<Instant>,
+    /// Bytes acknowledged since data was last sent.
+    acknowledged_since_send: u64,
+    application_limited: bool,
+    /// The recovery point (RFC 6675 §5): the highest offset sent when a loss was detected.
+    recovery_point: Option<i64>,
+    timeouts: Option<Timeouts>,
+    /// Time-outs followed by one acknowledgement, of the original or of the retransmission: the
+    /// next acknowledgement decides (F-RTO, RFC 5682).
+    undecided: Option<(Timeouts, Observation)>,
+    /// The end of the last gap in the radio log.
+    radio_gap_end: Instant,
+    /// Whether slow start is over.
+    steady: bool,
+    /// The slow-start threshold that the last loss has set, in bytes of flight.
+    threshold: Option<u64>,
+}
+
+impl SenderView {
+    /// The bottleneck of the path that its data takes.
+    pub(super) fn bottleneck(&mut self) -> &mut Bottleneck {
+        &mut self.bottleneck
+    }
+
+    /// Processes the packets that arrived until `now`, where a capture of the other end shows them.
+    pub(super) fn arrivals_until(&mut self, now: Instant, timeline: &mut Timeline) {
+        let window = Limit::of_window(self.steady);
+        while let Some(arrival) = self.bottleneck.next_arrival(now) {
+            if let Some(timeouts) = &mut self.timeouts {
+                // Data from before the first time-out still arrives: the time-out was spurious.
+                timeouts.spurious |= arrival.sent < timeouts.first;
+            }
+            self.bottleneck.arrived(&arrival, self.segment, self.received.0, window, timeline);
+        }
+    }
+
+    /// Whether all data is acknowledged.
+    pub(super) fn idle(&self) -> bool {
+        self.highest <= self.acknowledged
+    }
+
+    /// The label of the time from now on.
+    pub(super) fn label(&self) -> Label {
+        let room = self.window_edge.map(|edge| edge - self.highest);
+        let limit = if self.recovery_point.is_some() || self.timeouts.is_some() {
+            Limit::Recovery
+        } else if self.application_limited {
+            Limit::Application
+        } else if room.is_some_and(|room| room < i64::from(self.segment)) {
+            Limit::Receiver
+        } else {
+            Limit::Window
+        };
+        Label::Limited(limit, self.round.number)
+    }
+
+    /// This end sent a segment.
+    pub(super) fn sent(&mut self, observation: &Observation, timeline: &mut Timeline) {
+        if observation.length == 0 {
+            return;
+        }
+        let now = observation.time;
+        let sub_mss = self.all_acknowledged && observation.length < self.segment;
+        let held_by_nagle = sub_mss && now.since(self.progress.0) < AT_ONCE;
+        // In slow start the congestion window may have been exactly full until an ACK arrived;
+        // afterwards a sub-MSS segment fits.
+        let since = if self.steady { Some(self.last_send) } else { self.room_since };
+        if held_by_nagle && let Some(since) = since {
+            // Nagle's algorithm held the segment until all data was acknowledged (RFC 9293 §3.7.4).
+            timeline.relabel(since, now, Label::Limited(Limit::Application, self.round.number), is_window);
+        }
+        self.close_round_if_idle(timeline);
+        let end = observation.offset + i64::from(observation.length);
+        let new = end > self.highest;
+        if new {
+            if self.idle() {
+                self.start(observation);
+            }
+            self.segment = self.segment.max(observation.length);
+            self.highest = end;
+            self.round.flight = self.round.flight.max(self.outstanding());
+            self.largest_flight = self.largest_flight.max(self.outstanding());
+            self.last_send = now;
+            self.room_since = None;
+            self.acknowledged_since_send = 0;
+            // A sub-MSS segment is the end of the application's data, or fills the receive window.
+            self.application_limited =
+                observation.length < self.segment && self.window_edge.is_none_or(|edge| end < edge);
+            self.round.application_limited |= self.application_limited;
+        }
+        if let Some(again) = observation.retransmission {
+            self.retransmitted(observation, again.trigger);
+        }
+    }
+
+    /// The other end sent a segment; processes its acknowledgement.
+    pub(super) fn acknowledgement(
+        &mut self,
+        observation: &Observation,
+        timeline: &mut Timeline,
+        stalls: &mut Vec<Stall>,
+    ) {
+        let Some(acknowledged) = observation.acknowledged else { return };
+        let now = observation.time;
+        self.window_edge = self.window_edge.max(Some(acknowledged.saturating_add_unsigned(observation.window)));
+        self.close_round_if_idle(timeline);
+        if self.idle() {
+            return;
+        }
+        if let Some((timeouts, first)) = self.undecided.take() {
+            // F-RTO (RFC 5682 §2.1): the second acknowledgement covers data that was sent once,
+            // before the time-out. So the originals were delayed, and not lost.
+            let held = observation.news.is_some_and(|sending| sending.last < timeouts.first);
+            self.end_of_timeouts(&timeouts, held, &first, timeline, stalls);
+        }
+        let newly = observation.delivered.saturating_sub(self.delivered);
+        // A spurious retransmission with this very frame is the other end's own.
+        if observation.spurious.is_some_and(|spurious| spurious.frame != observation.frame) {
+            self.spurious(now, timeline);
+        }
+        if newly == 0 && acknowledged <= self.acknowledged {
+            return;
+        }
+        if let Some((sample, _)) = observation.echo_round_trip.or(observation.round_trip) {
+            self.bottleneck.path.round_trip(sample, newly / u64::from(self.segment.max(1)));
+        }
+        if let Some(timeouts) = self.timeouts.take() {
+            match self.was_held(&timeouts, observation) {
+                Some(held) => self.end_of_timeouts(&timeouts, held, observation, timeline, stalls),
+                None => self.undecided = Some((timeouts, observation.clone())),
+            }
+        } else {
+            let carried = self.bottleneck.carried_by(observation, self.delivered, self.segment, false);
+            self.late_acknowledgement(carried, observation, timeline, stalls);
+            self.bottleneck.acknowledged(carried, Limit::of_window(self.steady), timeline);
+        }
+        self.delivered = self.delivered.max(observation.delivered);
+        self.acknowledged = self.acknowledged.max(acknowledged);
+        self.bottleneck.path.progress(now);
+        self.progress = (now, observation.frame);
+        if self.recovery_point.is_some_and(|point| self.acknowledged >= point) {
+            self.recovery_point = None;
+        }
+        self.room_since = self.room_since.or(Some(now));
+        self.detect_application_limit(newly, timeline);
+        if self.idle() {
+            self.all_acknowledged = true;
+        } else if self.acknowledged > self.round.ends_beyond {
+            self.next_round(timeline);
+        } else {
+            self.round.acknowledgements += 1;
+        }
+    }
+
+    /// New data of the other end arrived.
+    pub(super) fn data_received(&mut self, observation: &Observation) {
+        self.received = (observation.time, observation.frame);
+    }
+
+    /// The radio log has a gap in the direction of the data.
+    pub(super) fn data_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
+        let inferred = |label: Label| !matches!(label, Label::Known(..));
+        timeline.relabel(begin, end, Label::Known(Cause::Radio, Confidence::High), inferred);
+        self.radio_gap_end = end;
+    }
+
+    /// The radio log has a gap in the direction of the acknowledgements.
+    pub(super) fn acknowledgement_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
+        let inferred = |label: Label| !matches!(label, Label::Known(..));
+        timeline.relabel(begin, end, Label::AcknowledgementGap, inferred);
+        self.radio_gap_end = end;
+    }
+
+    /// The connection ended.
+    pub(super) fn end(&mut self, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
+        if let Some((timeouts, first)) = self.undecided.take() {
+            self.end_of_timeouts(&timeouts, false, &first, timeline, stalls);
+        }
+        if let Some(timeouts) = self.timeouts.take() {
+            stalls.push(Stall {
+                begin: timeouts.since.0,
+                end: timeouts.last,
+                first_frame: timeouts.since.1,
+                last_frame: timeouts.since.1,
+                outstanding: timeouts.outstanding,
+                timeouts: timeouts.count,
+                fate: Fate::Unknown,
+                path_gap: timeouts.last.since(timeouts.since.0),
+            });
+        }
+        self.all_delivered(timeline);
+    }
+
+    /// New data is sent with nothing outstanding.
+    fn start(&mut self, observation: &Observation) {
+        // After an idle period the window restarts (RFC 5681 §4.1).
+        let pause = observation.time.since(self.progress.0.max(self.last_send));
+        let restart = pause > PAUSE.max(self.bottleneck.path.latest.unwrap_or(Span::ZERO));
+        // A restart enters slow start, unless a threshold is set: `judge_growth` then compares with
+        // that.
+        if restart && self.threshold.is_none() {
+            self.steady = false;
+        }
+        self.acknowledged = self.acknowledged.max(observation.offset.min(self.highest));
+        self.progress = (observation.time, observation.frame);
+        self.bottleneck.path.pause();
+        if restart {
+            self.largest_flight = 0;
+        }
+        self.round = Round {
+            number: self.round.number + 2,
+            // With nothing outstanding the first acknowledgement ends the round.
+            ends_beyond: self.acknowledged,
+            highest_at_start: self.highest,
+            ..Round::default()
+        };
+    }
+
+    /// Ends the round, and starts the next.
+    fn next_round(&mut self, timeline: &mut Timeline) {
+        self.judge_growth();
+        let limit = Limit::of_window(self.steady);
+        timeline.set_window_kind(self.round.number, limit);
+        self.round = Round {
+            number: self.round.number + 2,
+            // The next new data starts at the highest offset.
+            ends_beyond: self.highest,
+            highest_at_start: self.highest,
+            flight: self.outstanding(),
+            flight_before: self.round.flight,
+            acknowledgements: 1,
+            application_limited: self.application_limited,
+        };
+    }
+
+    /// Ends the round if the last acknowledgement covered all data. Called at the next segment,
+    /// after the test for data that Nagle's algorithm held.
+    fn close_round_if_idle(&mut self, timeline: &mut Timeline) {
+        if std::mem::take(&mut self.all_acknowledged) {
+            self.all_delivered(timeline);
+        }
+    }
+
+    /// All data is delivered.
+    fn all_delivered(&mut self, timeline: &mut Timeline) {
+        self.next_round(timeline);
+        self.bottleneck.run_empty(Limit::of_window(self.steady), timeline);
+        self.timeouts = None;
+        self.recovery_point = None;
+    }
+
+    /// A sender that has room in its windows and sends nothing is application-limited. `newly`
+    /// bytes were acknowledged.
+    fn detect_application_limit(&mut self, newly: u64, timeline: &mut Timeline) {
+        self.acknowledged_since_send += newly;
+        let room = self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.segment));
+        // A sender that halves its window sends nothing until half of the flight is acknowledged.
+        let outstanding = self.outstanding();
+        let enough = (3 * u64::from(self.segment)).max(outstanding * 3 / 2);
+        let paused = self.acknowledged_since_send >= enough;
+        if self.application_limited || self.recovery_point.is_some() || !room || !paused {
+            return;
+        }
+        self.application_limited = true;
+        self.round.application_limited = true;
+        let application = Label::Limited(Limit::Application, self.round.number);
+        timeline.relabel(self.last_send, Instant::FAR_FUTURE, application, is_window);
+    }
+
+    /// Judges whether slow start is over. After a loss it lasts up to the threshold; before, as
+    /// long as the window grows by about a segment with each acknowledgement (RFC 5681 §3.1).
+    fn judge_growth(&mut self) {
+        let Round { flight, flight_before, acknowledgements, application_limited, highest_at_start, .. } = self.round;
+        let segment = u64::from(self.segment);
+        if let Some(threshold) = self.threshold {
+            self.steady |= flight.max(flight_before) >= threshold;
+        } else if !application_limited
+            && flight_before > 0
+            && self.highest - highest_at_start >= i64::from(self.segment)
+        {
+            // Slow start adds a segment for each acknowledgement; half of that separates it from
+            // congestion avoidance, also with delayed acknowledgements.
+            self.steady = flight.saturating_sub(flight_before) * 2 < acknowledgements * segment;
+        }
+    }
+
+    /// Bytes sent and not acknowledged.
+    fn outstanding(&self) -> u64 {
+        u64::try_from(self.highest - self.acknowledged).unwrap_or(0)
+    }
+
+    /// Sets the threshold at a loss: the window shrinks to it, or to one segment after a time-out.
+    fn reduce(&mut self, outstanding: u64, to_one: bool) {
+        // RFC 5681 §3.1 halves the flight. Most systems halve the window, which is larger than the
+        // flight of an application-limited sender.
+        let window = if self.application_limited { outstanding.max(self.largest_flight) } else { outstanding };
+        self.threshold = Some((window / 2).max(2 * u64::from(self.segment)));
+        self.largest_flight = 0;
+        self.steady = !to_one;
+    }
+
+    fn retransmitted(&mut self, observation: &Observation, trigger: Trigger) {
+        let now = observation.time;
+        let front = observation.offset <= self.acknowledged;
+        let by_timer = match trigger {
+            // Without duplicate acknowledgements, and a round trip after the last progress, only a
+            // timer sends again. The observer's estimate of that timer does not matter.
+            Trigger::Timeout | Trigger::Unknown => {
+                front && now.since(self.progress.0) >= self.bottleneck.path.latest.unwrap_or(Span::ZERO)
+            }
+            // The probe time-out of TLP (RFC 8985 §7.2).
+            Trigger::TailProbe => true,
+            Trigger::Fast => false,
+        };
+        let outstanding = self.outstanding();
+        if !by_timer {
+            if self.timeouts.is_none() && self.recovery_point.is_none() {
+                self.recovery_point = Some(self.highest);
+                self.reduce(outstanding, false);
+            }
+            if let Some(timeouts) = &mut self.timeouts {
+                timeouts.resent += u64::from(observation.length);
+            }
+            return;
+        }
+        let timeouts = self.timeouts.get_or_insert(Timeouts {
+            first: now,
+            last_but_one: None,
+            last: now,
+            count: 0,
+            since: self.progress.max(self.received),
+            outstanding,
+            highest: self.highest,
+            delivered: self.delivered,
+            resent: 0,
+            spurious: false,
+            length: 0,
+        });
+        if timeouts.count > 0 {
+            timeouts.last_but_one = Some(timeouts.last);
+        }
+        timeouts.last = now;
+        timeouts.count += 1;
+        timeouts.resent += u64::from(observation.length);
+        timeouts.length = observation.length;
+    }
+
+    /// An acknowledgement of new data came; checks whether it was late without a time-out.
+    fn late_acknowledgement(
+        &mut self,
+        carried: Option<Carried>,
+        observation: &Observation,
+        timeline: &mut Timeline,
+        stalls: &mut Vec<Stall>,
+    ) {
+        let received = self.received.0;
+        let Some((begin, end)) = carried.and_then(|carried| self.bottleneck.gap(carried, received)) else { return };
+        let outstanding = self.outstanding();
+        let alone = outstanding <= u64::from(self.segment);
+        if !self.bottleneck.is_long(begin, end, alone) {
+            return;
+        }
+        if !self.bottleneck.is_exact() {
+            self.bottleneck.suspect_gap(begin, end, timeline);
+        }
+        // A burst after a gap was delayed, but did not stall the sender.
+        let since = self.progress.max(self.received);
+        if !self.bottleneck.is_long(since.0, observation.time, alone) {
+            return;
+        }
+        stalls.push(Stall {
+            begin: since.0,
+            end: observation.time,
+            first_frame: since.1,
+            last_frame: observation.frame,
+            outstanding,
+            timeouts: 0,
+            fate: Fate::Held,
+            path_gap: end.since(begin),
+        });
+    }
+
+    /// Whether the data outstanding at a time-out was delayed and not lost; `None` where the first
+    /// acknowledgement after the time-out does not decide that.
+    fn was_held(&self, timeouts: &Timeouts, observation: &Observation) -> Option<bool> {
+        let now = observation.time;
+        let link = self.bottleneck.path.link_estimate();
+        let transmission = link.service.saturating_mul(u64::from(timeouts.length)) / u64::from(self.segment.max(1));
+        // An acknowledgement sooner than a round trip after the retransmission is for the original
+        // (Eifel, RFC 3522). A fifth is left for the error of the estimate.
+        let soonest = (link.base + transmission) * 4 / 5;
+        if timeouts.spurious || now.since(timeouts.last) < soonest {
+            return Some(true);
+        }
+        if let Some((sample, _)) = observation.echo_round_trip {
+            return Some(sample > now.since(timeouts.first));
+        }
+        if observation.delivered.saturating_sub(timeouts.delivered) > timeouts.resent {
+            return Some(true);
+        }
+        // All data is acknowledged: no later acknowledgement can decide.
+        (observation.acknowledged >= Some(self.highest)).then_some(false)
+    }
+
+    /// The first acknowledgement of new data after time-outs came. The outstanding data had been
+    /// delayed (`held`) or lost.
+    fn end_of_timeouts(
+        &mut self,
+        timeouts: &Timeouts,
+        held: bool,
+        observation: &Observation,
+        timeline: &mut Timeline,
+        stalls: &mut Vec<Stall>,
+    ) {
+        let now = observation.time;
+        let carried = self.bottleneck.carried_by(observation, timeouts.delivered, self.segment, held);
+        let inferred = |label: Label| matches!(label, Label::Limited(..));
+        // The link was empty from when the last packet left it.
+        let begin = self.bottleneck.busy_until().unwrap_or(timeouts.since.0);
+        let mut attribute =
+            |from, to, cause, confidence| timeline.relabel(from, to, Label::Known(cause, confidence), inferred);
+        let path_gap;
+        if !held && self.radio_gap_end > timeouts.since.0 && self.radio_gap_end < timeouts.last {
+            attribute(self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
+            path_gap = self.radio_gap_end.since(begin);
+        } else if held {
+            let received = self.received.0;
+            let gap = carried.and_then(|carried| self.bottleneck.gap(Carried { first: begin, ..carried }, received));
+            let (begin, end) = gap.unwrap_or((now, now));
+            if !self.bottleneck.is_exact() {
+                attribute(begin, end, Cause::Radio, Confidence::Medium);
+            }
+            path_gap = end.since(begin);
+        } else if let Some(before) = timeouts.last_but_one {
+            // The last retransmission but one was lost, too: the path came back between the two.
+            let back = before + timeouts.last.since(before) / 2;
+            attribute(begin, back, Cause::Radio, Confidence::Low);
+            attribute(back, timeouts.last, Cause::Timer, Confidence::Low);
+            path_gap = back.since(begin);
+        } else {
+            attribute(timeouts.since.0, timeouts.first, Cause::Timer, Confidence::Medium);
+            path_gap = Span::ZERO;
+        }
+        self.bottleneck.acknowledged(carried, Limit::of_window(self.steady), timeline);
+        if !held {
+            self.recovery_point = Some(timeouts.highest).filter(|point| self.acknowledged < *point);
+        }
+        // A sender without timestamps does not detect that the time-out was spurious: it shrinks
+        // its window (RFC 3522).
+        if !held || observation.echo_round_trip.is_none() {
+            self.reduce(timeouts.outstanding, true);
+        }
+        let since = timeouts.since.max(self.received);
+        stalls.push(Stall {
+            begin: since.0,
+            end: now,
+            first_frame: since.1,
+            last_frame: observation.frame,
+            outstanding: timeouts.outstanding,
+            timeouts: timeouts.count,
+            fate: if held { Fate::Held } else { Fate::Lost },
+            path_gap,
+        });
+    }
+
+    /// A spurious retransmission arrived: the link carried it for the service time of a segment.
+    fn spurious(&mut self, now: Instant, timeline: &mut Timeline) {
+        if let Some(timeouts) = &mut self.timeouts {
+            timeouts.spurious = true;
+        }
+        self.bottleneck.spurious(now, timeline);
+    }
+}
+
+/// Whether the label attributes the time to the sender's own window.
+fn is_window(label: Label) -> bool {
+    matches!(label, Label::Limited(Limit::Window | Limit::SlowStart | Limit::CongestionWindow, _))
+}

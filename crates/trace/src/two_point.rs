@@ -1,0 +1,140 @@
+//! Two-point analysis: captures of the same connections at both ends, joined packet by packet.
+//!
+//! ```text
+//! capture A ─► digest ─┐
+//!                      ├─► match connections ─► pair packets ─► fit clocks ─► fate of each packet
+//! capture B ─► digest ─┘
+//! ```
+//!
+//! The times of a [`JoinedConnection`] use the first capture's clock. Unlike the rest of the
+//! crate, this keeps every packet of the connections: 80 bytes for each packet and capture.
+
+mod arrival_gap;
+mod clock;
+mod compression;
+mod connections;
+mod digest;
+mod pairing;
+mod path_log;
+mod quantiles;
+mod transit;
+
+use airpath_core::Span;
+
+use airpath_observe::End;
+use airpath_observe::flows::FlowNumber;
+use airpath_wire::segment::Route;
+
+pub use arrival_gap::{ArrivalGap, Burst};
+pub use clock::{Clock, Fit};
+pub use compression::Compression;
+pub use digest::{CaptureDigest, PacketDigest};
+pub use quantiles::Quantiles;
+pub use transit::{Direction, Fate, Transit};
+
+/// A connection in both captures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinedConnection {
+    /// Its number in the first capture.
+    pub flow: FlowNumber,
+    /// Its number in the second.
+    pub peer_flow: FlowNumber,
+    /// From client to server in the first capture; address translation may change it between the
+    /// two.
+    pub route: Route,
+    /// The route in the second capture.
+    pub peer_route: Route,
+    /// The end nearer to the first capture.
+    pub near: End,
+    /// The packets of client and server.
+    pub directions: [Direction; 2],
+}
+
+impl JoinedConnection {
+    /// The packets that `end` sent.
+    pub const fn sent_by(&self, end: End) -> &Direction {
+        &self.directions[end as usize]
+    }
+}
+
+/// Two captures joined.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinedCaptures {
+    /// The second capture's clock relative to the first's.
+    pub clock: Clock,
+    /// The fit of the clock; `None` where the clock was given.
+    pub fit: Option<Fit>,
+    /// The connections in both captures, in the order of their numbers in the first.
+    pub connections: Vec<JoinedConnection>,
+}
+
+impl JoinedCaptures {
+    /// The connection with that number in the first capture.
+    pub fn connection(&self, flow: FlowNumber) -> Option<&JoinedConnection> {
+        let at = self.connections.binary_search_by_key(&flow, |joined| joined.flow).ok()?;
+        self.connections.get(at)
+    }
+}
+
+/// Options of a join.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JoinOptions {
+    /// The second capture's clock; [`Clock::SAME`] for captures of one machine, `None` to fit it.
+    pub clock: Option<Clock>,
+    /// The shortest gap in arrivals to report.
+    pub least_gap: Span,
+}
+
+impl Default for JoinOptions {
+    fn default() -> Self {
+        Self { clock: None, least_gap: Span::from_millis(300) }
+    }
+}
+
+/// Why captures cannot be joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// The captures share no connection.
+    #[error(
+        "the captures share no connection: of {first} and {second} none have the same sequence numbers; \
+         were they taken at the same time, and is a proxy between them?"
+    )]
+    NothingShared {
+        /// Connections in the first capture.
+        first: usize,
+        /// Connections in the second.
+        second: usize,
+    },
+    /// Only packets of one direction are in both captures.
+    #[error(
+        "the clocks cannot be compared: only packets of one direction are in both captures; \
+         give the difference of the clocks, or capture both directions"
+    )]
+    OneWay,
+}
+
+/// Joins two captures.
+///
+/// # Errors
+/// If the captures share no connection, or the clocks cannot be compared.
+pub fn join(first: CaptureDigest, second: CaptureDigest, options: &JoinOptions) -> Result<JoinedCaptures, JoinError> {
+    let (first, second) = (first.finish(), second.finish());
+    let nothing = JoinError::NothingShared { first: first.len(), second: second.len() };
+    let paired: Vec<pairing::Paired> =
+        connections::matched(first, second).into_iter().filter_map(|(one, other)| pairing::pair(one, other)).collect();
+    if paired.is_empty() {
+        return Err(nothing);
+    }
+    let (clock, fit) = match options.clock {
+        Some(clock) => (clock, None),
+        None => {
+            let fit = clock::fit(&paired).ok_or(JoinError::OneWay)?;
+            (fit.clock, Some(fit))
+        }
+    };
+    let connections = paired.into_iter().map(|paired| transit::joined(paired, &clock, options)).collect();
+    Ok(JoinedCaptures { clock, fit, connections })
+}
+
+#[cfg(test)]
+mod tests;
