@@ -97,12 +97,18 @@ def test_a_middlebox(airpath_command: Command, tmp_path: Path) -> None:
     scenario = tmp_path / "middlebox.toml"
     middlebox = '[middlebox]\nkind = "ack-filter"\nhold = "100 ms"\n'
     scenario.write_text(f'format = 1\n{middlebox}[bearer]\npreset = "umts-dch-384"\n')
-    subprocess.run(link(airpath_command, scenario, out=tmp_path / "live"), check=True, timeout=60)
-    steps = check_parity(airpath_command, tmp_path / "live").get_column("step")
+    (tmp_path / "file").write_bytes(bytes(60_000))
+    serve = f"exec {sys.executable} -m http.server 8000 --directory {tmp_path}"
+    fetch = "import urllib.request as u; assert len(u.urlopen('http://server:8000/file').read()) == 60_000"
+    live = tmp_path / "live"
+    arguments = ("link", scenario, "--out", live, "--serve", serve, "--", sys.executable, "-c", fetch)
+    subprocess.run(airpath_command.line(*arguments), check=True, timeout=60)
+    steps = check_parity(airpath_command, live).get_column("step")
     assert (steps == "absorbed").sum() > 0
-    (row,) = airpath.load(tmp_path / "live").links.filter(component="middlebox", direction="up").to_dicts()
-    out = row["delivered_packets"] + row["absorbed_packets"] + row["queued_packets"]
-    assert row["offered_packets"] == out
+    rows = airpath.load(live).links.filter(component="middlebox", direction="up").to_dicts()
+    for row in rows:
+        out = row["delivered_packets"] + row["absorbed_packets"] + row["queued_packets"]
+        assert row["offered_packets"] == out, "packets are conserved"
 
 
 def test_changes_by_the_scenario_and_by_hand(airpath_command: Command, tmp_path: Path) -> None:
