@@ -1,4 +1,5 @@
-//! Any segments as one connection: nothing panics, offsets stay near what was sent, what is counted in parts adds up, and so do causes.
+//! Any segments as one connection: nothing panics, offsets stay near what was sent, what is counted
+//! in parts adds up, and so do causes.
 
 #![no_main]
 

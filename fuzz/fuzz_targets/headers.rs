@@ -1,4 +1,5 @@
-//! Any bytes as a packet: no parser panics, and what one reads it reads again from what `emit` makes of it.
+//! Any bytes as a packet: no parser panics, and what one reads it reads again from what `emit`
+//! makes of it.
 
 #![no_main]
 
@@ -17,7 +18,8 @@ fuzz_target!(|packet: &[u8]| {
         match &header {
             IpHeader::V4(header) => {
                 header.emit(&mut bytes);
-                // Options are not kept, so a header that had some may now be shorter, but never longer.
+                // Options are not kept, so a header that had some may now be shorter, but never
+                // longer.
                 let again = Ipv4Header::parse(&bytes[..Ipv4Header::LENGTH]).map(|(header, _)| header);
                 assert_eq!(again, Ok(*header));
                 assert!(Sum::of(&bytes[..Ipv4Header::LENGTH]).holds());

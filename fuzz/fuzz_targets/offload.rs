@@ -1,5 +1,5 @@
-//! Any bytes as an offload header and a packet: whatever is accepted is cut into packets that are accepted again, and
-//! nothing of the payload is lost.
+//! Any bytes as an offload header and a packet: whatever is accepted is cut into packets that are
+//! accepted again, and nothing of the payload is lost.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! Any bytes as frames of any link type: the first two bytes are the link type; each frame comes behind two of its length,
-//! of which the upper bit tells that the frame was longer than what was kept.
+//! Any bytes as frames of any link type: the first two bytes are the link type; each frame comes
+//! behind two of its length, of which the upper bit tells that the frame was longer than what was
+//! kept.
 
 #![no_main]
 

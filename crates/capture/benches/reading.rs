@@ -1,7 +1,8 @@
-//! What a packet costs to read and to decode, from memory: `cargo bench -p airpath-trace --bench reading`.
+//! What a packet costs to read and to decode, from memory: `cargo bench -p airpath-trace --bench
+//! reading`.
 //!
-//! The packets are those of a download captured with a snap length of 96 bytes: two segments of data with timestamps, then
-//! an acknowledgement, of 1,000 flows in turn.
+//! The packets are those of a download captured with a snap length of 96 bytes: two segments of
+//! data with timestamps, then an acknowledgement, of 1,000 flows in turn.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;

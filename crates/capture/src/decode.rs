@@ -1,7 +1,8 @@
 //! Out of frames: the TCP segments and UDP datagrams in them.
 //!
-//! A frame goes down through its layers, and each hands the next a [`Part`](part::Part): the bytes that were captured of
-//! it, and how many it had. Nothing is copied but fragments, and nothing allocated but for them.
+//! A frame goes down through its layers, and each hands the next a [`Part`](part::Part): the bytes
+//! that were captured of it, and how many it had. Nothing is copied but fragments, and nothing
+//! allocated but for them.
 
 mod fragments;
 mod gtp;
@@ -48,7 +49,8 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Looks for the packets of mobiles in datagrams of this UDP port, too: GTP-U is looked for on its own port, 2152.
+    /// Looks for the packets of mobiles in datagrams of this UDP port, too: GTP-U is looked for on
+    /// its own port, 2152.
     #[must_use]
     pub fn with_gtp_port(mut self, port: u16) -> Self {
         self.gtp_ports.push(port);
@@ -70,7 +72,8 @@ impl Decoder {
         &self.skipped
     }
 
-    /// Packets whose fragments are still waited for: at the end of a capture, packets that are incomplete.
+    /// Packets whose fragments are still waited for: at the end of a capture, packets that are
+    /// incomplete.
     pub fn incomplete(&self) -> usize {
         self.fragments.iter().map(Fragments::waiting).sum()
     }

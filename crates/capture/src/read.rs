@@ -12,9 +12,9 @@
 //! # Ok::<(), airpath_capture::read::OpenError>(())
 //! ```
 //!
-//! A file that is damaged or ends too early is read as far as it goes; [`Reader::ending`] and [`Reader::skipped`]
-//! tell what was left out. Nothing is allocated or copied for a record: it lies in the block of the file that was read
-//! last, until the next one is asked for.
+//! A file that is damaged or ends too early is read as far as it goes; [`Reader::ending`] and
+//! [`Reader::skipped`] tell what was left out. Nothing is allocated or copied for a record: it lies
+//! in the block of the file that was read last, until the next one is asked for.
 
 mod compressed;
 mod input;
@@ -41,7 +41,8 @@ pub struct Record<'a> {
     pub time: Instant,
     /// What its first bytes are.
     pub link_type: LinkType,
-    /// The interface, in the order in which the file describes them; 0 where the format has no interfaces.
+    /// The interface, in the order in which the file describes them; 0 where the format has no
+    /// interfaces.
     pub interface: u32,
     /// Its first bytes, as many as were kept.
     pub bytes: &'a [u8],
@@ -49,7 +50,8 @@ pub struct Record<'a> {
     pub original_length: u32,
 }
 
-/// What a frame begins with: a number of the registry of link types (the LINKTYPE values of tcpdump.org and of the pcapng draft).
+/// What a frame begins with: a number of the registry of link types (the LINKTYPE values of
+/// tcpdump.org and of the pcapng draft).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkType(pub u16);
 
@@ -167,8 +169,8 @@ pub enum Ending<'a> {
 impl<'a> Reader<'a> {
     /// Begins to read a capture, whatever its format.
     ///
-    /// Anything that implements [`Read`] serves, without a buffer of its own; it is asked for blocks of 1 MiB, and what
-    /// has come of one is used before more is waited for.
+    /// Anything that implements [`Read`] serves, without a buffer of its own; it is asked for
+    /// blocks of 1 MiB, and what has come of one is used before more is waited for.
     ///
     /// # Errors
     /// Where the first bytes cannot be read or are those of no format that is known.
@@ -220,8 +222,8 @@ impl<'a> Reader<'a> {
         self.progress.lost_bytes
     }
 
-    /// Packets so far that have no time of their own (simple packet blocks of pcapng): each was given that of the one
-    /// before it.
+    /// Packets so far that have no time of their own (simple packet blocks of pcapng): each was
+    /// given that of the one before it.
     pub const fn untimed(&self) -> u64 {
         self.progress.untimed
     }

@@ -1,7 +1,8 @@
 //! Simulated packets into a capture file: IPv4 headers and what follows them, without the payload.
 //!
-//! The simulator has headers and lengths but no payload. It is taken to be zeros, over which the checksums hold, and
-//! is left out of the file: each packet is captured up to the end of its transport header, beside its full length.
+//! The simulator has headers and lengths but no payload. It is taken to be zeros, over which the
+//! checksums hold, and is left out of the file: each packet is captured up to the end of its
+//! transport header, beside its full length.
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -16,8 +17,9 @@ use airpath_wire::ipv4::Ipv4Header;
 use airpath_wire::tcp::TcpHeader;
 use airpath_wire::udp::UdpHeader;
 
-/// Where captures put the origin of the run, counted from 1 January 1970, UTC. So a time in the file is that of the
-/// run behind a leading 1. It is not zero because there are tools (tcptrace) that take a time of zero for none.
+/// Where captures put the origin of the run, counted from 1 January 1970, UTC. So a time in the
+/// file is that of the run behind a leading 1. It is not zero because there are tools (tcptrace)
+/// that take a time of zero for none.
 pub const ORIGIN: Span = Span::from_secs(1_000_000_000);
 
 /// Hops that a packet may make: the initial value of most systems.
@@ -103,8 +105,8 @@ impl<W: Write> Capture<W> {
         self.writer.finish()
     }
 
-    /// Adds a packet whose transport header, of `header_length` bytes, `emit` writes, given the pseudo header's sum and
-    /// the length of header and payload.
+    /// Adds a packet whose transport header, of `header_length` bytes, `emit` writes, given the
+    /// pseudo header's sum and the length of header and payload.
     fn record(
         &mut self,
         envelope: Envelope,

@@ -5,7 +5,8 @@ use std::fmt;
 /// Why something of a capture was passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// A record whose lengths cannot be: bytes were passed over up to what looks like a record again.
+    /// A record whose lengths cannot be: bytes were passed over up to what looks like a record
+    /// again.
     CorruptRecord,
     /// The file ends within a record.
     CutRecord,
@@ -25,9 +26,11 @@ pub enum Cause {
     Malformed,
     /// No IP packet: ARP, spanning tree, PPP negotiation.
     NotIp,
-    /// Headers that PPP compressed, in a way that is not undone here (RFC 1144, RFC 2507, RFC 3095).
+    /// Headers that PPP compressed, in a way that is not undone here (RFC 1144, RFC 2507, RFC
+    /// 3095).
     CompressedHeaders,
-    /// A fragment of a packet that waits for others: counted as one for each fragment but the last that is missing.
+    /// A fragment of a packet that waits for others: counted as one for each fragment but the last
+    /// that is missing.
     Fragment,
     /// A packet of which fragments are missing, or overlap.
     Incomplete,

@@ -1,7 +1,8 @@
 //! Capture files in the pcapng format, with nanoseconds, written as the run goes.
 //!
-//! Source: the IETF draft *pcapng Capture File Format*, draft-ietf-opsawg-pcapng, its clauses on the section header,
-//! interface description and enhanced packet blocks. The file has one section, in little-endian byte order.
+//! Source: the IETF draft *pcapng Capture File Format*, draft-ietf-opsawg-pcapng, its clauses on
+//! the section header, interface description and enhanced packet blocks. The file has one section,
+//! in little-endian byte order.
 
 use std::io::{self, Write};
 
@@ -19,9 +20,9 @@ const BUFFER: usize = 64 << 10;
 
 /// Writes a capture file.
 ///
-/// Only whole blocks are handed to `W`, in calls of about 64 KiB, so that what a killed run leaves is a readable file
-/// that lacks at most the packets of the last call. Dropping the writer writes what is left, and cannot report
-/// errors: call [`Writer::finish`].
+/// Only whole blocks are handed to `W`, in calls of about 64 KiB, so that what a killed run leaves
+/// is a readable file that lacks at most the packets of the last call. Dropping the writer writes
+/// what is left, and cannot report errors: call [`Writer::finish`].
 ///
 /// No packet costs an allocation.
 #[derive(Debug)]
@@ -104,8 +105,9 @@ impl<W: Write> Writer<W> {
     /// Adds a packet.
     ///
     /// # Errors
-    /// Those of the output; a comment of 64 KiB or more is invalid input. After an error of the output nothing more is
-    /// written, because the file may end within a block, and each call returns an error of the same kind.
+    /// Those of the output; a comment of 64 KiB or more is invalid input. After an error of the
+    /// output nothing more is written, because the file may end within a block, and each call
+    /// returns an error of the same kind.
     pub fn packet(&mut self, interface: InterfaceId, packet: CapturedPacket<'_>) -> io::Result<()> {
         let captured = u32::try_from(packet.bytes.len()).map_err(|_| invalid("a packet has less than 4 GiB"))?;
         self.block(ENHANCED_PACKET, |block| {

@@ -169,7 +169,8 @@ fn a_killed_run_leaves_a_readable_file() {
     assert!(sequences.len() > 1000, "only {} of 2000 packets were written", sequences.len());
 }
 
-/// A short download, as the server sees it: handshake, four segments of which the second is lost and sent again, FINs.
+/// A short download, as the server sees it: handshake, four segments of which the second is lost
+/// and sent again, FINs.
 fn transfer(name: &str) -> PathBuf {
     let path = file(name);
     let mut capture = create(&path);

@@ -1,11 +1,14 @@
-//! Flows, as they are seen by looking at packets: for the log and the summary of a run of real programs.
+//! Flows, as they are seen by looking at packets: for the log and the summary of a run of real
+//! programs.
 //!
-//! A simulated flow tells about itself. Of a real one the link sees only its packets, and the [`Observer`] makes of them
-//! what it can: which flow each belongs to, what its TCP header says in terms of the stream, and in the end a row of
-//! the summary with the same names and meanings as that of a simulated flow. It needs memory and a look at every header, so
-//! a link has one only when somebody wants to know.
+//! A simulated flow tells about itself. Of a real one the link sees only its packets, and the
+//! [`Observer`] makes of them what it can: which flow each belongs to, what its TCP header says in
+//! terms of the stream, and in the end a row of the summary with the same names and meanings as
+//! that of a simulated flow. It needs memory and a look at every header, so a link has one only
+//! when somebody wants to know.
 //!
-//! The observer stands at the two ends of the link: it is told of each packet as it enters, leaves or is lost.
+//! The observer stands at the two ends of the link: it is told of each packet as it enters, leaves
+//! or is lost.
 
 mod connection;
 mod echo;
@@ -32,7 +35,8 @@ pub struct Observer {
     flows: Vec<Flow>,
     /// The flow that has these addresses and ports now; a port that is used again begins another.
     current: BTreeMap<Key, FlowId>,
-    /// Packets that passed each end, as captures there count them: where packets enter, in the order of [`Direction::BOTH`].
+    /// Packets that passed each end, as captures there count them: where packets enter, in the
+    /// order of [`Direction::BOTH`].
     passed: [u64; 2],
 }
 
@@ -62,8 +66,9 @@ impl Observer {
         Sighting { flow, segment }
     }
 
-    /// A packet of `flow`, as [`Self::enters`] returned it, leaves the link with `ecn`: it was due at `due`, and is handed
-    /// over now. Returns the event for the log of applications if an echo came back.
+    /// A packet of `flow`, as [`Self::enters`] returned it, leaves the link with `ecn`: it was due
+    /// at `due`, and is handed over now. Returns the event for the log of applications if an echo
+    /// came back.
     #[expect(clippy::too_many_arguments, reason = "they are what is known of a packet")]
     pub fn leaves(
         &mut self,
@@ -85,8 +90,8 @@ impl Observer {
         Some(AppEvent { flow, step, delivered: seen.answered_bytes() })
     }
 
-    /// The connection of a flow as a capture shows it at the end where packets of `direction` enter; `None` if it is not
-    /// TCP, or nothing of it passed there.
+    /// The connection of a flow as a capture shows it at the end where packets of `direction`
+    /// enter; `None` if it is not TCP, or nothing of it passed there.
     pub fn connection(&self, flow: FlowId, direction: Direction) -> Option<&Connection> {
         self.flows.get(flow.0 as usize)?.connection()?.at_entry(direction)
     }
@@ -104,7 +109,8 @@ impl Observer {
         }
     }
 
-    /// A row for each flow, as far as it can be known from packets. `mobile` is the name of the mobile.
+    /// A row for each flow, as far as it can be known from packets. `mobile` is the name of the
+    /// mobile.
     pub fn rows(&self, repetition: u64, mobile: &str) -> Vec<FlowRow> {
         let numbered = self.flows.iter().zip(0..);
         numbered.map(|(flow, number)| flow.row(repetition, number, mobile)).collect()

@@ -60,7 +60,8 @@ fn packet(side: Side, segment: &Segment, identification: u16) -> Vec<u8> {
     bytes
 }
 
-/// All segments of two transfers, with when they were sent and by which side; `None` where the profile has no handshake.
+/// All segments of two transfers, with when they were sent and by which side; `None` where the
+/// profile has no handshake.
 fn exchange(
     profile: Profile,
     initial: [u32; 2],
@@ -241,7 +242,8 @@ proptest! {
         let mut link = Link::new(&folder);
         let delays = delays.iter().cycle().map(|delay| delay.map(Span::from_micros));
         for (((now, side, segment), delay), number) in exchange.sent.iter().zip(delays).zip(1..) {
-            // No two packets pass an end at the same time, so that their order is that of the capture.
+            // No two packets pass an end at the same time, so that their order is that of the
+            // capture.
             let now = Instant::from_nanos(now.as_nanos().next_multiple_of(1000) + 1_000_000 * number);
             link.enters(now, direction(*side), packet(*side, segment, number as u16), delay);
         }

@@ -1,4 +1,5 @@
-//! Reads captures and counts: full statistics of every connection, and nothing else. It is what `benches/traces.py` measures.
+//! Reads captures and counts: full statistics of every connection, and nothing else. It is what
+//! `benches/traces.py` measures.
 //!
 //! ```text
 //! cargo run --release -p airpath-trace --example statistics -- FILE…

@@ -40,8 +40,9 @@ pub struct Column {
     pub unit: &'static str,
     /// What it is, of the direction from one end to the other.
     pub meaning: &'static str,
-    /// The column of tcptrace's `--csv -l -r -W` that says the same, without the direction; a number after a colon says which part
-    /// of a column with several. Two where it says the same twice, empty where there is none.
+    /// The column of tcptrace's `--csv -l -r -W` that says the same, without the direction; a
+    /// number after a colon says which part of a column with several. Two where it says the same
+    /// twice, empty where there is none.
     pub tcptrace: &'static str,
     /// Its value.
     pub value: fn(&Connection, End) -> Value,

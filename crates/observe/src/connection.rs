@@ -32,7 +32,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that begins with `segment`; `reused` where an earlier one had the same addresses and ports.
+    /// A connection that begins with `segment`; `reused` where an earlier one had the same
+    /// addresses and ports.
     pub fn new(segment: &Segment<'_>, reused: bool) -> Self {
         // Of a handshake whose SYN was not captured, the SYN-ACK still tells who opened.
         let answers = segment.flags.contains(Flags::SYN | Flags::ACK);
@@ -121,8 +122,8 @@ impl Connection {
         observation
     }
 
-    /// Which of the latest 256 retransmissions of `end` were found spurious by now. One acknowledgement may show several, of which its
-    /// [`Observation`] names the last.
+    /// Which of the latest 256 retransmissions of `end` were found spurious by now. One
+    /// acknowledgement may show several, of which its [`Observation`] names the last.
     pub fn spurious(&self, end: End) -> impl Iterator<Item = Spurious> {
         self.directions[end as usize].retransmissions.spurious()
     }
@@ -132,7 +133,8 @@ impl Connection {
         self.directions.iter().any(Direction::reset) || self.directions.iter().all(Direction::finished)
     }
 
-    /// Whether a SYN with this sequence number from `from` begins a new connection on the same addresses and ports.
+    /// Whether a SYN with this sequence number from `from` begins a new connection on the same
+    /// addresses and ports.
     pub fn superseded_by(&self, segment: &Segment<'_>, from: End) -> bool {
         let [client, server] = &self.directions;
         let (sent, answered) = match from {

@@ -3,7 +3,8 @@
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
-/// What stands out about a segment, as a set of bits. The names are those of Wireshark's `tcp.analysis.*` where they mean the same.
+/// What stands out about a segment, as a set of bits. The names are those of Wireshark's
+/// `tcp.analysis.*` where they mean the same.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events(pub u32);
 
@@ -19,11 +20,14 @@ macro_rules! events {
 }
 
 events! {
-    /// Carries bytes that were seen before, and is no keep-alive, probe of a closed window or duplicate of the capture.
+    /// Carries bytes that were seen before, and is no keep-alive, probe of a closed window or
+    /// duplicate of the capture.
     RETRANSMISSION = 0, "retransmission";
-    /// A retransmission that duplicate or selective acknowledgements asked for (RFC 5681 §3.2, RFC 6675).
+    /// A retransmission that duplicate or selective acknowledgements asked for (RFC 5681 §3.2, RFC
+    /// 6675).
     FAST_RETRANSMISSION = 1, "fast_retransmission";
-    /// A retransmission of what the other end had acknowledged already, where the capture was taken.
+    /// A retransmission of what the other end had acknowledged already, where the capture was
+    /// taken.
     ACKNOWLEDGED_RETRANSMISSION = 2, "acknowledged_retransmission";
     /// Carries bytes that were not seen before, below others that were.
     OUT_OF_ORDER = 3, "out_of_order";
@@ -55,12 +59,14 @@ events! {
     TFO_ACK = 16, "tfo_ack";
     /// Acknowledges a SYN, but not its data.
     TFO_IGNORED = 17, "tfo_ignored";
-    /// Fills a hole later than reordering explains: the first copy was lost before it came to where the capture was taken.
+    /// Fills a hole later than reordering explains: the first copy was lost before it came to where
+    /// the capture was taken.
     LOST_BEFORE_CAPTURE = 18, "lost_before_capture";
     /// Its first selective acknowledgement reports bytes that arrived twice (RFC 2883).
     DSACK = 19, "dsack";
-    /// The same packet again: a fault of the capture or of a link, not of the sender. Told by its identification or, without one, by
-    /// following its like within a millisecond, with nothing heard in between.
+    /// The same packet again: a fault of the capture or of a link, not of the sender. Told by its
+    /// identification or, without one, by following its like within a millisecond, with nothing
+    /// heard in between.
     HARDWARE_DUPLICATE = 20, "hardware_duplicate";
     /// The checksum is wrong. At a sender that leaves checksums to its hardware that is usual.
     BAD_CHECKSUM = 21, "bad_checksum";
@@ -70,7 +76,8 @@ events! {
     SHOWS_SPURIOUS = 23, "shows_spurious";
     /// Its options were cut off by the snap length, or are malformed: what they said is not known.
     OPTIONS_CUT = 24, "options_cut";
-    /// Longer than the other end takes in one piece: the capturing host's interface cuts it into segments, or put it together.
+    /// Longer than the other end takes in one piece: the capturing host's interface cuts it into
+    /// segments, or put it together.
     SUPER_SEGMENT = 25, "super_segment";
 }
 

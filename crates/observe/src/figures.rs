@@ -114,7 +114,8 @@ pub struct Figures {
     pub triple_duplicates: u64,
     /// How long it was in each phase of congestion control.
     pub phases: Phases,
-    /// Acknowledgements that came after another, each for one segment sent once, a millisecond or more after the one before.
+    /// Acknowledgements that came after another, each for one segment sent once, a millisecond or
+    /// more after the one before.
     pub paired_acknowledgements: u64,
     /// Of these, those that came within a quarter of the time between their segments.
     pub bunched_acknowledgements: u64,
@@ -242,7 +243,8 @@ impl Figures {
         (self.data_segments > 0).then(|| self.data_bytes as f64 / self.data_segments as f64)
     }
 
-    /// The shift that applies to its windows: no more than 14, whatever it asked for (RFC 7323 §2.3).
+    /// The shift that applies to its windows: no more than 14, whatever it asked for (RFC 7323
+    /// §2.3).
     pub fn applied_scale(&self) -> Option<u8> {
         self.window_scale.map(|shift| shift.min(MAXIMUM_SHIFT))
     }
@@ -254,7 +256,8 @@ impl Figures {
 }
 
 impl Windows {
-    /// A window was offered; `scaled` once a shift applies to it. Windows of the handshake, which never are scaled, then no longer count.
+    /// A window was offered; `scaled` once a shift applies to it. Windows of the handshake, which
+    /// never are scaled, then no longer count.
     pub(crate) fn offered(&mut self, window: u64, scaled: bool) {
         if scaled && !self.scaled && window > 0 {
             *self = Self { closed: self.closed, scaled, ..Self::default() };

@@ -1,7 +1,8 @@
 //! The connections of a capture: which segment belongs to which, and when one has ended.
 //!
-//! They are divided into sixteen shards by a hash of their addresses and ports, and what becomes of a connection depends on its own shard alone:
-//! so the shards come to the same whether one thread looks after all of them, or several after some each.
+//! They are divided into sixteen shards by a hash of their addresses and ports, and what becomes of
+//! a connection depends on its own shard alone: so the shards come to the same whether one thread
+//! looks after all of them, or several after some each.
 
 mod shard;
 mod table;
@@ -15,8 +16,8 @@ use crate::observation::Observation;
 pub use shard::Shard;
 pub use table::hash;
 
-/// Shards of the connections. Some, so that two threads that take turns in them end at about the same time; not many, because each
-/// needs as many segments at a time as make it worth while.
+/// Shards of the connections. Some, so that two threads that take turns in them end at about the
+/// same time; not many, because each needs as many segments at a time as make it worth while.
 pub const SHARDS: usize = 16;
 
 /// The number of a connection: from 1, in the order of their first segments.
@@ -73,12 +74,14 @@ impl Ending {
 /// How long, and how many, connections are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// An open connection without segments for this long is given up. RFC 5382 REQ-5 has translators keep it for two hours and four minutes.
+    /// An open connection without segments for this long is given up. RFC 5382 REQ-5 has
+    /// translators keep it for two hours and four minutes.
     pub idle: Span,
-    /// A closed connection is kept so long for segments that come late: twice the maximum segment lifetime (RFC 9293 §3.6.1).
+    /// A closed connection is kept so long for segments that come late: twice the maximum segment
+    /// lifetime (RFC 9293 §3.6.1).
     pub linger: Span,
-    /// Closed connections kept at most; of more, those that closed first are given up sooner. Each of the sixteen shards of the connections
-    /// keeps its part.
+    /// Closed connections kept at most; of more, those that closed first are given up sooner. Each
+    /// of the sixteen shards of the connections keeps its part.
     pub lingering: usize,
 }
 
@@ -128,7 +131,8 @@ impl Flows {
         self.held += shard.open();
     }
 
-    /// The capture has ended: every connection that is still held ends, in the order of their numbers.
+    /// The capture has ended: every connection that is still held ends, in the order of their
+    /// numbers.
     pub fn finish(&mut self, listener: &mut impl Listener) {
         let shards = self.shards.iter().enumerate();
         let mut left: Vec<_> = shards
@@ -150,7 +154,8 @@ impl Default for Flows {
     }
 }
 
-/// Which shard the connections of that hash belong to. The tables look at its lower bits, so these are the upper.
+/// Which shard the connections of that hash belong to. The tables look at its lower bits, so these
+/// are the upper.
 #[inline]
 pub const fn shard_of(hash: u32) -> usize {
     (hash >> 28) as usize

@@ -1,4 +1,5 @@
-//! A passive TCP observer: segments as they pass some point of the path in, what each connection did out.
+//! A passive TCP observer: segments as they pass some point of the path in, what each connection
+//! did out.
 //!
 //! | module | contents |
 //! | --- | --- |

@@ -40,7 +40,8 @@ impl End {
 
 /// A segment, and what it meant when it passed.
 ///
-/// Sequence numbers are unwrapped to offsets of a stream of bytes: its first byte of data is 0, the SYN lies at -1.
+/// Sequence numbers are unwrapped to offsets of a stream of bytes: its first byte of data is 0, the
+/// SYN lies at -1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// The frame.
@@ -57,7 +58,8 @@ pub struct Observation {
     pub flags: Flags,
     /// Stream offset of the other direction that is acknowledged.
     pub acknowledged: Option<i64>,
-    /// Bytes of the other direction that its sender has by now told to have, cumulatively (RFC 9293) and selectively (RFC 2018) together.
+    /// Bytes of the other direction that its sender has by now told to have, cumulatively (RFC
+    /// 9293) and selectively (RFC 2018) together.
     pub delivered: u64,
     /// When what it tells to have arrived, and no earlier acknowledgement had told of, was sent.
     pub news: Option<Sending>,
@@ -69,27 +71,31 @@ pub struct Observation {
     pub events: Events,
     /// How it came to be sent again; `None` for what is new.
     pub retransmission: Option<Retransmission>,
-    /// Bytes that its sender has sent and that are not acknowledged, this segment included, as seen where the capture was taken.
+    /// Bytes that its sender has sent and that are not acknowledged, this segment included, as seen
+    /// where the capture was taken.
     pub outstanding: u64,
-    /// The round trip that this acknowledgement measures, of a segment that was sent once (Karn's rule), and its frame.
+    /// The round trip that this acknowledgement measures, of a segment that was sent once (Karn's
+    /// rule), and its frame.
     pub round_trip: Option<(Span, u64)>,
-    /// The round trip that the echo of a timestamp measures (RFC 7323 §4.3), of whichever copy arrived, and its frame. An outage
-    /// that held packets back is in it, which Karn's rule throws away.
+    /// The round trip that the echo of a timestamp measures (RFC 7323 §4.3), of whichever copy
+    /// arrived, and its frame. An outage that held packets back is in it, which Karn's rule throws
+    /// away.
     pub echo_round_trip: Option<(Span, u64)>,
     /// Which duplicate acknowledgement it is, if it is one.
     pub duplicate: Option<Duplicate>,
-    /// Bytes that its sender has sent since the last segment with PSH, this one included; 0 for a segment without data, and what
-    /// is sent again counts again.
+    /// Bytes that its sender has sent since the last segment with PSH, this one included; 0 for a
+    /// segment without data, and what is sent again counts again.
     pub since_push: u64,
-    /// A retransmission that this segment shows to have been spurious: an earlier one of the other end, of several the last, or, if
-    /// it repeats what is acknowledged already, itself.
+    /// A retransmission that this segment shows to have been spurious: an earlier one of the other
+    /// end, of several the last, or, if it repeats what is acknowledged already, itself.
     pub spurious: Option<Spurious>,
 }
 
 /// A segment that carries bytes which had been seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
-    /// The frame that carried it the time before; `None` where it has been acknowledged since, and is no longer remembered.
+    /// The frame that carried it the time before; `None` where it has been acknowledged since, and
+    /// is no longer remembered.
     pub of_frame: Option<u64>,
     /// When that was.
     pub of_time: Option<Instant>,

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use airpath_core::Instant;
 use airpath_core::range_set::{Range, RangeSet};
 
-/// Segments remembered one by one in each direction. When more are outstanding (in a capture without acknowledgements, for one)
-/// the oldest are remembered as seen, without their times.
+/// Segments remembered one by one in each direction. When more are outstanding (in a capture
+/// without acknowledgements, for one) the oldest are remembered as seen, without their times.
 const MAXIMUM_TRACKED: usize = 16_384;
 
 /// Holes remembered below what is acknowledged; of more, the oldest count as seen.
@@ -49,8 +49,8 @@ pub(crate) struct Placed {
     pub(crate) new: i64,
     /// Sequence numbers seen before.
     pub(crate) again: i64,
-    /// The run of which it carries numbers again, as it was before; the first of several. `None` also where it is
-    /// acknowledged, and so no longer remembered.
+    /// The run of which it carries numbers again, as it was before; the first of several. `None`
+    /// also where it is acknowledged, and so no longer remembered.
     pub(crate) before: Option<Sent>,
     /// Some of it had been acknowledged (or was too long ago).
     pub(crate) below: bool,
@@ -60,7 +60,8 @@ pub(crate) struct Placed {
     pub(crate) after_gap: bool,
     /// It has new numbers below others that were seen, and ends before them.
     pub(crate) out_of_order: bool,
-    /// When what follows the new numbers was first sent, if they lie below others that were seen and are not acknowledged.
+    /// When what follows the new numbers was first sent, if they lie below others that were seen
+    /// and are not acknowledged.
     pub(crate) overtaken_by: Option<Transmission>,
 }
 
@@ -71,7 +72,8 @@ pub(crate) struct Covered {
     pub(crate) advance: i64,
     /// The first run that it covers: the one whose arrival the receiver's timestamp echo is about.
     pub(crate) front: Option<Sent>,
-    /// The last, if the acknowledgement ends exactly there and nothing of it was acknowledged earlier.
+    /// The last, if the acknowledgement ends exactly there and nothing of it was acknowledged
+    /// earlier.
     pub(crate) exact: Option<Sent>,
     /// Whether something below `exact` was sent after it.
     pub(crate) overtaken: bool,
@@ -123,7 +125,8 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Says where the stream begins. Without its beginning (`middle`), what lies below has never been seen.
+    /// Says where the stream begins. Without its beginning (`middle`), what lies below has never
+    /// been seen.
     pub(crate) fn start(&mut self, offset: i64, middle: bool) {
         if !self.started {
             self.started = true;
@@ -205,7 +208,8 @@ impl Outstanding {
                 self.runs.insert(index, Sent::new(at, until, now));
                 at = until;
             } else {
-                // Only what is sent again has another history from now on: the rest stays as it was.
+                // Only what is sent again has another history from now on: the rest stays as it
+                // was.
                 if at > run.start {
                     let right = run.split_off(at);
                     self.runs.insert(index + 1, right);
@@ -231,7 +235,8 @@ impl Outstanding {
         }
     }
 
-    /// Everything below `acknowledged` has arrived at the other end. Names each run that was sent more than once.
+    /// Everything below `acknowledged` has arrived at the other end. Names each run that was sent
+    /// more than once.
     pub(crate) fn acknowledge(&mut self, acknowledged: i64, mut repeated: impl FnMut(&Sent)) -> Covered {
         let mut covered = Covered::default();
         if acknowledged <= self.floor {
@@ -280,8 +285,8 @@ impl Outstanding {
         covered
     }
 
-    /// The other end has `start` to before `end`, with a hole below. Returns how many numbers that is news about; `sending` counts in when they
-    /// were sent.
+    /// The other end has `start` to before `end`, with a hole below. Returns how many numbers that
+    /// is news about; `sending` counts in when they were sent.
     pub(crate) fn acknowledge_selectively(&mut self, start: i64, end: i64, sending: &mut Option<Sending>) -> i64 {
         let Self { runs, selective, floor, highest, .. } = self;
         let (start, end) = (start.max(*floor), end.min(*highest));
@@ -358,7 +363,8 @@ impl Outstanding {
 
 /// The first run that starts at `offset` or later.
 ///
-/// Segments are mostly of one size, so that a proportional guess lands beside it, where a binary search would touch many a cold line.
+/// Segments are mostly of one size, so that a proportional guess lands beside it, where a binary
+/// search would touch many a cold line.
 fn first_from(runs: &VecDeque<Sent>, offset: i64) -> usize {
     const STEPS: usize = 16;
     let (Some(first), Some(last)) = (runs.front(), runs.back()) else { return 0 };

@@ -10,7 +10,8 @@ pub enum Phase {
     /// What is outstanding grows by a quarter or more from round to round.
     #[default]
     SlowStart,
-    /// It grows more slowly, or not at all: congestion avoidance, or a limit other than congestion control.
+    /// It grows more slowly, or not at all: congestion avoidance, or a limit other than congestion
+    /// control.
     Avoidance,
     /// Lost segments are sent again, as acknowledgements ask.
     Recovery,
@@ -70,7 +71,8 @@ impl Phases {
         self.pass(time);
         self.since = (acknowledged < highest).then_some(time);
         if acknowledged >= self.round_ends {
-            // In slow start a round adds half a window at least, with delayed acknowledgements; in avoidance a segment (RFC 5681 §3.1).
+            // In slow start a round adds half a window at least, with delayed acknowledgements; in
+            // avoidance a segment (RFC 5681 §3.1).
             let grew = self.most >= self.most_before + self.most_before / 4;
             self.still = if grew { 0 } else { self.still.saturating_add(1) };
             self.round_ends = highest;

@@ -2,7 +2,8 @@
 
 use airpath_core::Span;
 
-/// Lower bound of the retransmission timer as Linux and Windows have it. RFC 6298 §2.4 asks for a second; few obey.
+/// Lower bound of the retransmission timer as Linux and Windows have it. RFC 6298 §2.4 asks for a
+/// second; few obey.
 const MINIMUM_TIMEOUT: Span = Span::from_millis(200);
 
 /// The timer before anything was measured (RFC 6298 §2.1).
@@ -19,7 +20,8 @@ pub(crate) struct Estimate {
 impl Estimate {
     /// Takes a sample.
     pub(crate) fn sample(&mut self, sample: Span) {
-        // A clock of microseconds may show no time at all; an estimate of zero means that there is none.
+        // A clock of microseconds may show no time at all; an estimate of zero means that there is
+        // none.
         let sample = sample.as_nanos().max(1);
         if self.smoothed == 0 {
             *self = Self { smoothed: sample, variation: sample / 2, minimum: sample };
@@ -41,7 +43,8 @@ impl Estimate {
         Span::from_nanos(self.minimum)
     }
 
-    /// The round trip between the two ends, seen from the middle: this is one side of it, `other` the other.
+    /// The round trip between the two ends, seen from the middle: this is one side of it, `other`
+    /// the other.
     pub(crate) fn both_sides(&self, other: &Self) -> Self {
         Self {
             smoothed: self.smoothed.saturating_add(other.smoothed),
@@ -98,7 +101,8 @@ impl Spread {
         (self.count > 0).then(|| self.sum / self.count as f64)
     }
 
-    /// The standard deviation of the sample (divided by one less than its size), in seconds; `None` for fewer than two.
+    /// The standard deviation of the sample (divided by one less than its size), in seconds; `None`
+    /// for fewer than two.
     pub fn deviation(&self) -> Option<f64> {
         (self.count > 1).then(|| {
             let count = self.count as f64;

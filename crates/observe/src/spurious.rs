@@ -20,9 +20,11 @@ pub enum Detector {
     ForwardAcknowledgement,
     /// The acknowledgement came sooner than any round trip to the second copy takes.
     TooSoon,
-    /// There were more acknowledgements than what was needed can have made: one is for a copy that the receiver had already.
+    /// There were more acknowledgements than what was needed can have made: one is for a copy that
+    /// the receiver had already.
     ExtraAcknowledgement,
-    /// An earlier copy came by at the receiver: in the other end's capture, or in this one if it was taken there.
+    /// An earlier copy came by at the receiver: in the other end's capture, or in this one if it
+    /// was taken there.
     OtherEnd,
 }
 
@@ -106,8 +108,8 @@ impl Retransmissions {
         self.0.push_back(resent);
     }
 
-    /// Gives the verdict to all of them that were sent since `since` and carried anything of `start` to before `end`; returns the last of them.
-    /// Counts them in `counts`.
+    /// Gives the verdict to all of them that were sent since `since` and carried anything of
+    /// `start` to before `end`; returns the last of them. Counts them in `counts`.
     pub(crate) fn verdict(
         &mut self,
         start: i64,

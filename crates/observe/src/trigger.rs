@@ -10,7 +10,8 @@ use crate::round_trip::Estimate;
 pub enum Trigger {
     /// The retransmission timer (RFC 6298).
     Timeout,
-    /// Duplicate or selective acknowledgements (RFC 5681 §3.2, RFC 6675), or what follows in the same recovery.
+    /// Duplicate or selective acknowledgements (RFC 5681 §3.2, RFC 6675), or what follows in the
+    /// same recovery.
     Fast,
     /// A probe of the tail (RFC 8985 §7).
     TailProbe,
@@ -36,7 +37,8 @@ impl Trigger {
 /// Duplicate acknowledgements after which a sender retransmits (RFC 5681 §3.2).
 const DUPLICATES_FOR_FAST: u32 = 3;
 
-/// What a sender has learnt from acknowledgements since it last got on, and the recovery that it is in.
+/// What a sender has learnt from acknowledgements since it last got on, and the recovery that it is
+/// in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recovery {
     /// Duplicate acknowledgements since the last one that was new.
@@ -46,7 +48,8 @@ pub(crate) struct Recovery {
     episode: Option<Episode>,
 }
 
-/// A recovery: from the first retransmission until everything that was sent by then is acknowledged.
+/// A recovery: from the first retransmission until everything that was sent by then is
+/// acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Episode {
     pub(crate) trigger: Trigger,
@@ -81,7 +84,8 @@ impl Recovery {
         self.episode.as_ref()
     }
 
-    /// What made the sender send `before` again at `now`; `selective` where both ends permit selective acknowledgements.
+    /// What made the sender send `before` again at `now`; `selective` where both ends permit
+    /// selective acknowledgements.
     pub(crate) fn retransmitted(
         &mut self,
         before: &Sent,
@@ -94,7 +98,8 @@ impl Recovery {
         let until = outstanding.highest();
         match (&mut self.episode, trigger) {
             (_, Trigger::Unknown) => {}
-            // A timer that runs out begins a recovery of its own, which covers all that was sent (RFC 6582 §4).
+            // A timer that runs out begins a recovery of its own, which covers all that was sent
+            // (RFC 6582 §4).
             (Some(Episode { trigger: Trigger::Fast | Trigger::TailProbe, .. }), Trigger::Timeout) | (None, _) => {
                 self.episode = Some(Episode { trigger, until, begun: now, advances: 0 });
             }
@@ -134,7 +139,8 @@ impl Recovery {
         }
         let first = before.start <= outstanding.floor();
         let last = before.end == outstanding.highest();
-        // RFC 8985 §7.2: the probe is sent after twice the smoothed round trip without an acknowledgement, and repeats the last segment.
+        // RFC 8985 §7.2: the probe is sent after twice the smoothed round trip without an
+        // acknowledgement, and repeats the last segment.
         let probe_due =
             waited >= tolerant(estimate.smoothed()) + tolerant(estimate.smoothed()) && !estimate.smoothed().is_zero();
         if selective && last && probe_due && silence >= tolerant(estimate.smoothed()) {

@@ -1,4 +1,5 @@
-//! The table of figures in `docs/trace-figures.md` is that of the code, and has every column of tcptrace.
+//! The table of figures in `docs/trace-figures.md` is that of the code, and has every column of
+//! tcptrace.
 
 use std::fmt::Write;
 use std::path::Path;

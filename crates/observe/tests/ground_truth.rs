@@ -1,4 +1,5 @@
-//! Captures of which the truth is known, packet by packet: those of `data/captures/own`, with the table in its `INDEX.md`.
+//! Captures of which the truth is known, packet by packet: those of `data/captures/own`, with the
+//! table in its `INDEX.md`.
 
 mod support;
 
@@ -34,7 +35,8 @@ fn no_retransmission_is_called_spurious_that_was_needed() {
         let Some(seen) = of(&format!("{name}_snd.pcap")) else { return };
         let found = total(&seen, |connection, end| connection.figures(end).spurious_retransmissions());
         assert!(found <= spurious, "{name}: {found} of {spurious}");
-        // With selective acknowledgements everything can be known: the receiver reports what came twice.
+        // With selective acknowledgements everything can be known: the receiver reports what came
+        // twice.
         let selective = seen.iter().all(|connection| connection.figures(End::Server).selective_permitted);
         assert!(!selective || found == spurious, "{name}: {found} of {spurious}");
         println!("{name}: {found} of {spurious} found from the sender's capture alone");
@@ -46,7 +48,8 @@ fn an_outage_does_not_vanish_from_the_round_trip() {
     let Some(seen) = of("outage3_snd.pcap") else { return };
     let longest =
         |spread: fn(&Connection) -> Spread| seen.iter().filter_map(|seen| spread(seen).maximum()).max().unwrap();
-    // Packets were held for 3 s; the longest one-way delay that both ends' captures show is 3.146 s.
+    // Packets were held for 3 s; the longest one-way delay that both ends' captures show is 3.146
+    // s.
     let echo = longest(|connection| connection.figures(End::Client).echo_round_trip);
     assert!((3.1..3.2).contains(&echo.as_secs_f64()), "{echo}");
     let once = longest(|connection| connection.figures(End::Client).round_trip);

@@ -1,4 +1,5 @@
-//! The Internet checksum: the one's complement of the one's complement sum of 16-bit words (RFC 1071).
+//! The Internet checksum: the one's complement of the one's complement sum of 16-bit words (RFC
+//! 1071).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -28,13 +29,15 @@ impl Sum {
         Self(self.0 + words + odd)
     }
 
-    /// The pseudo header over IPv4 (RFC 9293 §3.1); `length` is that of the transport header and its payload.
+    /// The pseudo header over IPv4 (RFC 9293 §3.1); `length` is that of the transport header and
+    /// its payload.
     #[must_use]
     pub fn pseudo_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol, length: u32) -> Self {
         Self::of(&source.octets()).and(&destination.octets()).and_words(protocol, length)
     }
 
-    /// The pseudo header over IPv6 (RFC 8200 §8.1); `length` is that of the transport header and its payload.
+    /// The pseudo header over IPv6 (RFC 8200 §8.1); `length` is that of the transport header and
+    /// its payload.
     #[must_use]
     pub fn pseudo_v6(source: Ipv6Addr, destination: Ipv6Addr, protocol: Protocol, length: u32) -> Self {
         Self::of(&source.octets()).and(&destination.octets()).and_words(protocol, length)

@@ -3,7 +3,8 @@
 /// Why a header could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Fewer bytes than the header has: the packet is damaged, or the capture kept too little of it.
+    /// Fewer bytes than the header has: the packet is damaged, or the capture kept too little of
+    /// it.
     #[error("{header} header is cut short: {needed} bytes are needed, {available} are there")]
     Truncated {
         /// Which header.

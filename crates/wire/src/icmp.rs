@@ -32,8 +32,9 @@ impl IcmpEcho {
     /// Bytes of the header.
     pub const LENGTH: usize = 8;
 
-    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. `surroundings` is the sum of the payload,
-    /// with IPv6 also of the pseudo header, to which the checksum adds the header.
+    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. `surroundings` is the
+    /// sum of the payload, with IPv6 also of the pseudo header, to which the checksum adds the
+    /// header.
     ///
     /// # Panics
     /// If `buffer` is shorter than that.

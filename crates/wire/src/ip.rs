@@ -33,10 +33,12 @@ pub enum IpHeader {
 }
 
 impl IpHeader {
-    /// Reads the header at the start of `packet`, and returns it with what follows up to the packet's own end.
+    /// Reads the header at the start of `packet`, and returns it with what follows up to the
+    /// packet's own end.
     ///
     /// # Errors
-    /// Where the version is neither 4 nor 6, and as [`Ipv4Header::parse`] and [`Ipv6Header::parse`] do.
+    /// Where the version is neither 4 nor 6, and as [`Ipv4Header::parse`] and [`Ipv6Header::parse`]
+    /// do.
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), ParseError> {
         let [first] = leading("IP", packet)?;
         match first >> 4 {

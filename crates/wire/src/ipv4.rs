@@ -25,7 +25,8 @@ pub struct Ipv4Header {
     pub dscp: u8,
     /// Explicit congestion notification.
     pub ecn: Ecn,
-    /// Bytes of header and payload. A header that is read keeps the number as sent, though its options are not kept.
+    /// Bytes of header and payload. A header that is read keeps the number as sent, though its
+    /// options are not kept.
     pub total_length: u16,
     /// Identification of the fragments of one packet.
     pub identification: u16,
@@ -49,8 +50,8 @@ impl Ipv4Header {
     /// Bytes of the header.
     pub const LENGTH: usize = 20;
 
-    /// Writes the header with its checksum into the first [`Self::LENGTH`] bytes of `buffer`. Bits beyond the width
-    /// of a field are not sent.
+    /// Writes the header with its checksum into the first [`Self::LENGTH`] bytes of `buffer`. Bits
+    /// beyond the width of a field are not sent.
     ///
     /// # Panics
     /// If `buffer` is shorter than that.
@@ -77,8 +78,9 @@ impl Ipv4Header {
         header[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Reads the header at the start of `packet`, and returns it with the payload: what follows up to the total
-    /// length, or up to the end of `packet` where a capture kept less. Options are skipped.
+    /// Reads the header at the start of `packet`, and returns it with the payload: what follows up
+    /// to the total length, or up to the end of `packet` where a capture kept less. Options are
+    /// skipped.
     ///
     /// # Errors
     /// Where the header is cut short, its version is not 4, or a length is smaller than the header.

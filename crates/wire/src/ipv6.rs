@@ -34,8 +34,8 @@ impl Ipv6Header {
     /// Bytes of the header.
     pub const LENGTH: usize = 40;
 
-    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. Bits beyond the width of a field are not
-    /// sent.
+    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. Bits beyond the width
+    /// of a field are not sent.
     ///
     /// # Panics
     /// If `buffer` is shorter than that.
@@ -51,8 +51,8 @@ impl Ipv6Header {
         header[24..].copy_from_slice(&self.destination.octets());
     }
 
-    /// Reads the header at the start of `packet`, and returns it with the payload: what follows up to the payload
-    /// length, or up to the end of `packet` where a capture kept less.
+    /// Reads the header at the start of `packet`, and returns it with the payload: what follows up
+    /// to the payload length, or up to the end of `packet` where a capture kept less.
     ///
     /// # Errors
     /// Where the header is cut short or its version is not 6.

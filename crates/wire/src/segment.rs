@@ -1,4 +1,5 @@
-//! A TCP segment or UDP datagram as it was captured: what decoders of captures produce and observers read.
+//! A TCP segment or UDP datagram as it was captured: what decoders of captures produce and
+//! observers read.
 
 use std::net::IpAddr;
 
@@ -35,15 +36,15 @@ pub struct Segment<'a> {
     pub options: Options,
     /// Whether options were cut off or malformed.
     pub options_cut: bool,
-    /// Bytes of payload that the segment had. More than a packet can carry where the capturing host offloads the cutting
-    /// into packets to its interface.
+    /// Bytes of payload that the segment had. More than a packet can carry where the capturing host
+    /// offloads the cutting into packets to its interface.
     pub length: u32,
     /// How many of them were captured.
     pub captured: u32,
     /// Those, where they are handed on with the rest; else nothing.
     pub payload: &'a [u8],
-    /// Whether the checksum holds; `None` where not all of the segment was captured. A host that leaves checksums to its
-    /// interface captures what it sends before they are made.
+    /// Whether the checksum holds; `None` where not all of the segment was captured. A host that
+    /// leaves checksums to its interface captures what it sends before they are made.
     pub checksum: Option<bool>,
 }
 
@@ -101,8 +102,8 @@ pub enum Tunnel {
     None,
     /// IPv6 in IPv4 (RFC 4213 §3), or any IP in IP.
     Ip,
-    /// A GTP-U tunnel of a mobile (TS 29.281). The two directions have tunnel end points of their own; a mobile is known
-    /// by its inner address.
+    /// A GTP-U tunnel of a mobile (TS 29.281). The two directions have tunnel end points of their
+    /// own; a mobile is known by its inner address.
     Gtp,
 }
 

@@ -82,11 +82,12 @@ impl TcpHeader {
         Self::MIN_LENGTH + self.options.wire_length()
     }
 
-    /// Writes the header into the first [`Self::wire_length`] bytes of `buffer`. `surroundings` is the sum of the
-    /// pseudo header and the payload, to which the checksum adds the header.
+    /// Writes the header into the first [`Self::wire_length`] bytes of `buffer`. `surroundings` is
+    /// the sum of the pseudo header and the payload, to which the checksum adds the header.
     ///
     /// # Panics
-    /// If `buffer` is shorter than that, or the options take more than [`Options::MAX_LENGTH`] bytes.
+    /// If `buffer` is shorter than that, or the options take more than [`Options::MAX_LENGTH`]
+    /// bytes.
     pub fn emit(&self, buffer: &mut [u8], surroundings: Sum) {
         let length = self.wire_length();
         assert!(length <= Self::MAX_LENGTH, "the options of a TCP header take {} bytes, of 40", length - 20);
@@ -106,8 +107,8 @@ impl TcpHeader {
         header[16..18].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Reads the header at the start of `segment`, and returns it with the payload. The urgent pointer and options that
-    /// [`Options`] does not have are skipped.
+    /// Reads the header at the start of `segment`, and returns it with the payload. The urgent
+    /// pointer and options that [`Options`] does not have are skipped.
     ///
     /// # Errors
     /// Where the header is cut short, its length is less than 20 bytes, or an option is malformed.

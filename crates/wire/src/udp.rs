@@ -20,8 +20,8 @@ impl UdpHeader {
     /// Bytes of the header.
     pub const LENGTH: usize = 8;
 
-    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. `surroundings` is the sum of the pseudo
-    /// header and the payload, to which the checksum adds the header.
+    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. `surroundings` is the
+    /// sum of the pseudo header and the payload, to which the checksum adds the header.
     ///
     /// # Panics
     /// If `buffer` is shorter than that.
@@ -39,8 +39,8 @@ impl UdpHeader {
         header[6..].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Reads the header at the start of `datagram`, and returns it with the payload: what follows up to its length,
-    /// or up to the end of `datagram` where a capture kept less.
+    /// Reads the header at the start of `datagram`, and returns it with the payload: what follows
+    /// up to its length, or up to the end of `datagram` where a capture kept less.
     ///
     /// # Errors
     /// Where the header is cut short, or the length is smaller than the header.

@@ -1,7 +1,7 @@
 //! Fragments of IP packets put together again (RFC 791 §3.2, RFC 8200 §4.5).
 //!
-//! Memory is bounded: so many packets at a time, each of 64 KiB at most. The oldest gives way, and so does what waits for
-//! too long by the clock of the capture.
+//! Memory is bounded: so many packets at a time, each of 64 KiB at most. The oldest gives way, and
+//! so does what waits for too long by the clock of the capture.
 
 use std::net::IpAddr;
 
@@ -15,9 +15,11 @@ use crate::skipped::{Cause, Counts};
 const MOST: usize = 64;
 /// Bytes of a packet's payload at most.
 const LONGEST: usize = 1 << 16;
-/// Fragments of a packet at most: as many as links of the least MTU, of 68 bytes (RFC 791 §3.2), make of the longest.
+/// Fragments of a packet at most: as many as links of the least MTU, of 68 bytes (RFC 791 §3.2),
+/// make of the longest.
 const MOST_PIECES: usize = LONGEST / 48 + 1;
-/// How long a packet's fragments are waited for (RFC 8200 §4.5; RFC 791 has 15 s, hosts take up to this).
+/// How long a packet's fragments are waited for (RFC 8200 §4.5; RFC 791 has 15 s, hosts take up to
+/// this).
 const PATIENCE: Span = Span::from_secs(60);
 
 /// What the fragments of one packet have in common.
@@ -26,7 +28,8 @@ pub(super) struct Key {
     pub source: IpAddr,
     pub destination: IpAddr,
     pub identification: u32,
-    /// In IPv6 it is that of the first fragment that counts, and identifications are of one sender: it is zero there.
+    /// In IPv6 it is that of the first fragment that counts, and identifications are of one sender:
+    /// it is zero there.
     pub protocol: Protocol,
 }
 
@@ -71,12 +74,12 @@ struct Piece {
 }
 
 impl Fragments {
-    /// Adds a fragment that was captured at `now`, and returns the packet's payload and what comes first in it, where
-    /// this was the last that was missing.
+    /// Adds a fragment that was captured at `now`, and returns the packet's payload and what comes
+    /// first in it, where this was the last that was missing.
     ///
     /// # Errors
-    /// [`Cause::Fragment`] where others are missing; [`Cause::Malformed`] and [`Cause::Incomplete`] where it cannot
-    /// belong to a packet. Packets that are given up are counted in `skipped`.
+    /// [`Cause::Fragment`] where others are missing; [`Cause::Malformed`] and [`Cause::Incomplete`]
+    /// where it cannot belong to a packet. Packets that are given up are counted in `skipped`.
     pub fn add(
         &mut self,
         now: Instant,
@@ -141,7 +144,8 @@ impl Fragments {
 }
 
 impl Packet {
-    /// `None` where the fragment overlaps another, or does not fit what is known of the end, or there are too many.
+    /// `None` where the fragment overlaps another, or does not fit what is known of the end, or
+    /// there are too many.
     fn add(&mut self, fragment: Fragment<'_>) -> Option<()> {
         let (start, bytes) = (fragment.offset, fragment.payload.bytes);
         let piece = Piece { start, captured: start + bytes.len(), end: start + fragment.payload.length };

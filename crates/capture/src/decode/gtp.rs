@@ -30,7 +30,8 @@ fn user_packet<'a>(header: &[u8; 8], mut rest: Part<'a>) -> Result<Part<'a>, Cau
         let optional: &[u8; 4] = rest.leading()?;
         rest = rest.after(4)?;
         let mut next = if header[0] & EXTENSION != 0 { optional[3] } else { 0 };
-        // Each tells its length in units of four bytes and, at its end, the type of the next (§5.2.1).
+        // Each tells its length in units of four bytes and, at its end, the type of the next
+        // (§5.2.1).
         while next != 0 {
             let [units] = *rest.leading()?;
             let length = usize::from(units) * 4;

@@ -1,4 +1,5 @@
-//! Link layers: where in a frame the IP packet begins. Each is described in the registry of link types at tcpdump.org.
+//! Link layers: where in a frame the IP packet begins. Each is described in the registry of link
+//! types at tcpdump.org.
 
 use super::part::Part;
 use crate::read::LinkType;
@@ -14,8 +15,8 @@ const PPPOE_SESSION: u16 = 0x8864;
 /// EtherTypes begin here; what is less is the length of a frame of IEEE 802.3.
 const FIRST_ETHER_TYPE: u16 = 0x0600;
 
-/// LLC of a frame that goes on with SNAP (IEEE 802): both service access points, unnumbered information, and no
-/// organisation.
+/// LLC of a frame that goes on with SNAP (IEEE 802): both service access points, unnumbered
+/// information, and no organisation.
 const SNAP: [u8; 6] = [0xAA, 0xAA, 0x03, 0, 0, 0];
 
 // Numbers of PPP's protocol registry.
@@ -159,7 +160,8 @@ fn cisco_hdlc(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     typed(u16::from_be_bytes([header[2], header[3]]), frame.after(4)?)
 }
 
-/// Frame control, two addresses, LLC. Some hosts swap the bits of the addresses, which are not read.
+/// Frame control, two addresses, LLC. Some hosts swap the bits of the addresses, which are not
+/// read.
 fn fddi(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     let [control] = frame.leading()?;
     // The format bits of an LLC frame (ANSI X3.139).
@@ -180,7 +182,8 @@ fn cooked(protocol: u16, content: Part<'_>) -> Result<Part<'_>, Cause> {
     }
 }
 
-/// The address family, in whichever byte order: 2 is IPv4 everywhere, while each system has a number of its own for IPv6.
+/// The address family, in whichever byte order: 2 is IPv4 everywhere, while each system has a
+/// number of its own for IPv6.
 fn loopback(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     let family: &[u8; 4] = frame.leading()?;
     match u32::from_le_bytes(*family).min(u32::from_be_bytes(*family)) {
@@ -190,7 +193,8 @@ fn loopback(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     }
 }
 
-/// A header of four bytes, and attributes in the byte order of the host, one of which is the packet.
+/// A header of four bytes, and attributes in the byte order of the host, one of which is the
+/// packet.
 fn netfilter_log(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     /// `NFULA_PAYLOAD`.
     const PAYLOAD: u16 = 9;

@@ -33,13 +33,15 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What follows the first `length` bytes, whether or not they were captured; nothing where it is shorter.
+    /// What follows the first `length` bytes, whether or not they were captured; nothing where it
+    /// is shorter.
     #[inline]
     pub fn beyond(&self, length: usize) -> Self {
         Self { bytes: self.bytes.get(length..).unwrap_or(&[]), length: self.length.saturating_sub(length) }
     }
 
-    /// The same, with the length that a header tells. Padding goes; what is said to be there and is not was not captured.
+    /// The same, with the length that a header tells. Padding goes; what is said to be there and is
+    /// not was not captured.
     #[inline]
     pub fn told(&self, length: usize) -> Self {
         Self { bytes: &self.bytes[..self.bytes.len().min(length)], length }

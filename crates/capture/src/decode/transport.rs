@@ -48,7 +48,8 @@ pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunn
     let captured = whole.bytes.len().min(header_length);
     let is_cut = captured < header_length;
     let bytes = &whole.bytes[TCP_HEADER..captured];
-    // Each has a segment of its own: where the two met in memory, what was just written would be read in other pieces.
+    // Each has a segment of its own: where the two met in memory, what was just written would be
+    // read in other pieces.
     Ok(match Options::parse_usual(bytes) {
         Some(options) => build(options, is_cut),
         None => {

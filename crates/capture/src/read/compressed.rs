@@ -22,7 +22,8 @@ pub(super) fn unpacked(mut input: Input<'_>) -> Input<'_> {
     }
 }
 
-/// Members of gzip, one after the other, in small portions: where the data is damaged, the portion is lost in which it is.
+/// Members of gzip, one after the other, in small portions: where the data is damaged, the portion
+/// is lost in which it is.
 struct Gzip<'a>(MultiGzDecoder<Input<'a>>);
 
 impl Read for Gzip<'_> {

@@ -15,7 +15,8 @@ pub struct Interface {
     pub name: String,
     /// What is said of it; empty where the file has nothing.
     pub description: String,
-    /// Packets that the capturing host dropped, as far as the file tells. They look like loss and were none.
+    /// Packets that the capturing host dropped, as far as the file tells. They look like loss and
+    /// were none.
     pub dropped: u64,
 }
 
@@ -37,15 +38,16 @@ enum Resolution {
     Binary(u8),
 }
 
-/// The latest time that is taken from a capture, in the year 2116: four spans between two times still fit into 64 bits together, so that sums of a few
-/// never overflow.
+/// The latest time that is taken from a capture, in the year 2116: four spans between two times
+/// still fit into 64 bits together, so that sums of a few never overflow.
 pub const LATEST: Instant = Instant::from_nanos(1 << 62);
 
 impl Clock {
     /// Microseconds, which is meant where nothing is said.
     pub const MICROSECONDS: Self = Self { resolution: Resolution::Nanoseconds(1_000), offset: 0 };
 
-    /// The clock whose unit is 10⁻ⁿ s, or 2⁻ⁿ s where the upper bit of `resolution` is set: the option `if_tsresol`.
+    /// The clock whose unit is 10⁻ⁿ s, or 2⁻ⁿ s where the upper bit of `resolution` is set: the
+    /// option `if_tsresol`.
     #[must_use]
     pub fn with_resolution(self, resolution: u8) -> Self {
         let power = resolution & 0x7F;

@@ -1,5 +1,6 @@
-//! The format of libpcap (the IETF draft *PCAP Capture File Format*, draft-ietf-opsawg-pcap), and the two dialects
-//! that are still met: old versions with their lengths swapped, and that of A. Kuznetsov's patch of 1999.
+//! The format of libpcap (the IETF draft *PCAP Capture File Format*, draft-ietf-opsawg-pcap), and
+//! the two dialects that are still met: old versions with their lengths swapped, and that of A.
+//! Kuznetsov's patch of 1999.
 
 use airpath_core::Instant;
 
@@ -9,9 +10,11 @@ use crate::skipped::Cause;
 
 const FILE_HEADER: usize = 24;
 
-/// libpcap's own limit of what a record holds (`MAXIMUM_SNAPLEN`), twice: offloading hosts keep 512 KiB at once.
+/// libpcap's own limit of what a record holds (`MAXIMUM_SNAPLEN`), twice: offloading hosts keep 512
+/// KiB at once.
 const LONGEST: u32 = 1 << 19;
-/// What a record may hold where the file header announces more: libpcap's limit for buses of mass storage.
+/// What a record may hold where the file header announces more: libpcap's limit for buses of mass
+/// storage.
 const LARGEST: u32 = 128 << 20;
 
 /// How numbers are laid out.
@@ -63,7 +66,8 @@ impl File {
         if major != 2 {
             return Err(OpenError::UnknownVersion { format: "pcap", major: major.into(), minor: minor.into() });
         }
-        // The upper half tells of a frame check sequence, which the length of the IP packet leaves out anyway.
+        // The upper half tells of a frame check sequence, which the length of the IP packet leaves
+        // out anyway.
         let link_type = LinkType(word(20) as u16);
         progress.interfaces.push(Interface { link_type, snap_length: word(16), ..Interface::default() });
         Ok(Self { layout, link_type, longest: word(16).clamp(LONGEST, LARGEST), last: None })
@@ -96,7 +100,8 @@ impl File {
         })
     }
 
-    /// The header that comes next, which stays in the window; `None` where there is none, or it cannot be one.
+    /// The header that comes next, which stays in the window; `None` where there is none, or it
+    /// cannot be one.
     #[inline(always)]
     fn header(&self, input: &mut Input<'_>) -> Option<Header> {
         if !input.fill(self.layout.record_header) {
@@ -121,7 +126,8 @@ impl File {
         self.header(input)
     }
 
-    /// Moves on to what looks like a record: one with a length and a time that can be, followed by another such.
+    /// Moves on to what looks like a record: one with a length and a time that can be, followed by
+    /// another such.
     fn search(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<()> {
         let size = self.layout.record_header;
         loop {
@@ -174,7 +180,8 @@ impl Layout {
     fn header(self, bytes: &[u8]) -> Header {
         let bytes: &[u8; 16] = bytes.first_chunk().expect("a record's header has 16 bytes at least");
         let word = |at: usize| self.order.u32([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        // Before version 2.4 some programs wrote the two lengths in the other order; the smaller is what was kept.
+        // Before version 2.4 some programs wrote the two lengths in the other order; the smaller is
+        // what was kept.
         let (captured, original) = (word(8).min(word(12)), word(8).max(word(12)));
         Header { seconds: word(0), part: word(4), captured, original }
     }

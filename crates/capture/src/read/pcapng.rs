@@ -1,8 +1,8 @@
 //! The format of Wireshark (the IETF draft *pcapng Capture File Format*, draft-ietf-opsawg-pcapng).
 //!
-//! A file is a row of blocks, each with its type and, at both ends, its length. A section header block begins a section
-//! with a byte order and interfaces of its own. Blocks other than those of packets, interfaces and statistics are left
-//! out, as the draft asks.
+//! A file is a row of blocks, each with its type and, at both ends, its length. A section header
+//! block begins a section with a byte order and interfaces of its own. Blocks other than those of
+//! packets, interfaces and statistics are left out, as the draft asks.
 
 use airpath_core::Instant;
 

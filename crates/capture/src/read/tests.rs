@@ -48,7 +48,8 @@ fn what_is_no_capture_is_refused_with_a_reason() {
 #[test]
 fn snoop() {
     let mut file = b"snoop\0\0\0\0\0\0\x02\0\0\0\x08".to_vec();
-    // Original length, captured, record's length with padding, dropped so far, seconds, microseconds.
+    // Original length, captured, record's length with padding, dropped so far, seconds,
+    // microseconds.
     for word in [9u32, 3, 28, 5, 7, 8] {
         file.extend_from_slice(&word.to_be_bytes());
     }

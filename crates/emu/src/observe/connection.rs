@@ -12,8 +12,8 @@ const TIMESTAMPS: u16 = 12;
 
 /// A connection at both ends of the link.
 ///
-/// Packets of a direction enter at one end and leave at the other: the arrays have the end where packets enter, and
-/// what they carry, in the order of [`Direction::BOTH`].
+/// Packets of a direction enter at one end and leave at the other: the arrays have the end where
+/// packets enter, and what they carry, in the order of [`Direction::BOTH`].
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     mobile: Endpoint,
@@ -48,7 +48,8 @@ pub(super) struct Ending {
 }
 
 impl Connection {
-    /// A connection of the mobile's port `mobile`, without segments; `reused` where an earlier one had the same ports.
+    /// A connection of the mobile's port `mobile`, without segments; `reused` where an earlier one
+    /// had the same ports.
     pub fn new(mobile: Endpoint, reused: bool) -> Self {
         Self { mobile, reused, observed: [None, None], deliveries: Default::default() }
     }
@@ -97,7 +98,8 @@ impl Connection {
         }
     }
 
-    /// Whether this segment, which is about to enter, begins another connection between the same ports.
+    /// Whether this segment, which is about to enter, begins another connection between the same
+    /// ports.
     pub fn is_succeeded_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
         self.at_entry(direction)
             .is_some_and(|observed| observed.superseded_by(segment, end(observed, self.mobile, direction)))
@@ -126,11 +128,11 @@ impl Connection {
         Ending { outcome: "aborted", cause: Some(cause) }
     }
 
-    /// The transfer in the main direction of a connection that began at `start`, opened by a packet of direction
-    /// `opened`. What only its end points know is `None`.
+    /// The transfer in the main direction of a connection that began at `start`, opened by a packet
+    /// of direction `opened`. What only its end points know is `None`.
     ///
-    /// What an end sent, and its round trips, are figures of the capture at that end; what arrived, of the capture at
-    /// the other.
+    /// What an end sent, and its round trips, are figures of the capture at that end; what arrived,
+    /// of the capture at the other.
     pub fn row(&self, start: Instant, opened: Direction) -> TransferRow {
         let main = self.main_direction();
         let none = Figures::default();
@@ -166,8 +168,8 @@ impl Connection {
         }
     }
 
-    /// A segment of `direction` passes the end where packets of `entry` enter. Returns what it means there, and whether
-    /// it has data that had not passed there before.
+    /// A segment of `direction` passes the end where packets of `entry` enter. Returns what it
+    /// means there, and whether it has data that had not passed there before.
     fn observe(&mut self, entry: Direction, direction: Direction, segment: &Segment<'_>) -> (Observation, bool) {
         let (mobile, reused) = (self.mobile, self.reused);
         let observed = self.observed[entry as usize].get_or_insert_with(|| Observed::new(segment, reused));
@@ -177,7 +179,8 @@ impl Connection {
         (observation, observed.figures(from).unique_bytes > before)
     }
 
-    /// Everything of `direction` up to `acknowledged` is acknowledged, and that has come back to its sender.
+    /// Everything of `direction` up to `acknowledged` is acknowledged, and that has come back to
+    /// its sender.
     fn is_acknowledged(&mut self, due: Instant, direction: Direction, acknowledged: i64) {
         let sent = self.sent(direction).map_or(0, |figures| figures.unique_bytes);
         let delivery = &mut self.deliveries[direction as usize];

@@ -10,7 +10,8 @@ use airpath_wire::icmp::IcmpEcho;
 /// The requests of one identifier from one end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Echoes {
-    /// When each request entered the link that was not answered so far, by its number: 65,536 at most.
+    /// When each request entered the link that was not answered so far, by its number: 65,536 at
+    /// most.
     waiting: BTreeMap<u16, Instant>,
     sent: u64,
     /// Payload bytes that came back.

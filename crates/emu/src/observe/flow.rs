@@ -70,7 +70,8 @@ impl Flow {
         }
     }
 
-    /// A packet of `size` bytes enters the link, with `segment` if it is TCP. Returns what that is in the stream.
+    /// A packet of `size` bytes enters the link, with `segment` if it is TCP. Returns what that is
+    /// in the stream.
     pub fn enters(
         &mut self,
         now: Instant,
@@ -95,7 +96,8 @@ impl Flow {
         }
     }
 
-    /// A packet leaves the link: segment `index` of `frame`, as `sight` has it. Returns whether an echo came back.
+    /// A packet leaves the link: segment `index` of `frame`, as `sight` has it. Returns whether an
+    /// echo came back.
     pub fn leaves(
         &mut self,
         due: Instant,

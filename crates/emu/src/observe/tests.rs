@@ -199,7 +199,8 @@ fn a_round_trip_over_a_retransmission_is_not_one() {
     link.carries(1030, UP, tcp(UP, 1101, 2001, ACK, 100));
     link.carries(1031, UP, tcp(UP, 1201, 2001, ACK, 100));
     assert_eq!(samples(&link), 0, "which SYN was answered?");
-    // The second is sent again, and so is of no use, nor is the third; the first and what follows are.
+    // The second is sent again, and so is of no use, nor is the third; the first and what follows
+    // are.
     link.carries(1100, UP, tcp(UP, 1101, 2001, ACK, 100));
     link.carries(1101, UP, tcp(UP, 1301, 2001, ACK, 100));
     for (millis, acknowledged, count) in [(1110, 1101, 1), (1120, 1201, 1), (1130, 1301, 1), (1140, 1401, 2)] {

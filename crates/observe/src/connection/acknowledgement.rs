@@ -1,4 +1,5 @@
-//! What an acknowledgement says about what the other end sent: how far it got, how long it took, what was spurious.
+//! What an acknowledgement says about what the other end sent: how far it got, how long it took,
+//! what was spurious.
 
 use airpath_core::Span;
 use airpath_wire::segment::Segment;
@@ -80,7 +81,8 @@ pub(super) fn acknowledge(
     observation.unacknowledged_since = answered.outstanding.oldest();
 
     let repeated = before == Some(acknowledged);
-    // Of acknowledgements an older one came later; or what was waited for came without being sent again: something was overtaken.
+    // Of acknowledgements an older one came later; or what was waited for came without being sent
+    // again: something was overtaken.
     let unaided = answered.arrivals.is_none() && covered.front.is_some_and(|front| front.transmissions == 1);
     if before > Some(acknowledged) || answered.duplicates_in_row > 0 && covered.advance > 0 && unaided {
         answered.give_up_counting();
@@ -133,7 +135,8 @@ pub(super) fn acknowledge(
     sent.allowed = sent.allowed.max(Some(allowed));
 }
 
-/// Whether the first block reports bytes that arrived twice (RFC 2883 §4): below what is acknowledged, or inside the second block.
+/// Whether the first block reports bytes that arrived twice (RFC 2883 §4): below what is
+/// acknowledged, or inside the second block.
 fn is_dsack(left: i64, right: i64, acknowledged: i64, blocks: &[(u32, u32)], answered: &Direction) -> bool {
     let inside = blocks.get(1).is_some_and(|&(outer_left, outer_right)| {
         answered.numbering.offset(outer_left) <= left && right <= answered.numbering.offset(outer_right)
@@ -141,7 +144,8 @@ fn is_dsack(left: i64, right: i64, acknowledged: i64, blocks: &[(u32, u32)], ans
     left < right && (right <= acknowledged || inside)
 }
 
-/// The round trips that an acknowledgement measures, and whether it shows a retransmission to have been spurious.
+/// The round trips that an acknowledgement measures, and whether it shows a retransmission to have
+/// been spurious.
 fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, observation: &mut Observation) {
     let now = segment.time;
     let figures = &mut answered.figures;
@@ -220,8 +224,8 @@ fn count_arrivals(
     spurious
 }
 
-/// F-RTO (RFC 5682 §2.1): two acknowledgements in a row after a timeout get on, and the second is for what was sent once, before the
-/// timeout. Then what was sent again had only been late.
+/// F-RTO (RFC 5682 §2.1): two acknowledgements in a row after a timeout get on, and the second is
+/// for what was sent once, before the timeout. Then what was sent again had only been late.
 fn forward(covered: &Covered, answered: &mut Direction, observation: &mut Observation) {
     let Some(episode) = answered.recovery.episode() else { return };
     let Some(front) = covered.front else { return };

@@ -1,17 +1,20 @@
-//! Spurious retransmissions found by counting acknowledgements: without selective ones, from one end.
+//! Spurious retransmissions found by counting acknowledgements: without selective ones, from one
+//! end.
 //!
-//! A receiver acknowledges at once what arrives out of order, what fills a hole (RFC 5681 §4.2) and what it has already
-//! (RFC 9293 §3.10.7.4), and it acknowledges no arrival twice. So each acknowledgement that repeats another, or gets on, answers a
-//! transmission of its own; and on a path that keeps the order, a later one than the acknowledgement before it. Of each is known
-//! here the *latest* transmission that it can answer. When later acknowledgements take the later transmissions for themselves,
-//! that moves back. All below an acknowledgement had arrived by the transmission that it answers: what was sent again after that
-//! one was spurious.
+//! A receiver acknowledges at once what arrives out of order, what fills a hole (RFC 5681 §4.2) and
+//! what it has already (RFC 9293 §3.10.7.4), and it acknowledges no arrival twice. So each
+//! acknowledgement that repeats another, or gets on, answers a transmission of its own; and on a
+//! path that keeps the order, a later one than the acknowledgement before it. Of each is known here
+//! the *latest* transmission that it can answer. When later acknowledgements take the later
+//! transmissions for themselves, that moves back. All below an acknowledgement had arrived by the
+//! transmission that it answers: what was sent again after that one was spurious.
 //!
-//! Timestamps narrow it further. While the receiver certainly holds something beyond a hole, it acknowledges every arrival at once, so that
-//! an acknowledgement that gets on echoes the timestamp of the very transmission that it answers (RFC 7323 §4.3).
+//! Timestamps narrow it further. While the receiver certainly holds something beyond a hole, it
+//! acknowledges every arrival at once, so that an acknowledgement that gets on echoes the timestamp
+//! of the very transmission that it answers (RFC 7323 §4.3).
 //!
-//! Acknowledgements that are lost, delayed or left out only leave more possible. Reordering, or a network that duplicates
-//! packets, can mislead it; receivers that combine arrivals cannot.
+//! Acknowledgements that are lost, delayed or left out only leave more possible. Reordering, or a
+//! network that duplicates packets, can mislead it; receivers that combine arrivals cannot.
 
 use std::collections::VecDeque;
 
@@ -21,8 +24,8 @@ use crate::spurious::{Detector, Resent, Retransmissions, Spurious};
 /// Transmissions, and answers, remembered at most; older ones are as good as unknown.
 const REMEMBERED: usize = 512;
 
-/// The latest transmissions of a direction and their answers, from its first retransmission until something new that was sent after
-/// the last one is acknowledged.
+/// The latest transmissions of a direction and their answers, from its first retransmission until
+/// something new that was sent after the last one is acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
     transmissions: VecDeque<Transmitted>,
@@ -59,13 +62,14 @@ struct Answer {
     to: i64,
     /// The timestamp of what it answers, if that is known.
     stamp: Option<u32>,
-    /// The number of the latest transmission that it can answer, counted from 1; 0 if that is none of those remembered.
+    /// The number of the latest transmission that it can answer, counted from 1; 0 if that is none
+    /// of those remembered.
     latest: u64,
 }
 
 impl Arrivals {
-    /// Begins with what is outstanding when something of it has just been sent again, after so many duplicate acknowledgements: each of
-    /// them is for another segment beyond the hole.
+    /// Begins with what is outstanding when something of it has just been sent again, after so many
+    /// duplicate acknowledgements: each of them is for another segment beyond the hole.
     pub(crate) fn begin(outstanding: &Outstanding, resent: &Resent, stamp: u32, duplicates: u32) -> Self {
         let mut transmissions: Vec<Transmitted> = outstanding
             .first_transmissions()
@@ -93,7 +97,8 @@ impl Arrivals {
         self.transmitted(Transmitted { start, end, frame, stamp, again: true, undecided: resent.verdict.is_none() });
     }
 
-    /// Anything else passed that the receiver answers, from `start` to before `end`; some of it is `new`.
+    /// Anything else passed that the receiver answers, from `start` to before `end`; some of it is
+    /// `new`.
     pub(crate) fn other(&mut self, (start, end): (i64, i64), frame: u64, stamp: u32, new: bool) {
         if new {
             self.fresh.get_or_insert(end);
@@ -109,13 +114,15 @@ impl Arrivals {
         }
     }
 
-    /// Whether nothing more can be learnt once everything below `acknowledged` is: whatever was sent again has been answered.
+    /// Whether nothing more can be learnt once everything below `acknowledged` is: whatever was
+    /// sent again has been answered.
     pub(crate) fn is_over(&self, acknowledged: i64) -> bool {
         self.fresh.is_some_and(|fresh| acknowledged >= fresh)
     }
 
-    /// An acknowledgement came: from what was acknowledged before to what is now, with the `echo` of a timestamp, or 0. Gives the verdict to the retransmissions that this
-    /// shows to have been spurious; returns the last of them.
+    /// An acknowledgement came: from what was acknowledged before to what is now, with the `echo`
+    /// of a timestamp, or 0. Gives the verdict to the retransmissions that this shows to have been
+    /// spurious; returns the last of them.
     pub(crate) fn answered(
         &mut self,
         (from, to): (i64, i64),
@@ -147,8 +154,9 @@ impl Arrivals {
         spurious
     }
 
-    /// Counts what the receiver holds beyond the hole. Returns the echo if it is the timestamp of what made the receiver answer: of an
-    /// acknowledgement that gets on, and leaves something held.
+    /// Counts what the receiver holds beyond the hole. Returns the echo if it is the timestamp of
+    /// what made the receiver answer: of an acknowledgement that gets on, and leaves something
+    /// held.
     fn known_stamp(&mut self, from: i64, to: i64, echo: u32) -> Option<u32> {
         if from == to {
             // Without other retransmissions, it is for something new beyond the hole.
@@ -162,7 +170,8 @@ impl Arrivals {
         (self.held > 0 && echo != 0).then_some(echo)
     }
 
-    /// The number of the latest transmission before the one numbered `before` that an acknowledgement can answer.
+    /// The number of the latest transmission before the one numbered `before` that an
+    /// acknowledgement can answer.
     fn latest(&self, answer: &Answer, before: u64) -> u64 {
         let below = usize::try_from(before - 1 - self.forgotten.min(before - 1)).unwrap_or(0);
         let possible = |sent: &Transmitted| {
@@ -178,7 +187,8 @@ impl Arrivals {
         place.map_or(0, |place| self.forgotten + place as u64 + 1)
     }
 
-    /// What was sent again after the transmission that an acknowledgement answers, though that covers it, was spurious.
+    /// What was sent again after the transmission that an acknowledgement answers, though that
+    /// covers it, was spurious.
     fn decide(
         &mut self,
         answer: &Answer,
@@ -237,7 +247,8 @@ mod tests {
         millis: i64,
         frame: u64,
         timestamps: bool,
-        /// Segments, by number, and their timestamps on their way; acknowledgements, and their echoes.
+        /// Segments, by number, and their timestamps on their way; acknowledgements, and their
+        /// echoes.
         forward: VecDeque<(i64, i64)>,
         back: VecDeque<(i64, i64)>,
         sent: i64,
@@ -349,7 +360,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 4))]
 
-        /// Whatever is sent, lost and acknowledged: on a path that keeps the order none is called spurious that was needed.
+        /// Whatever is sent, lost and acknowledged: on a path that keeps the order none is called
+        /// spurious that was needed.
         #[test]
         fn none_that_was_needed_is_called_spurious(
             steps in prop::collection::vec(step(), 1..160),

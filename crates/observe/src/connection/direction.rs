@@ -13,7 +13,8 @@ use crate::round_trip::Estimate;
 use crate::spurious::Retransmissions;
 use crate::trigger::Recovery;
 
-/// The longest segment that fits a frame of Ethernet, and is surely one packet: RFC 9293 §3.7.1 with an MTU of 1500.
+/// The longest segment that fits a frame of Ethernet, and is surely one packet: RFC 9293 §3.7.1
+/// with an MTU of 1500.
 const LONGEST_IN_ETHERNET: u32 = 1_460;
 
 /// No sender's timer is shorter: a thousandth of what RFC 6298 §2.4 asks for.
@@ -34,7 +35,8 @@ pub(crate) struct Direction {
     pub(super) retransmissions: Retransmissions,
     /// What acknowledgements answer, while that can show retransmissions to have been spurious.
     pub(super) arrivals: Option<Box<Arrivals>>,
-    /// They cannot be counted: a segment may be several packets, the capture has holes, or the path does not keep the order.
+    /// They cannot be counted: a segment may be several packets, the capture has holes, or the path
+    /// does not keep the order.
     pub(super) is_uncountable: bool,
     /// The window that this end offers, as scaled in its last segment.
     pub(super) window: Option<u64>,
@@ -50,7 +52,8 @@ pub(crate) struct Direction {
     /// Marks of its last packets, of identification and TCP's numbers; 0 where there is none.
     pub(super) packets: [u64; DUPLICATES_WITHIN],
     pub(super) next_packet: u8,
-    /// The last segment with sequence numbers, if nothing of the other end followed it: its mark, and when it passed.
+    /// The last segment with sequence numbers, if nothing of the other end followed it: its mark,
+    /// and when it passed.
     pub(super) unanswered: Option<(u64, Instant)>,
     pub(super) previous: Previous,
     /// Whether any of its data was acknowledged.
@@ -90,14 +93,15 @@ impl Direction {
         self.fin.is_some_and(|fin| self.acknowledged > Some(fin))
     }
 
-    /// Whether a SYN in this direction begins another connection: it has another sequence number, and this connection is over
-    /// or has its own SYN.
+    /// Whether a SYN in this direction begins another connection: it has another sequence number,
+    /// and this connection is over or has its own SYN.
     pub(crate) fn restarts_with(&self, syn: &Segment<'_>, answered: &Self) -> bool {
         if self.numbering.anchor() == Anchor::None || self.numbering.offset(syn.sequence) == -1 {
             return false;
         }
         let over = self.fin.is_some() || answered.fin.is_some() || self.reset || answered.reset;
-        // Who opens anew chooses another number (RFC 6528); one who only answers may do so for other reasons, such as SYN cookies.
+        // Who opens anew chooses another number (RFC 6528); one who only answers may do so for
+        // other reasons, such as SYN cookies.
         over || (self.numbering.anchor() == Anchor::Syn && !syn.flags.contains(Flags::ACK))
     }
 
@@ -136,8 +140,9 @@ impl Direction {
         }
     }
 
-    /// Whether the capture was taken at the end that sends this direction: its packets have made no hop yet, and what the other end
-    /// sends (`received`) is acknowledged in a tenth of the time that its own data takes, or less.
+    /// Whether the capture was taken at the end that sends this direction: its packets have made no
+    /// hop yet, and what the other end sends (`received`) is acknowledged in a tenth of the time
+    /// that its own data takes, or less.
     pub(super) fn captured_here(&self, received: &Self) -> bool {
         let (own, other) = (self.estimate.minimum(), received.estimate.minimum());
         matches!(self.time_to_live, Some(64 | 128 | 255)) && !other.is_zero() && other < own / 10
@@ -188,11 +193,13 @@ impl Direction {
         }
     }
 
-    /// Whether the same packet was among the last ones. Of packets without identification (RFC 6864 §4.1) only one with
-    /// sequence numbers is, which follows its like so closely, with nothing heard in between, that no sender can have sent it again.
+    /// Whether the same packet was among the last ones. Of packets without identification (RFC 6864
+    /// §4.1) only one with sequence numbers is, which follows its like so closely, with nothing
+    /// heard in between, that no sender can have sent it again.
     pub(super) fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
         let identification = segment.identification.unwrap_or(0);
-        // All that a packet of TCP has which differs from one to the next; odd multipliers keep the parts apart.
+        // All that a packet of TCP has which differs from one to the next; odd multipliers keep the
+        // parts apart.
         let place = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgment);
         let kind = u64::from(identification) << 40 | u64::from(segment.flags.0) << 32 | u64::from(segment.length);
         let mark = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ kind.wrapping_mul(0xd6e8_feb8_6659_fd93)).max(1);

@@ -1,6 +1,7 @@
 //! Sequence numbers of 32 bits as offsets of a stream of bytes (RFC 9293 §3.4).
 
-/// How the sequence numbers of one direction become offsets: the first byte of data is 0, the SYN lies at -1.
+/// How the sequence numbers of one direction become offsets: the first byte of data is 0, the SYN
+/// lies at -1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbering {
     /// Sequence number of offset 0.
@@ -40,7 +41,8 @@ impl Numbering {
         }
     }
 
-    /// The offset of a sequence number: of all that it may be, the one nearest to what was seen last.
+    /// The offset of a sequence number: of all that it may be, the one nearest to what was seen
+    /// last.
     pub(crate) fn offset(&self, sequence: u32) -> i64 {
         let expected = self.base.wrapping_add(self.near as u32);
         self.near + i64::from(sequence.wrapping_sub(expected) as i32)

@@ -1,4 +1,5 @@
-//! What a segment means for the connection: its place in the stream, retransmissions, the window that it offers.
+//! What a segment means for the connection: its place in the stream, retransmissions, the window
+//! that it offers.
 
 use airpath_core::{Ecn, Span};
 use airpath_wire::segment::Segment;
@@ -14,11 +15,12 @@ use crate::outstanding::{Placed, Transmission};
 use crate::spurious::{Detector, Resent, Spurious};
 use crate::trigger::Trigger;
 
-/// Reordering that is not taken for a retransmission, where round trips are shorter: Wireshark's bound.
+/// Reordering that is not taken for a retransmission, where round trips are shorter: Wireshark's
+/// bound.
 const MOST_REORDERING: Span = Span::from_millis(3);
 
-/// A longer payload than any network carries in one piece: the largest frames of common interfaces have 9,216 bytes. It tells
-/// super-segments of connections whose SYNs were not seen.
+/// A longer payload than any network carries in one piece: the largest frames of common interfaces
+/// have 9,216 bytes. It tells super-segments of connections whose SYNs were not seen.
 const LONGEST_PAYLOAD: u32 = 9_216;
 
 /// What is known of a segment before it is entered.
@@ -100,7 +102,8 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     observation
 }
 
-/// Where a segment lies in its stream, and whether it is a duplicate packet, a keep-alive or a window probe.
+/// Where a segment lies in its stream, and whether it is a duplicate packet, a keep-alive or a
+/// window probe.
 fn classify(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -> Arrival {
     let has = |flag| segment.flags.contains(flag);
     let (syn, fin, rst) = (has(Flags::SYN), has(Flags::FIN), has(Flags::RST));
@@ -108,7 +111,8 @@ fn classify(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -
     let length = i64::from(segment.length) + i64::from(syn) + i64::from(fin);
     let expected = sent.outstanding.highest();
     let is_window_probe = answered.window == Some(0) && !syn && length > 0 && !rst;
-    // RFC 9293 §3.8.4: one below the next number, while nothing is outstanding, so no retransmission can be needed.
+    // RFC 9293 §3.8.4: one below the next number, while nothing is outstanding, so no
+    // retransmission can be needed.
     let idle = sent.acknowledged >= Some(expected);
     let bare = !is_window_probe && !syn && !fin && !rst;
     let is_keep_alive = idle && bare && segment.length <= 1 && offset == expected - 1;
@@ -213,7 +217,8 @@ fn count_windows(
     }
 }
 
-/// The window in bytes. A shift counts once both SYNs asked for one, and not in a SYN (RFC 7323 §2.2).
+/// The window in bytes. A shift counts once both SYNs asked for one, and not in a SYN (RFC 7323
+/// §2.2).
 fn scaled_window(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -> u64 {
     if segment.flags.contains(Flags::SYN) {
         sent.shift = segment.options.window_scale.map(|shift| shift.min(MAXIMUM_SHIFT));
@@ -226,8 +231,9 @@ fn scaled_window(segment: &Segment<'_>, sent: &mut Direction, answered: &Directi
     }
 }
 
-/// Whether a segment was sent after `other`, which it should have come before: then it is not late, but sent again. The sender's own
-/// clock tells; without it, no reordering takes as long as a round trip.
+/// Whether a segment was sent after `other`, which it should have come before: then it is not late,
+/// but sent again. The sender's own clock tells; without it, no reordering takes as long as a round
+/// trip.
 fn sent_after(segment: &Segment<'_>, other: &Transmission, round_trip: Span) -> bool {
     let own = stamp(segment);
     if own != 0 && other.stamp != 0 && own != other.stamp {

@@ -181,7 +181,8 @@ fn one_acknowledgement_too_many_shows_what_had_arrived() {
 
 #[test]
 fn the_echo_tells_which_transmission_an_acknowledgement_answers() {
-    // The first and the third of seven were lost; the second had arrived. Both are sent again after a timeout.
+    // The first and the third of seven were lost; the second had arrived. Both are sent again after
+    // a timeout.
     let exchange = |echo: u32| {
         let (connection, _) = play(&format!(
             "

@@ -1,4 +1,5 @@
-//! A shard of the connections: those whose addresses and ports hash alike. No shard knows of another.
+//! A shard of the connections: those whose addresses and ports hash alike. No shard knows of
+//! another.
 
 use std::collections::VecDeque;
 
@@ -39,7 +40,8 @@ impl Shard {
         self.table.len()
     }
 
-    /// Takes the next segment, of that hash. A connection that begins with it is given the next number after `begun`.
+    /// Takes the next segment, of that hash. A connection that begins with it is given the next
+    /// number after `begun`.
     pub fn segment(&mut self, hash: u32, segment: &Segment<'_>, begun: &mut u64, listener: &mut impl Listener) {
         self.segments += 1;
         if self.segments.is_multiple_of(SEGMENTS_PER_SWEEP) {

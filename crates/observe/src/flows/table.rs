@@ -23,7 +23,8 @@ pub(super) struct Slot {
 /// Slots, and an index of them by linear probing.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Hash in the upper half, one more than the number of the slot in the lower; 0 where there is nothing. A power of two long.
+    /// Hash in the upper half, one more than the number of the slot in the lower; 0 where there is
+    /// nothing. A power of two long.
     index: Vec<u64>,
     chunks: Vec<Vec<Option<Slot>>>,
     free: Vec<u32>,
@@ -117,7 +118,8 @@ impl Table {
         while self.index[hole] != entry {
             hole = (hole + 1) & mask;
         }
-        // Entries after it move up, unless that would put them before the place where their search begins.
+        // Entries after it move up, unless that would put them before the place where their search
+        // begins.
         let mut at = hole;
         loop {
             at = (at + 1) & mask;

@@ -54,7 +54,8 @@ pub struct Stated {
     pub reason: String,
     /// The frame that shows it.
     pub proof: u64,
-    /// A line for each: tcptrace's number of the connection, the direction, its column, our figure with as many places, theirs.
+    /// A line for each: tcptrace's number of the connection, the direction, its column, our figure
+    /// with as many places, theirs.
     pub figures: String,
 }
 
@@ -81,7 +82,8 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether it holds. `reckoned` is what their way of reckoning makes of it, where that is known, and how exactly.
+    /// Whether it holds. `reckoned` is what their way of reckoning makes of it, where that is
+    /// known, and how exactly.
     pub fn holds(self, ours: f64, theirs: f64, reckoned: Option<(f64, f64)>) -> bool {
         match self {
             Self::One => theirs == 1.0,

@@ -1,4 +1,5 @@
-//! Figures as tcptrace reckons them, out of our observations: where its way is known, its wrong figures are foretold.
+//! Figures as tcptrace reckons them, out of our observations: where its way is known, its wrong
+//! figures are foretold.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,12 @@ use airpath_wire::tcp::Flags;
 /// What tcptrace makes of a direction.
 #[derive(Clone, Debug, Default)]
 pub struct Reckoning {
-    /// Its `wavg_owin`: what each new segment leaves outstanding, and one byte, weighted with the time until the next new segment
-    /// of the same sender; each product is cut to a whole number of byte seconds.
+    /// Its `wavg_owin`: what each new segment leaves outstanding, and one byte, weighted with the
+    /// time until the next new segment of the same sender; each product is cut to a whole number of
+    /// byte seconds.
     pub weighted_outstanding: f64,
-    /// Its `RTT_full_sz`: a segment of one byte, such as a SYN, is taken for one of 2^32 bytes, which none exceeds.
+    /// Its `RTT_full_sz`: a segment of one byte, such as a SYN, is taken for one of 2^32 bytes,
+    /// which none exceeds.
     pub full_size: Spread,
 }
 

@@ -1,4 +1,5 @@
-//! tcptrace's figures as rows: of the program that is installed, and of the outputs that its own regression tests expect.
+//! tcptrace's figures as rows: of the program that is installed, and of the outputs that its own
+//! regression tests expect.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -59,7 +60,8 @@ pub fn installed(capture: &Path) -> Vec<Row> {
     lines.filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).map(row).collect()
 }
 
-/// What tcptrace's own tests expect of a capture: its output for people (`-l -r -n -W`), two directions side by side.
+/// What tcptrace's own tests expect of a capture: its output for people (`-l -r -n -W`), two
+/// directions side by side.
 pub fn expected(text: &str) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for line in text.lines() {

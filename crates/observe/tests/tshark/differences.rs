@@ -106,7 +106,8 @@ pub enum Check {
     LessSelective,
     /// Nothing is outstanding.
     AllAcknowledged,
-    /// Theirs is more, but no more than from what was sent though it was acknowledged up to the highest number.
+    /// Theirs is more, but no more than from what was sent though it was acknowledged up to the
+    /// highest number.
     MoreLate,
     /// As much was acknowledged before.
     AcknowledgedBefore,

@@ -89,7 +89,8 @@ impl Made {
         self.segment(segment(millis + 51, true, ACK, Some(0)));
     }
 
-    /// Writes an IPv4 packet (RFC 791 §3.1) with the segment (RFC 9293 §3.1). Its checksums are left out.
+    /// Writes an IPv4 packet (RFC 791 §3.1) with the segment (RFC 9293 §3.1). Its checksums are
+    /// left out.
     fn segment(&mut self, made: Segment<'_>) {
         let mut hosts = [[10, 0, 0, 1], [10, 0, 0, 2]];
         let mut ports = [self.port, 80];

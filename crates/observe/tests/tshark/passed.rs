@@ -1,4 +1,5 @@
-//! What has passed of a connection before a frame, kept as simply as can be: what the differences are checked against.
+//! What has passed of a connection before a frame, kept as simply as can be: what the differences
+//! are checked against.
 
 use airpath_core::Instant;
 use airpath_observe::{End, Observation};
@@ -27,7 +28,8 @@ pub struct Direction {
     probed: bool,
     /// The frame that acknowledged as much first.
     pub acknowledged_in: u64,
-    /// Where the lowest of what was sent though it was acknowledged begins, since what is acknowledged moved.
+    /// Where the lowest of what was sent though it was acknowledged begins, since what is
+    /// acknowledged moved.
     pub late_from: Option<i64>,
     /// Duplicate acknowledgements, in the row that goes on, that only tshark calls so.
     pub more_duplicates: i64,
@@ -45,7 +47,8 @@ impl Passed {
         &self.0[end as usize]
     }
 
-    /// Another segment passes; `more_duplicate` if tshark alone calls it a duplicate acknowledgement.
+    /// Another segment passes; `more_duplicate` if tshark alone calls it a duplicate
+    /// acknowledgement.
     pub fn pass(&mut self, seen: &Observation, more_duplicate: bool) {
         let (start, end) = range(seen);
         let closed = self.by(seen.from.other()).window == Some(0);
@@ -127,8 +130,8 @@ impl Direction {
         self.sent.iter().find(|(number, ..)| *number == frame).map(|(_, time, ..)| *time)
     }
 
-    /// Whether the segment of a frame, or anything below its end, was sent again after it, or before: then its acknowledgement says
-    /// nothing of its round trip (Karn).
+    /// Whether the segment of a frame, or anything below its end, was sent again after it, or
+    /// before: then its acknowledgement says nothing of its round trip (Karn).
     pub fn is_ambiguous(&self, frame: u64) -> bool {
         let of = self.sent.iter().find(|(number, ..)| *number == frame);
         of.is_some_and(|&(_, _, start, end)| {

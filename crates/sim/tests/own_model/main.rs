@@ -1,4 +1,5 @@
-//! A bearer model of another crate: its file, and one line here. It is read from a scenario, run, and held by the contracts.
+//! A bearer model of another crate: its file, and one line here. It is read from a scenario, run,
+//! and held by the contracts.
 
 mod satellite;
 

@@ -1,4 +1,5 @@
-//! A bearer model of a crate that is not airpath's: a satellite whose beam has one fixed delay for all its mobiles.
+//! A bearer model of a crate that is not airpath's: a satellite whose beam has one fixed delay for
+//! all its mobiles.
 
 use airpath_core::{Seed, Span};
 use airpath_link::{Bearer, duplex};

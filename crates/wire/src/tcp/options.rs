@@ -22,7 +22,8 @@ pub struct Options {
     pub sack_permitted: bool,
     /// Timestamps (RFC 7323 §3).
     pub timestamps: Option<Timestamps>,
-    /// Selective acknowledgement (RFC 2018 §3): first and one past the last sequence number of each block.
+    /// Selective acknowledgement (RFC 2018 §3): first and one past the last sequence number of each
+    /// block.
     pub sack: SackBlocks,
 }
 
@@ -129,8 +130,8 @@ impl Options {
         }
     }
 
-    /// Reads the options of a header. Of an option that stands there twice the last counts, except that all blocks of
-    /// selective acknowledgements are kept.
+    /// Reads the options of a header. Of an option that stands there twice the last counts, except
+    /// that all blocks of selective acknowledgements are kept.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         match Self::parse_leading(bytes) {
             (options, None) => Ok(options),
@@ -138,16 +139,16 @@ impl Options {
         }
     }
 
-    /// Reads the options of a header as [`TcpHeader::parse`](super::TcpHeader::parse) does, but keeps those that stand
-    /// before a malformed one: a capture may have cut the header off.
+    /// Reads the options of a header as [`TcpHeader::parse`](super::TcpHeader::parse) does, but
+    /// keeps those that stand before a malformed one: a capture may have cut the header off.
     pub fn parse_leading(bytes: &[u8]) -> (Self, Option<ParseError>) {
         let mut options = Self::default();
         let error = options.take_all(bytes).err();
         (options, error)
     }
 
-    /// Reads the options of nearly every segment: none, or timestamps alone, padded as RFC 7323 appendix A shows. `None`
-    /// where it is anything else.
+    /// Reads the options of nearly every segment: none, or timestamps alone, padded as RFC 7323
+    /// appendix A shows. `None` where it is anything else.
     #[inline]
     pub fn parse_usual(bytes: &[u8]) -> Option<Self> {
         match bytes {
@@ -179,7 +180,8 @@ impl Options {
         Ok(())
     }
 
-    /// Keeps the option if it is one of ours; `None` where its value has a length that it cannot have.
+    /// Keeps the option if it is one of ours; `None` where its value has a length that it cannot
+    /// have.
     fn take(&mut self, kind: u8, value: &[u8]) -> Option<()> {
         match kind {
             MAXIMUM_SEGMENT_SIZE => self.maximum_segment_size = Some(u16::from_be_bytes(value.try_into().ok()?)),

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A file in little-endian order, with microseconds, of packets: seconds, microseconds, bytes, original length.
+/// A file in little-endian order, with microseconds, of packets: seconds, microseconds, bytes,
+/// original length.
 pub(super) fn file(packets: &[(u32, u32, &[u8], u32)]) -> Vec<u8> {
     let mut file = file_header(0xA1B2_C3D4, u32::to_le_bytes, u16::to_le_bytes);
     for packet in packets {
