@@ -1,5 +1,5 @@
-//! Any segments as one connection: nothing panics, offsets stay near what was sent, what is counted
-//! in parts adds up, and so do causes.
+//! Arbitrary segments as one connection: no panic, offsets near the sent data, consistent sums of
+//! partial counts and of causes.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use airpath_observe::columns::COLUMNS;
 use airpath_wire::tcp::{Flags, Options, Timestamps};
 use libfuzzer_sys::fuzz_target;
 
-/// Bytes of input that make a segment.
+/// Bytes of input per segment.
 const RECORD: usize = 16;
 
 #[derive(Default)]
@@ -27,13 +27,13 @@ struct Check {
 
 impl Listener for Check {
     fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, _: &Connection) {
-        let (causes, told) = self.causes.entry(flow).or_insert_with(|| (Causes::new(None), None));
-        causes.observe(observation, &mut |piece| follows(told, piece));
+        let (causes, last_end) = self.causes.entry(flow).or_insert_with(|| (Causes::new(None), None));
+        causes.observe(observation, &mut |piece| follows(last_end, piece));
     }
 
     fn ended(&mut self, flow: FlowNumber, connection: &Connection, _: Ending) {
-        if let Some((causes, mut told)) = self.causes.remove(&flow) {
-            let account = causes.finish(&mut |piece| follows(&mut told, piece));
+        if let Some((causes, mut last_end)) = self.causes.remove(&flow) {
+            let account = causes.finish(&mut |piece| follows(&mut last_end, piece));
             assert!(account.total() <= connection.elapsed());
         }
         let mut segments = 0;
@@ -54,10 +54,10 @@ impl Listener for Check {
     }
 }
 
-/// Pieces follow on one another.
-fn follows(told: &mut Option<Instant>, piece: &Piece) {
-    assert!(piece.begin < piece.end && told.is_none_or(|told| told == piece.begin), "{told:?} {piece:?}");
-    *told = Some(piece.end);
+/// Checks that each piece begins where the previous one ended.
+fn follows(last_end: &mut Option<Instant>, piece: &Piece) {
+    assert!(piece.begin < piece.end && last_end.is_none_or(|last_end| last_end == piece.begin), "{last_end:?} {piece:?}");
+    *last_end = Some(piece.end);
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -65,7 +65,8 @@ fuzz_target!(|input: &[u8]| {
     let route = Route { source: end(1), destination: end(2), tunnel: Tunnel::None };
     let (mut flows, mut check) = (Flows::default(), Check::default());
     let (mut time, mut count) = (0_u64, 0);
-    // Small steps from where each end is now, so that exchanges come about; now and then a leap.
+    // Small steps from the current offset of each end, so that exchanges form; sometimes a large
+    // jump.
     let mut at = [0_u32; 2];
     for (record, frame) in input.chunks_exact(RECORD).zip(1..) {
         let short = |index: usize| u16::from_le_bytes([record[index], record[index + 1]]);
@@ -74,7 +75,7 @@ fuzz_target!(|input: &[u8]| {
         let sequence = at[from].wrapping_add((i32::from(short(2) as i16) << leap) as u32);
         let length = u32::from(short(4) % 3000);
         at[from] = sequence.wrapping_add(length);
-        // Now and then time steps back, or far ahead, as in damaged captures.
+        // Sometimes time goes back, or far ahead, as in damaged captures.
         time = match record[1] {
             0xff => time.wrapping_sub(u64::from(short(6)) << 48),
             0xfe => time.wrapping_sub(u64::from(short(6)) << 16),

@@ -1,5 +1,5 @@
-//! Any bytes as a packet: no parser panics, and what one reads it reads again from what `emit`
-//! makes of it.
+//! Arbitrary bytes as a packet: no parser panics, and a parsed header is parsed again from the
+//! output of `emit`.
 
 #![no_main]
 

@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
     let mut watch = Watch::new(client, server, mark(0), true);
     let mut quic = QuicFlows::default();
     let (mut rest, mut frame) = (input, 0);
-    // Where each stream goes on when its segments come in order.
+    // Next offset of each stream when its segments are in order.
     let mut ahead = [0_i64; 2];
     while let [kind, flags, back, length, cut, content @ ..] = rest {
         frame += 1;

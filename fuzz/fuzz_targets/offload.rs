@@ -1,5 +1,5 @@
-//! Any bytes as an offload header and a packet: whatever is accepted is cut into packets that are
-//! accepted again, and nothing of the payload is lost.
+//! Arbitrary bytes as an offload header and a packet: an accepted packet is split into packets that
+//! are accepted again, and no payload is lost.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     let header = VirtioHeader::from_bytes(header);
     assert_eq!(VirtioHeader::from_bytes(&header.to_bytes()), header);
     let mut packet = packet.to_vec();
-    // A checksum that holds is not to be guessed.
+    // A fuzzer does not find a correct checksum by chance.
     let words = usize::from(packet.first().map_or(0, |first| first & 0x0F));
     if packet.first().is_some_and(|first| first >> 4 == 4) && (20..=packet.len()).contains(&(words * 4)) {
         packet[10..12].fill(0);
@@ -29,9 +29,9 @@ fn cut(frame: &Frame, packet: &[u8]) {
     let mut buffer = [0; MAX_HEADER];
     let last = frame.segments() - 1;
     let whole = frame.write_segments(packet, 0..=last, Ecn::Ce, &mut buffer);
-    let (told, payload) = (whole.header, whole.payload.clone());
+    let (header, payload) = (whole.header, whole.payload.clone());
     let joined = [whole.bytes, &packet[whole.payload]].concat();
-    let again = Frame::inspect(&told, &joined).expect("what is written is accepted");
+    let again = Frame::inspect(&header, &joined).expect("what is written is accepted");
     assert_eq!((again.segments(), again.bytes(), again.ecn()), (frame.segments(), frame.bytes(), Ecn::Ce));
 
     let mut end = payload.start;

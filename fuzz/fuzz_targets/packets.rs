@@ -1,6 +1,5 @@
-//! Any bytes as frames of any link type: the first two bytes are the link type; each frame comes
-//! behind two of its length, of which the upper bit tells that the frame was longer than what was
-//! kept.
+//! Arbitrary bytes as frames of any link type: the first two bytes are the link type. Two bytes
+//! precede each frame: its length, and in the upper bit whether the original frame was longer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as a capture file of libpcap, snoop, gzip or zstd, or behind a header of libpcap.
+//! Arbitrary bytes as a capture file of libpcap, snoop, gzip or zstd, or after a header of libpcap.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any bytes as blocks of pcapng, behind a section header and an interface in either byte order.
+//! Arbitrary bytes as blocks of pcapng, after a section header and an interface in either byte
+//! order.
 
 #![no_main]
 

@@ -161,7 +161,7 @@ def doctor() -> str:
 
     This process must have one thread only.
 
-    It has `laboratory` and `outside`, whether links of either kind work, and `checks`, each with
+    It has `testbed` and `outside`, whether links of either kind work, and `checks`, each with
     `name`, `status` (`ok`, `limited` or `missing`), `finding`, `meaning` (for links) and
     `next_step` (`None` where all is well).
     """

@@ -69,14 +69,14 @@ def checks_of(findings: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_every_check_says_how_it_stands_and_what_to_do(airpath_command: Command) -> None:
     done = airpath_command("doctor", "--format", "json")
     findings = done.json
-    assert done.code == (0 if findings["laboratory"] else 1)
+    assert done.code == (0 if findings["testbed"] else 1)
     checks_of(findings)
     assert set(findings["versions"]) == {"airpath", "python", "kernel"}
-    assert not findings["outside"] or findings["laboratory"]
+    assert not findings["outside"] or findings["testbed"]
 
 
 def test_what_it_promises_holds(airpath_command: Command) -> None:
-    promised = airpath_command("doctor", "--format", "json").json["laboratory"]
+    promised = airpath_command("doctor", "--format", "json").json["testbed"]
     done = airpath_command("link", "wired", "--serve", SERVER, "--", "true")
     assert done.code == (0 if promised else 125), done.err
 
@@ -96,7 +96,7 @@ def test_ordinary_users_can_do_without_the_outside(under: Under, user: list[str]
     findings = under(user, "doctor", "--format", "json").json
     checks = checks_of(findings)
     assert checks["privileges"]["status"] == "limited"
-    assert findings["laboratory"]
+    assert findings["testbed"]
     assert not findings["outside"]
     assert under(user, "link", "wired", "--serve", SERVER, "--", "true").code == 0
     refused = under(user, "link", "wired", "--", "true")
@@ -108,7 +108,7 @@ def test_without_namespaces_nothing_works_and_every_check_says_so(under: Under) 
     done = under(NOBODY, "doctor", "--format", "json")
     checks = checks_of(done.json)
     assert done.code == 1
-    assert not done.json["laboratory"]
+    assert not done.json["testbed"]
     for name in ("user namespaces", "network namespaces", "PID namespaces", "TUN interfaces", "virtual Ethernet pairs"):
         assert checks[name]["status"] == "missing"
     assert "run airpath as root" in checks["network namespaces"]["next_step"]
@@ -129,7 +129,7 @@ def test_without_tun_links_use_virtual_ethernet(under: Under, hide: str, step: s
     findings = under(OWN_MOUNTS, "doctor", "--format", "json", prepare=hide).json
     tun = checks_of(findings)["TUN interfaces"]
     assert (tun["status"], step in tun["next_step"]) == ("limited", True), tun
-    assert findings["laboratory"]
+    assert findings["testbed"]
     fetch = ["python3", "-c", "import urllib.request as r; print(r.urlopen('http://server').status)"]
     done = under(OWN_MOUNTS, "link", "wired", "--out", "run", "--serve", SERVER, "--", *fetch, prepare=hide)
     assert (done.code, done.out) == (0, "200\n"), done.err
@@ -139,7 +139,7 @@ def test_links_carry_ipv4_where_kernel_parameters_are_read_only(under: Under) ->
     findings = under(OWN_MOUNTS, "doctor", "--format", "json", prepare=READ_ONLY).json
     check = checks_of(findings)["kernel parameters"]
     assert (check["status"], "Read-only" in check["finding"]) == ("limited", True), check
-    assert findings["laboratory"]
+    assert findings["testbed"]
     fetch = ["python3", "-c", "import urllib.request as r; print(r.urlopen('http://server').status)"]
     done = under(OWN_MOUNTS, "link", "wired", "--serve", SERVER, "--", *fetch, prepare=READ_ONLY)
     assert (done.code, done.out) == (0, "200\n"), done.err

@@ -37,9 +37,9 @@ pub struct Capture<W: Write> {
 pub struct Envelope {
     /// When the packet is captured; see [`ORIGIN`].
     pub time: Instant,
-    /// Where it comes from.
+    /// Source address.
     pub source: Ipv4Addr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: Ipv4Addr,
     /// Its ECN field, as it is where the capture is taken.
     pub ecn: Ecn,

@@ -74,7 +74,7 @@ impl Check {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Findings {
     /// Whether links with a server in the testbed work.
-    pub laboratory: bool,
+    pub testbed: bool,
     /// Whether links to the host's network work, as far as checks on the host can show.
     pub outside: bool,
     /// The checks.
@@ -91,15 +91,15 @@ pub fn examine() -> Findings {
     let processes = namespaces::processes();
     let has_networks = network.works();
     let ports = ports::both(has_networks);
-    let laboratory = has_networks && processes.works() && ports.iter().any(Check::works);
+    let testbed = has_networks && processes.works() && ports.iter().any(Check::works);
     let translation = outside::translation(has_networks);
     let forwarding = outside::forwarding();
-    let outside = laboratory && privileged && [&translation, &forwarding].into_iter().all(Check::works);
+    let outside = testbed && privileged && [&translation, &forwarding].into_iter().all(Check::works);
     let mut checks = vec![namespaces::privileges(privileged), namespaces::user(privileged), network, processes];
     checks.push(namespaces::names());
     checks.push(namespaces::parameters(has_networks));
     checks.extend(ports);
     checks.extend([translation, forwarding, outside::firewall()]);
     checks.extend([congestion::controls(), timing::cores(), timing::wakeups(), programs::found()]);
-    Findings { laboratory, outside, checks }
+    Findings { testbed, outside, checks }
 }

@@ -62,7 +62,7 @@ pub struct Observation {
     /// 9293) and selectively (RFC 2018) together.
     pub delivered: u64,
     /// When what it tells to have arrived, and no earlier acknowledgement had told of, was sent.
-    pub news: Option<Sending>,
+    pub newly_acknowledged: Option<Sending>,
     /// When the oldest of what remains unacknowledged was sent.
     pub unacknowledged_since: Option<Instant>,
     /// Receive window in bytes, scaled.

@@ -82,7 +82,7 @@ pub(crate) struct Covered {
     /// Numbers among them that were never seen.
     pub(crate) unseen: i64,
     /// When what no earlier acknowledgement told of was sent.
-    pub(crate) news: Option<Sending>,
+    pub(crate) newly_acknowledged: Option<Sending>,
 }
 
 /// When several segments were sent.
@@ -258,7 +258,7 @@ impl Outstanding {
                 repeated(run);
             }
             if !run.selectively {
-                Sending::count(&mut covered.news, run);
+                Sending::count(&mut covered.newly_acknowledged, run);
             }
             if run.end > acknowledged {
                 covered.cumulatively += u32::from(!run.partly);
@@ -290,12 +290,12 @@ impl Outstanding {
     pub(crate) fn acknowledge_selectively(&mut self, start: i64, end: i64, sending: &mut Option<Sending>) -> i64 {
         let Self { runs, selective, floor, highest, .. } = self;
         let (start, end) = (start.max(*floor), end.min(*highest));
-        let mut news = 0;
+        let mut newly_sacked = 0;
         if start >= end {
             return 0;
         }
         selective.insert(Range::new(start, end), |Range { start: from, end: to }| {
-            news += to - from;
+            newly_sacked += to - from;
             let first = first_from(runs, from);
             for run in runs.range_mut(first..).take_while(|run| run.end <= to) {
                 if !run.selectively {
@@ -307,7 +307,7 @@ impl Outstanding {
         if selective.len() > MAXIMUM_RANGES {
             selective.pop_first();
         }
-        news
+        newly_sacked
     }
 
     /// What is not acknowledged, and when it was first sent.

@@ -321,7 +321,7 @@ impl Causes {
         let within = |(sample, frame): (Span, u64)| (sample.min(now.since(Instant::ZERO)), frame);
         Observation {
             time: now,
-            news: observation.news.map(|sent| Sending {
+            newly_acknowledged: observation.newly_acknowledged.map(|sent| Sending {
                 original: earlier(sent.original),
                 first: earlier(sent.first),
                 last: earlier(sent.last),

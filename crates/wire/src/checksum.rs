@@ -5,10 +5,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::ip::Protocol;
 
-/// A sum in the making. Parts may be added in any order, but all except the last of them must have
-/// an even number of bytes.
+/// A partial sum. Parts are added in any order; all but the last have an even number of bytes.
 ///
-/// Bytes that are zero add nothing, so a payload that is defined as zeros need not exist.
+/// Zero bytes do not change the sum, so an all-zero payload need not be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum(u64);
 
@@ -22,7 +21,7 @@ impl Sum {
     /// This sum and that of `bytes`.
     #[must_use]
     pub fn and(self, bytes: &[u8]) -> Self {
-        // 64 bits hold 2⁴⁸ words before the carries must be folded: more than any memory has.
+        // 64 bits hold 2⁴⁸ words before the carries must be folded: more than any memory contains.
         let (words, odd) = bytes.as_chunks::<2>();
         let words: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
         let odd = odd.first().map_or(0, |byte| u64::from(*byte) << 8);
@@ -47,13 +46,13 @@ impl Sum {
         Self(self.0 + protocol.0 as u64 + (length >> 16) as u64 + (length & 0xFFFF) as u64)
     }
 
-    /// The checksum that makes the whole hold, given that its own field was summed as zero.
+    /// The checksum of the summed bytes; its own field must have been summed as zero.
     #[must_use]
     pub const fn checksum(self) -> u16 {
         !self.folded()
     }
 
-    /// Whether the checksum, summed with all that it protects, holds.
+    /// Whether the checksum is correct for all summed bytes, its own field included.
     #[must_use]
     pub const fn holds(self) -> bool {
         self.folded() == 0xFFFF

@@ -1,10 +1,9 @@
-//! What can be wrong with bytes that should be a header.
+//! Errors of header parsers.
 
 /// Why a header could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Fewer bytes than the header has: the packet is damaged, or the capture kept too little of
-    /// it.
+    /// A header with fewer bytes than needed: a damaged packet, or a capture that cut it off.
     #[error("{header} header is cut short: {needed} bytes are needed, {available} are there")]
     Truncated {
         /// Which header.
@@ -21,20 +20,20 @@ pub enum ParseError {
         header: &'static str,
         /// Which field.
         field: &'static str,
-        /// What it says.
+        /// The invalid value.
         value: u32,
     },
-    /// A TCP option is cut short or has a wrong length.
+    /// A TCP option is truncated or has a wrong length.
     #[error("TCP option {kind} at byte {at} of the options is malformed: its length is {length}")]
     Option {
         /// The option's kind.
         kind: u8,
-        /// Where it begins.
+        /// Offset of the option, in bytes.
         at: usize,
-        /// The length that it claims; 0 where the header ends before it.
+        /// Its length field; 0 where the header ends before the length.
         length: u8,
     },
-    /// Well formed, but not one of the messages that are understood.
+    /// A well-formed ICMP message that is neither an echo request nor an echo reply.
     #[error("ICMP message of type {kind} is not an echo request or reply")]
     NotAnEcho {
         /// The message's type.
@@ -42,12 +41,12 @@ pub enum ParseError {
     },
 }
 
-/// The first `N` bytes, or the error that says how many are missing.
+/// The first `N` bytes, or an error with the number of bytes needed.
 pub(crate) fn leading<'a, const N: usize>(header: &'static str, bytes: &'a [u8]) -> Result<&'a [u8; N], ParseError> {
     bytes.first_chunk().ok_or(ParseError::Truncated { header, needed: N, available: bytes.len() })
 }
 
-/// What follows the first `length` bytes, or the error that says how many are missing.
+/// The bytes after the first `length`, or an error with the number of bytes needed.
 pub(crate) fn after<'a>(header: &'static str, bytes: &'a [u8], length: usize) -> Result<&'a [u8], ParseError> {
     bytes.get(length..).ok_or(ParseError::Truncated { header, needed: length, available: bytes.len() })
 }

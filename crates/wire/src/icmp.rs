@@ -3,7 +3,7 @@
 use crate::checksum::Sum;
 use crate::error::{ParseError, leading};
 
-/// The numbers that differ between the versions: the types of a request and of a reply.
+/// Message types of an echo request and an echo reply; they differ between IP versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoTypes {
     request: u8,
@@ -22,9 +22,9 @@ impl EchoTypes {
 pub struct IcmpEcho {
     /// Whether it is the reply.
     pub reply: bool,
-    /// Says which process asks.
+    /// Identifier of the sending process.
     pub identifier: u16,
-    /// Says which request this is.
+    /// Sequence number of the request.
     pub sequence: u16,
 }
 
@@ -32,19 +32,18 @@ impl IcmpEcho {
     /// Bytes of the header.
     pub const LENGTH: usize = 8;
 
-    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. `surroundings` is the
-    /// sum of the payload, with IPv6 also of the pseudo header, to which the checksum adds the
-    /// header.
+    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. `partial_sum` is the
+    /// sum of the payload, with IPv6 also of the pseudo header; the checksum adds the header.
     ///
     /// # Panics
     /// If `buffer` is shorter than that.
-    pub fn emit(&self, types: EchoTypes, buffer: &mut [u8], surroundings: Sum) {
+    pub fn emit(&self, types: EchoTypes, buffer: &mut [u8], partial_sum: Sum) {
         let header = buffer.first_chunk_mut::<{ Self::LENGTH }>().expect("the buffer has room for an ICMP header");
         header[0] = if self.reply { types.reply } else { types.request };
         header[1..4].fill(0);
         header[4..6].copy_from_slice(&self.identifier.to_be_bytes());
         header[6..].copy_from_slice(&self.sequence.to_be_bytes());
-        let checksum = surroundings.and(header).checksum();
+        let checksum = partial_sum.and(header).checksum();
         header[2..4].copy_from_slice(&checksum.to_be_bytes());
     }
 

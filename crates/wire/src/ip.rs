@@ -48,7 +48,7 @@ impl IpHeader {
         }
     }
 
-    /// Where it comes from.
+    /// Source address.
     pub const fn source(&self) -> IpAddr {
         match self {
             Self::V4(header) => IpAddr::V4(header.source),
@@ -56,7 +56,7 @@ impl IpHeader {
         }
     }
 
-    /// Where it goes.
+    /// Destination address.
     pub const fn destination(&self) -> IpAddr {
         match self {
             Self::V4(header) => IpAddr::V4(header.destination),

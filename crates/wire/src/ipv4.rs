@@ -36,13 +36,13 @@ pub struct Ipv4Header {
     pub more_fragments: bool,
     /// Place of this fragment's payload, in units of 8 bytes; 13 bits.
     pub fragment_offset: u16,
-    /// Hops that it may still make.
+    /// Remaining hops.
     pub time_to_live: u8,
     /// What follows.
     pub protocol: Protocol,
-    /// Where it comes from.
+    /// Source address.
     pub source: Ipv4Addr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: Ipv4Addr,
 }
 

@@ -22,11 +22,11 @@ pub struct Ipv6Header {
     pub payload_length: u16,
     /// What follows: a transport or an extension header.
     pub next_header: Protocol,
-    /// Hops that it may still make.
+    /// Remaining hops.
     pub hop_limit: u8,
-    /// Where it comes from.
+    /// Source address.
     pub source: Ipv6Addr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: Ipv6Addr,
 }
 

@@ -1,11 +1,11 @@
 //! Packet headers.
 //!
-//! Headers are plain structs. `emit` writes one at the start of a byte slice, checksum included;
-//! `parse` reads one and returns it with the bytes that follow. Neither allocates. Parsing refuses
-//! what is malformed, never panics, and leaves it to the caller to verify a checksum
-//! ([`checksum::Sum::holds`]), because captures taken on a sending machine often lack it.
+//! Headers are plain structs. `emit` writes a header with its checksum at the start of a byte
+//! slice. `parse` reads a header and returns it with the bytes that follow. Neither allocates.
+//! `parse` rejects malformed headers and never panics. It does not verify checksums
+//! ([`checksum::Sum::holds`]): captures taken on a sending machine often lack them.
 //!
-//! | module | what | source |
+//! | module | contents | source |
 //! | --- | --- | --- |
 //! | [`ip`] | either version of IP, protocol numbers | |
 //! | [`ipv4`] | IPv4 | RFC 791, RFC 2474, RFC 3168 |
@@ -14,7 +14,7 @@
 //! | [`udp`] | UDP | RFC 768 |
 //! | [`icmp`] | echo requests and replies | RFC 792, RFC 4443 |
 //! | [`checksum`] | the Internet checksum | RFC 1071 |
-//! | [`segment`] | a TCP segment or UDP datagram as it was captured | |
+//! | [`segment`] | a captured TCP segment or UDP datagram | |
 
 pub mod checksum;
 pub mod error;

@@ -1,5 +1,4 @@
-//! A TCP segment or UDP datagram as it was captured: what decoders of captures produce and
-//! observers read.
+//! A captured TCP segment or UDP datagram: the output of capture decoders, the input of observers.
 
 use std::net::IpAddr;
 
@@ -18,7 +17,7 @@ pub struct Segment<'a> {
     pub route: Route,
     /// Identification of the IP packet (IPv4 only).
     pub identification: Option<u16>,
-    /// Hops that it may still make.
+    /// Remaining hops.
     pub time_to_live: u8,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -57,7 +56,7 @@ pub struct Datagram<'a> {
     pub time: Instant,
     /// Who sent it to whom, and inside which tunnel.
     pub route: Route,
-    /// Hops that it may still make.
+    /// Remaining hops.
     pub time_to_live: u8,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -70,9 +69,9 @@ pub struct Datagram<'a> {
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Route {
-    /// Where it comes from.
+    /// Source endpoint.
     pub source: Endpoint,
-    /// Where it goes.
+    /// Destination endpoint.
     pub destination: Endpoint,
     /// What the packet was wrapped in: packets of one connection have the same.
     pub tunnel: Tunnel,

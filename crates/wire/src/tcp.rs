@@ -82,13 +82,13 @@ impl TcpHeader {
         Self::MIN_LENGTH + self.options.wire_length()
     }
 
-    /// Writes the header into the first [`Self::wire_length`] bytes of `buffer`. `surroundings` is
-    /// the sum of the pseudo header and the payload, to which the checksum adds the header.
+    /// Writes the header into the first [`Self::wire_length`] bytes of `buffer`. `partial_sum` is
+    /// the sum of the pseudo header and the payload; the checksum adds the header.
     ///
     /// # Panics
     /// If `buffer` is shorter than that, or the options take more than [`Options::MAX_LENGTH`]
     /// bytes.
-    pub fn emit(&self, buffer: &mut [u8], surroundings: Sum) {
+    pub fn emit(&self, buffer: &mut [u8], partial_sum: Sum) {
         let length = self.wire_length();
         assert!(length <= Self::MAX_LENGTH, "the options of a TCP header take {} bytes, of 40", length - 20);
         let header = buffer.get_mut(..length).expect("the buffer has room for a TCP header");
@@ -103,7 +103,7 @@ impl TcpHeader {
         // Checksum and urgent pointer.
         header[16..20].fill(0);
         self.options.emit(&mut header[Self::MIN_LENGTH..]);
-        let checksum = surroundings.and(header).checksum();
+        let checksum = partial_sum.and(header).checksum();
         header[16..18].copy_from_slice(&checksum.to_be_bytes());
     }
 

@@ -20,19 +20,19 @@ impl UdpHeader {
     /// Bytes of the header.
     pub const LENGTH: usize = 8;
 
-    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. `surroundings` is the
-    /// sum of the pseudo header and the payload, to which the checksum adds the header.
+    /// Writes the header into the first [`Self::LENGTH`] bytes of `buffer`. `partial_sum` is the
+    /// sum of the pseudo header and the payload; the checksum adds the header.
     ///
     /// # Panics
     /// If `buffer` is shorter than that.
-    pub fn emit(&self, buffer: &mut [u8], surroundings: Sum) {
+    pub fn emit(&self, buffer: &mut [u8], partial_sum: Sum) {
         let header = buffer.first_chunk_mut::<{ Self::LENGTH }>().expect("the buffer has room for a UDP header");
         header[..2].copy_from_slice(&self.source_port.to_be_bytes());
         header[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         header[4..6].copy_from_slice(&self.length.to_be_bytes());
         header[6..].fill(0);
         // Zero means that there is none, so a checksum of zero is sent as all ones (RFC 768).
-        let checksum = match surroundings.and(header).checksum() {
+        let checksum = match partial_sum.and(header).checksum() {
             0 => 0xFFFF,
             checksum => checksum,
         };

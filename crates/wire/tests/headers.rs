@@ -276,7 +276,7 @@ fn unknown_options_are_skipped() {
 }
 
 #[test]
-fn malformed_options_are_errors_that_say_where() {
+fn malformed_options_are_errors_with_their_position() {
     let error = |options: &[u8]| TcpHeader::parse(&with_options(options)).expect_err("it is malformed");
     assert_eq!(error(&[1, 1, 1, 2]), ParseError::Option { kind: 2, at: 3, length: 0 }, "the length is missing");
     assert_eq!(error(&[1, 254, 0, 0]), ParseError::Option { kind: 254, at: 1, length: 0 });
@@ -290,7 +290,7 @@ fn malformed_options_are_errors_that_say_where() {
 }
 
 #[test]
-fn malformed_headers_are_errors_that_say_why() {
+fn malformed_headers_are_errors_with_their_field() {
     let mut packet = [0; 20];
     packet[0] = 0x54;
     assert_eq!(

@@ -1,13 +1,13 @@
-//! What holds of any file that can be opened.
+//! Properties of any file that can be opened.
 
 use std::io::{self, Read};
 
 use airpath_capture::read::{Ending, Reader};
 use airpath_capture::decode::{Decoded, Decoder};
 
-/// Reads a file to its end, whole and in bits, and decodes what is in it.
+/// Reads a file to its end, at once and in small parts, and decodes its frames.
 pub fn check(file: &[u8]) {
-    // How much a decoder gives out before it finds damage depends on how it is asked.
+    // How much data a decoder returns before it finds damage depends on the size of the reads.
     if matches!(file, [0x1F, 0x8B, ..] | [0x28, 0xB5, ..]) {
         if let Ok(mut reader) = Reader::new(file) {
             while reader.next_record().is_some() {}
@@ -38,7 +38,7 @@ pub fn check(file: &[u8]) {
     }
 }
 
-/// A source that gives out seven bytes at a time.
+/// A source that returns seven bytes at a time.
 struct Bits<'a>(&'a [u8]);
 
 impl Read for Bits<'_> {

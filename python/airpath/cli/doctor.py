@@ -37,9 +37,9 @@ def doctor(
         typer.echo("airpath {airpath}, Python {python}, Linux {kernel}\n".format_map(versions))
         for check in findings["checks"]:
             typer.echo(_text(check))
-        typer.echo(f"\nlinks with --serve, both ends inside: {_works(findings['laboratory'])}")
+        typer.echo(f"\nlinks with --serve, both ends inside: {_works(findings['testbed'])}")
         typer.echo(f"links to the outside: {_works(findings['outside'])}")
-    raise typer.Exit(ExitCode.OK if findings["laboratory"] else ExitCode.FAILED)
+    raise typer.Exit(ExitCode.OK if findings["testbed"] else ExitCode.FAILED)
 
 
 def _text(check: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ pub(super) fn content(datagram: Part<'_>) -> Option<Result<Part<'_>, Cause>> {
     let header: &[u8; 8] = datagram.bytes.first_chunk()?;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let is_ours = header[0] & 0b1111_0000 == VERSION_AND_TYPE && length <= datagram.length - 8;
-    is_ours.then(|| user_packet(header, datagram.beyond(8).told(length)))
+    is_ours.then(|| user_packet(header, datagram.beyond(8).with_length(length)))
 }
 
 fn user_packet<'a>(header: &[u8; 8], mut rest: Part<'a>) -> Result<Part<'a>, Cause> {

@@ -215,7 +215,7 @@ fn netfilter_log(frame: Part<'_>) -> Result<Part<'_>, Cause> {
             return Err(Cause::Malformed);
         }
         if kind == PAYLOAD {
-            return Ok(rest.told(length).beyond(HEADER));
+            return Ok(rest.with_length(length).beyond(HEADER));
         }
         rest = rest.after(length.next_multiple_of(4))?;
     }

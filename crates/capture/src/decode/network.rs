@@ -70,7 +70,7 @@ fn version_4<'a>(
     let content = match total_length {
         // What a host hands to an interface that cuts it into packets may have no length yet.
         0 => content,
-        total => content.told(total),
+        total => content.with_length(total),
     };
     if header_length < 20 || header_length > content.length {
         return Err(Cause::Malformed);
@@ -130,7 +130,7 @@ fn version_6<'a>(
         payload: match payload_length {
             // A jumbogram (RFC 2675), or what an interface will cut into packets.
             0 => content,
-            length => content.told(length),
+            length => content.with_length(length),
         },
     };
     if packet.protocol == Protocol::TCP || packet.protocol == Protocol::UDP {

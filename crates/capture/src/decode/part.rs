@@ -43,14 +43,14 @@ impl<'a> Part<'a> {
     /// The same, with the length that a header tells. Padding goes; what is said to be there and is
     /// not was not captured.
     #[inline]
-    pub fn told(&self, length: usize) -> Self {
+    pub fn with_length(&self, length: usize) -> Self {
         Self { bytes: &self.bytes[..self.bytes.len().min(length)], length }
     }
 
     /// The same without what exceeds `length`: padding.
     #[inline]
     pub fn at_most(&self, length: usize) -> Self {
-        self.told(length.min(self.length))
+        self.with_length(length.min(self.length))
     }
 
     /// Whether all of it was captured.

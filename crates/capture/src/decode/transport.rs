@@ -71,7 +71,7 @@ pub(super) fn datagram<'a>(
     let whole = match usize::from(short(4)) {
         // What an interface will cut into packets, or a jumbogram (RFC 2675 §4).
         0 => packet.payload,
-        length if (UDP_HEADER..=packet.payload.length).contains(&length) => packet.payload.told(length),
+        length if (UDP_HEADER..=packet.payload.length).contains(&length) => packet.payload.with_length(length),
         _ => return Err(Cause::Malformed),
     };
     let payload = whole.after(UDP_HEADER)?;

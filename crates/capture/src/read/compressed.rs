@@ -87,7 +87,7 @@ impl Zstd<'_> {
     fn end(&mut self) -> io::Result<()> {
         self.within = false;
         match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
-            (Some(told), Some(found)) if told != found => {
+            (Some(stored), Some(computed)) if stored != computed => {
                 Err(io::Error::other("the checksum of a zstd frame does not hold"))
             }
             _ => Ok(()),

@@ -146,8 +146,8 @@ impl File {
             let header: &[u8; 12] = input.available().first_chunk().expect("the window was filled");
             let (mut order, begins) = (self.order, header[..4] == SECTION_BEGINS);
             if begins {
-                let Some(told) = byte_order([header[8], header[9], header[10], header[11]]) else { continue };
-                order = told;
+                let Some(detected) = byte_order([header[8], header[9], header[10], header[11]]) else { continue };
+                order = detected;
             }
             let kind = order.u32([header[0], header[1], header[2], header[3]]);
             let length = order.u32([header[4], header[5], header[6], header[7]]) as usize;

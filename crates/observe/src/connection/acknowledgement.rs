@@ -59,8 +59,8 @@ pub(super) fn acknowledge(
     answered.numbering.advance(acknowledged);
     answered.acknowledged = before.max(Some(acknowledged));
     let blocks = segment.options.sack.as_slice();
-    let mut news = 0;
-    let mut sending = covered.news;
+    let mut newly_sacked = 0;
+    let mut sending = covered.newly_acknowledged;
     for (index, &(left, right)) in blocks.iter().enumerate() {
         let (left, right) = (answered.numbering.offset(left), answered.numbering.offset(right));
         if index == 0 && is_dsack(left, right, acknowledged, blocks, answered) {
@@ -73,11 +73,11 @@ pub(super) fn acknowledge(
                 Spurious { frame: resent.frame, detector: Detector::Dsack }
             });
         } else if right <= answered.outstanding.highest() {
-            news += answered.outstanding.acknowledge_selectively(left, right, &mut sending);
+            newly_sacked += answered.outstanding.acknowledge_selectively(left, right, &mut sending);
         }
     }
     observation.delivered = answered.delivered();
-    observation.news = sending;
+    observation.newly_acknowledged = sending;
     observation.unacknowledged_since = answered.outstanding.oldest();
 
     let repeated = before == Some(acknowledged);
@@ -97,7 +97,7 @@ pub(super) fn acknowledge(
         forward(&covered, answered, observation);
         answered.recovery.advanced(acknowledged, segment.time);
         measure(segment, &covered, answered, observation);
-    } else if repeated && bare && outstanding && (same_window && observation.window > 0 || news > 0) {
+    } else if repeated && bare && outstanding && (same_window && observation.window > 0 || newly_sacked > 0) {
         answered.recovery.duplicate(segment.time);
     }
     let repeats = repeated && bare && in_place && same_window && observation.window > 0;
@@ -190,9 +190,9 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
     }
     if copy == Some(front.first) && front.transmissions > 1 {
         let only = covered.exact.is_some_and(|exact| exact.start == front.start);
-        if let Some(news) = &mut observation.news {
-            news.first = news.original;
-            news.last = if only { news.original } else { news.last };
+        if let Some(sending) = &mut observation.newly_acknowledged {
+            sending.first = sending.original;
+            sending.last = if only { sending.original } else { sending.last };
         }
         // RFC 3522 §3.2: the echo is that of the first copy, so the first copy arrived.
         let counts = &mut answered.figures.spurious;

@@ -74,7 +74,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         events,
         retransmission: entered.retransmission,
         outstanding: sent.unacknowledged(),
-        news: None,
+        newly_acknowledged: None,
         unacknowledged_since: None,
         round_trip: None,
         echo_round_trip: None,

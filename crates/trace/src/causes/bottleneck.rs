@@ -163,7 +163,7 @@ impl Bottleneck {
     ) -> Option<Carried> {
         let now = observation.time;
         let estimate = self.path.link_estimate();
-        let sent = observation.news?;
+        let sent = observation.newly_acknowledged?;
         let newly = observation.delivered.saturating_sub(delivered);
         let segments = newly.div_ceil(u64::from(segment.max(1))).max(1);
         let earliest = if original { sent.original } else { sent.first };

@@ -194,7 +194,7 @@ impl SenderView {
         if let Some((timeouts, first)) = self.undecided.take() {
             // F-RTO (RFC 5682 §2.1): the second acknowledgement covers data that was sent once,
             // before the time-out. So the originals were delayed, and not lost.
-            let held = observation.news.is_some_and(|sending| sending.last < timeouts.first);
+            let held = observation.newly_acknowledged.is_some_and(|sending| sending.last < timeouts.first);
             self.end_of_timeouts(&timeouts, held, &first, timeline, stalls);
         }
         let newly = observation.delivered.saturating_sub(self.delivered);

@@ -51,7 +51,7 @@ impl Script {
             events: Events::default(),
             retransmission: None,
             outstanding: 0,
-            news: None,
+            newly_acknowledged: None,
             unacknowledged_since: None,
             round_trip: None,
             echo_round_trip: None,
@@ -94,7 +94,7 @@ impl Script {
         self.add(at, End::Client, Flags::ACK, |observation| {
             (observation.acknowledged, observation.delivered) = (Some(delivered as i64), delivered);
             observation.round_trip = Some((Span::from_millis(sample), 0));
-            observation.news = Some(sending);
+            observation.newly_acknowledged = Some(sending);
             observation.unacknowledged_since = next;
             observation.window = window;
         });
@@ -388,7 +388,7 @@ fn odd_times_of_a_damaged_capture_do_no_harm() {
                 let mut observation = observation.clone();
                 if at >= place && at % 2 == 0 {
                     observation.time = Instant::from_nanos(odd);
-                    observation.news = observation.news.map(|news| Sending { last: observation.time, ..news });
+                    observation.newly_acknowledged = observation.newly_acknowledged.map(|sending| Sending { last: observation.time, ..sending });
                 }
                 causes.observe(&observation, &mut |piece| {
                     assert!(piece.begin >= ends && piece.begin < piece.end);

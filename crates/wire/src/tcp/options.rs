@@ -1,4 +1,4 @@
-//! The options of a TCP header: which there are, and how they are laid out.
+//! The options of a TCP header and their layout.
 
 use crate::error::ParseError;
 
