@@ -1,8 +1,8 @@
-//! What a packet costs to read and to decode, from memory: `cargo bench -p airpath-trace --bench
+//! Cost of reading and decoding a packet from memory: `cargo bench -p airpath-trace --bench
 //! reading`.
 //!
-//! The packets are those of a download captured with a snap length of 96 bytes: two segments of
-//! data with timestamps, then an acknowledgement, of 1,000 flows in turn.
+//! The packets are those of a download with a snap length of 96 bytes, for 1,000 flows in turn: two
+//! data segments with timestamps, then an acknowledgement.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;

@@ -1,8 +1,7 @@
-//! Out of frames: the TCP segments and UDP datagrams in them.
+//! Decodes frames: the TCP segments and UDP datagrams in them.
 //!
-//! A frame goes down through its layers, and each hands the next a [`Part`](part::Part): the bytes
-//! that were captured of it, and how many it had. Nothing is copied but fragments, and nothing
-//! allocated but for them.
+//! Each layer of a frame passes the next a [`Part`](part::Part): its captured bytes and its
+//! original length. Only fragments are copied, and only for them is memory allocated.
 
 mod fragments;
 mod gtp;
@@ -67,7 +66,7 @@ impl Decoder {
         })
     }
 
-    /// What was passed over so far.
+    /// What was skipped so far.
     pub const fn skipped(&self) -> &Counts {
         &self.skipped
     }

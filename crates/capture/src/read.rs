@@ -1,8 +1,9 @@
-//! Capture files into records.
+//! Reads the records of capture files.
 //!
 //! ```
 //! use airpath_capture::read::Reader;
-//! # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+//! # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0,
+//! 0];
 //!
 //! let mut reader = Reader::new(&file[..])?;
 //! while let Some(record) = reader.next_record() {
@@ -12,9 +13,9 @@
 //! # Ok::<(), airpath_capture::read::OpenError>(())
 //! ```
 //!
-//! A file that is damaged or ends too early is read as far as it goes; [`Reader::ending`] and
-//! [`Reader::skipped`] tell what was left out. Nothing is allocated or copied for a record: it lies
-//! in the block of the file that was read last, until the next one is asked for.
+//! A damaged or truncated file is read as far as possible; [`Reader::ending`] and
+//! [`Reader::skipped`] report what was left out. A record is neither allocated nor copied: it
+//! borrows the last block of the file that was read, until the next record is requested.
 
 mod compressed;
 mod input;
@@ -46,7 +47,7 @@ pub struct Record<'a> {
     pub interface: u32,
     /// Its first bytes, as many as were kept.
     pub bytes: &'a [u8],
-    /// Bytes that it had, not less than were kept.
+    /// Original length in bytes, not less than the captured length.
     pub original_length: u32,
 }
 
@@ -64,23 +65,23 @@ impl LinkType {
     pub const PPP: Self = Self(9);
     /// FDDI.
     pub const FDDI: Self = Self(10);
-    /// IPv4 or IPv6, as the version field tells: the number that some BSDs use.
+    /// IPv4 or IPv6, by the version field: the number of some BSDs.
     pub const RAW_BSD: Self = Self(12);
-    /// The same: the number that OpenBSD uses.
+    /// The same: the number of OpenBSD.
     pub const RAW_OPENBSD: Self = Self(14);
     /// PPP in frames of HDLC, or Cisco's HDLC.
     pub const PPP_HDLC: Self = Self(50);
     /// PPP over Ethernet, without the Ethernet header.
     pub const PPP_ETHER: Self = Self(51);
-    /// IPv4 or IPv6, as the version field tells.
+    /// IPv4 or IPv6, by the version field.
     pub const RAW: Self = Self(101);
     /// Cisco's HDLC.
     pub const CISCO_HDLC: Self = Self(104);
     /// OpenBSD's loopback: the address family, in network byte order.
     pub const LOOP: Self = Self(108);
-    /// Linux cooked, version 1: what the interface "any" gives.
+    /// Linux cooked, version 1: from the interface "any".
     pub const LINUX_COOKED: Self = Self(113);
-    /// PPP behind a byte that tells the direction.
+    /// PPP after a byte for the direction.
     pub const PPP_WITH_DIRECTION: Self = Self(204);
     /// IPv4.
     pub const IPV4: Self = Self(228);
@@ -105,15 +106,15 @@ enum Format {
     Snoop(snoop::File),
 }
 
-/// What has been met so far.
+/// Counters of the records read so far.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Packets, whether or not they could be read.
+    /// Packets, including those that could not be read.
     frames: u64,
     skipped: Counts,
-    /// Bytes that were passed over in search of the next record.
+    /// Bytes that were skipped in search of the next record.
     lost_bytes: u64,
-    /// Packets that have no time of their own.
+    /// Packets without a time of their own.
     untimed: u64,
     interfaces: Vec<Interface>,
 }
@@ -124,7 +125,7 @@ pub enum OpenError {
     /// There is nothing in it.
     #[error("the capture is empty: not even a file header is there")]
     Empty,
-    /// It begins like no format that is known.
+    /// It begins like no supported format.
     #[error(
         "not a capture: it begins with the bytes {0:02x?}; known are pcap, pcapng and snoop, plain or compressed by gzip or zstd"
     )]
@@ -137,10 +138,10 @@ pub enum OpenError {
         /// Bytes that there are.
         available: usize,
     },
-    /// A data link of snoop's that is not understood.
-    #[error("the snoop file is of data link {0}, which is not understood; Ethernet (4) and FDDI (8) are")]
+    /// An unsupported data link of snoop.
+    #[error("the snoop file has data link {0}, which is not supported; Ethernet (4) and FDDI (8) are")]
     UnknownDataLink(u32),
-    /// A version of the format that is not known.
+    /// An unsupported version of the format.
     #[error("{format} of version {major}.{minor} is not known")]
     UnknownVersion {
         /// Which format.
@@ -169,11 +170,11 @@ pub enum Ending<'a> {
 impl<'a> Reader<'a> {
     /// Begins to read a capture, whatever its format.
     ///
-    /// Anything that implements [`Read`] serves, without a buffer of its own; it is asked for
-    /// blocks of 1 MiB, and what has come of one is used before more is waited for.
+    /// Any [`Read`] works without a buffer of its own. It is read in blocks of 1 MiB; data that has
+    /// arrived is used before the reader waits for more.
     ///
     /// # Errors
-    /// Where the first bytes cannot be read or are those of no format that is known.
+    /// Where the first bytes cannot be read or belong to no supported format.
     pub fn new(source: impl Read + Send + 'a) -> Result<Self, OpenError> {
         let mut input = compressed::unpacked(Input::new(Box::new(source)));
         let Some(magic) = input.peek::<4>() else {
@@ -202,33 +203,33 @@ impl<'a> Reader<'a> {
             Format::Pcapng(file) => file.next_record(&mut self.input, &mut self.progress),
             Format::Snoop(file) => file.next_record(&mut self.input, &mut self.progress),
         };
-        // Piece by piece, so that only what comes from those lies in memory.
+        // Copied by field, so that only these fields pass through memory.
         let Record { frame, time, link_type, interface, bytes, original_length } = other?;
         Some(Record { frame, time, link_type, interface, bytes, original_length })
     }
 
-    /// What was passed over so far.
+    /// What was skipped so far.
     pub const fn skipped(&self) -> &Counts {
         &self.progress.skipped
     }
 
-    /// Packets that were met so far, whether or not they could be read.
+    /// Packets so far, including those that could not be read.
     pub const fn frames(&self) -> u64 {
         self.progress.frames
     }
 
-    /// Bytes that were passed over so far because no record could be made out in them.
+    /// Bytes skipped so far because they contain no plausible record.
     pub const fn lost_bytes(&self) -> u64 {
         self.progress.lost_bytes
     }
 
-    /// Packets so far that have no time of their own (simple packet blocks of pcapng): each was
-    /// given that of the one before it.
+    /// Packets so far without a time of their own (simple packet blocks of pcapng): each has the
+    /// time of the previous one.
     pub const fn untimed(&self) -> u64 {
         self.progress.untimed
     }
 
-    /// The interfaces that were met so far; [`Record::interface`] is an index of them.
+    /// The interfaces so far; [`Record::interface`] is an index into them.
     pub fn interfaces(&self) -> &[Interface] {
         &self.progress.interfaces
     }
@@ -243,7 +244,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The order of the bytes of a number in a file.
+/// The byte order of numbers in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteOrder {
     Little,

@@ -1,8 +1,8 @@
-//! Simulated packets into a capture file: IPv4 headers and what follows them, without the payload.
+//! Writes simulated packets to a capture file: IPv4 and transport headers, without the payload.
 //!
-//! The simulator has headers and lengths but no payload. It is taken to be zeros, over which the
-//! checksums hold, and is left out of the file: each packet is captured up to the end of its
-//! transport header, beside its full length.
+//! The simulator has headers and lengths but no payload. Checksums are computed for a payload of
+//! zeros, which is left out of the file: each packet is captured up to the end of its transport
+//! header, with its full length.
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -17,12 +17,12 @@ use airpath_wire::ipv4::Ipv4Header;
 use airpath_wire::tcp::TcpHeader;
 use airpath_wire::udp::UdpHeader;
 
-/// Where captures put the origin of the run, counted from 1 January 1970, UTC. So a time in the
-/// file is that of the run behind a leading 1. It is not zero because there are tools (tcptrace)
-/// that take a time of zero for none.
+/// Time of the run's origin in captures, since 1 January 1970, UTC: a time in the file is the time
+/// of the run after a leading 1. It is not zero because some tools (tcptrace) treat a time of zero
+/// as missing.
 pub const ORIGIN: Span = Span::from_secs(1_000_000_000);
 
-/// Hops that a packet may make: the initial value of most systems.
+/// Initial time to live: that of most systems.
 const TIME_TO_LIVE: u8 = 64;
 
 /// A capture file with one interface.
@@ -32,7 +32,7 @@ pub struct Capture<W: Write> {
     interface: InterfaceId,
 }
 
-/// What is the same for packets of every kind.
+/// Fields of packets of every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// When the packet is captured; see [`ORIGIN`].
@@ -41,12 +41,12 @@ pub struct Envelope {
     pub source: Ipv4Addr,
     /// Destination address.
     pub destination: Ipv4Addr,
-    /// Its ECN field, as it is where the capture is taken.
+    /// Its ECN field at the capture point.
     pub ecn: Ecn,
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a capture; `comment` says what it shows.
+    /// Begins a capture; `comment` describes it.
     ///
     /// # Errors
     /// Those of `out`; a text of 64 KiB or more is invalid input.

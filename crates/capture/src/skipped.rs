@@ -1,12 +1,11 @@
-//! What could not be used of a capture, counted by cause: nothing is left out in silence.
+//! Parts of a capture that were skipped, counted by cause.
 
 use std::fmt;
 
-/// Why something of a capture was passed over.
+/// Why a part of a capture was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// A record whose lengths cannot be: bytes were passed over up to what looks like a record
-    /// again.
+    /// A record with impossible lengths: bytes were skipped up to the next plausible record.
     CorruptRecord,
     /// The file ends within a record.
     CutRecord,
@@ -32,7 +31,7 @@ pub enum Cause {
     /// A fragment of a packet that waits for others: counted as one for each fragment but the last
     /// that is missing.
     Fragment,
-    /// A packet of which fragments are missing, or overlap.
+    /// A packet with missing or overlapping fragments.
     Incomplete,
     /// An IP packet of neither TCP nor UDP.
     OtherTransport,

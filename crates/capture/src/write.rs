@@ -1,4 +1,4 @@
-//! Capture files in the pcapng format, with nanoseconds, written as the run goes.
+//! Capture files in the pcapng format, with nanoseconds, written during a run.
 //!
 //! Source: the IETF draft *pcapng Capture File Format*, draft-ietf-opsawg-pcapng, its clauses on
 //! the section header, interface description and enhanced packet blocks. The file has one section,
@@ -20,11 +20,11 @@ const BUFFER: usize = 64 << 10;
 
 /// Writes a capture file.
 ///
-/// Only whole blocks are handed to `W`, in calls of about 64 KiB, so that what a killed run leaves
-/// is a readable file that lacks at most the packets of the last call. Dropping the writer writes
-/// what is left, and cannot report errors: call [`Writer::finish`].
+/// Only whole blocks are passed to `W`, in calls of about 64 KiB. So a killed run leaves a readable
+/// file that lacks at most the packets of the last call. Dropping the writer writes the remaining
+/// blocks but cannot report errors: call [`Writer::finish`].
 ///
-/// No packet costs an allocation.
+/// No packet causes an allocation.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -33,34 +33,34 @@ pub struct Writer<W: Write> {
     failed: Option<io::ErrorKind>,
 }
 
-/// An interface of the file, as [`Writer::add_interface`] gives it.
+/// An interface of the file, as returned by [`Writer::add_interface`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceId(u32);
 
-/// What is said of an interface. Empty texts are left out.
+/// Name and description of an interface. Empty texts are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interface<'a> {
     /// A short name, such as `server`.
     pub name: &'a str,
-    /// What it is.
+    /// Its description.
     pub description: &'a str,
 }
 
 /// A packet as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
-    /// When: nanoseconds since 1 January 1970, UTC.
+    /// Its time: nanoseconds since 1 January 1970, UTC.
     pub timestamp: u64,
     /// Its first bytes, from the IP header on.
     pub bytes: &'a [u8],
-    /// The size that it had: not less than `bytes`.
+    /// Its original length in bytes, not less than that of `bytes`.
     pub original_length: u32,
-    /// What is said of it; nothing if empty.
+    /// A comment on the packet; none if empty.
     pub comment: &'a str,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file, with a comment that says what it shows, unless that is empty.
+    /// Begins a file with a comment on its contents, if that is not empty.
     ///
     /// # Errors
     /// Those of `out`; a comment of 64 KiB or more is invalid input.
@@ -70,7 +70,7 @@ impl<W: Write> Writer<W> {
         writer.block(SECTION_HEADER, |block| {
             block.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
             VERSION.iter().for_each(|part| block.extend_from_slice(&part.to_le_bytes()));
-            // The length of the section is not known beforehand, which is written as -1.
+            // The length of the section is not yet determined, so -1 is written.
             block.extend_from_slice(&u64::MAX.to_le_bytes());
             text_option(block, OPTION_COMMENT, comment)?;
             text_option(block, SHB_USERAPPL, concat!("airpath ", env!("CARGO_PKG_VERSION")))?;
@@ -153,7 +153,8 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
-    /// Adds a block with what `body` puts into it, or leaves all as it was where that fails.
+    /// Adds a block with the contents that `body` appends; leaves the buffer unchanged if that
+    /// fails.
     fn block(&mut self, kind: u32, body: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
         if let Some(kind) = self.failed {
             return Err(kind.into());
@@ -165,7 +166,7 @@ impl<W: Write> Writer<W> {
             self.blocks.truncate(start);
             return Err(error);
         }
-        // The length stands at both ends, so that the file can be read backwards.
+        // The length is at both ends, so that the file can be read backwards.
         let length =
             u32::try_from(self.blocks.len() + 4 - start).map_err(|_| invalid("a block has less than 4 GiB"))?;
         self.blocks[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
@@ -176,7 +177,7 @@ impl<W: Write> Writer<W> {
 
 impl<W: Write> Drop for Writer<W> {
     fn drop(&mut self) {
-        // Whoever wants to know of errors calls `finish`.
+        // Errors are reported by `finish`.
         let _ = self.flush();
     }
 }
@@ -204,7 +205,7 @@ fn end_of_options(block: &mut Vec<u8>) {
     block.extend_from_slice(&[0; 2]);
 }
 
-/// Fills up to a multiple of four bytes; all blocks begin on one.
+/// Pads to a multiple of four bytes, on which all blocks begin.
 fn pad(block: &mut Vec<u8>) {
     block.resize(block.len().next_multiple_of(4), 0);
 }
@@ -213,7 +214,7 @@ fn pad(block: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Takes the first `room` bytes, as a disk does that fills up.
+    /// Accepts the first `room` bytes, like a disk that becomes full.
     struct Disk {
         room: usize,
     }

@@ -84,7 +84,7 @@ fn tshark_verifies_checksums_over_zeros() {
 }
 
 #[test]
-fn tshark_reads_what_is_said_of_packets_and_interfaces() {
+fn tshark_reads_comments_and_interfaces() {
     let path = file("comments.pcapng");
     let mut writer =
         Writer::new(File::create(&path).expect("the folder is there"), "").expect("the file can be written");
@@ -169,8 +169,8 @@ fn a_killed_run_leaves_a_readable_file() {
     assert!(sequences.len() > 1000, "only {} of 2000 packets were written", sequences.len());
 }
 
-/// A short download, as the server sees it: handshake, four segments of which the second is lost
-/// and sent again, FINs.
+/// A short download at the server: handshake, four segments with the second lost and retransmitted,
+/// FINs.
 fn transfer(name: &str) -> PathBuf {
     let path = file(name);
     let mut capture = create(&path);

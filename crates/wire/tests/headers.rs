@@ -267,8 +267,8 @@ fn with_options(options: &[u8]) -> Vec<u8> {
 
 #[test]
 fn unknown_options_are_skipped() {
-    // Kind 254 with four bytes, a maximum segment size of 1460, end of list, then what no one
-    // reads.
+    // Kind 254 with four bytes, a maximum segment size of 1460, end of list, then bytes that are
+    // not parsed.
     let segment = with_options(&[254, 4, 9, 9, 1, 2, 4, 0x05, 0xB4, 0, 2, 99]);
     let (header, payload) = TcpHeader::parse(&segment).expect("all options are well formed");
     assert_eq!(header.options, Options { maximum_segment_size: Some(1460), ..Options::default() });

@@ -1,7 +1,7 @@
-//! Fragments of IP packets put together again (RFC 791 §3.2, RFC 8200 §4.5).
+//! Reassembly of IP packets from fragments (RFC 791 §3.2, RFC 8200 §4.5).
 //!
-//! Memory is bounded: so many packets at a time, each of 64 KiB at most. The oldest gives way, and
-//! so does what waits for too long by the clock of the capture.
+//! Memory is bounded: `MOST` packets at a time, each of at most 64 KiB. The oldest packet is
+//! dropped first. A packet that waits too long, by the clock of the capture, is dropped too.
 
 use std::net::IpAddr;
 
@@ -28,8 +28,8 @@ pub(super) struct Key {
     pub source: IpAddr,
     pub destination: IpAddr,
     pub identification: u32,
-    /// In IPv6 it is that of the first fragment that counts, and identifications are of one sender:
-    /// it is zero there.
+    /// In IPv6 the first fragment determines it, and an identification belongs to one sender: it is
+    /// zero here.
     pub protocol: Protocol,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Fragment<'a> {
     pub payload: Part<'a>,
 }
 
-/// The packets of which fragments are missing.
+/// The packets with missing fragments.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     waiting: Vec<Packet>,
@@ -88,7 +88,7 @@ impl Fragments {
         skipped: &mut Counts,
     ) -> Result<(Protocol, Part<'_>), Cause> {
         let end = fragment.offset + fragment.payload.length;
-        // All but the last are of a multiple of eight bytes.
+        // All but the last have a multiple of eight bytes.
         if end > LONGEST || fragment.payload.length == 0 || !(fragment.is_last || end.is_multiple_of(8)) {
             return Err(Cause::Malformed);
         }
@@ -127,7 +127,7 @@ impl Fragments {
         Ok((packet.protocol, Part { bytes: &self.complete, length }))
     }
 
-    /// Packets of which fragments are missing.
+    /// The number of packets with missing fragments.
     pub const fn waiting(&self) -> usize {
         self.waiting.len()
     }

@@ -30,7 +30,7 @@ fn user_packet<'a>(header: &[u8; 8], mut rest: Part<'a>) -> Result<Part<'a>, Cau
         let optional: &[u8; 4] = rest.leading()?;
         rest = rest.after(4)?;
         let mut next = if header[0] & EXTENSION != 0 { optional[3] } else { 0 };
-        // Each tells its length in units of four bytes and, at its end, the type of the next
+        // Each contains its length in units of four bytes and, at its end, the type of the next
         // (§5.2.1).
         while next != 0 {
             let [units] = *rest.leading()?;
@@ -43,7 +43,7 @@ fn user_packet<'a>(header: &[u8; 8], mut rest: Part<'a>) -> Result<Part<'a>, Cau
             rest = after;
         }
     }
-    // A user's packet may be of PPP or Ethernet; its first four bits tell that it is of IP.
+    // A user's packet may be PPP or Ethernet; its first four bits show whether it is IP.
     match rest.leading()? {
         [first] if matches!(first >> 4, 4 | 6) => Ok(rest),
         [_] => Err(Cause::NotIp),

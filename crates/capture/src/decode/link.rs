@@ -1,5 +1,5 @@
-//! Link layers: where in a frame the IP packet begins. Each is described in the registry of link
-//! types at tcpdump.org.
+//! Link layers: the offset of the IP packet in a frame. The registry of link types at tcpdump.org
+//! describes each of them.
 
 use super::part::Part;
 use crate::read::LinkType;
@@ -75,7 +75,7 @@ fn ethernet(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     }
 }
 
-/// What an EtherType says that follows.
+/// Decodes the payload that an EtherType identifies.
 fn typed(mut kind: u16, mut content: Part<'_>) -> Result<Part<'_>, Cause> {
     // Each round takes four bytes.
     while VLAN.contains(&kind) {
@@ -114,7 +114,7 @@ fn mpls(mut content: Part<'_>) -> Result<Part<'_>, Cause> {
             break;
         }
     }
-    // Nothing says what it is but its first four bits (RFC 4928).
+    // Only its first four bits identify the payload (RFC 4928).
     let [first] = content.leading()?;
     match first >> 4 {
         4 | 6 => Ok(content),
@@ -193,7 +193,7 @@ fn loopback(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     }
 }
 
-/// A header of four bytes, and attributes in the byte order of the host, one of which is the
+/// A header of four bytes, and attributes in the byte order of the host; one attribute is the
 /// packet.
 fn netfilter_log(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     /// `NFULA_PAYLOAD`.
@@ -201,7 +201,7 @@ fn netfilter_log(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     const HEADER: usize = 4;
     let mut rest = frame.after(HEADER)?;
     let first: &[u8; 4] = rest.leading()?;
-    // Only one order makes sense of the first attribute's length: it is short.
+    // Only one order gives a plausible length of the first attribute: it is short.
     let is_little = u16::from_le_bytes([first[0], first[1]]) < u16::from_be_bytes([first[0], first[1]]);
     loop {
         let [a, b, c, d] = *rest.leading()?;

@@ -40,7 +40,7 @@ pub(super) struct Packet<'a> {
     pub payload: Part<'a>,
 }
 
-/// The packet that begins here, of either version, put together of its fragments.
+/// Decodes the packet that begins here, of either version, reassembled from its fragments.
 #[inline]
 pub(super) fn packet<'a>(
     now: Instant,
@@ -68,7 +68,7 @@ fn version_4<'a>(
     let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let total_length = usize::from(word(2));
     let content = match total_length {
-        // What a host hands to an interface that cuts it into packets may have no length yet.
+        // A packet that the host's interface will segment may have no length yet.
         0 => content,
         total => content.with_length(total),
     };
@@ -128,7 +128,7 @@ fn version_6<'a>(
         ecn: Ecn::from_bits(header[1] >> 4),
         protocol: Protocol(header[6]),
         payload: match payload_length {
-            // A jumbogram (RFC 2675), or what an interface will cut into packets.
+            // A jumbogram (RFC 2675), or a packet that the interface will segment.
             0 => content,
             length => content.with_length(length),
         },
@@ -143,7 +143,7 @@ fn version_6<'a>(
     let header: &[u8; 8] = packet.payload.leading()?;
     let place = u16::from_be_bytes([header[2], header[3]]);
     let rest = packet.payload.after(8)?;
-    // A packet that is its own only fragment is not put together with others (RFC 6946 §4).
+    // A packet in a single fragment is not reassembled with others (RFC 6946 §4).
     if place & 0xFFF9 == 0 {
         (packet.protocol, packet.payload) = (Protocol(header[0]), rest);
     } else {
@@ -162,11 +162,11 @@ fn version_6<'a>(
         (packet.protocol, packet.payload) = fragments.add(now, key, fragment, skipped)?;
     }
     extensions(&mut packet)?;
-    // One within another is nothing that a host makes.
+    // No host sends a fragment inside a fragment.
     if packet.protocol == FRAGMENT { Err(Cause::Malformed) } else { Ok(packet) }
 }
 
-/// Goes past extension headers, up to that of a fragment. Each has eight bytes at least.
+/// Skips extension headers, up to the fragment header. Each has eight bytes at least.
 fn extensions(packet: &mut Packet<'_>) -> Result<(), Cause> {
     loop {
         match packet.protocol {
@@ -182,7 +182,7 @@ fn extensions(packet: &mut Packet<'_>) -> Result<(), Cause> {
     }
 }
 
-/// Goes past an authentication header (RFC 4302 §2).
+/// Skips an authentication header (RFC 4302 §2).
 fn authenticated(packet: &mut Packet<'_>) -> Result<(), Cause> {
     let [next, length] = *packet.payload.leading()?;
     // In units of four bytes, without the first two.

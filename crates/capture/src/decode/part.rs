@@ -1,13 +1,13 @@
-//! Bytes of a packet that a capture may have kept only the first of.
+//! Bytes of a packet, of which a capture may contain only the first.
 
 use crate::skipped::Cause;
 
-/// A part of a frame: the bytes that were captured of it, and how many it had.
+/// A part of a frame: its captured bytes and its original length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a> {
     /// At most `length` bytes.
     pub bytes: &'a [u8],
-    /// Bytes that it had.
+    /// Its original length in bytes.
     pub length: usize,
 }
 
@@ -40,8 +40,8 @@ impl<'a> Part<'a> {
         Self { bytes: self.bytes.get(length..).unwrap_or(&[]), length: self.length.saturating_sub(length) }
     }
 
-    /// The same, with the length that a header tells. Padding goes; what is said to be there and is
-    /// not was not captured.
+    /// The same with the length from a header. Padding is removed; missing bytes count as not
+    /// captured.
     #[inline]
     pub fn with_length(&self, length: usize) -> Self {
         Self { bytes: &self.bytes[..self.bytes.len().min(length)], length }
@@ -59,7 +59,7 @@ impl<'a> Part<'a> {
         self.bytes.len() == self.length
     }
 
-    /// Why `needed` bytes are not there: they were not captured, or never were.
+    /// Why `needed` bytes are missing: they were not captured, or never existed.
     #[cold]
     const fn missing(&self, needed: usize) -> Cause {
         if needed <= self.length { Cause::CutShort } else { Cause::Malformed }

@@ -151,7 +151,7 @@ fn a_whole_segment_over_ipv6() {
 }
 
 #[test]
-fn extension_headers_are_gone_past() {
+fn extension_headers_are_skipped() {
     let hop_by_hop = [60, 0, 1, 4, 0, 0, 0, 0];
     let destination_options = [[51, 1, 1, 12, 0, 0, 0, 0], [0; 8]].concat();
     let authentication = [[6, 4, 0, 0], [0; 4], [0; 4], [0; 4], [0; 4], [0; 4]].concat();
@@ -166,7 +166,7 @@ fn extension_headers_are_gone_past() {
 }
 
 #[test]
-fn options_of_ipv4_are_gone_past() {
+fn options_of_ipv4_are_skipped() {
     let mut bytes = packet(b"hello");
     bytes.splice(20..20, [1, 1, 1, 0]);
     bytes[0] = 0x46;
@@ -175,7 +175,7 @@ fn options_of_ipv4_are_gone_past() {
 }
 
 #[test]
-fn a_checksum_that_does_not_hold_is_told() {
+fn a_wrong_checksum_is_reported() {
     let mut bytes = packet(b"hello");
     *bytes.last_mut().expect("there is a payload") ^= 1;
     let (segment, _) = decode(LinkType::RAW, &bytes).expect("it is a segment");

@@ -48,8 +48,8 @@ pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunn
     let captured = whole.bytes.len().min(header_length);
     let is_cut = captured < header_length;
     let bytes = &whole.bytes[TCP_HEADER..captured];
-    // Each has a segment of its own: where the two met in memory, what was just written would be
-    // read in other pieces.
+    // Separate copies: in a shared slot the loads would differ in width from the stores before
+    // them, which stalls the processor.
     Ok(match Options::parse_usual(bytes) {
         Some(options) => build(options, is_cut),
         None => {
@@ -69,7 +69,7 @@ pub(super) fn datagram<'a>(
     let header: &[u8; UDP_HEADER] = packet.payload.leading()?;
     let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let whole = match usize::from(short(4)) {
-        // What an interface will cut into packets, or a jumbogram (RFC 2675 §4).
+        // A packet that the interface will segment, or a jumbogram (RFC 2675 §4).
         0 => packet.payload,
         length if (UDP_HEADER..=packet.payload.length).contains(&length) => packet.payload.with_length(length),
         _ => return Err(Cause::Malformed),

@@ -10,10 +10,10 @@ use super::input::Input;
 
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
-/// Decoded at once: as much as one block of zstd holds at most.
+/// Bytes decoded at once: the maximum size of a zstd block.
 const CHUNK: usize = 128 << 10;
 
-/// What is in `input`, if that begins with `magic` of a compressed file, or `input` itself.
+/// The decompressed `input` if it begins with the magic of a compressed file, or else `input`.
 pub(super) fn unpacked(mut input: Input<'_>) -> Input<'_> {
     match input.peek::<4>() {
         Some([first, second, ..]) if [first, second] == GZIP => Input::new(Box::new(Gzip(MultiGzDecoder::new(input)))),
@@ -22,8 +22,8 @@ pub(super) fn unpacked(mut input: Input<'_>) -> Input<'_> {
     }
 }
 
-/// Members of gzip, one after the other, in small portions: where the data is damaged, the portion
-/// is lost in which it is.
+/// Members of gzip, one after the other, in small portions: damaged data loses only its own
+/// portion.
 struct Gzip<'a>(MultiGzDecoder<Input<'a>>);
 
 impl Read for Gzip<'_> {
@@ -38,7 +38,7 @@ impl Read for Gzip<'_> {
 struct Zstd<'a> {
     input: Input<'a>,
     decoder: FrameDecoder,
-    /// Whether a frame has begun of which not all was given out.
+    /// Whether a frame has begun and is not completely returned.
     within: bool,
 }
 
@@ -83,7 +83,7 @@ impl Zstd<'_> {
         Ok(true)
     }
 
-    /// Ends the frame, all of which was given out.
+    /// Ends a frame that is completely returned, and verifies its checksum.
     fn end(&mut self) -> io::Result<()> {
         self.within = false;
         match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {

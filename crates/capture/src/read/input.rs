@@ -2,13 +2,13 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Bytes that are asked for at once.
+/// Bytes requested in one read.
 const BLOCK: usize = 1 << 20;
 
 /// A window on a stream of bytes that moves forward.
 pub(super) struct Input<'a> {
     source: Box<dyn Read + Send + 'a>,
-    /// All of it is initialised; `start..end` has been read and not been used.
+    /// Initialised; `start..end` contains data that was read and not used.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -21,7 +21,7 @@ impl<'a> Input<'a> {
         Self { source, buffer: vec![0; BLOCK], start: 0, end: 0, ended: false, error: None }
     }
 
-    /// Reads on until there are `length` bytes in the window, and says whether there are.
+    /// Reads until `length` bytes are in the window; returns whether they are.
     #[inline]
     pub fn fill(&mut self, length: usize) -> bool {
         self.end - self.start >= length || self.read(length)
@@ -39,7 +39,7 @@ impl<'a> Input<'a> {
         if self.fill(N) { self.available().first_chunk().copied() } else { None }
     }
 
-    /// Takes `length` bytes out of the window, where they are.
+    /// Consumes `length` bytes of the window, if it has them.
     #[inline]
     pub fn take(&mut self, length: usize) -> &[u8] {
         let start = self.start;
@@ -47,17 +47,17 @@ impl<'a> Input<'a> {
         &self.buffer[start..self.start]
     }
 
-    /// Why the stream could be read no further, unless it ended.
+    /// The error that ended the stream, if any.
     pub const fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }
 
-    /// The same, taken out.
+    /// Takes the error that ended the stream.
     pub const fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()
     }
 
-    /// Bytes that the window has room for.
+    /// Capacity of the window.
     #[cfg(test)]
     pub const fn window(&self) -> usize {
         self.buffer.len()
@@ -89,7 +89,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What is in the window, and what follows: for a decoder that this is the input of.
+/// The window and the following bytes, as the input of a decoder.
 impl BufRead for Input<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if !self.fill(1)

@@ -9,18 +9,18 @@ use super::LinkType;
 pub struct Interface {
     /// What its frames begin with.
     pub link_type: LinkType,
-    /// Bytes that were kept of each frame at most; 0 where there was no limit or it is not known.
+    /// Bytes that were kept of each frame at most; 0 where there was no limit or it is unknown.
     pub snap_length: u32,
     /// Its short name; empty where the file has none.
     pub name: String,
-    /// What is said of it; empty where the file has nothing.
+    /// Its description; empty where the file has none.
     pub description: String,
-    /// Packets that the capturing host dropped, as far as the file tells. They look like loss and
-    /// were none.
+    /// Packets that the capturing host dropped, if the file counts them. They look like loss on the
+    /// path.
     pub dropped: u64,
 }
 
-/// What the number of a timestamp means.
+/// Meaning of a timestamp's units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     resolution: Resolution,
@@ -38,12 +38,12 @@ enum Resolution {
     Binary(u8),
 }
 
-/// The latest time that is taken from a capture, in the year 2116: four spans between two times
-/// still fit into 64 bits together, so that sums of a few never overflow.
+/// The latest supported time of a capture, in the year 2116: the sum of four differences between
+/// two times fits into 64 bits.
 pub const LATEST: Instant = Instant::from_nanos(1 << 62);
 
 impl Clock {
-    /// Microseconds, which is meant where nothing is said.
+    /// Microseconds: the default.
     pub const MICROSECONDS: Self = Self { resolution: Resolution::Nanoseconds(1_000), offset: 0 };
 
     /// The clock whose unit is 10⁻ⁿ s, or 2⁻ⁿ s where the upper bit of `resolution` is set: the
@@ -56,7 +56,7 @@ impl Clock {
         } else if power <= 9 {
             Resolution::Nanoseconds(10u64.pow(u32::from(9 - power)))
         } else {
-            // Where a nanosecond has more units than a number can count, all times are zero.
+            // All times are zero if a nanosecond has more units than `u64` can count.
             Resolution::PerNanosecond(10u64.checked_pow(u32::from(power - 9)).unwrap_or(u64::MAX))
         };
         Self { resolution, ..self }
@@ -68,7 +68,7 @@ impl Clock {
         Self { offset, ..self }
     }
 
-    /// The time that `units` stand for; `None` before 1970 and after 2116.
+    /// The time of `units`; `None` before 1970 and after 2116.
     #[inline]
     pub fn time(&self, units: u64) -> Option<Instant> {
         let nanoseconds = match self.resolution {
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(nanos(0, 7), Some(7_000_000_000));
         assert_eq!(nanos(9, 7), Some(7));
         assert_eq!(nanos(12, 7_999), Some(7));
-        assert_eq!(nanos(127, u64::MAX), Some(1), "a unit is so small that none can be told from the next");
+        assert_eq!(nanos(127, u64::MAX), Some(1), "a unit is too small to be distinguished from the next");
         assert_eq!(nanos(0x80 | 10, 512), Some(500_000_000));
         assert_eq!(nanos(0x80 | 127, u64::MAX), Some(0));
         assert_eq!(nanos(0x80, 3), Some(3_000_000_000));

@@ -1,6 +1,5 @@
-//! The format of libpcap (the IETF draft *PCAP Capture File Format*, draft-ietf-opsawg-pcap), and
-//! the two dialects that are still met: old versions with their lengths swapped, and that of A.
-//! Kuznetsov's patch of 1999.
+//! The format of libpcap (the IETF draft *PCAP Capture File Format*, draft-ietf-opsawg-pcap) and
+//! two old dialects: versions with swapped lengths, and that of A. Kuznetsov's patch of 1999.
 
 use airpath_core::Instant;
 
@@ -10,14 +9,14 @@ use crate::skipped::Cause;
 
 const FILE_HEADER: usize = 24;
 
-/// libpcap's own limit of what a record holds (`MAXIMUM_SNAPLEN`), twice: offloading hosts keep 512
-/// KiB at once.
+/// Twice libpcap's own limit of a record (`MAXIMUM_SNAPLEN`): offloading hosts store 512 KiB at
+/// once.
 const LONGEST: u32 = 1 << 19;
-/// What a record may hold where the file header announces more: libpcap's limit for buses of mass
-/// storage.
+/// Maximum length of a record if the file header announces more: libpcap's limit for mass-storage
+/// buses.
 const LARGEST: u32 = 128 << 20;
 
-/// How numbers are laid out.
+/// Layout of numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     order: ByteOrder,
@@ -27,25 +26,25 @@ pub(super) struct Layout {
     record_header: usize,
 }
 
-/// A file, behind its header.
+/// A file, after its header.
 #[derive(Debug)]
 pub(super) struct File {
     layout: Layout,
     link_type: LinkType,
-    /// What a record may hold.
+    /// Maximum length of a record.
     longest: u32,
-    /// Seconds of the record before.
+    /// Seconds of the previous record.
     last: Option<u32>,
 }
 
 impl Layout {
-    /// That of a file that begins with `magic`.
+    /// Layout of a file that begins with `magic`.
     pub fn of(magic: [u8; 4]) -> Option<Self> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let (fraction, record_header) = match order.u32(magic) {
                 0xA1B2_C3D4 => (1_000, 16),
                 0xA1B2_3C4D => (1, 16),
-                // Kuznetsov's has the interface, the protocol and the direction besides.
+                // Kuznetsov's header also has the interface, the protocol and the direction.
                 0xA1B2_CD34 => (1_000, 24),
                 _ => return None,
             };
@@ -66,8 +65,8 @@ impl File {
         if major != 2 {
             return Err(OpenError::UnknownVersion { format: "pcap", major: major.into(), minor: minor.into() });
         }
-        // The upper half tells of a frame check sequence, which the length of the IP packet leaves
-        // out anyway.
+        // The upper half describes a frame check sequence; the length of the IP packet excludes it
+        // anyway.
         let link_type = LinkType(word(20) as u16);
         progress.interfaces.push(Interface { link_type, snap_length: word(16), ..Interface::default() });
         Ok(Self { layout, link_type, longest: word(16).clamp(LONGEST, LARGEST), last: None })
@@ -89,7 +88,7 @@ impl File {
         self.last = Some(header.seconds);
         Some(Record {
             frame: progress.frames,
-            // 2³² s and as many µs are 137 years: less than the latest time that is taken.
+            // 2³² s and as many µs are 137 years: less than the latest supported time.
             time: Instant::from_nanos(
                 u64::from(header.seconds) * 1_000_000_000 + u64::from(header.part) * self.layout.fraction,
             ),
@@ -100,19 +99,18 @@ impl File {
         })
     }
 
-    /// The header that comes next, which stays in the window; `None` where there is none, or it
-    /// cannot be one.
+    /// The next header, which stays in the window; `None` at the end or if it is not plausible.
     #[inline(always)]
     fn header(&self, input: &mut Input<'_>) -> Option<Header> {
         if !input.fill(self.layout.record_header) {
             return None;
         }
         let header = self.layout.header(input.available());
-        // Zeros are what a file system leaves where nothing was written.
+        // File systems leave zeros where nothing was written.
         (header.captured <= self.longest && (header.captured, header.seconds) != (0, 0)).then_some(header)
     }
 
-    /// The next header that can be one.
+    /// Finds the next plausible header.
     #[cold]
     fn header_after_damage(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<Header> {
         if !input.fill(self.layout.record_header) {
@@ -126,8 +124,8 @@ impl File {
         self.header(input)
     }
 
-    /// Moves on to what looks like a record: one with a length and a time that can be, followed by
-    /// another such.
+    /// Advances to the next plausible record: its length and time are possible, and so are those of
+    /// the next one.
     fn search(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<()> {
         let size = self.layout.record_header;
         loop {
@@ -145,7 +143,7 @@ impl File {
             let next = size + header.captured as usize;
             let _ = input.fill(next + size);
             let after = input.available().get(next..);
-            // The last record of the file has none to follow it.
+            // The last record of the file has no successor.
             if after.is_some_and(|bytes| {
                 bytes.len() < size || self.is_plausible(&self.layout.header(bytes), Some(header.seconds))
             }) {
@@ -154,9 +152,9 @@ impl File {
         }
     }
 
-    /// Whether a header can be that of a record, `last` being the time of the one before.
+    /// Whether a header is plausible for a record; `last` is the time of the previous one.
     fn is_plausible(&self, header: &Header, last: Option<u32>) -> bool {
-        /// Seconds between two records that are taken for neighbours.
+        /// Maximum time between two successive records.
         const NEAR: u32 = 86_400;
         (1..=self.longest).contains(&header.captured)
             && header.original <= self.longest
@@ -175,13 +173,13 @@ struct Header {
 }
 
 impl Layout {
-    /// The header at the start of `bytes`, which has room for it.
+    /// Parses the header at the start of `bytes`, which must be long enough.
     #[inline(always)]
     fn header(self, bytes: &[u8]) -> Header {
         let bytes: &[u8; 16] = bytes.first_chunk().expect("a record's header has 16 bytes at least");
         let word = |at: usize| self.order.u32([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        // Before version 2.4 some programs wrote the two lengths in the other order; the smaller is
-        // what was kept.
+        // Before version 2.4 some programs wrote the two lengths in the other order; the smaller
+        // one is the captured length.
         let (captured, original) = (word(8).min(word(12)), word(8).max(word(12)));
         Header { seconds: word(0), part: word(4), captured, original }
     }

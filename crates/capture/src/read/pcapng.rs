@@ -1,8 +1,8 @@
 //! The format of Wireshark (the IETF draft *pcapng Capture File Format*, draft-ietf-opsawg-pcapng).
 //!
-//! A file is a row of blocks, each with its type and, at both ends, its length. A section header
-//! block begins a section with a byte order and interfaces of its own. Blocks other than those of
-//! packets, interfaces and statistics are left out, as the draft asks.
+//! A file is a sequence of blocks. Each block has a type, and its length at both ends. A section
+//! header block begins a section with its own byte order and interfaces. The draft requires that
+//! blocks of unknown types are skipped; only those of packets, interfaces and statistics are used.
 
 use airpath_core::Instant;
 
@@ -16,25 +16,25 @@ use crate::pcapng::{
 };
 use crate::skipped::Cause;
 
-/// [`SECTION_HEADER`] as it lies in a file, in either byte order.
+/// [`SECTION_HEADER`] as stored in a file, in either byte order.
 pub(super) const SECTION_BEGINS: [u8; 4] = SECTION_HEADER.to_be_bytes();
 
 /// Type, and the length at both ends.
 const FRAME: usize = 12;
-/// Blocks are not longer than this: the limit of Wireshark.
+/// Maximum length of a block: the limit of Wireshark.
 const LONGEST: usize = 16 << 20;
-/// Interfaces of one file that are kept. More come of no program, only of damage.
+/// Maximum number of interfaces of a file. Only damaged files have more.
 const MOST_INTERFACES: usize = 1 << 16;
 
 /// A file.
 #[derive(Debug)]
 pub(super) struct File {
     order: ByteOrder,
-    /// Of each interface of the file.
+    /// Clocks, by interface of the file.
     clocks: Vec<Clock>,
     /// The first interface of this section.
     section: usize,
-    /// When the packet before was captured.
+    /// Time of the previous packet.
     last: Instant,
 }
 
@@ -100,7 +100,7 @@ impl File {
         }
     }
 
-    /// Type and length of the next block, of which all is in the window.
+    /// Type and length of the next block, if the window contains all of it.
     #[inline]
     fn block(&mut self, input: &mut Input<'_>, progress: &mut Progress) -> Option<(u32, usize)> {
         loop {
@@ -133,7 +133,7 @@ impl File {
         }
     }
 
-    /// Moves on to what looks like a block: a known type, and the same length at both ends.
+    /// Advances to the next plausible block: a known type, and the same length at both ends.
     #[cold]
     fn search(&self, input: &mut Input<'_>, progress: &mut Progress) -> Option<()> {
         loop {
@@ -214,7 +214,7 @@ impl File {
             .filter(|(code, _)| matches!(*code, ISB_IFDROP | ISB_OSDROP))
             .filter_map(|(_, value)| value.first_chunk())
             .fold(0u64, |sum, value| sum.saturating_add(self.order.u64(*value)));
-        // What the packets themselves told may be in it already.
+        // The packets' own drop counts may already include these.
         interface.dropped = interface.dropped.max(dropped);
         Some(())
     }
@@ -249,7 +249,7 @@ impl File {
         let fields: &[u8; 20] = body.first_chunk()?;
         let word = |at: usize| self.order.u32([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
         let dropped = match self.order.u16([fields[2], fields[3]]) {
-            // Not known.
+            // Unknown.
             u16::MAX => 0,
             dropped => dropped.into(),
         };
@@ -264,7 +264,7 @@ impl File {
         .filter(|packet| packet.captured <= body.len() - 20)
     }
 
-    /// It belongs to the first interface, whose snap length tells how much of it is there.
+    /// Belongs to the first interface, whose snap length limits its captured length.
     fn simple(&self, body: &[u8], interfaces: &[Interface]) -> Option<Packet> {
         let original = self.order.u32(*body.first_chunk()?);
         let limit = match interfaces.get(self.section)?.snap_length {
@@ -275,7 +275,7 @@ impl File {
         Some(Packet { interface: self.section, time: None, start: 4, captured, original, dropped: 0 })
     }
 
-    /// The packet's time, once its interface is known.
+    /// The packet's time, once its interface is identified.
     #[inline]
     fn place(&mut self, packet: Option<Packet>, progress: &mut Progress) -> Result<(Packet, Instant), Cause> {
         let packet = packet.ok_or(Cause::MalformedBlock)?;

@@ -6,16 +6,16 @@ use super::input::Input;
 use super::{Interface, LinkType, OpenError, Progress, Record};
 use crate::skipped::Cause;
 
-/// What a file begins with: the first of eight bytes, the rest of which are zeros.
+/// The first four of the eight magic bytes; `REST_OF_MAGIC` follows.
 pub(super) const MAGIC: [u8; 4] = *b"snoo";
 const REST_OF_MAGIC: [u8; 4] = *b"p\0\0\0";
 
 const FILE_HEADER: usize = 16;
 const RECORD_HEADER: usize = 24;
-/// No medium of snoop's has packets as long as this.
+/// Longer than any packet of a snoop medium.
 const LONGEST: usize = 1 << 19;
 
-/// A file, behind its header.
+/// A file, after its header.
 #[derive(Debug)]
 pub(super) struct File;
 

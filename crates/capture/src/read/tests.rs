@@ -42,7 +42,7 @@ fn what_is_no_capture_is_refused_with_a_reason() {
     assert_eq!(refused(b"snoop\0\0"), "the file header is cut short: 16 bytes are needed, 7 are there");
     assert_eq!(refused(b"snoop\0\0\0\0\0\0\x01\0\0\0\x04"), "snoop of version 1.0 is not known");
     let text = refused(b"snoop\0\0\0\0\0\0\x02\0\0\0\x09");
-    assert_eq!(text, "the snoop file is of data link 9, which is not understood; Ethernet (4) and FDDI (8) are");
+    assert_eq!(text, "the snoop file has data link 9, which is not supported; Ethernet (4) and FDDI (8) are");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_error_of_the_medium_ends_the_capture_and_is_told() {
+fn an_error_of_the_medium_ends_the_capture_and_is_reported() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -123,7 +123,7 @@ fn an_error_of_the_medium_ends_the_capture_and_is_told() {
     assert_eq!(Reader::new(Broken).err().expect("nothing is there").to_string(), "the disk has failed");
 }
 
-/// A source that gives out a few bytes at a time.
+/// A source that returns a few bytes at a time.
 struct Trickle<'a>(&'a [u8], usize);
 
 impl Read for Trickle<'_> {

@@ -71,7 +71,7 @@ fn overlaps_discard_the_packet() {
         fragment(Protocol::TCP, &whole[24..], 24, false),
     ];
     let found = [Err(Cause::Fragment), Err(Cause::Incomplete), Err(Cause::Fragment)];
-    assert_eq!(decode_all(&packets), found, "what comes later begins anew");
+    assert_eq!(decode_all(&packets), found, "a later fragment begins another packet");
     let packets = [fragment(Protocol::TCP, &whole[..24], 24, false), fragment(Protocol::TCP, &whole[..24], 48, true)];
     assert_eq!(decode_all(&packets)[1], Err(Cause::Incomplete), "beyond the end");
     let packets = [fragment(Protocol::TCP, &whole[..24], 48, true), fragment(Protocol::TCP, &whole[..24], 24, false)];

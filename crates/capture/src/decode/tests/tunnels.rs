@@ -33,7 +33,7 @@ fn what_else_gtp_carries() {
 }
 
 #[test]
-fn gtp_on_another_port_must_be_asked_for() {
+fn gtp_on_another_port_must_be_configured() {
     let mut datagram = gtp(0, 255, &[]);
     datagram[2..4].copy_from_slice(&3000u16.to_be_bytes());
     let bytes = ipv4(Protocol::UDP, &datagram);

@@ -13,7 +13,7 @@ pub(super) fn file(packets: &[(u32, u32, &[u8], u32)]) -> Vec<u8> {
 }
 
 fn file_header(magic: u32, word: fn(u32) -> [u8; 4], short: fn(u16) -> [u8; 2]) -> Vec<u8> {
-    // Two words for the time zone that nobody uses, the snap length, Ethernet.
+    // Two words for the unused time zone and accuracy, the snap length, Ethernet.
     let numbers = [0, 0, 65_535, 1].map(word).concat();
     [word(magic).to_vec(), short(2).to_vec(), short(4).to_vec(), numbers].concat()
 }

@@ -99,7 +99,7 @@ fn two_sections_in_either_byte_order() {
 }
 
 #[test]
-fn simple_packets_are_as_long_as_the_snap_length_tells() {
+fn simple_packets_use_the_snap_length() {
     let simple = LITTLE.block(3, &[&(LITTLE.word)(90)[..], b"abcdefgh"].concat());
     let file = [LITTLE.section(), LITTLE.interface(1, 5, &[]), simple].concat();
     assert_eq!(read(&file), [(1, 0, 0, b"abcde".to_vec(), 90)]);
