@@ -1,4 +1,4 @@
-//! The names of the figures: our own, what they mean, and what tcptrace calls them.
+//! The names of the figures, their units and meanings, and tcptrace's names for them.
 
 mod segments;
 mod value;
@@ -25,7 +25,7 @@ pub struct ConnectionColumn {
     pub unit: &'static str,
     /// What it is.
     pub meaning: &'static str,
-    /// The column of tcptrace that says the same; empty where there is none.
+    /// The equivalent column of tcptrace; empty where there is none.
     pub tcptrace: &'static str,
     /// Its value.
     pub value: fn(&Connection) -> Value,
@@ -40,9 +40,9 @@ pub struct Column {
     pub unit: &'static str,
     /// What it is, of the direction from one end to the other.
     pub meaning: &'static str,
-    /// The column of tcptrace's `--csv -l -r -W` that says the same, without the direction; a
-    /// number after a colon says which part of a column with several. Two where it says the same
-    /// twice, empty where there is none.
+    /// The equivalent column of tcptrace, without the direction. A number after a colon is the part
+    /// of a column with several parts. Two names where tcptrace has two such columns, empty where
+    /// there is none.
     pub tcptrace: &'static str,
     /// Its value.
     pub value: fn(&Connection, End) -> Value,

@@ -1,4 +1,4 @@
-//! One connection: what each of its segments meant.
+//! One connection, and the interpretation of each of its segments.
 
 mod acknowledgement;
 mod arrivals;
@@ -18,7 +18,7 @@ use crate::observation::{End, Observation};
 use crate::spurious::Spurious;
 use direction::Direction;
 
-/// A connection: both directions, as far as the capture goes.
+/// A connection: both directions, as far as they are captured.
 #[derive(Clone, Debug)]
 pub struct Connection {
     route: Route,
@@ -27,7 +27,7 @@ pub struct Connection {
     segments: u64,
     /// An earlier connection had the same addresses and ports.
     reused: bool,
-    /// What the client sends, and what the server sends.
+    /// The data of the client, and the data of the server.
     directions: [Direction; 2],
 }
 
@@ -35,7 +35,7 @@ impl Connection {
     /// A connection that begins with `segment`; `reused` where an earlier one had the same
     /// addresses and ports.
     pub fn new(segment: &Segment<'_>, reused: bool) -> Self {
-        // Of a handshake whose SYN was not captured, the SYN-ACK still tells who opened.
+        // If the capture lacks the SYN, the SYN-ACK still shows which end opened.
         let answers = segment.flags.contains(Flags::SYN | Flags::ACK);
         let route = if answers { segment.route.reversed() } else { segment.route };
         Self {
@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// A connection of which nothing was seen: what its figures are without any.
+    /// A connection without segments: its figures are the defaults.
     pub fn without_segments() -> Self {
         let nowhere = Endpoint { address: Ipv4Addr::UNSPECIFIED.into(), port: 0 };
         Self {
@@ -66,12 +66,12 @@ impl Connection {
         &self.route
     }
 
-    /// When its first segment was captured.
+    /// Time of its first captured segment.
     pub const fn first(&self) -> Instant {
         self.first
     }
 
-    /// When its last was.
+    /// Time of its last captured segment.
     pub const fn last(&self) -> Instant {
         self.last
     }
@@ -86,12 +86,12 @@ impl Connection {
         self.last.since(self.first)
     }
 
-    /// What `end` sent.
+    /// Figures of the data that `end` sent.
     pub const fn figures(&self, end: End) -> &Figures {
         &self.directions[end as usize].figures
     }
 
-    /// Whether both ends asked for window scaling, so that it applies (RFC 7323 §2.2).
+    /// Whether both ends requested window scaling, so that it applies (RFC 7323 §2.2).
     pub fn scaled(&self) -> bool {
         End::BOTH.iter().all(|end| self.figures(*end).window_scale.is_some())
     }
@@ -101,13 +101,13 @@ impl Connection {
         End::BOTH.iter().all(|end| self.figures(*end).syns > 0 && self.figures(*end).fins > 0)
     }
 
-    /// Bytes a second: what `figures` has of the stream, over the elapsed time.
+    /// Throughput in bytes/s: unique bytes of `figures` over the elapsed time.
     pub(crate) fn throughput(&self, figures: &Figures) -> Option<f64> {
         let seconds = self.elapsed().as_secs_f64();
         (seconds > 0.0).then(|| figures.unique_bytes as f64 / seconds)
     }
 
-    /// Takes the next segment, which `from` sent, and says what it meant.
+    /// Processes the next segment, sent by `from`, and returns its interpretation.
     pub fn segment(&mut self, segment: &Segment<'_>, from: End) -> Observation {
         self.last = self.last.max(segment.time);
         self.segments += 1;
@@ -122,8 +122,8 @@ impl Connection {
         observation
     }
 
-    /// Which of the latest 256 retransmissions of `end` were found spurious by now. One
-    /// acknowledgement may show several, of which its [`Observation`] names the last.
+    /// The spurious ones of the latest 256 retransmissions of `end`. One acknowledgement may show
+    /// several; its [`Observation`] has the last of them.
     pub fn spurious(&self, end: End) -> impl Iterator<Item = Spurious> {
         self.directions[end as usize].retransmissions.spurious()
     }

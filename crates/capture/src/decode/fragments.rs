@@ -36,9 +36,9 @@ pub(super) struct Key {
 /// A fragment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fragment<'a> {
-    /// Place of its first byte in the packet's payload.
+    /// Offset of its first byte in the packet's payload.
     pub offset: usize,
-    /// Whether others follow it.
+    /// Whether no other fragment follows it.
     pub is_last: bool,
     /// What comes first in the packet's payload, where this is the first fragment.
     pub protocol: Protocol,

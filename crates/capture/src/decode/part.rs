@@ -1,4 +1,4 @@
-//! Bytes of a packet, of which a capture may contain only the first.
+//! Bytes of a packet that may be captured in part.
 
 use crate::skipped::Cause;
 

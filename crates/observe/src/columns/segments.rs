@@ -1,4 +1,4 @@
-//! The names of what is said of each segment, and what tshark calls the same.
+//! The columns of the table of segments, and tshark's names for them.
 
 /// A column of the table of segments.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +9,7 @@ pub struct SegmentColumn {
     pub unit: &'static str,
     /// What it is.
     pub meaning: &'static str,
-    /// The field of tshark that says the same; empty where there is none.
+    /// The equivalent field of tshark; empty where there is none.
     pub tshark: &'static str,
 }
 
@@ -17,7 +17,7 @@ const fn column(name: &'static str, unit: &'static str, tshark: &'static str, me
     SegmentColumn { name, unit, meaning, tshark }
 }
 
-/// What is said of each segment: the columns of the table `observations`, in their order.
+/// The columns of the table `observations`, in their order.
 pub const SEGMENT_COLUMNS: &[SegmentColumn] = &[
     column("connection", "", "", "number of its connection, from 1"),
     column("frame", "", "frame.number", "its frame"),

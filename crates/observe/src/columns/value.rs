@@ -7,17 +7,17 @@ use airpath_core::{Instant, Span};
 /// A figure in a table, with its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// It cannot be known, or there is none; it would be of that kind.
+    /// Unknown or absent; the kind is that of a present value.
     None(Kind),
-    /// A number of things.
+    /// A count.
     Count(u64),
     /// A difference, which may be negative.
     Difference(i64),
     /// A mean or a rate.
     Number(f64),
-    /// Yes or no.
+    /// True or false.
     Truth(bool),
-    /// A length of time, in seconds.
+    /// A duration, in seconds.
     Seconds(f64),
     /// A point in time.
     Time(Instant),
@@ -25,7 +25,7 @@ pub enum Value {
     Text(String),
 }
 
-/// What the values of a figure are: always the same, so that a table's columns have a type.
+/// The kind of a figure's values. It never changes, so that a table's columns have a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole numbers: counts, differences, times in nanoseconds.
@@ -38,7 +38,7 @@ pub enum Kind {
     Text,
 }
 
-/// What becomes a value of a known kind.
+/// Types that convert to a value of a fixed kind.
 pub trait Figure: Into<Value> {
     /// Its kind.
     const KIND: Kind;
@@ -84,7 +84,7 @@ impl Value {
         }
     }
 
-    /// The value as a number; of what is none, nothing.
+    /// The value as a number; `None` if it is absent or not a number.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),

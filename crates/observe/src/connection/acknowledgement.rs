@@ -1,5 +1,4 @@
-//! What an acknowledgement says about what the other end sent: how far it got, how long it took,
-//! what was spurious.
+//! Acknowledgements: newly acknowledged data, round trips and spurious retransmissions.
 
 use airpath_core::Span;
 use airpath_wire::segment::Segment;
@@ -13,10 +12,10 @@ use crate::outstanding::Covered;
 use crate::spurious::{Detector, Spurious};
 use crate::trigger::Trigger;
 
-/// Segments sent closer than this say nothing about bunching: hosts send several at once.
+/// Segments closer than this cannot show bunched acknowledgements: hosts send several at once.
 const SHORTEST_PAIR: Span = Span::from_millis(1);
 
-/// What the acknowledgement in a segment says about the other direction.
+/// Applies the acknowledgement in a segment to the direction that it acknowledges.
 pub(super) fn acknowledge(
     segment: &Segment<'_>,
     in_place: bool,
@@ -81,14 +80,14 @@ pub(super) fn acknowledge(
     observation.unacknowledged_since = answered.outstanding.oldest();
 
     let repeated = before == Some(acknowledged);
-    // Of acknowledgements an older one came later; or what was waited for came without being sent
-    // again: something was overtaken.
+    // A newer acknowledgement arrived before an older one, or a missing segment arrived without
+    // retransmission: packets were reordered.
     let unaided = answered.arrivals.is_none() && covered.front.is_some_and(|front| front.transmissions == 1);
     if before > Some(acknowledged) || answered.duplicates_in_row > 0 && covered.advance > 0 && unaided {
         answered.give_up_counting();
     }
     if before < Some(acknowledged) {
-        // A row of duplicates ends where SND.UNA moves, and not before (RFC 5681 §3.2).
+        // A series of duplicates ends only when SND.UNA moves (RFC 5681 §3.2).
         answered.acknowledged_in = segment.frame;
         answered.duplicates_in_row = 0;
     }
@@ -144,8 +143,8 @@ fn is_dsack(left: i64, right: i64, acknowledged: i64, blocks: &[(u32, u32)], ans
     left < right && (right <= acknowledged || inside)
 }
 
-/// The round trips that an acknowledgement measures, and whether it shows a retransmission to have
-/// been spurious.
+/// Measures the round trips of an acknowledgement, and detects whether it shows a spurious
+/// retransmission.
 fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, observation: &mut Observation) {
     let now = segment.time;
     let figures = &mut answered.figures;
@@ -175,10 +174,10 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
     }
     let Some(timestamps) = segment.options.timestamps else { return };
     let echo = timestamps.echo;
-    let told_apart = front.transmissions == 1 || front.first.stamp != front.last.stamp;
+    let distinguishable = front.transmissions == 1 || front.first.stamp != front.last.stamp;
     let copy = match echo {
         0 => None,
-        _ if !told_apart || front.partly => None,
+        _ if !distinguishable || front.partly => None,
         _ if echo == front.first.stamp => Some(front.first),
         _ if echo == front.last.stamp => Some(front.last),
         _ => None,
@@ -202,7 +201,7 @@ fn measure(segment: &Segment<'_>, covered: &Covered, answered: &mut Direction, o
     }
 }
 
-/// What the number of acknowledgements says about retransmissions.
+/// Detects spurious retransmissions by the number of acknowledgements.
 fn count_arrivals(
     segment: &Segment<'_>,
     covered: &Covered,
@@ -210,7 +209,7 @@ fn count_arrivals(
     answered: &mut Direction,
 ) -> Option<Spurious> {
     if covered.unseen > 0 {
-        // What the capture lacks may have been answered, too.
+        // Segments that the capture lacks may have been answered, too.
         answered.give_up_counting();
     }
     let arrivals = answered.arrivals.as_mut()?;
@@ -224,8 +223,9 @@ fn count_arrivals(
     spurious
 }
 
-/// F-RTO (RFC 5682 §2.1): two acknowledgements in a row after a timeout get on, and the second is
-/// for what was sent once, before the timeout. Then what was sent again had only been late.
+/// F-RTO (RFC 5682 §2.1): two successive acknowledgements after a timeout advance, and the second
+/// one covers data that was sent once, before the timeout. Then the retransmitted data was only
+/// late.
 fn forward(covered: &Covered, answered: &mut Direction, observation: &mut Observation) {
     let Some(episode) = answered.recovery.episode() else { return };
     let Some(front) = covered.front else { return };

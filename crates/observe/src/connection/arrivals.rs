@@ -1,46 +1,46 @@
-//! Spurious retransmissions found by counting acknowledgements: without selective ones, from one
-//! end.
+//! Detects spurious retransmissions by counting acknowledgements, from a capture at one end and
+//! without selective acknowledgements.
 //!
-//! A receiver acknowledges at once what arrives out of order, what fills a hole (RFC 5681 §4.2) and
-//! what it has already (RFC 9293 §3.10.7.4), and it acknowledges no arrival twice. So each
-//! acknowledgement that repeats another, or gets on, answers a transmission of its own; and on a
-//! path that keeps the order, a later one than the acknowledgement before it. Of each is known here
-//! the *latest* transmission that it can answer. When later acknowledgements take the later
-//! transmissions for themselves, that moves back. All below an acknowledgement had arrived by the
-//! transmission that it answers: what was sent again after that one was spurious.
+//! A receiver acknowledges at once a segment that arrives out of order, fills a hole (RFC 5681
+//! §4.2) or contains only received data (RFC 9293 §3.10.7.4). It acknowledges no arrival twice. So
+//! each duplicate or advancing acknowledgement answers a transmission of its own. On a path without
+//! reordering, this transmission is later than that of the previous acknowledgement. The state here
+//! is the *latest* transmission that each acknowledgement can answer. When later acknowledgements
+//! need the later transmissions, it moves back. All data below an acknowledgement had arrived by
+//! the transmission that it answers: a retransmission of it after that one was spurious.
 //!
-//! Timestamps narrow it further. While the receiver certainly holds something beyond a hole, it
-//! acknowledges every arrival at once, so that an acknowledgement that gets on echoes the timestamp
-//! of the very transmission that it answers (RFC 7323 §4.3).
+//! Timestamps narrow it further. While the receiver certainly holds data beyond a hole, it
+//! acknowledges every arrival at once. Then an advancing acknowledgement echoes the timestamp of
+//! exactly the transmission that it answers (RFC 7323 §4.3).
 //!
-//! Acknowledgements that are lost, delayed or left out only leave more possible. Reordering, or a
-//! network that duplicates packets, can mislead it; receivers that combine arrivals cannot.
+//! Acknowledgements that are lost, delayed or omitted only leave more candidates. Reordering, or a
+//! network that duplicates packets, can mislead the method; receivers that combine arrivals cannot.
 
 use std::collections::VecDeque;
 
 use crate::outstanding::Outstanding;
 use crate::spurious::{Detector, Resent, Retransmissions, Spurious};
 
-/// Transmissions, and answers, remembered at most; older ones are as good as unknown.
+/// Maximum number of stored transmissions, and of stored answers; older ones count as unknown.
 const REMEMBERED: usize = 512;
 
-/// The latest transmissions of a direction and their answers, from its first retransmission until
-/// something new that was sent after the last one is acknowledged.
+/// The latest transmissions of a direction and their answers. They are stored from its first
+/// retransmission until new data that was sent after the last one is acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
     transmissions: VecDeque<Transmitted>,
     answers: VecDeque<Answer>,
-    /// Transmissions that were forgotten.
+    /// Number of transmissions that are no longer stored.
     forgotten: u64,
-    /// Where the first new data ends that was sent after the last retransmission.
+    /// End of the first new data that was sent after the last retransmission.
     fresh: Option<i64>,
-    /// Segments that the receiver holds beyond the hole, at least.
+    /// Minimum number of segments that the receiver holds beyond the hole.
     held: usize,
-    /// Where the one hole begins of which alone anything was sent again.
+    /// Start of the hole, if all retransmissions were of this one hole.
     hole: Option<i64>,
 }
 
-/// A segment that makes the receiver answer.
+/// A segment that the receiver answers.
 #[derive(Clone, Copy, Debug)]
 struct Transmitted {
     start: i64,
@@ -48,28 +48,29 @@ struct Transmitted {
     frame: u64,
     /// The sender's clock in its timestamp; 0 without one.
     stamp: u32,
-    /// It is a retransmission.
+    /// Whether it is a retransmission.
     again: bool,
-    /// It is one without a verdict.
+    /// Whether it is a retransmission without a verdict.
     undecided: bool,
 }
 
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
-    /// What was acknowledged before, and is now: the same if it is a repetition.
+    /// The acknowledged offset before, and now: equal for a duplicate.
     from: i64,
     to: i64,
-    /// The timestamp of what it answers, if that is known.
+    /// The timestamp of the transmission that it answers, if known.
     stamp: Option<u32>,
-    /// The number of the latest transmission that it can answer, counted from 1; 0 if that is none
-    /// of those remembered.
+    /// Number of the latest transmission that it can answer, from 1; 0 if that is none of the
+    /// stored ones.
     latest: u64,
 }
 
 impl Arrivals {
-    /// Begins with what is outstanding when something of it has just been sent again, after so many
-    /// duplicate acknowledgements: each of them is for another segment beyond the hole.
+    /// Begins with the outstanding data when a part of it has just been retransmitted, after
+    /// `duplicates` duplicate acknowledgements: each of them is for another segment beyond the
+    /// hole.
     pub(crate) fn begin(outstanding: &Outstanding, resent: &Resent, stamp: u32, duplicates: u32) -> Self {
         let mut transmissions: Vec<Transmitted> = outstanding
             .first_transmissions()
@@ -89,7 +90,7 @@ impl Arrivals {
         arrivals
     }
 
-    /// A retransmission passed.
+    /// Adds a retransmission.
     pub(crate) fn again(&mut self, resent: &Resent, stamp: u32) {
         let Resent { start, end, frame, .. } = *resent;
         self.fresh = None;
@@ -97,8 +98,8 @@ impl Arrivals {
         self.transmitted(Transmitted { start, end, frame, stamp, again: true, undecided: resent.verdict.is_none() });
     }
 
-    /// Anything else passed that the receiver answers, from `start` to before `end`; some of it is
-    /// `new`.
+    /// Adds any other segment that the receiver answers, from `start` to before `end`; `new` of it
+    /// is new data.
     pub(crate) fn other(&mut self, (start, end): (i64, i64), frame: u64, stamp: u32, new: bool) {
         if new {
             self.fresh.get_or_insert(end);
@@ -114,15 +115,15 @@ impl Arrivals {
         }
     }
 
-    /// Whether nothing more can be learnt once everything below `acknowledged` is: whatever was
-    /// sent again has been answered.
+    /// Whether nothing remains to be detected once all data below `acknowledged` is acknowledged:
+    /// all retransmissions have been answered.
     pub(crate) fn is_over(&self, acknowledged: i64) -> bool {
         self.fresh.is_some_and(|fresh| acknowledged >= fresh)
     }
 
-    /// An acknowledgement came: from what was acknowledged before to what is now, with the `echo`
-    /// of a timestamp, or 0. Gives the verdict to the retransmissions that this shows to have been
-    /// spurious; returns the last of them.
+    /// Adds an acknowledgement from the previous offset to the current one, with the `echo` of a
+    /// timestamp, or 0. Marks the retransmissions that it shows to be spurious; returns the last of
+    /// them.
     pub(crate) fn answered(
         &mut self,
         (from, to): (i64, i64),
@@ -154,12 +155,12 @@ impl Arrivals {
         spurious
     }
 
-    /// Counts what the receiver holds beyond the hole. Returns the echo if it is the timestamp of
-    /// what made the receiver answer: of an acknowledgement that gets on, and leaves something
-    /// held.
+    /// Counts the segments that the receiver holds beyond the hole. Returns the echo if it is the
+    /// timestamp of the transmission that the receiver answers: that of an advancing
+    /// acknowledgement which leaves segments held.
     fn known_stamp(&mut self, from: i64, to: i64, echo: u32) -> Option<u32> {
         if from == to {
-            // Without other retransmissions, it is for something new beyond the hole.
+            // Without other retransmissions, it is for new data beyond the hole.
             self.held += usize::from(self.hole == Some(to));
             return None;
         }
@@ -176,7 +177,7 @@ impl Arrivals {
         let below = usize::try_from(before - 1 - self.forgotten.min(before - 1)).unwrap_or(0);
         let possible = |sent: &Transmitted| {
             if answer.from == answer.to {
-                // What carried the byte that is waited for would have made it get on.
+                // A segment with the awaited byte would have advanced the acknowledgement.
                 sent.start > answer.to || sent.end <= answer.to
             } else {
                 let is_the_one = answer.stamp.is_none_or(|stamp| stamp == sent.stamp);
@@ -187,8 +188,8 @@ impl Arrivals {
         place.map_or(0, |place| self.forgotten + place as u64 + 1)
     }
 
-    /// What was sent again after the transmission that an acknowledgement answers, though that
-    /// covers it, was spurious.
+    /// A retransmission after the answered transmission was spurious if the acknowledgement covers
+    /// it.
     fn decide(
         &mut self,
         answer: &Answer,
@@ -218,12 +219,12 @@ mod tests {
     /// Bytes of a segment.
     const SEGMENT: i64 = 1000;
 
-    /// A step of a transfer over a path that keeps the order. What is lost was never to arrive.
+    /// A step of a transfer over a path without reordering. Lost segments never arrive.
     #[derive(Clone, Copy, Debug)]
     enum Step {
-        /// The sender sends something new.
+        /// The sender sends new data.
         New { lost: bool },
-        /// It sends one again of what is not acknowledged: the one at this share of it.
+        /// It retransmits an unacknowledged segment: the one at this share of them.
         Again { share: u8, lost: bool },
         /// The next segment arrives; its acknowledgement may be lost.
         Arrives { lost: bool },
@@ -241,23 +242,22 @@ mod tests {
         ]
     }
 
-    /// A sender without any plan, and a receiver that does what RFC 5681 §4.2 asks of it.
+    /// A sender with random behaviour, and a receiver that follows RFC 5681 §4.2.
     struct Transfer {
         exchange: String,
         millis: i64,
         frame: u64,
         timestamps: bool,
-        /// Segments, by number, and their timestamps on their way; acknowledgements, and their
-        /// echoes.
+        /// Segments in flight, by number, and their timestamps; acknowledgements, and their echoes.
         forward: VecDeque<(i64, i64)>,
         back: VecDeque<(i64, i64)>,
         sent: i64,
         acknowledged: i64,
-        /// Segments of which a copy arrived or will.
+        /// Segments with a copy that has arrived or will arrive.
         through: BTreeSet<i64>,
-        /// Frames that were sent though an earlier copy had arrived or was to.
+        /// Frames that were sent although an earlier copy had arrived or would arrive.
         spurious: BTreeSet<u64>,
-        /// What the receiver has beyond the next one that it waits for.
+        /// The next segment that the receiver expects, and those that it has beyond it.
         next: i64,
         held: BTreeSet<i64>,
         recent: i64,
@@ -298,7 +298,7 @@ mod tests {
         }
 
         fn send(&mut self, number: i64, lost: bool) {
-            // Several leave in one tick of the clock of the timestamps.
+            // Several segments leave in one tick of the timestamp clock.
             let stamp = 5000 + self.millis / 3;
             self.line(&format!("> data {}..{} ack 0", number * SEGMENT, (number + 1) * SEGMENT), (stamp, 9));
             if self.through.contains(&number) {
@@ -324,7 +324,8 @@ mod tests {
             } else if number > self.next {
                 self.held.insert(number);
             }
-            // Only what comes in order, with no hole, may wait for another.
+            // Only a segment in order, with no hole, may be acknowledged later together with
+            // another one.
             self.pending = in_order && !self.pending;
             if !self.pending {
                 self.last_answer = self.next;
@@ -360,8 +361,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 4))]
 
-        /// Whatever is sent, lost and acknowledged: on a path that keeps the order none is called
-        /// spurious that was needed.
+        /// On a path without reordering no necessary retransmission is reported as spurious,
+        /// whatever is sent, lost and acknowledged.
         #[test]
         fn none_that_was_needed_is_called_spurious(
             steps in prop::collection::vec(step(), 1..160),

@@ -1,4 +1,4 @@
-//! What one end sends, and how the other end acknowledges it.
+//! The data of one end, and its acknowledgements by the other end.
 
 use airpath_core::{Instant, Span};
 use airpath_wire::segment::Segment;
@@ -13,66 +13,67 @@ use crate::round_trip::Estimate;
 use crate::spurious::Retransmissions;
 use crate::trigger::Recovery;
 
-/// The longest segment that fits a frame of Ethernet, and is surely one packet: RFC 9293 §3.7.1
-/// with an MTU of 1500.
+/// The longest segment that is certainly one packet, because it fits an Ethernet frame: RFC 9293
+/// §3.7.1 with an MTU of 1500.
 const LONGEST_IN_ETHERNET: u32 = 1_460;
 
-/// No sender's timer is shorter: a thousandth of what RFC 6298 §2.4 asks for.
+/// The shortest timer of any sender: a thousandth of the minimum in RFC 6298 §2.4.
 const SHORTEST_TIMER: Span = Span::from_millis(1);
 
-/// Packets in which a duplicate by the capture or a link is looked for.
+/// Number of latest packets that are searched for a duplicate by the capture or a link.
 const DUPLICATES_WITHIN: usize = 8;
 
-/// What one end sends, and how the other acknowledges it.
+/// The data of one end, and its acknowledgements by the other end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Direction {
     pub(super) numbering: Numbering,
     pub(super) outstanding: Outstanding,
-    /// What the other end has acknowledged, cumulatively.
+    /// Cumulatively acknowledged by the other end.
     pub(super) acknowledged: Option<i64>,
     pub(super) recovery: Recovery,
     pub(super) estimate: Estimate,
     pub(super) retransmissions: Retransmissions,
-    /// What acknowledgements answer, while that can show retransmissions to have been spurious.
+    /// State for detecting spurious retransmissions by counting acknowledgements, while that is
+    /// possible.
     pub(super) arrivals: Option<Box<Arrivals>>,
-    /// They cannot be counted: a segment may be several packets, the capture has holes, or the path
-    /// does not keep the order.
+    /// Whether acknowledgements cannot be counted: a segment may be several packets, the capture
+    /// has holes, or the path reorders packets.
     pub(super) is_uncountable: bool,
-    /// The window that this end offers, as scaled in its last segment.
+    /// The window that this end offers, scaled, from its last segment.
     pub(super) window: Option<u64>,
-    /// One past the last byte of the other end that this one's window ever allowed.
+    /// One past the last byte of the other end that this end's window ever allowed.
     pub(super) allowed: Option<i64>,
-    /// The shift that its SYN asked for.
+    /// The shift that its SYN requested.
     pub(super) shift: Option<u8>,
     pub(super) selective_permitted: bool,
     pub(super) syns: u32,
     pub(super) reset: bool,
     /// Offset of its FIN.
     pub(super) fin: Option<i64>,
-    /// Marks of its last packets, of identification and TCP's numbers; 0 where there is none.
+    /// Digests of its last packets, from identification and TCP header numbers; 0 for none.
     pub(super) packets: [u64; DUPLICATES_WITHIN],
     pub(super) next_packet: u8,
-    /// The last segment with sequence numbers, if nothing of the other end followed it: its mark,
-    /// and when it passed.
+    /// Digest and time of the last segment with sequence numbers, if no segment of the other end
+    /// followed it.
     pub(super) unanswered: Option<(u64, Instant)>,
     pub(super) previous: Previous,
     /// Whether any of its data was acknowledged.
     pub(super) data_acknowledged: bool,
-    /// Duplicate acknowledgements for it, one after the other.
+    /// Successive duplicate acknowledgements of its data.
     pub(super) duplicates_in_row: u32,
-    /// The frame that acknowledged as much first.
+    /// The frame that first acknowledged the current offset.
     pub(super) acknowledged_in: u64,
     /// Bytes sent since the last PSH, and whether the last segment with data had it.
     pub(super) since_push: u64,
     pub(super) pushed: bool,
     /// When the last segment that measured a round trip was sent, and when acknowledged.
     pub(super) last_pair: Option<(Instant, Instant)>,
-    /// Hops that the first packet could still make.
+    /// Time to live of the first packet.
     pub(super) time_to_live: Option<u8>,
     pub(super) figures: Figures,
 }
 
-/// What the other end's next segment may answer.
+/// Segments that the other end's next segment may answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Previous {
     #[default]
@@ -100,28 +101,28 @@ impl Direction {
             return false;
         }
         let over = self.fin.is_some() || answered.fin.is_some() || self.reset || answered.reset;
-        // Who opens anew chooses another number (RFC 6528); one who only answers may do so for
-        // other reasons, such as SYN cookies.
+        // A new connection has another initial sequence number (RFC 6528). A SYN-ACK may have
+        // another one for other reasons, such as SYN cookies.
         over || (self.numbering.anchor() == Anchor::Syn && !syn.flags.contains(Flags::ACK))
     }
 
-    /// Highest offset less what is acknowledged.
+    /// Highest offset minus the acknowledged offset.
     pub(super) fn unacknowledged(&self) -> u64 {
         let from = self.acknowledged.unwrap_or(self.outstanding.floor());
         u64::try_from(self.outstanding.highest() - from).unwrap_or(0)
     }
 
-    /// Bytes of it that the other end has told to have.
+    /// Bytes of it that the other end has reported as received.
     pub(super) fn delivered(&self) -> u64 {
         let selective = self.outstanding.selective_total();
         u64::try_from(self.acknowledged.unwrap_or(0) + selective).unwrap_or(0)
     }
 
-    /// Fixes where its stream begins, as far as this segment of it tells.
+    /// Sets the origin of its stream, if this segment determines it.
     pub(super) fn locate(&mut self, segment: &Segment<'_>) {
         if segment.flags.contains(Flags::SYN) {
             self.syns += 1;
-            // A SYN with another number replaces an earlier one that went unanswered.
+            // A SYN with another number replaces an earlier unanswered one.
             let fresh =
                 self.outstanding.highest() <= 0 && self.acknowledged.is_none_or(|acknowledged| acknowledged <= 0);
             if self.numbering.anchor() != Anchor::Syn || (fresh && self.numbering.offset(segment.sequence) != -1) {
@@ -140,9 +141,9 @@ impl Direction {
         }
     }
 
-    /// Whether the capture was taken at the end that sends this direction: its packets have made no
-    /// hop yet, and what the other end sends (`received`) is acknowledged in a tenth of the time
-    /// that its own data takes, or less.
+    /// Whether the capture was taken at the sender of this direction: its packets have made no hop,
+    /// and the other end's data (`received`) is acknowledged in a tenth of the time of its own
+    /// data, or less.
     pub(super) fn captured_here(&self, received: &Self) -> bool {
         let (own, other) = (self.estimate.minimum(), received.estimate.minimum());
         matches!(self.time_to_live, Some(64 | 128 | 255)) && !other.is_zero() && other < own / 10
@@ -159,13 +160,13 @@ impl Direction {
         self.since_push
     }
 
-    /// Gives up counting what acknowledgements answer.
+    /// Stops counting acknowledgements.
     pub(super) fn give_up_counting(&mut self) {
         self.is_uncountable = true;
         self.arrivals = None;
     }
 
-    /// Notes for [`Arrivals`] what was sent.
+    /// Adds a sent segment to [`Arrivals`].
     pub(super) fn follow_arrivals(
         &mut self,
         segment: &Segment<'_>,
@@ -183,7 +184,7 @@ impl Direction {
             (Some(arrivals), None) => {
                 arrivals.other((start, end), segment.frame, stamp(segment), placed.new > 0);
             }
-            // Where the receiver reports what it got twice, nothing need be counted.
+            // Counting is not needed if the receiver reports duplicates (DSACK).
             (None, Some(resent)) if !self.is_uncountable && !self.selective_permitted => {
                 let duplicates = self.duplicates_in_row;
                 let arrivals = Arrivals::begin(&self.outstanding, resent, stamp(segment), duplicates);
@@ -193,13 +194,12 @@ impl Direction {
         }
     }
 
-    /// Whether the same packet was among the last ones. Of packets without identification (RFC 6864
-    /// §4.1) only one with sequence numbers is, which follows its like so closely, with nothing
-    /// heard in between, that no sender can have sent it again.
+    /// Whether the same packet was among the last ones. Without identification (RFC 6864 §4.1) only
+    /// segments with sequence numbers match, and only if the copy follows so closely, with no
+    /// segment of the other end between, that no sender can have retransmitted it.
     pub(super) fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
         let identification = segment.identification.unwrap_or(0);
-        // All that a packet of TCP has which differs from one to the next; odd multipliers keep the
-        // parts apart.
+        // All header fields that differ between packets; odd multipliers separate the fields.
         let place = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgment);
         let kind = u64::from(identification) << 40 | u64::from(segment.flags.0) << 32 | u64::from(segment.length);
         let mark = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ kind.wrapping_mul(0xd6e8_feb8_6659_fd93)).max(1);

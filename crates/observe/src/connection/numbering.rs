@@ -1,18 +1,18 @@
 //! Sequence numbers of 32 bits as offsets of a stream of bytes (RFC 9293 §3.4).
 
-/// How the sequence numbers of one direction become offsets: the first byte of data is 0, the SYN
-/// lies at -1.
+/// Conversion of the sequence numbers of one direction to offsets: the first byte of data is 0, the
+/// SYN is -1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbering {
     /// Sequence number of offset 0.
     base: u32,
-    /// What `base` was taken from.
+    /// The source of `base`.
     anchor: Anchor,
-    /// An offset near which the next one lies: one past the highest seen or acknowledged.
+    /// An offset close to the next one: one past the highest seen or acknowledged.
     near: i64,
 }
 
-/// Where the origin of a stream was taken from.
+/// The source of a stream's origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Anchor {
     /// Nothing was seen yet.
@@ -41,14 +41,13 @@ impl Numbering {
         }
     }
 
-    /// The offset of a sequence number: of all that it may be, the one nearest to what was seen
-    /// last.
+    /// The offset of a sequence number: the candidate nearest to the last one seen.
     pub(crate) fn offset(&self, sequence: u32) -> i64 {
         let expected = self.base.wrapping_add(self.near as u32);
         self.near + i64::from(sequence.wrapping_sub(expected) as i32)
     }
 
-    /// Something was seen up to `offset`.
+    /// Notes that data up to `offset` was seen.
     pub(crate) fn advance(&mut self, offset: i64) {
         self.near = self.near.max(offset);
     }

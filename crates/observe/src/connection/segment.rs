@@ -1,5 +1,4 @@
-//! What a segment means for the connection: its place in the stream, retransmissions, the window
-//! that it offers.
+//! Segments of a connection: position in the stream, retransmissions, offered window.
 
 use airpath_core::{Ecn, Span};
 use airpath_wire::segment::Segment;
@@ -15,22 +14,21 @@ use crate::outstanding::{Placed, Transmission};
 use crate::spurious::{Detector, Resent, Spurious};
 use crate::trigger::Trigger;
 
-/// Reordering that is not taken for a retransmission, where round trips are shorter: Wireshark's
-/// bound.
+/// Maximum delay of reordering, if the round trip is shorter: Wireshark's bound.
 const MOST_REORDERING: Span = Span::from_millis(3);
 
-/// A longer payload than any network carries in one piece: the largest frames of common interfaces
-/// have 9,216 bytes. It tells super-segments of connections whose SYNs were not seen.
+/// Longer than any payload in one frame: the largest frames of common interfaces have 9,216 bytes.
+/// It identifies super-segments of connections without captured SYNs.
 const LONGEST_PAYLOAD: u32 = 9_216;
 
-/// What is known of a segment before it is entered.
+/// Properties of a segment before it is added.
 struct Arrival {
-    /// Stream offset of its first sequence number, and one past its last, SYN and FIN included.
+    /// Stream offsets of its first sequence number and one past its last, SYN and FIN included.
     offset: i64,
     end: i64,
     /// The highest offset of this direction before it.
     expected: i64,
-    /// The capture has the same packet twice.
+    /// Whether the capture has the same packet twice.
     is_duplicate: bool,
     is_keep_alive: bool,
     is_window_probe: bool,
@@ -42,7 +40,7 @@ impl Arrival {
     }
 }
 
-/// Takes a segment in the direction `sent`; what it acknowledges went in the direction `answered`.
+/// Processes a segment in the direction `sent`; it acknowledges data of the direction `answered`.
 pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, answered: &mut Direction) -> Observation {
     let flags = segment.flags;
     let (syn, fin, rst) = (flags.contains(Flags::SYN), flags.contains(Flags::FIN), flags.contains(Flags::RST));
@@ -102,8 +100,8 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     observation
 }
 
-/// Where a segment lies in its stream, and whether it is a duplicate packet, a keep-alive or a
-/// window probe.
+/// Position of a segment in its stream; whether it is a duplicate packet, a keep-alive or a window
+/// probe.
 fn classify(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -> Arrival {
     let has = |flag| segment.flags.contains(flag);
     let (syn, fin, rst) = (has(Flags::SYN), has(Flags::FIN), has(Flags::RST));
@@ -111,8 +109,8 @@ fn classify(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -
     let length = i64::from(segment.length) + i64::from(syn) + i64::from(fin);
     let expected = sent.outstanding.highest();
     let is_window_probe = answered.window == Some(0) && !syn && length > 0 && !rst;
-    // RFC 9293 §3.8.4: one below the next number, while nothing is outstanding, so no
-    // retransmission can be needed.
+    // RFC 9293 §3.8.4: one below the next number, while nothing is outstanding. A retransmission
+    // would have no cause.
     let idle = sent.acknowledged >= Some(expected);
     let bare = !is_window_probe && !syn && !fin && !rst;
     let is_keep_alive = idle && bare && segment.length <= 1 && offset == expected - 1;
@@ -120,7 +118,7 @@ fn classify(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -
     Arrival { offset, end: offset + length, expected, is_duplicate, is_keep_alive, is_window_probe }
 }
 
-/// The events that the packet alone shows.
+/// Events that depend on the packet alone.
 fn packet_events(segment: &Segment<'_>, arrival: &Arrival, answered: &Direction) -> Events {
     let longest = answered.figures.maximum_segment_size.map_or(LONGEST_PAYLOAD, u32::from);
     let mut events = Events::default();
@@ -134,7 +132,7 @@ fn packet_events(segment: &Segment<'_>, arrival: &Arrival, answered: &Direction)
     events
 }
 
-/// What came of the sequence numbers of a segment.
+/// Result of adding the sequence numbers of a segment.
 struct Entered {
     retransmission: Option<Retransmission>,
     /// It is itself a spurious retransmission.
@@ -143,7 +141,7 @@ struct Entered {
     again: bool,
 }
 
-/// Enters the sequence numbers of a segment into what its end has sent.
+/// Adds the sequence numbers of a segment to the sent data of its end.
 fn enter(
     segment: &Segment<'_>,
     arrival: &Arrival,
@@ -159,12 +157,12 @@ fn enter(
         let now = Transmission { time: segment.time, frame: segment.frame, stamp: stamp(segment) };
         let placed = sent.outstanding.insert(offset, end, now);
         let fresh_fin = fin && sent.fin.replace(end - 1) != Some(end - 1);
-        // What is new, less the SYN and the FIN.
+        // New numbers, without the SYN and the FIN.
         let unique = placed.new - i64::from(syn && placed.again == 0) - i64::from(fresh_fin);
         sent.figures.unique_bytes += u64::try_from(unique).unwrap_or(0);
         sent.figures.unseen_bytes = sent.figures.unseen_bytes.saturating_sub(placed.late as u64);
         if arrival.is_window_probe {
-            // A probe is no retransmission; but the byte that it carries may be accepted.
+            // A probe is no retransmission; but the receiver may accept its byte.
             sent.figures.window_probes += 1;
             sent.figures.window_probe_bytes += u64::from(segment.length);
         } else if !arrival.is_keep_alive {
@@ -178,7 +176,7 @@ fn enter(
         }
     }
     if arrival.length() == 0 && !rst && offset < arrival.expected {
-        // The receiver answers what it does not expect (RFC 9293 §3.10.7.4).
+        // The receiver answers unexpected segments (RFC 9293 §3.10.7.4).
         if let Some(arrivals) = &mut sent.arrivals {
             arrivals.other((offset, end), segment.frame, stamp(segment), false);
         }
@@ -186,7 +184,7 @@ fn enter(
     entered
 }
 
-/// Counts the window that a segment offers, and what it leaves outstanding.
+/// Counts the window that a segment offers, and the outstanding data after it.
 fn count_windows(
     segment: &Segment<'_>,
     observation: &Observation,
@@ -217,7 +215,7 @@ fn count_windows(
     }
 }
 
-/// The window in bytes. A shift counts once both SYNs asked for one, and not in a SYN (RFC 7323
+/// The window in bytes. A shift applies once both SYNs requested one, and not in a SYN (RFC 7323
 /// §2.2).
 fn scaled_window(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -> u64 {
     if segment.flags.contains(Flags::SYN) {
@@ -231,9 +229,9 @@ fn scaled_window(segment: &Segment<'_>, sent: &mut Direction, answered: &Directi
     }
 }
 
-/// Whether a segment was sent after `other`, which it should have come before: then it is not late,
-/// but sent again. The sender's own clock tells; without it, no reordering takes as long as a round
-/// trip.
+/// Whether a segment that should precede `other` was sent after it: then it is retransmitted, not
+/// late. The sender's timestamps show this; without them, the bound is a round trip, because no
+/// reordering lasts that long.
 fn sent_after(segment: &Segment<'_>, other: &Transmission, round_trip: Span) -> bool {
     let own = stamp(segment);
     if own != 0 && other.stamp != 0 && own != other.stamp {
@@ -242,7 +240,7 @@ fn sent_after(segment: &Segment<'_>, other: &Transmission, round_trip: Span) -> 
     segment.time.since(other.time) > round_trip.max(MOST_REORDERING)
 }
 
-/// What it means that a segment carries `placed`.
+/// Classifies a segment by the sequence numbers `placed`.
 fn judge(
     segment: &Segment<'_>,
     offset: i64,
