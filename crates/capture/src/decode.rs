@@ -18,19 +18,19 @@ use crate::skipped::{Cause, Counts};
 use fragments::Fragments;
 use part::Part;
 
-/// IP packets in each other that are looked into.
+/// Maximum depth of IP packets inside each other.
 const DEPTH: usize = 4;
 
 /// Finds the segment or datagram in each frame.
 #[derive(Debug)]
 pub struct Decoder {
-    /// Those of each depth of wrapping.
+    /// Fragments, by depth of encapsulation.
     fragments: [Fragments; DEPTH],
     gtp_ports: Vec<u16>,
     skipped: Counts,
 }
 
-/// What a frame had in it.
+/// Content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded<'a> {
     /// A TCP segment.
@@ -71,8 +71,8 @@ impl Decoder {
         &self.skipped
     }
 
-    /// Packets whose fragments are still waited for: at the end of a capture, packets that are
-    /// incomplete.
+    /// The number of packets that wait for fragments; at the end of a capture, of incomplete
+    /// packets.
     pub fn incomplete(&self) -> usize {
         self.fragments.iter().map(Fragments::waiting).sum()
     }
@@ -103,7 +103,7 @@ fn decode<'a>(
                     None => return Ok(Decoded::Datagram(datagram)),
                 }
             }
-            // A mobile's packet stays one, whatever it is wrapped in besides.
+            // The tunnel of a mobile's packet stays GTP in any further encapsulation.
             network::IPV4_IN_IP | network::IPV6_IN_IP => (packet.payload, tunnel.max(Tunnel::Ip)),
             _ => return Err(Cause::OtherTransport),
         };

@@ -9,27 +9,27 @@ pub enum Cause {
     CorruptRecord,
     /// The file ends within a record.
     CutRecord,
-    /// A block of pcapng whose fields cannot be.
+    /// A block of pcapng with impossible fields.
     MalformedBlock,
-    /// A block of pcapng that is none of packets, interfaces, statistics or names.
+    /// A block of pcapng other than packets, interfaces, statistics or names.
     OtherBlock,
     /// A packet of an interface that the file does not describe.
     UnknownInterface,
-    /// A packet of before 1970 or after 2116.
+    /// A packet from before 1970 or after 2116.
     TimeOutOfRange,
-    /// A link layer that is not understood.
+    /// A link layer that is not supported.
     UnknownLinkType,
-    /// Headers that the capture did not keep: the snap length is too short.
+    /// Headers beyond the snap length.
     CutShort,
-    /// A header with a value that cannot be.
+    /// A header with an impossible value.
     Malformed,
     /// No IP packet: ARP, spanning tree, PPP negotiation.
     NotIp,
-    /// Headers that PPP compressed, in a way that is not undone here (RFC 1144, RFC 2507, RFC
+    /// Headers compressed by PPP with a method that is not supported (RFC 1144, RFC 2507, RFC
     /// 3095).
     CompressedHeaders,
-    /// A fragment of a packet that waits for others: counted as one for each fragment but the last
-    /// that is missing.
+    /// A fragment of an incomplete packet: all fragments of a packet count but the last missing
+    /// one.
     Fragment,
     /// A packet with missing or overlapping fragments.
     Incomplete,

@@ -1,10 +1,10 @@
-//! What stands out about a segment, as a set of bits.
+//! Events of a segment, as a set of bits.
 
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
-/// What stands out about a segment, as a set of bits. The names are those of Wireshark's
-/// `tcp.analysis.*` where they mean the same.
+/// Events of a segment, as a set of bits. The names are those of Wireshark's `tcp.analysis.*` where
+/// the meanings are equal.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events(pub u32);
 
@@ -20,16 +20,15 @@ macro_rules! events {
 }
 
 events! {
-    /// Carries bytes that were seen before, and is no keep-alive, probe of a closed window or
-    /// duplicate of the capture.
+    /// Contains bytes that were seen before, and is no keep-alive, zero-window probe or duplicate
+    /// of the capture.
     RETRANSMISSION = 0, "retransmission";
-    /// A retransmission that duplicate or selective acknowledgements asked for (RFC 5681 §3.2, RFC
+    /// A retransmission requested by duplicate or selective acknowledgements (RFC 5681 §3.2, RFC
     /// 6675).
     FAST_RETRANSMISSION = 1, "fast_retransmission";
-    /// A retransmission of what the other end had acknowledged already, where the capture was
-    /// taken.
+    /// A retransmission of data that the other end had already acknowledged at the capture point.
     ACKNOWLEDGED_RETRANSMISSION = 2, "acknowledged_retransmission";
-    /// Carries bytes that were not seen before, below others that were.
+    /// Contains bytes that were not seen before, below others that were.
     OUT_OF_ORDER = 3, "out_of_order";
     /// Bytes before this segment were not seen (yet).
     LOST_SEGMENT = 4, "lost_segment";
@@ -59,25 +58,25 @@ events! {
     TFO_ACK = 16, "tfo_ack";
     /// Acknowledges a SYN, but not its data.
     TFO_IGNORED = 17, "tfo_ignored";
-    /// Fills a hole later than reordering explains: the first copy was lost before it came to where
-    /// the capture was taken.
+    /// Fills a hole later than reordering explains: the first copy was lost before the capture
+    /// point.
     LOST_BEFORE_CAPTURE = 18, "lost_before_capture";
     /// Its first selective acknowledgement reports bytes that arrived twice (RFC 2883).
     DSACK = 19, "dsack";
-    /// The same packet again: a fault of the capture or of a link, not of the sender. Told by its
-    /// identification or, without one, by following its like within a millisecond, with nothing
-    /// heard in between.
+    /// The same packet again: a fault of the capture or of a link, not of the sender. It is
+    /// detected by its identification. Without one, it must follow its copy within a millisecond,
+    /// with no segment of the other end between.
     HARDWARE_DUPLICATE = 20, "hardware_duplicate";
-    /// The checksum is wrong. At a sender that leaves checksums to its hardware that is usual.
+    /// The checksum is wrong. This is usual at a sender that computes checksums in hardware.
     BAD_CHECKSUM = 21, "bad_checksum";
     /// A router marked it (RFC 3168).
     CONGESTION_EXPERIENCED = 22, "congestion_experienced";
     /// It shows a retransmission of the other end to have been spurious.
     SHOWS_SPURIOUS = 23, "shows_spurious";
-    /// Its options were cut off by the snap length, or are malformed: what they said is not known.
+    /// Its options are cut off by the snap length, or malformed: their content is unknown.
     OPTIONS_CUT = 24, "options_cut";
-    /// Longer than the other end takes in one piece: the capturing host's interface cuts it into
-    /// segments, or put it together.
+    /// Longer than the MSS of the other end: the capturing host's interface splits or joins
+    /// segments.
     SUPER_SEGMENT = 25, "super_segment";
 }
 
@@ -87,12 +86,12 @@ impl Events {
         self.0 & other.0 == other.0
     }
 
-    /// Whether nothing stands out.
+    /// Whether no event is set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The names of those that are set, in the order of their bits.
+    /// The names of the set events, in the order of their bits.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.iter().filter(move |(event, _)| self.contains(*event)).map(|(_, name)| *name)
     }

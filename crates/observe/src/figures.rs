@@ -1,4 +1,4 @@
-//! What is counted and measured of each direction of a connection.
+//! Counters and measurements of each direction of a connection.
 
 use airpath_core::{Instant, Span};
 use airpath_wire::segment::Segment;
@@ -13,7 +13,7 @@ use crate::trigger::Trigger;
 /// The largest shift of a window (RFC 7323 §2.3).
 pub(crate) const MAXIMUM_SHIFT: u8 = 14;
 
-/// What one end sent, and how the other acknowledged it.
+/// Figures of the data of one end, and of its acknowledgements by the other end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Segments.
@@ -30,7 +30,7 @@ pub struct Figures {
     pub pure_acknowledgements: u64,
     /// Segments with selective acknowledgements.
     pub selective_acknowledgements: u64,
-    /// Of them, those that report bytes that came twice (RFC 2883).
+    /// Segments that report duplicate bytes (DSACK, RFC 2883).
     pub dsacks: u64,
     /// The most blocks in one segment.
     pub most_blocks: u8,
@@ -48,9 +48,9 @@ pub struct Figures {
     pub urgent_bytes: u64,
     /// Bytes of data that were not captured.
     pub truncated_bytes: u64,
-    /// Segments with such.
+    /// Segments with data that was not captured.
     pub truncated_segments: u64,
-    /// Bytes that were acknowledged, and not captured by then or later.
+    /// Bytes that were acknowledged but never captured before or after.
     pub unseen_bytes: u64,
     /// Bytes of the largest segment.
     pub largest_segment: u32,
@@ -60,11 +60,11 @@ pub struct Figures {
     pub retransmissions: u64,
     /// Sequence numbers in them that were seen before, SYN and FIN included.
     pub retransmitted_bytes: u64,
-    /// Retransmissions by what made them, in the order of [`Trigger::ALL`].
+    /// Retransmissions by trigger, in the order of [`Trigger::ALL`].
     pub triggers: [u64; Trigger::ALL.len()],
-    /// Those found spurious, by what showed it, in the order of [`Detector::ALL`].
+    /// Spurious retransmissions by detector, in the order of [`Detector::ALL`].
     pub spurious: [u64; Detector::ALL.len()],
-    /// The most often that one run of bytes was sent again.
+    /// The largest number of retransmissions of one range of bytes.
     pub most_retransmissions: u16,
     /// Time from a transmission to the next of the same bytes.
     pub retransmission_time: Spread,
@@ -74,9 +74,9 @@ pub struct Figures {
     pub window_probe_bytes: u64,
     /// How often each event was seen, in the order of [`Events::NAMES`].
     pub events: [u32; Events::NAMES.len()],
-    /// Maximum segment size that was asked for.
+    /// Maximum segment size that it announced.
     pub maximum_segment_size: Option<u16>,
-    /// Shift of the window that was asked for.
+    /// Window scale shift that it requested.
     pub window_scale: Option<u8>,
     /// Whether there were timestamps.
     pub timestamps: bool,
@@ -104,7 +104,7 @@ pub struct Figures {
     pub echo_round_trip: Spread,
     /// From the last transmission of what was sent more than once to its acknowledgement.
     pub ambiguous_round_trip: Spread,
-    /// Acknowledgements that waited for something below that was sent again.
+    /// Acknowledgements delayed by the retransmission of earlier data.
     pub after_loss: u64,
     /// Segments acknowledged together with a later one.
     pub cumulatively_acknowledged: u64,
@@ -112,7 +112,7 @@ pub struct Figures {
     pub duplicate_acknowledgements: u64,
     /// Times that there were three in a row.
     pub triple_duplicates: u64,
-    /// How long it was in each phase of congestion control.
+    /// Time in each phase of congestion control.
     pub phases: Phases,
     /// Acknowledgements that came after another, each for one segment sent once, a millisecond or
     /// more after the one before.
@@ -141,12 +141,12 @@ pub struct Windows {
     scaled: bool,
 }
 
-/// Bytes that an end had sent and not seen acknowledged.
+/// Bytes that an end had sent and that were not acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OutstandingBytes {
     /// The most.
     pub largest: u64,
-    /// The least that is more than nothing; 0 where there was nothing.
+    /// The smallest amount above zero; 0 where there was none.
     pub smallest: u64,
     sum: u64,
     count: u64,
@@ -157,7 +157,7 @@ pub struct OutstandingBytes {
 }
 
 impl Figures {
-    /// Counts what a segment has, whatever it means.
+    /// Counts the properties of a segment that do not depend on its interpretation.
     pub(crate) fn segment(&mut self, segment: &Segment<'_>) {
         let flags = segment.flags;
         let has = |flag| flags.contains(flag);
@@ -201,7 +201,7 @@ impl Figures {
         self.data_time = Some((first, segment.time));
     }
 
-    /// Counts what stood out about a segment.
+    /// Counts the events of a segment.
     pub(crate) fn events(&mut self, events: Events) {
         let mut bits = events.0;
         while bits != 0 {
@@ -211,12 +211,12 @@ impl Figures {
         }
     }
 
-    /// How often an event was seen.
+    /// Number of segments with an event.
     pub fn event(&self, event: Events) -> u32 {
         self.events.get(event.0.trailing_zeros() as usize).copied().unwrap_or(0)
     }
 
-    /// A round trip of what was sent once. `size` is that of the segment.
+    /// Adds a round trip of data sent once. `size` is that of the segment.
     pub(crate) fn round_trip(&mut self, span: Span, size: u32) {
         self.round_trip.sample(span);
         if size > self.full_size {
@@ -228,12 +228,12 @@ impl Figures {
         }
     }
 
-    /// How much longer the mean round trip is than the shortest, in seconds: what waits in queues.
+    /// Mean queueing delay: mean minus shortest round trip, in seconds.
     pub fn mean_queueing(&self) -> Option<f64> {
         Some(self.round_trip.mean()? - self.round_trip.minimum()?.as_secs_f64())
     }
 
-    /// Bytes of the stream that were never seen, where its beginning and its end were.
+    /// Bytes of the stream that were never seen, if its beginning and its end were.
     pub fn missed_bytes(&self) -> Option<i64> {
         Some(self.stream_length? as i64 - self.unique_bytes as i64)
     }
@@ -243,21 +243,20 @@ impl Figures {
         (self.data_segments > 0).then(|| self.data_bytes as f64 / self.data_segments as f64)
     }
 
-    /// The shift that applies to its windows: no more than 14, whatever it asked for (RFC 7323
-    /// §2.3).
+    /// The window scale shift that applies: at most 14, whatever was requested (RFC 7323 §2.3).
     pub fn applied_scale(&self) -> Option<u8> {
         self.window_scale.map(|shift| shift.min(MAXIMUM_SHIFT))
     }
 
-    /// Retransmissions that were found spurious.
+    /// Number of spurious retransmissions.
     pub fn spurious_retransmissions(&self) -> u64 {
         self.spurious.iter().sum()
     }
 }
 
 impl Windows {
-    /// A window was offered; `scaled` once a shift applies to it. Windows of the handshake, which
-    /// never are scaled, then no longer count.
+    /// Adds an offered window; `scaled` once a shift applies to it. From then on the windows of the
+    /// handshake, which are never scaled, no longer count.
     pub(crate) fn offered(&mut self, window: u64, scaled: bool) {
         if scaled && !self.scaled && window > 0 {
             *self = Self { closed: self.closed, scaled, ..Self::default() };
@@ -278,7 +277,7 @@ impl Windows {
 }
 
 impl OutstandingBytes {
-    /// A segment that was new left so many bytes outstanding.
+    /// Adds the outstanding bytes after a new segment.
     pub(crate) fn sent(&mut self, bytes: u64) {
         self.largest = self.largest.max(bytes);
         if bytes > 0 {
@@ -289,7 +288,7 @@ impl OutstandingBytes {
         self.count += 1;
     }
 
-    /// From `time` on so many bytes are outstanding.
+    /// Sets the outstanding bytes from `time` on.
     pub(crate) fn changed(&mut self, bytes: u64, time: Instant) {
         if let Some(since) = self.since {
             self.area += u128::from(self.now) * u128::from(time.since(since).as_nanos());

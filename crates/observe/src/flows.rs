@@ -1,8 +1,8 @@
-//! The connections of a capture: which segment belongs to which, and when one has ended.
+//! The connections of a capture: assigns segments to them, and detects their end.
 //!
-//! They are divided into sixteen shards by a hash of their addresses and ports, and what becomes of
-//! a connection depends on its own shard alone: so the shards come to the same whether one thread
-//! looks after all of them, or several after some each.
+//! Connections are divided into sixteen shards by a hash of their addresses and ports. The state of
+//! a connection depends on its own shard alone. So the result does not depend on the number of
+//! threads that process the shards.
 
 mod shard;
 mod table;
@@ -16,17 +16,17 @@ use crate::observation::Observation;
 pub use shard::Shard;
 pub use table::hash;
 
-/// Shards of the connections. Some, so that two threads that take turns in them end at about the
-/// same time; not many, because each needs as many segments at a time as make it worth while.
+/// Number of shards. Enough, so that two threads finish at about the same time; not more, because a
+/// shard needs many segments per batch to be efficient.
 pub const SHARDS: usize = 16;
 
 /// The number of a connection: from 1, in the order of their first segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowNumber(pub u64);
 
-/// Who wants to know what the connections of a capture do.
+/// Receives the observations of the connections of a capture.
 pub trait Listener {
-    /// A segment passed; `connection` includes it already.
+    /// Called for each segment; `connection` includes it already.
     fn observed(
         &mut self,
         flow: FlowNumber,
@@ -37,21 +37,21 @@ pub trait Listener {
         let _ = (flow, observation, segment, connection);
     }
 
-    /// A connection has ended, or nothing more will be heard of it; called once for each.
+    /// Called once for each connection, after its last segment.
     fn ended(&mut self, flow: FlowNumber, connection: &Connection, why: Ending) {
         let _ = (flow, connection, why);
     }
 }
 
-/// Nobody listens.
+/// Ignores all observations.
 impl Listener for () {}
 
 /// Why a connection counts as ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ending {
-    /// Both ends closed it, or one reset it, some time ago.
+    /// Both ends closed it, or one reset it, and [`Limits::linger`] has elapsed since.
     Closed,
-    /// Nothing was heard of it for long.
+    /// No segment for [`Limits::idle`].
     Idle,
     /// Another connection between the same addresses and ports began.
     Reused,
@@ -71,17 +71,17 @@ impl Ending {
     }
 }
 
-/// How long, and how many, connections are kept.
+/// How long, and how many, connections are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// An open connection without segments for this long is given up. RFC 5382 REQ-5 has
+    /// Time without segments after which an open connection is removed. RFC 5382 REQ-5 has
     /// translators keep it for two hours and four minutes.
     pub idle: Span,
-    /// A closed connection is kept so long for segments that come late: twice the maximum segment
+    /// Time for which a closed connection is stored for late segments: twice the maximum segment
     /// lifetime (RFC 9293 §3.6.1).
     pub linger: Span,
-    /// Closed connections kept at most; of more, those that closed first are given up sooner. Each
-    /// of the sixteen shards of the connections keeps its part.
+    /// Maximum number of stored closed connections; beyond it, those that closed first are removed
+    /// earlier. Each of the sixteen shards has an equal part.
     pub lingering: usize,
 }
 
@@ -92,7 +92,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those of each of the shards.
+    /// The limits of one shard.
     pub const fn of_a_shard(self) -> Self {
         Self { lingering: self.lingering.div_ceil(SHARDS), ..self }
     }
@@ -112,17 +112,17 @@ impl Flows {
         Self { shards: (0..SHARDS).map(|_| Shard::new(limits.of_a_shard())).collect(), begun: 0, held: 0 }
     }
 
-    /// Connections that are held now.
+    /// Number of stored connections.
     pub const fn open(&self) -> usize {
         self.held
     }
 
-    /// Connections that have begun.
+    /// Number of connections so far.
     pub const fn begun(&self) -> u64 {
         self.begun
     }
 
-    /// Takes the next segment of the capture.
+    /// Processes the next segment of the capture.
     pub fn segment(&mut self, segment: &Segment<'_>, listener: &mut impl Listener) {
         let hash = hash(&segment.route);
         let shard = &mut self.shards[shard_of(hash)];
@@ -131,8 +131,7 @@ impl Flows {
         self.held += shard.open();
     }
 
-    /// The capture has ended: every connection that is still held ends, in the order of their
-    /// numbers.
+    /// Ends all stored connections at the end of the capture, in the order of their numbers.
     pub fn finish(&mut self, listener: &mut impl Listener) {
         let shards = self.shards.iter().enumerate();
         let mut left: Vec<_> = shards
@@ -154,8 +153,8 @@ impl Default for Flows {
     }
 }
 
-/// Which shard the connections of that hash belong to. The tables look at its lower bits, so these
-/// are the upper.
+/// The shard of connections with this hash. It uses the upper bits, because the tables use the
+/// lower ones.
 #[inline]
 pub const fn shard_of(hash: u32) -> usize {
     (hash >> 28) as usize

@@ -1,5 +1,5 @@
-//! A passive TCP observer: segments as they pass some point of the path in, what each connection
-//! did out.
+//! A passive TCP observer: it receives segments at a capture point and reports the behaviour of
+//! each connection.
 //!
 //! | module | contents |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! What one segment of a connection meant.
+//! The interpretation of one segment of a connection.
 
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
@@ -11,7 +11,7 @@ use crate::trigger::Trigger;
 /// One of the two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum End {
-    /// The one that opened it: who sent the SYN, or else the sender of the first segment.
+    /// The end that opened the connection: the sender of the SYN, or else of the first segment.
     Client,
     /// The other.
     Server,
@@ -38,17 +38,17 @@ impl End {
     }
 }
 
-/// A segment, and what it meant when it passed.
+/// A segment and its interpretation at its time.
 ///
 /// Sequence numbers are unwrapped to offsets of a stream of bytes: its first byte of data is 0, the
-/// SYN lies at -1.
+/// SYN is -1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// The frame.
     pub frame: u64,
-    /// When it passed.
+    /// Its time at the capture point.
     pub time: Instant,
-    /// Who sent it.
+    /// Its sender.
     pub from: End,
     /// Stream offset of its first byte.
     pub offset: i64,
@@ -56,58 +56,58 @@ pub struct Observation {
     pub length: u32,
     /// Control bits.
     pub flags: Flags,
-    /// Stream offset of the other direction that is acknowledged.
+    /// Acknowledged stream offset of the other direction.
     pub acknowledged: Option<i64>,
-    /// Bytes of the other direction that its sender has by now told to have, cumulatively (RFC
+    /// Bytes of the other direction that its sender has acknowledged so far, cumulatively (RFC
     /// 9293) and selectively (RFC 2018) together.
     pub delivered: u64,
-    /// When what it tells to have arrived, and no earlier acknowledgement had told of, was sent.
+    /// When the data that this segment acknowledges for the first time was sent.
     pub newly_acknowledged: Option<Sending>,
-    /// When the oldest of what remains unacknowledged was sent.
+    /// When the oldest data that remains unacknowledged was sent.
     pub unacknowledged_since: Option<Instant>,
     /// Receive window in bytes, scaled.
     pub window: u64,
-    /// What stands out.
+    /// Its events.
     pub events: Events,
-    /// How it came to be sent again; `None` for what is new.
+    /// The trigger and the earlier copy of a retransmission; `None` for new data.
     pub retransmission: Option<Retransmission>,
-    /// Bytes that its sender has sent and that are not acknowledged, this segment included, as seen
-    /// where the capture was taken.
+    /// Bytes that its sender has sent and that are not acknowledged at the capture point, this
+    /// segment included.
     pub outstanding: u64,
     /// The round trip that this acknowledgement measures, of a segment that was sent once (Karn's
-    /// rule), and its frame.
+    /// rule), and the frame of that segment.
     pub round_trip: Option<(Span, u64)>,
-    /// The round trip that the echo of a timestamp measures (RFC 7323 §4.3), of whichever copy
-    /// arrived, and its frame. An outage that held packets back is in it, which Karn's rule throws
-    /// away.
+    /// The round trip that the echo of a timestamp measures (RFC 7323 §4.3), of the copy that
+    /// arrived, and its frame. It includes outages that held packets back, which Karn's rule
+    /// excludes.
     pub echo_round_trip: Option<(Span, u64)>,
-    /// Which duplicate acknowledgement it is, if it is one.
+    /// Its number and first frame if it is a duplicate acknowledgement.
     pub duplicate: Option<Duplicate>,
     /// Bytes that its sender has sent since the last segment with PSH, this one included; 0 for a
-    /// segment without data, and what is sent again counts again.
+    /// segment without data. Retransmitted bytes count again.
     pub since_push: u64,
-    /// A retransmission that this segment shows to have been spurious: an earlier one of the other
-    /// end, of several the last, or, if it repeats what is acknowledged already, itself.
+    /// The spurious retransmission that this segment shows: itself, if it repeats acknowledged
+    /// data, or else the last of those of the other end.
     pub spurious: Option<Spurious>,
 }
 
-/// A segment that carries bytes which had been seen before.
+/// A segment with bytes that were seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
-    /// The frame that carried it the time before; `None` where it has been acknowledged since, and
-    /// is no longer remembered.
+    /// The frame with the previous transmission; `None` where that was acknowledged since and is no
+    /// longer stored.
     pub of_frame: Option<u64>,
-    /// When that was.
+    /// Time of that frame.
     pub of_time: Option<Instant>,
-    /// What made the sender send it again.
+    /// Why the sender retransmitted it.
     pub trigger: Trigger,
 }
 
 /// A duplicate acknowledgement (RFC 5681 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duplicate {
-    /// Its place in the row of duplicates, from 1: with the third the sender retransmits.
+    /// Its number in a series of duplicates, from 1: after the third the sender retransmits.
     pub number: u32,
-    /// The frame that acknowledged the same first.
+    /// The frame with the first acknowledgement of the same offset.
     pub of_frame: u64,
 }

@@ -1,24 +1,25 @@
-//! What one end has sent and the other has not acknowledged, as seen where the capture was taken.
+//! Unacknowledged data of one end, as seen at the capture point.
 
 use std::collections::VecDeque;
 
 use airpath_core::Instant;
 use airpath_core::range_set::{Range, RangeSet};
 
-/// Segments remembered one by one in each direction. When more are outstanding (in a capture
-/// without acknowledgements, for one) the oldest are remembered as seen, without their times.
+/// Maximum number of separately stored segments of each direction. Beyond it (for example in a
+/// capture without acknowledgements) the oldest are stored as seen, without their times.
 const MAXIMUM_TRACKED: usize = 16_384;
 
-/// Holes remembered below what is acknowledged; of more, the oldest count as seen.
+/// Maximum number of stored holes below the acknowledged offset; beyond it, the oldest count as
+/// seen.
 const MAXIMUM_HOLES: usize = 64;
 
-/// Ranges of selectively acknowledged numbers kept; of more, the lowest are forgotten.
+/// Maximum number of ranges of selectively acknowledged numbers; beyond it, the lowest are removed.
 const MAXIMUM_RANGES: usize = 256;
 
-/// Lower than any offset that comes up: 2^61 bytes before the first seen.
+/// Lower than any offset: 2^61 bytes before the first seen.
 const BEFORE_ALL: i64 = -(1 << 61);
 
-/// One time at which a segment was sent.
+/// A transmission of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transmission {
     pub(crate) time: Instant,
@@ -38,41 +39,41 @@ pub(crate) struct Sent {
     pub(crate) transmissions: u16,
     /// Selectively acknowledged.
     pub(crate) selectively: bool,
-    /// Some of it has been acknowledged, so that what comes measures no round trip.
+    /// Some of it has been acknowledged, so that the rest measures no round trip.
     pub(crate) partly: bool,
 }
 
-/// What a segment was found to carry.
+/// The sequence numbers of a segment, compared with those seen before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Placed {
     /// Sequence numbers never seen before.
     pub(crate) new: i64,
     /// Sequence numbers seen before.
     pub(crate) again: i64,
-    /// The run of which it carries numbers again, as it was before; the first of several. `None`
-    /// also where it is acknowledged, and so no longer remembered.
+    /// The first earlier run with numbers that it repeats, before this segment. `None` also if that
+    /// is acknowledged, and so no longer stored.
     pub(crate) before: Option<Sent>,
-    /// Some of it had been acknowledged (or was too long ago).
+    /// Some of it had been acknowledged, or is no longer stored.
     pub(crate) below: bool,
-    /// Numbers of it that had been acknowledged, or passed over, unseen.
+    /// Numbers of it that had been acknowledged or skipped without being seen.
     pub(crate) late: i64,
     /// It starts after the highest number seen: something is missing.
     pub(crate) after_gap: bool,
     /// It has new numbers below others that were seen, and ends before them.
     pub(crate) out_of_order: bool,
-    /// When what follows the new numbers was first sent, if they lie below others that were seen
-    /// and are not acknowledged.
+    /// First transmission of the data after the new numbers, if they lie below unacknowledged data
+    /// that was seen.
     pub(crate) overtaken_by: Option<Transmission>,
 }
 
-/// What an acknowledgement was found to cover.
+/// The data that an acknowledgement covers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Covered {
     /// Sequence numbers newly acknowledged.
     pub(crate) advance: i64,
-    /// The first run that it covers: the one whose arrival the receiver's timestamp echo is about.
+    /// The first run that it covers: the one whose arrival the timestamp echo reports.
     pub(crate) front: Option<Sent>,
-    /// The last, if the acknowledgement ends exactly there and nothing of it was acknowledged
+    /// The last run, if the acknowledgement ends exactly there and no part of it was acknowledged
     /// earlier.
     pub(crate) exact: Option<Sent>,
     /// Whether something below `exact` was sent after it.
@@ -81,11 +82,11 @@ pub(crate) struct Covered {
     pub(crate) cumulatively: u32,
     /// Numbers among them that were never seen.
     pub(crate) unseen: i64,
-    /// When what no earlier acknowledgement told of was sent.
+    /// When the data that no earlier acknowledgement covered was sent.
     pub(crate) newly_acknowledged: Option<Sending>,
 }
 
-/// When several segments were sent.
+/// Transmission times of several segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sending {
     /// The earliest first copy.
@@ -97,7 +98,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// Counts in a run that was told of.
+    /// Adds a newly acknowledged run.
     pub(crate) fn count(sending: &mut Option<Self>, run: &Sent) {
         let (original, time) = (run.first.time, run.last.time);
         let known = sending.get_or_insert(Self { original, first: time, last: time });
@@ -106,27 +107,27 @@ impl Sending {
     }
 }
 
-/// What one end has sent.
+/// The sent data of one end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outstanding {
     /// In order, without overlap.
     runs: VecDeque<Sent>,
-    /// Everything below is acknowledged, or forgotten.
+    /// All data below is acknowledged, or no longer stored.
     floor: i64,
     /// One past the highest number seen or acknowledged.
     highest: i64,
-    /// What was never seen below the floor, in order.
+    /// Ranges below the floor that were never seen, in order.
     holes: Vec<(i64, i64)>,
-    /// What the other end has beyond a hole.
+    /// Selectively acknowledged ranges.
     selective: RangeSet<i64>,
-    /// The latest transmission of anything below the floor.
+    /// The latest transmission of any data below the floor.
     newest_below: Instant,
     started: bool,
 }
 
 impl Outstanding {
-    /// Says where the stream begins. Without its beginning (`middle`), what lies below has never
-    /// been seen.
+    /// Sets the beginning of the stream. If the capture lacks it (`middle`), the data below was
+    /// never seen.
     pub(crate) fn start(&mut self, offset: i64, middle: bool) {
         if !self.started {
             self.started = true;
@@ -138,7 +139,7 @@ impl Outstanding {
         }
     }
 
-    /// Forgets all: the sender began anew with another SYN.
+    /// Removes everything: the sender restarted with another SYN.
     pub(crate) fn restart(&mut self) {
         self.runs.clear();
         self.holes.clear();
@@ -151,17 +152,17 @@ impl Outstanding {
         self.highest
     }
 
-    /// When the oldest of what is neither acknowledged nor forgotten was sent last.
+    /// When the oldest stored unacknowledged run was last sent.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.runs.front().map(|run| run.last.time)
     }
 
-    /// The lowest number that is neither acknowledged nor forgotten.
+    /// The lowest number that is neither acknowledged nor removed.
     pub(crate) const fn floor(&self) -> i64 {
         self.floor
     }
 
-    /// Enters numbers from `start` to before `end`, which were sent just now.
+    /// Adds numbers from `start` to before `end`, which were sent now.
     pub(crate) fn insert(&mut self, start: i64, end: i64, now: Transmission) -> Placed {
         let mut placed = Placed::default();
         if start >= self.highest {
@@ -178,14 +179,14 @@ impl Outstanding {
         placed
     }
 
-    /// The rare case: some of it lies below what was seen already.
+    /// The rare case: some of it lies below the highest number seen.
     fn insert_again(&mut self, start: i64, end: i64, now: Transmission, placed: &mut Placed) {
         let mut at = start;
         if at < self.floor {
             let below = end.min(self.floor);
             let new = self.fill_holes(at, below);
             placed.below = true;
-            // What lies before the beginning of a capture was not acknowledged in it.
+            // Data before the beginning of a capture was not acknowledged in it.
             placed.late = if at >= 0 { new } else { 0 };
             placed.new += new;
             placed.again += below - at - new;
@@ -208,8 +209,8 @@ impl Outstanding {
                 self.runs.insert(index, Sent::new(at, until, now));
                 at = until;
             } else {
-                // Only what is sent again has another history from now on: the rest stays as it
-                // was.
+                // Only the retransmitted part has another history from now on; the remainder is
+                // unchanged.
                 if at > run.start {
                     let right = run.split_off(at);
                     self.runs.insert(index + 1, right);
@@ -235,8 +236,8 @@ impl Outstanding {
         }
     }
 
-    /// Everything below `acknowledged` has arrived at the other end. Names each run that was sent
-    /// more than once.
+    /// All data below `acknowledged` has arrived at the other end. Calls `repeated` for each run
+    /// that was sent more than once.
     pub(crate) fn acknowledge(&mut self, acknowledged: i64, mut repeated: impl FnMut(&Sent)) -> Covered {
         let mut covered = Covered::default();
         if acknowledged <= self.floor {
@@ -285,8 +286,8 @@ impl Outstanding {
         covered
     }
 
-    /// The other end has `start` to before `end`, with a hole below. Returns how many numbers that
-    /// is news about; `sending` counts in when they were sent.
+    /// The other end has `start` to before `end`, with a hole below. Returns the count of newly
+    /// acknowledged numbers; adds their transmission times to `sending`.
     pub(crate) fn acknowledge_selectively(&mut self, start: i64, end: i64, sending: &mut Option<Sending>) -> i64 {
         let Self { runs, selective, floor, highest, .. } = self;
         let (start, end) = (start.max(*floor), end.min(*highest));
@@ -310,12 +311,12 @@ impl Outstanding {
         newly_sacked
     }
 
-    /// What is not acknowledged, and when it was first sent.
+    /// Unacknowledged runs, and their first transmissions.
     pub(crate) fn first_transmissions(&self) -> impl Iterator<Item = (i64, i64, Transmission)> {
         self.runs.iter().map(|run| (run.start, run.end, run.first))
     }
 
-    /// Whether all of `start` to before `end` that is not acknowledged is selectively acknowledged.
+    /// Whether all unacknowledged data of `start` to before `end` is selectively acknowledged.
     pub(crate) fn selectively_acknowledged(&self, start: i64, end: i64) -> bool {
         self.selective.containing(Range::new(start.max(self.floor), end)).is_some()
     }
@@ -325,12 +326,12 @@ impl Outstanding {
         self.selective.last().map(|range| range.end)
     }
 
-    /// How many numbers are selectively acknowledged.
+    /// The count of selectively acknowledged numbers.
     pub(crate) fn selective_total(&self) -> i64 {
         self.selective.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// Fills what was never seen between `start` and `end`; returns how much that was.
+    /// Marks holes between `start` and `end` as seen; returns their total length.
     fn fill_holes(&mut self, start: i64, end: i64) -> i64 {
         let mut filled = 0;
         let mut index = 0;
@@ -395,7 +396,7 @@ impl Sent {
         Self { start, end, first: now, last: now, transmissions: 1, selectively: false, partly: false }
     }
 
-    /// Takes off what lies from `at` on.
+    /// Splits off the part from `at` on.
     const fn split_off(&mut self, at: i64) -> Self {
         let right = Self { start: at, partly: false, ..*self };
         self.end = at;
@@ -409,7 +410,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a plain list of what was seen: each number is new once, and again ever after.
+        /// Compared with a plain list of seen numbers: each number is new once, and repeated from
+        /// then on.
         #[test]
         fn every_number_is_new_once(steps in prop::collection::vec((0..300_i64, 0..40_i64, any::<bool>()), 1..60)) {
             let mut outstanding = Outstanding::default();

@@ -1,4 +1,4 @@
-//! The phases of a sender's congestion control, as its window shows them from outside.
+//! The phases of a sender's congestion control, inferred from its outstanding data.
 
 use airpath_core::{Instant, Span};
 
@@ -7,15 +7,15 @@ use crate::trigger::{Recovery, Trigger};
 /// A phase of congestion control (RFC 5681 §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// What is outstanding grows by a quarter or more from round to round.
+    /// The outstanding data grows by a quarter or more per round.
     #[default]
     SlowStart,
     /// It grows more slowly, or not at all: congestion avoidance, or a limit other than congestion
     /// control.
     Avoidance,
-    /// Lost segments are sent again, as acknowledgements ask.
+    /// Lost segments are retransmitted, as acknowledgements request.
     Recovery,
-    /// The timer ran out, and what had been sent by then is not all acknowledged.
+    /// The timer expired, and the data sent before is not completely acknowledged.
     AfterTimeout,
 }
 
@@ -24,16 +24,16 @@ impl Phase {
     pub const ALL: [Self; 4] = [Self::SlowStart, Self::Avoidance, Self::Recovery, Self::AfterTimeout];
 }
 
-/// How long a direction was in each phase, while anything was outstanding.
+/// Time of a direction in each phase, while data was outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phases {
     /// In the order of [`Phase::ALL`].
     spent: [Span; Phase::ALL.len()],
     phase: Phase,
     since: Option<Instant>,
-    /// Rounds end when this offset is acknowledged.
+    /// The round ends when this offset is acknowledged.
     round_ends: i64,
-    /// The most that was outstanding in this round, and in the one before.
+    /// The largest outstanding amount in this round, and in the previous one.
     most: u64,
     most_before: u64,
     /// Rounds in a row without growth.
@@ -57,7 +57,7 @@ impl Phases {
         Some(self.left?.since(self.first_data?))
     }
 
-    /// Data was sent, up to `highest`; so many bytes are outstanding now.
+    /// Adds sent data up to `highest`; `outstanding` bytes are outstanding now.
     pub(crate) fn sent(&mut self, time: Instant, outstanding: u64, recovery: &Recovery) {
         self.pass(time);
         self.first_data.get_or_insert(time);
@@ -66,7 +66,7 @@ impl Phases {
         self.enter(time, recovery);
     }
 
-    /// Everything below `acknowledged` of what was sent up to `highest` is acknowledged.
+    /// Adds an acknowledgement up to `acknowledged`, of data sent up to `highest`.
     pub(crate) fn acknowledged(&mut self, time: Instant, acknowledged: i64, highest: i64, recovery: &Recovery) {
         self.pass(time);
         self.since = (acknowledged < highest).then_some(time);
@@ -92,7 +92,7 @@ impl Phases {
         let next = match recovery.episode().map(|episode| episode.trigger) {
             Some(Trigger::Timeout) => Phase::AfterTimeout,
             Some(Trigger::Fast) => Phase::Recovery,
-            // The window begins anew (RFC 5681 §3.1, equation 4 and below).
+            // The window restarts from its initial size (RFC 5681 §3.1, equation 4 and below).
             _ if self.phase == Phase::AfterTimeout => {
                 (self.still, self.most_before) = (0, 0);
                 Phase::SlowStart

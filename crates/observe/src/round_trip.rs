@@ -2,11 +2,11 @@
 
 use airpath_core::Span;
 
-/// Lower bound of the retransmission timer as Linux and Windows have it. RFC 6298 §2.4 asks for a
-/// second; few obey.
+/// Minimum of the retransmission timer in Linux and Windows. RFC 6298 §2.4 requires a second; few
+/// stacks comply.
 const MINIMUM_TIMEOUT: Span = Span::from_millis(200);
 
-/// The timer before anything was measured (RFC 6298 §2.1).
+/// The timer before the first measurement (RFC 6298 §2.1).
 const INITIAL_TIMEOUT: Span = Span::from_secs(1);
 
 /// The smoothed round trip and its variation (RFC 6298 §2).
@@ -20,8 +20,8 @@ pub(crate) struct Estimate {
 impl Estimate {
     /// Takes a sample.
     pub(crate) fn sample(&mut self, sample: Span) {
-        // A clock of microseconds may show no time at all; an estimate of zero means that there is
-        // none.
+        // With a clock of microseconds a sample may be zero; an estimate of zero means that there
+        // is none.
         let sample = sample.as_nanos().max(1);
         if self.smoothed == 0 {
             *self = Self { smoothed: sample, variation: sample / 2, minimum: sample };
@@ -43,8 +43,8 @@ impl Estimate {
         Span::from_nanos(self.minimum)
     }
 
-    /// The round trip between the two ends, seen from the middle: this is one side of it, `other`
-    /// the other.
+    /// The round trip between the two ends, seen from the middle: this is one part of it, `other`
+    /// the other part.
     pub(crate) fn both_sides(&self, other: &Self) -> Self {
         Self {
             smoothed: self.smoothed.saturating_add(other.smoothed),
@@ -53,7 +53,7 @@ impl Estimate {
         }
     }
 
-    /// The retransmission timer that a sender has at least: SRTT + max(4 RTTVAR, 200 ms).
+    /// The minimum retransmission timer of a sender: SRTT + max(4 RTTVAR, 200 ms).
     pub(crate) fn timeout(&self) -> Span {
         if self.smoothed == 0 {
             return INITIAL_TIMEOUT;
@@ -63,7 +63,7 @@ impl Estimate {
     }
 }
 
-/// The distribution of a length of time: how often, least, most, mean, deviation.
+/// Distribution of a duration: count, minimum, maximum, mean, deviation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     /// Samples.

@@ -4,26 +4,27 @@ use std::collections::VecDeque;
 
 use airpath_core::Instant;
 
-/// Retransmissions remembered for a verdict that may come later.
+/// Number of stored retransmissions that a later verdict may concern.
 const REMEMBERED: usize = 256;
 
-/// What showed a retransmission to be spurious.
+/// How a spurious retransmission was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detector {
-    /// It was acknowledged, cumulatively or selectively, before it was sent again.
+    /// It was acknowledged, cumulatively or selectively, before it was retransmitted.
     Acknowledged,
-    /// The receiver reports bytes that it got twice (RFC 2883, RFC 3708).
+    /// The receiver reports duplicate bytes (RFC 2883, RFC 3708).
     Dsack,
     /// The acknowledgement echoes the timestamp of the first copy (Eifel, RFC 3522).
     Timestamp,
-    /// After a timeout, acknowledgements arrive for what was not sent again (F-RTO, RFC 5682).
+    /// After a timeout, acknowledgements arrive for data that was not retransmitted (F-RTO, RFC
+    /// 5682).
     ForwardAcknowledgement,
-    /// The acknowledgement came sooner than any round trip to the second copy takes.
+    /// The acknowledgement arrived earlier than any round trip to the second copy allows.
     TooSoon,
-    /// There were more acknowledgements than what was needed can have made: one is for a copy that
-    /// the receiver had already.
+    /// There were more acknowledgements than the necessary segments can cause: one is for a copy
+    /// that the receiver already had.
     ExtraAcknowledgement,
-    /// An earlier copy came by at the receiver: in the other end's capture, or in this one if it
+    /// An earlier copy was seen at the receiver: in the other end's capture, or in this one if it
     /// was taken there.
     OtherEnd,
 }
@@ -53,26 +54,26 @@ impl Detector {
         }
     }
 
-    /// How far the verdict can be trusted.
+    /// Reliability of the verdict.
     pub const fn confidence(self) -> Confidence {
         match self {
             Self::Acknowledged | Self::Timestamp | Self::OtherEnd => Confidence::Certain,
             // A network that duplicates packets looks the same (RFC 3708 §3).
             Self::Dsack => Confidence::High,
-            // They reason from the times, the order and the number of acknowledgements.
+            // Inferred from the times, the order and the number of acknowledgements.
             Self::ForwardAcknowledgement | Self::TooSoon | Self::ExtraAcknowledgement => Confidence::Likely,
         }
     }
 }
 
-/// How far a verdict can be trusted.
+/// Reliability of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// An inference that reordering or a changed route can defeat.
     Likely,
     /// Only a fault of the network (a duplicated packet) looks the same.
     High,
-    /// Nothing else explains what was seen.
+    /// Nothing else explains the observation.
     Certain,
 }
 
@@ -81,11 +82,11 @@ pub enum Confidence {
 pub struct Spurious {
     /// The frame of the retransmission.
     pub frame: u64,
-    /// What showed it.
+    /// How it was detected.
     pub detector: Detector,
 }
 
-/// A retransmission that awaits its verdict.
+/// A retransmission without a verdict.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resent {
     pub(crate) start: i64,
@@ -100,7 +101,7 @@ pub(crate) struct Resent {
 pub(crate) struct Retransmissions(VecDeque<Resent>);
 
 impl Retransmissions {
-    /// Remembers one.
+    /// Stores a retransmission.
     pub(crate) fn push(&mut self, resent: Resent) {
         if self.0.len() == REMEMBERED {
             self.0.pop_front();
@@ -108,8 +109,8 @@ impl Retransmissions {
         self.0.push_back(resent);
     }
 
-    /// Gives the verdict to all of them that were sent since `since` and carried anything of
-    /// `start` to before `end`; returns the last of them. Counts them in `counts`.
+    /// Marks as spurious all retransmissions sent since `since` with data of `start` to before
+    /// `end`; returns the last of them. Counts them in `counts`.
     pub(crate) fn verdict(
         &mut self,
         start: i64,
@@ -127,7 +128,7 @@ impl Retransmissions {
         last
     }
 
-    /// Those that were found spurious, of the latest ones that are remembered.
+    /// The spurious ones among the stored retransmissions.
     pub(crate) fn spurious(&self) -> impl Iterator<Item = Spurious> {
         self.0.iter().filter_map(|resent| Some(Spurious { frame: resent.frame, detector: resent.verdict? }))
     }
@@ -137,7 +138,7 @@ impl Retransmissions {
         self.0.back()
     }
 
-    /// Gives the verdict to the one of this frame, if it has none yet, and counts it in `counts`.
+    /// Marks the retransmission in this frame, if it has no verdict yet, and counts it in `counts`.
     pub(crate) fn verdict_of(
         &mut self,
         frame: u64,
@@ -152,7 +153,8 @@ impl Retransmissions {
         Some(Spurious { frame, detector })
     }
 
-    /// Those without a verdict that carried anything of `start` to before `end`, the oldest first.
+    /// Retransmissions without a verdict and with data of `start` to before `end`, the oldest
+    /// first.
     pub(crate) fn undecided(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Resent> {
         self.0.iter_mut().filter(move |sent| sent.verdict.is_none() && sent.start < end && start < sent.end)
     }

@@ -13,10 +13,9 @@ use crate::observation::{End, Observation};
 /// Sequence numbers of the two SYNs: the client's wraps after 1000 bytes.
 const INITIAL: [u32; 2] = [u32::MAX - 1000, 7_000_000];
 
-/// Plays an exchange, a segment a line: milliseconds, `>` from the client or `<` from the server,
-/// and what it has: `syn`, `fin`, `rst`, `data FROM..TO`, `ack N`, `win N`, `sack FROM..TO`, `ts
-/// VALUE,ECHO`, `id N`, `scale N`, `mss N`, `permitted`. Numbers of bytes are offsets of the
-/// stream.
+/// Plays an exchange with one segment per line: milliseconds, `>` from the client or `<` from the
+/// server, and its fields: `syn`, `fin`, `rst`, `data FROM..TO`, `ack N`, `win N`, `sack FROM..TO`,
+/// `ts VALUE,ECHO`, `id N`, `scale N`, `mss N`, `permitted`. Byte numbers are stream offsets.
 pub fn play(exchange: &str) -> (Connection, Vec<Observation>) {
     let segments: Vec<(Segment<'static>, End)> = exchange
         .lines()

@@ -1,21 +1,21 @@
-//! What made a sender send a segment again.
+//! Triggers of retransmissions.
 
 use airpath_core::{Instant, Span};
 
 use crate::outstanding::{Outstanding, Sent};
 use crate::round_trip::Estimate;
 
-/// What made a sender send a segment again.
+/// The trigger of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trigger {
     /// The retransmission timer (RFC 6298).
     Timeout,
-    /// Duplicate or selective acknowledgements (RFC 5681 §3.2, RFC 6675), or what follows in the
+    /// Duplicate or selective acknowledgements (RFC 5681 §3.2, RFC 6675), or a later segment of the
     /// same recovery.
     Fast,
     /// A probe of the tail (RFC 8985 §7).
     TailProbe,
-    /// Nothing that can be seen from here.
+    /// No trigger is visible in the capture.
     Unknown,
 }
 
@@ -37,31 +37,29 @@ impl Trigger {
 /// Duplicate acknowledgements after which a sender retransmits (RFC 5681 §3.2).
 const DUPLICATES_FOR_FAST: u32 = 3;
 
-/// What a sender has learnt from acknowledgements since it last got on, and the recovery that it is
-/// in.
+/// Acknowledgements since the last advance, and the current recovery of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recovery {
-    /// Duplicate acknowledgements since the last one that was new.
+    /// Duplicate acknowledgements since the last new one.
     pub(crate) duplicates: u32,
-    /// When an acknowledgement last said anything: new, selective or duplicate.
+    /// When an acknowledgement last had information: new, selective or duplicate.
     heard: Instant,
     episode: Option<Episode>,
 }
 
-/// A recovery: from the first retransmission until everything that was sent by then is
-/// acknowledged.
+/// A recovery: from the first retransmission until all data sent before it is acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Episode {
     pub(crate) trigger: Trigger,
     /// One past the highest offset sent when it began.
     pub(crate) until: i64,
     pub(crate) begun: Instant,
-    /// Acknowledgements since that were new.
+    /// New acknowledgements since then.
     pub(crate) advances: u32,
 }
 
 impl Recovery {
-    /// An acknowledgement arrived that was new up to `acknowledged`.
+    /// Adds an acknowledgement of new data up to `acknowledged`.
     pub(crate) fn advanced(&mut self, acknowledged: i64, time: Instant) {
         self.duplicates = 0;
         self.heard = time;
@@ -73,18 +71,18 @@ impl Recovery {
         }
     }
 
-    /// An acknowledgement arrived that was a duplicate, or selective.
+    /// Adds a duplicate or selective acknowledgement.
     pub(crate) fn duplicate(&mut self, time: Instant) {
         self.duplicates += 1;
         self.heard = time;
     }
 
-    /// The recovery that the sender is in.
+    /// The current recovery.
     pub(crate) const fn episode(&self) -> Option<&Episode> {
         self.episode.as_ref()
     }
 
-    /// What made the sender send `before` again at `now`; `selective` where both ends permit
+    /// The trigger of a retransmission of `before` at `now`; `selective` where both ends permit
     /// selective acknowledgements.
     pub(crate) fn retransmitted(
         &mut self,
@@ -98,8 +96,8 @@ impl Recovery {
         let until = outstanding.highest();
         match (&mut self.episode, trigger) {
             (_, Trigger::Unknown) => {}
-            // A timer that runs out begins a recovery of its own, which covers all that was sent
-            // (RFC 6582 §4).
+            // A timeout begins a recovery of its own, which covers all data sent so far (RFC 6582
+            // §4).
             (Some(Episode { trigger: Trigger::Fast | Trigger::TailProbe, .. }), Trigger::Timeout) | (None, _) => {
                 self.episode = Some(Episode { trigger, until, begun: now, advances: 0 });
             }
@@ -117,16 +115,17 @@ impl Recovery {
         estimate: &Estimate,
         selective: bool,
     ) -> Trigger {
-        let asked = self.duplicates >= DUPLICATES_FOR_FAST
+        let requested = self.duplicates >= DUPLICATES_FOR_FAST
             || outstanding.highest_selective().is_some_and(|highest| highest > before.start);
         let waited = now.since(before.last.time);
-        let silence = now.since(self.heard);
+        let gap = now.since(self.heard);
         let timeout = tolerant(estimate.timeout());
-        // The timer starts anew with each segment sent and with each acknowledgement (RFC 6298 §5).
-        let timed_out = waited >= timeout && silence >= timeout;
+        // Each sent segment and each acknowledgement restarts the timer (RFC 6298 §5).
+        let timed_out = waited >= timeout && gap >= timeout;
         match self.episode.as_ref().map(|episode| episode.trigger) {
             Some(Trigger::Timeout) => return Trigger::Timeout,
-            // What was lost again comes back by the timer, if nothing was heard that long.
+            // A lost retransmission is sent again by the timer, if no acknowledgement arrived for
+            // that long.
             Some(_) if timed_out => return Trigger::Timeout,
             Some(Trigger::Fast) => return Trigger::Fast,
             _ => {}
@@ -134,7 +133,7 @@ impl Recovery {
         if timed_out {
             return Trigger::Timeout;
         }
-        if asked {
+        if requested {
             return Trigger::Fast;
         }
         let first = before.start <= outstanding.floor();
@@ -143,7 +142,7 @@ impl Recovery {
         // acknowledgement, and repeats the last segment.
         let probe_due =
             waited >= tolerant(estimate.smoothed()) + tolerant(estimate.smoothed()) && !estimate.smoothed().is_zero();
-        if selective && last && probe_due && silence >= tolerant(estimate.smoothed()) {
+        if selective && last && probe_due && gap >= tolerant(estimate.smoothed()) {
             return Trigger::TailProbe;
         }
         if first && self.duplicates > 0 {

@@ -11,18 +11,17 @@ use airpath_wire::ip::Protocol;
 use super::part::Part;
 use crate::skipped::{Cause, Counts};
 
-/// Packets that are put together at the same time.
+/// Maximum number of packets in reassembly.
 const MOST: usize = 64;
-/// Bytes of a packet's payload at most.
+/// Maximum length of a packet's payload, in bytes.
 const LONGEST: usize = 1 << 16;
-/// Fragments of a packet at most: as many as links of the least MTU, of 68 bytes (RFC 791 §3.2),
-/// make of the longest.
+/// Maximum number of fragments of a packet: those of the longest packet on links with the least
+/// MTU, of 68 bytes (RFC 791 §3.2).
 const MOST_PIECES: usize = LONGEST / 48 + 1;
-/// How long a packet's fragments are waited for (RFC 8200 §4.5; RFC 791 has 15 s, hosts take up to
-/// this).
+/// Reassembly timeout (RFC 8200 §4.5; RFC 791 has 15 s, hosts take up to this).
 const PATIENCE: Span = Span::from_secs(60);
 
-/// What the fragments of one packet have in common.
+/// Identifies the packet of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub source: IpAddr,
@@ -40,7 +39,7 @@ pub(super) struct Fragment<'a> {
     pub offset: usize,
     /// Whether no other fragment follows it.
     pub is_last: bool,
-    /// What comes first in the packet's payload, where this is the first fragment.
+    /// The protocol after the IP header, in the first fragment.
     pub protocol: Protocol,
     pub payload: Part<'a>,
 }
@@ -60,9 +59,9 @@ struct Packet {
     protocol: Protocol,
     /// Its payload, as far as it was captured.
     payload: Vec<u8>,
-    /// What has come, in order: where it begins, where it was captured to, where it ends.
+    /// Received fragments in order: start, end of the captured bytes, end.
     pieces: Vec<Piece>,
-    /// Where the payload ends, once the last fragment has come.
+    /// End of the payload, once the last fragment has arrived.
     end: Option<usize>,
 }
 
@@ -151,7 +150,7 @@ impl Packet {
         let piece = Piece { start, captured: start + bytes.len(), end: start + fragment.payload.length };
         let place = self.pieces.partition_point(|other| other.start < start);
         if self.pieces.get(place).is_some_and(|other| (other.start, other.end) == (piece.start, piece.end)) {
-            // The network, or the capture, has doubled it.
+            // A duplicate by the network or the capture.
             return Some(());
         }
         let overlaps = place.checked_sub(1).is_some_and(|before| self.pieces[before].end > piece.start)

@@ -36,7 +36,7 @@ pub(crate) struct Arrivals {
     fresh: Option<i64>,
     /// Minimum number of segments that the receiver holds beyond the hole.
     held: usize,
-    /// Start of the hole, if all retransmissions were of this one hole.
+    /// Start of the hole, if no other hole was retransmitted.
     hole: Option<i64>,
 }
 
@@ -98,8 +98,8 @@ impl Arrivals {
         self.transmitted(Transmitted { start, end, frame, stamp, again: true, undecided: resent.verdict.is_none() });
     }
 
-    /// Adds any other segment that the receiver answers, from `start` to before `end`; `new` of it
-    /// is new data.
+    /// Adds any other segment that the receiver answers, from `start` to before `end`; `new` if a
+    /// part of it is new data.
     pub(crate) fn other(&mut self, (start, end): (i64, i64), frame: u64, stamp: u32, new: bool) {
         if new {
             self.fresh.get_or_insert(end);

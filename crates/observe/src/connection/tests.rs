@@ -1,4 +1,4 @@
-//! Exchanges of segments, written down, and what they are found to mean.
+//! Scripted exchanges of segments, and their expected interpretation.
 
 use airpath_core::Span;
 
@@ -180,7 +180,7 @@ fn one_acknowledgement_too_many_shows_what_had_arrived() {
 }
 
 #[test]
-fn the_echo_tells_which_transmission_an_acknowledgement_answers() {
+fn the_echo_identifies_the_transmission_that_an_acknowledgement_answers() {
     // The first and the third of seven were lost; the second had arrived. Both are sent again after
     // a timeout.
     let exchange = |echo: u32| {
@@ -229,7 +229,7 @@ fn where_the_path_does_not_keep_the_order_acknowledgements_are_not_counted() {
 
 #[test]
 fn acknowledgements_that_can_all_be_for_what_was_needed_show_nothing() {
-    // The first two were lost, and the acknowledgement of the first retransmission on its way back.
+    // The first two were lost, and so was the acknowledgement of the first retransmission.
     let (connection, _) = play(&format!(
         "{PLAIN}
         301 < ack 0

@@ -1,5 +1,5 @@
-//! A shard of the connections: those whose addresses and ports hash alike. No shard knows of
-//! another.
+//! A shard of the connections: those with the same upper bits of the hash of addresses and ports.
+//! Shards are independent of each other.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use super::{Ending, FlowNumber, Limits, Listener};
 use crate::connection::Connection;
 use crate::observation::End;
 
-/// Segments between two looks for connections that have been idle for long.
+/// Segments between two searches for idle connections.
 const SEGMENTS_PER_SWEEP: u64 = 256;
 
-/// Connections looked at in such a sweep.
+/// Connections examined in each search.
 const SLOTS_PER_SWEEP: usize = 16;
 
 /// The connections of a shard.
@@ -25,7 +25,7 @@ pub struct Shard {
     /// Closed connections, in the order in which they closed.
     closed: VecDeque<(u32, FlowNumber, Instant)>,
     segments: u64,
-    /// Where the next sweep begins.
+    /// Slot where the next search begins.
     hand: u32,
 }
 
@@ -35,13 +35,13 @@ impl Shard {
         Self { limits, table: Table::default(), closed: VecDeque::new(), segments: 0, hand: 0 }
     }
 
-    /// Connections that are held now.
+    /// Number of stored connections.
     pub const fn open(&self) -> usize {
         self.table.len()
     }
 
-    /// Takes the next segment, of that hash. A connection that begins with it is given the next
-    /// number after `begun`.
+    /// Processes the next segment, whose route has this hash. A connection that begins with it gets
+    /// the next number after `begun`.
     pub fn segment(&mut self, hash: u32, segment: &Segment<'_>, begun: &mut u64, listener: &mut impl Listener) {
         self.segments += 1;
         if self.segments.is_multiple_of(SEGMENTS_PER_SWEEP) {
@@ -72,14 +72,14 @@ impl Shard {
         }
     }
 
-    /// The connections that are held, in the order of their numbers, and the place of each.
+    /// The stored connections in the order of their numbers, with their slots.
     pub fn held(&self) -> Vec<(FlowNumber, u32)> {
         let mut held: Vec<_> = self.table.slots().map(|(index, slot)| (slot.number, index)).collect();
         held.sort_unstable();
         held
     }
 
-    /// The capture has ended: so does the connection that is held in that place.
+    /// Ends the connection in this slot at the end of the capture.
     pub fn finish_one(&mut self, index: u32, listener: &mut impl Listener) {
         let why = if self.table.slot(index).closed { Ending::Closed } else { Ending::EndOfCapture };
         self.end(index, why, listener);
@@ -90,7 +90,7 @@ impl Shard {
         listener.ended(slot.number, &slot.connection, why);
     }
 
-    /// Gives up closed connections that have lingered, or are too many.
+    /// Removes closed connections that have lingered, or are too many.
     fn let_go(&mut self, now: Instant, listener: &mut impl Listener) {
         while let Some(&(index, number, since)) = self.closed.front() {
             if self.closed.len() <= self.limits.lingering && now.since(since) <= self.limits.linger {
@@ -104,7 +104,7 @@ impl Shard {
         }
     }
 
-    /// Looks at a few connections, and gives up those that are idle.
+    /// Examines some connections, and removes those that are idle.
     fn sweep(&mut self, now: Instant, listener: &mut impl Listener) {
         self.let_go(now, listener);
         for _ in 0..SLOTS_PER_SWEEP {

@@ -1,4 +1,4 @@
-//! Connections by their addresses and ports: one hash a segment, whichever way it goes.
+//! Connections by their addresses and ports: one hash per segment, equal in both directions.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::observation::End;
 /// Connections that are allocated together, so that none ever moves.
 const CHUNK: usize = 64;
 
-/// A connection, and what the table needs to know of it.
+/// A connection and its key in the table.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) hash: u32,
@@ -23,8 +23,8 @@ pub(super) struct Slot {
 /// Slots, and an index of them by linear probing.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Hash in the upper half, one more than the number of the slot in the lower; 0 where there is
-    /// nothing. A power of two long.
+    /// Hash in the upper half, slot number plus one in the lower; 0 for an empty entry. The length
+    /// is a power of two.
     index: Vec<u64>,
     chunks: Vec<Vec<Option<Slot>>>,
     free: Vec<u32>,
@@ -43,7 +43,7 @@ impl Table {
         self.capacity
     }
 
-    /// The slot of the connection on this route, and which end of it the route starts from.
+    /// The slot of the connection on this route, and the end that is the source of the route.
     pub(super) fn find(&self, hash: u32, route: &Route) -> Option<(u32, End)> {
         let mask = self.index.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
@@ -118,8 +118,7 @@ impl Table {
         while self.index[hole] != entry {
             hole = (hole + 1) & mask;
         }
-        // Entries after it move up, unless that would put them before the place where their search
-        // begins.
+        // Later entries move up, unless that would move them before the start of their search.
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
@@ -158,7 +157,7 @@ impl Table {
     }
 }
 
-/// A hash of a route that is the same for the way back.
+/// A hash of a route that is equal for both directions.
 pub fn hash(route: &Route) -> u32 {
     let ends = of(&route.source).wrapping_add(of(&route.destination));
     let tunnel = match route.tunnel {
