@@ -1,5 +1,5 @@
-//! Reads captures and counts: full statistics of every connection, and nothing else. It is what
-//! `benches/traces.py` measures.
+//! Reads captures and computes the full statistics of every connection. `benches/traces.py`
+//! measures it.
 //!
 //! ```text
 //! cargo run --release -p airpath-trace --example statistics -- FILE…
@@ -13,7 +13,7 @@ use airpath_observe::columns::COLUMNS;
 use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, End};
 
-/// Sums over all connections, so that every figure of each is made.
+/// Sums over all connections, so that every figure is computed.
 #[derive(Default)]
 struct Sums {
     connections: u64,

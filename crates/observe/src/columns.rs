@@ -75,7 +75,7 @@ fn seconds(number: Option<f64>) -> Value {
 
 /// Figures of a connection.
 pub const CONNECTION_COLUMNS: &[ConnectionColumn] = connection_columns! {
-    "client", "", "host_a", "address of who opened it, or sent the first segment seen",
+    "client", "", "host_a", "address of the end that opened it, or sent the first segment",
         |connection| Value::Text(connection.route().source.address.to_string());
     "server", "", "host_b", "address of the other end",
         |connection| Value::Text(connection.route().destination.address.to_string());
@@ -135,9 +135,9 @@ pub const COLUMNS: &[Column] = columns! {
     "smallest_segment", "bytes", "min_segm_size", "the smallest segment with data", |figures, _| figures.smallest_segment.into();
     "mean_segment", "bytes", "avg_segm_size", "the mean segment with data", |figures, _| figures.mean_segment().into();
     "largest_window", "bytes", "max_win_adv", "the largest receive window that it offered", |figures, _| figures.window.largest.into();
-    "smallest_window", "bytes", "min_win_adv", "the smallest one that was open", |figures, _| figures.window.smallest.into();
-    "closed_windows", "", "zero_win_adv", "segments that offered none", |figures, _| figures.window.closed.into();
-    "mean_window", "bytes", "avg_win_adv", "the mean one", |figures, _| figures.window.mean().into();
+    "smallest_window", "bytes", "min_win_adv", "the smallest open window that it offered", |figures, _| figures.window.smallest.into();
+    "closed_windows", "", "zero_win_adv", "segments that offered a window of 0", |figures, _| figures.window.closed.into();
+    "mean_window", "bytes", "avg_win_adv", "the mean window that it offered", |figures, _| figures.window.mean().into();
     "largest_outstanding", "bytes", "max_owin", "the largest amount of sent and unacknowledged data",
         |figures, _| figures.outstanding.largest.into();
     "smallest_outstanding", "bytes", "min_non-zero_owin", "the smallest amount above zero",
@@ -152,13 +152,13 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.initial_segments.into();
     "stream_length", "bytes", "ttl_stream_length", "length of the stream, where SYN and FIN were seen",
         |figures, _| figures.stream_length.into();
-    "missed_bytes", "bytes", "missed_data", "those of them that were not seen", |figures, _| figures.missed_bytes().into();
+    "missed_bytes", "bytes", "missed_data", "bytes of the stream that were not seen", |figures, _| figures.missed_bytes().into();
     "truncated_bytes", "bytes", "truncated_data", "bytes of data that the capture cut off", |figures, _| figures.truncated_bytes.into();
     "truncated_segments", "", "truncated_packets", "segments with data that the capture cut off", |figures, _| figures.truncated_segments.into();
     "data_time", "s", "data_xmit_time", "time from the first segment with data to the last",
         |figures, _| figures.data_time.map_or(Span::ZERO, |(first, last)| last.since(first)).into();
     "longest_idle", "s", "idletime_max", "the longest time between two segments", |figures, _| figures.longest_idle.into();
-    "hardware_duplicates", "", "hardware_dups", "packets seen twice: the same in all numbers, and in the identification or so close that no sender sent both",
+    "hardware_duplicates", "", "hardware_dups", "packets seen twice: equal in all numbers, with the same identification or too close to be sent twice",
         |figures, _| figures.event(Events::HARDWARE_DUPLICATE).into();
     "throughput", "bytes/s", "throughput", "unique bytes over the elapsed time of the connection",
         |figures, connection| connection.throughput(figures).into();
@@ -176,7 +176,7 @@ pub const COLUMNS: &[Column] = columns! {
     "mean_full_size_round_trip", "s", "RTT_full_sz_avg", "their mean", |figures, _| seconds(figures.full_size_round_trip.mean());
     "full_size_round_trip_deviation", "s", "RTT_full_sz_stdev", "their standard deviation",
         |figures, _| seconds(figures.full_size_round_trip.deviation());
-    "acknowledgements_after_loss", "", "post-loss_acks", "acknowledgements that waited for earlier data that was sent again",
+    "acknowledgements_after_loss", "", "post-loss_acks", "acknowledgements delayed by the retransmission of earlier data",
         |figures, _| figures.after_loss.into();
     "ambiguous_acknowledgements", "", "ambiguous_acks", "acknowledgements of data sent more than once",
         |figures, _| figures.ambiguous_round_trip.count.into();
@@ -199,7 +199,7 @@ pub const COLUMNS: &[Column] = columns! {
     "mean_retransmission_time", "s", "avg_retr_time", "their mean", |figures, _| seconds(figures.retransmission_time.mean());
     "retransmission_time_deviation", "s", "sdv_retr_time", "their standard deviation",
         |figures, _| seconds(figures.retransmission_time.deviation());
-    "timeouts", "", "", "retransmissions by the timer, and those that follow until all is acknowledged",
+    "timeouts", "", "", "retransmissions by the timer, and all later ones until the data sent before it is acknowledged",
         |figures, _| figures.triggers[Trigger::Timeout as usize].into();
     "fast_retransmissions", "", "", "retransmissions requested by acknowledgements",
         |figures, _| figures.triggers[Trigger::Fast as usize].into();
@@ -221,12 +221,12 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.spurious[Detector::TooSoon as usize].into();
     "spurious_extra_acknowledgement", "", "", "those that the number of acknowledgements shows",
         |figures, _| figures.spurious[Detector::ExtraAcknowledgement as usize].into();
-    "spurious_other_end", "", "", "those with both copies seen at the receiver",
+    "spurious_other_end", "", "", "retransmissions with both copies seen at the receiver",
         |figures, _| figures.spurious[Detector::OtherEnd as usize].into();
     "slow_start", "s", "", "time in which the outstanding data grows by a quarter or more per round",
         |figures, _| figures.phases.spent(Phase::SlowStart).into();
     "avoidance", "s", "", "time in which it grows more slowly, or not", |figures, _| figures.phases.spent(Phase::Avoidance).into();
-    "recovery", "s", "", "time in which lost segments are sent again, as acknowledgements request",
+    "recovery", "s", "", "time in which lost segments are retransmitted, as acknowledgements request",
         |figures, _| figures.phases.spent(Phase::Recovery).into();
     "after_timeout", "s", "", "time from a timeout until the data sent before it is acknowledged",
         |figures, _| figures.phases.spent(Phase::AfterTimeout).into();
@@ -243,7 +243,7 @@ pub const COLUMNS: &[Column] = columns! {
     "longest_echo_round_trip", "s", "", "the longest", |figures, _| figures.echo_round_trip.maximum().into();
     "mean_echo_round_trip", "s", "", "their mean", |figures, _| seconds(figures.echo_round_trip.mean());
     "echo_round_trip_deviation", "s", "", "their standard deviation", |figures, _| seconds(figures.echo_round_trip.deviation());
-    "lost_before_capture", "", "", "segments that fill a hole, but were sent after the data beyond it: lost before the capture point, and sent again",
+    "lost_before_capture", "", "", "segments that fill a hole, but were sent after the data beyond it: lost before the capture point, and retransmitted",
         |figures, _| figures.event(Events::LOST_BEFORE_CAPTURE).into();
     "acknowledged_retransmission", "", "", "retransmissions of acknowledged data",
         |figures, _| figures.event(Events::ACKNOWLEDGED_RETRANSMISSION).into();

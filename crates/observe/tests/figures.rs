@@ -1,5 +1,4 @@
-//! The table of figures in `docs/trace-figures.md` is that of the code, and has every column of
-//! tcptrace.
+//! `docs/trace-figures.md` is generated from the code, and every column of tcptrace has a figure.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -31,7 +30,7 @@ fn every_column_of_tcptrace_has_a_name() {
 }
 
 #[test]
-fn names_are_told_apart() {
+fn names_are_unique() {
     let mut names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
     names.sort_unstable();
     names.dedup();

@@ -1,5 +1,5 @@
-//! Captures of which the truth is known, packet by packet: those of `data/captures/own`, with the
-//! table in its `INDEX.md`.
+//! Captures with a true result for each packet: those of `data/captures/own`, with the table in its
+//! `INDEX.md`.
 
 mod support;
 
@@ -7,7 +7,7 @@ use airpath_observe::{Connection, End, Spread};
 use airpath_testing::shared_captures;
 use support::connections;
 
-/// What was compared at both ends: capture at the sender, retransmissions, spurious ones.
+/// From the captures of both ends: capture at the sender, retransmissions, spurious ones.
 const TRUTH: [(&str, u64, u64); 5] =
     [("clean", 64, 0), ("loss1", 117, 0), ("loss1_nosack", 555, 322), ("loss1_plain", 431, 305), ("outage3", 24, 2)];
 
@@ -35,8 +35,7 @@ fn no_retransmission_is_called_spurious_that_was_needed() {
         let Some(seen) = of(&format!("{name}_snd.pcap")) else { return };
         let found = total(&seen, |connection, end| connection.figures(end).spurious_retransmissions());
         assert!(found <= spurious, "{name}: {found} of {spurious}");
-        // With selective acknowledgements everything can be known: the receiver reports what came
-        // twice.
+        // With selective acknowledgements all are detected: the receiver reports duplicates.
         let selective = seen.iter().all(|connection| connection.figures(End::Server).selective_permitted);
         assert!(!selective || found == spurious, "{name}: {found} of {spurious}");
         println!("{name}: {found} of {spurious} found from the sender's capture alone");
@@ -62,7 +61,7 @@ fn the_receivers_capture_shows_what_came_twice() {
         let Some(seen) = of(&format!("{name}_rcv.pcap")) else { return };
         let found = total(&seen, |connection, end| connection.figures(end).spurious_retransmissions());
         let twice = total(&seen, |connection, end| connection.figures(end).retransmissions);
-        assert_eq!(found, twice, "{name}: whatever the receiver's host saw again had arrived before");
-        assert!(found <= spurious, "{name}: {found} of {spurious}, of which some were lost on the way");
+        assert_eq!(found, twice, "{name}: every segment that the receiver's host saw again had arrived before");
+        assert!(found <= spurious, "{name}: {found} of {spurious}, some of them lost in transit");
     }
 }

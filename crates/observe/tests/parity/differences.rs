@@ -1,26 +1,26 @@
-//! The differences that are known, with their reasons: `differences.toml`.
+//! Known differences with their reasons: `differences.toml`.
 
 use serde::Deserialize;
 
-/// All of them.
+/// All known differences.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Differences {
-    /// Captures in which one of the two finds connections that the other does not.
+    /// Captures with connections that only one program finds.
     pub unmatched: Vec<Unmatched>,
-    /// Figures that differ in a way that can be told.
+    /// Figures with a known relation to ours.
     pub difference: Vec<Difference>,
-    /// Figures that are stated, one by one.
+    /// Figures that are listed one by one.
     pub stated: Vec<Stated>,
 }
 
-/// A capture in which one of the two finds connections that the other does not.
+/// A capture with connections that only one program finds.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unmatched {
-    /// Which.
+    /// The capture.
     pub capture: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -30,21 +30,21 @@ pub struct Unmatched {
 pub struct Difference {
     /// tcptrace's names, without the direction.
     pub columns: Vec<String>,
-    /// Which captures; every one where it is left out.
+    /// The captures; all where it is left out.
     #[serde(default)]
     pub captures: Vec<String>,
-    /// Whether it is only the outputs that tcptrace's own tests expect which differ so.
+    /// Whether only the expected outputs of tcptrace's own tests differ in this way.
     #[serde(default)]
     pub expected_outputs_only: bool,
     /// How the figures are related.
     pub relation: Relation,
     /// Why tcptrace is not right.
     pub reason: String,
-    /// The packet that shows it: a capture and a frame.
+    /// The packet that shows it: capture and frame.
     pub proof: (String, u64),
 }
 
-/// Figures of a capture that differ, as both say them.
+/// Figures of a capture that differ, with both values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stated {
@@ -59,7 +59,7 @@ pub struct Stated {
     pub figures: String,
 }
 
-/// How their figure is related to ours.
+/// Relation of tcptrace's figure to ours.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
@@ -77,13 +77,12 @@ pub enum Relation {
     Nearly,
     /// Theirs is nothing.
     Nothing,
-    /// Theirs is what its way of reckoning makes of what was sent: see `reckoning.rs`.
+    /// Theirs is the result of tcptrace's method for the sent data: see `reckoning.rs`.
     Reckoned,
 }
 
 impl Relation {
-    /// Whether it holds. `reckoned` is what their way of reckoning makes of it, where that is
-    /// known, and how exactly.
+    /// Whether it holds. `reckoned` is the result of tcptrace's method and its tolerance, if known.
     pub fn holds(self, ours: f64, theirs: f64, reckoned: Option<(f64, f64)>) -> bool {
         match self {
             Self::One => theirs == 1.0,
@@ -107,7 +106,7 @@ impl Differences {
 }
 
 impl Stated {
-    /// Which of its lines is about this figure.
+    /// The line for this figure.
     pub fn line(&self, figure: &str) -> Option<usize> {
         self.lines().position(|line| line.split_whitespace().eq(figure.split_whitespace()))
     }

@@ -1,9 +1,9 @@
-//! tcptrace's figures equal ours where it is right; where it is not, `differences.toml` says why,
-//! and names a packet that shows it.
+//! tcptrace's figures equal ours, except for the differences in `differences.toml`: each has the
+//! reason why tcptrace is wrong, and a packet that shows it.
 //!
-//! Two oracles: the tcptrace that is installed, on the captures of the repository and the shared
-//! ones, and the outputs that tcptrace's own tests expect, which lie beside the shared ones in
-//! `tcptrace_expected`.
+//! There are two references: the installed tcptrace, on the captures of the repository and the
+//! shared ones, and the expected outputs of tcptrace's own tests, in `tcptrace_expected` beside the
+//! shared captures.
 
 mod differences;
 mod reckoning;
@@ -53,7 +53,7 @@ fn the_outputs_that_tcptraces_own_tests_expect_agree_where_they_are_right() {
         let name = output.file_stem().expect("a file has a name").to_string_lossy();
         let captures = ["dmp", "dump"].map(|ending| folder.join(format!("tcptrace__{name}.{ending}")));
         let Some(capture) = captures.iter().find(|path| path.is_file()) else {
-            println!("{} is of a capture that is not in the collection", output.display());
+            println!("{} belongs to a capture that is not in the collection", output.display());
             continue;
         };
         let text = std::fs::read_to_string(&output).expect("the expected output can be read");
@@ -64,12 +64,12 @@ fn the_outputs_that_tcptraces_own_tests_expect_agree_where_they_are_right() {
     comparison.assert_known(&shared, true);
 }
 
-/// Figures compared, and how far their differences are known.
+/// Compared figures, and their known differences.
 struct Comparison {
     known: Differences,
-    /// Whether it is the expected outputs that are compared.
+    /// Whether the expected outputs are compared.
     expected_outputs: bool,
-    /// How often each difference was met, and which of the lines that are stated.
+    /// Number of occurrences of each difference, and the listed lines that occurred.
     met: Vec<u32>,
     stated: Vec<Vec<bool>>,
     compared: u32,
@@ -106,7 +106,7 @@ impl Comparison {
             for column in COLUMNS {
                 for theirs in column.tcptrace.split_whitespace() {
                     let (column_name, part) = theirs.split_once(':').unwrap_or((theirs, "1"));
-                    let part: usize = part.parse().expect("the table says which part by its number");
+                    let part: usize = part.parse().expect("the table has the number of the part");
                     let cell = row.cell(column_name, direction).split('/').nth(part - 1).unwrap_or_default().trim();
                     let value = (column.value)(&seen.connection, end);
                     let reckoned = reckoned(column_name, &reckonings[end as usize]);
@@ -156,14 +156,14 @@ impl Comparison {
         }
     }
 
-    /// Fails where a difference is not known; where `all` captures were compared, also where a
-    /// known one is none any more.
+    /// Fails for an unknown difference; if `all` captures were compared, also for a known
+    /// difference that did not occur.
     fn assert_known(mut self, captures: &[PathBuf], all: bool) {
         let lacks = |capture: &str, frame, reason: &str| all.then(|| lacks(captures, capture, frame, reason)).flatten();
         for (difference, met) in self.known.difference.iter().zip(&self.met) {
-            // The expected outputs are of few captures: not every difference is in them.
+            // There are expected outputs for few captures, so not every difference occurs in them.
             if all && *met == 0 && difference.expected_outputs_only == self.expected_outputs {
-                self.unexplained.push(format!("a difference that does not occur any more: {:?}", difference.columns));
+                self.unexplained.push(format!("a known difference did not occur: {:?}", difference.columns));
             }
             let (capture, frame) = &difference.proof;
             self.unexplained.extend(lacks(capture, *frame, &difference.reason));
@@ -171,7 +171,7 @@ impl Comparison {
         }
         for (stated, met) in self.known.stated.iter().zip(&self.stated) {
             let gone = stated.lines().zip(met).filter(|(_, met)| all && !**met && !self.expected_outputs);
-            self.unexplained.extend(gone.map(|(line, _)| format!("{}: it is not so any more: {line}", stated.capture)));
+            self.unexplained.extend(gone.map(|(line, _)| format!("{}: this difference did not occur: {line}", stated.capture)));
             self.unexplained.extend(lacks(&stated.capture, stated.proof, &stated.reason));
             println!("{:6} {} {}", met.iter().filter(|met| **met).count(), stated.capture, stated.reason);
         }
@@ -193,12 +193,12 @@ impl Comparison {
     }
 }
 
-/// A figure of both.
+/// A figure in both results.
 struct Figure<'a> {
     capture: &'a str,
     row: &'a Row,
     direction: &'a str,
-    /// Their name, with the part of a column that has two.
+    /// Their column, with the part if it has two.
     theirs: &'a str,
     cell: &'a str,
     column: &'a Column,
@@ -207,16 +207,16 @@ struct Figure<'a> {
 }
 
 impl Figure<'_> {
-    /// Ours in their unit: they print milliseconds, except of the time that data took.
+    /// Our value in their unit: they print milliseconds, but seconds for the data time.
     fn ours(&self) -> f64 {
         let number = self.value.number().unwrap_or(0.0);
         if self.column.unit == "s" && self.column.name != "data_time" { number * 1e3 } else { number }
     }
 }
 
-/// What their way of reckoning makes of a figure, in milliseconds where it is a time, and how far
-/// theirs may be from it: they print tenths of milliseconds, divide by a little more than the
-/// number of samples, and their times are of microseconds.
+/// The result of tcptrace's method for a figure, in milliseconds for a time, and its tolerance: it
+/// prints tenths of milliseconds, divides by slightly more than the number of samples, and measures
+/// times in microseconds.
 fn reckoned(column: &str, reckoning: &Reckoning) -> Option<(f64, f64)> {
     let spread = &reckoning.full_size;
     let millis = |seconds: Option<f64>| seconds.unwrap_or(0.0) * 1e3;
@@ -227,13 +227,13 @@ fn reckoned(column: &str, reckoning: &Reckoning) -> Option<(f64, f64)> {
         "RTT_full_sz_min" => tenths(millis(spread.minimum().map(|span| span.as_secs_f64()))),
         "RTT_full_sz_max" => tenths(millis(spread.maximum().map(|span| span.as_secs_f64()))),
         "RTT_full_sz_avg" => tenths(millis(spread.mean())),
-        // It has no deviation of two samples.
+        // It has no deviation for two samples.
         "RTT_full_sz_stdev" => tenths(millis(spread.deviation().filter(|_| spread.count > 2))),
         _ => None,
     }
 }
 
-/// Their cell as a number, and the places after its point. What is not said is nothing.
+/// Their cell as a number, and its decimal places. An empty cell is 0.
 fn number(cell: &str) -> (f64, u32) {
     match cell {
         "NA" | "" | "N" => (0.0, 0),
@@ -243,7 +243,7 @@ fn number(cell: &str) -> (f64, u32) {
 }
 
 fn equal(ours: f64, value: &Value, theirs: f64, places: u32) -> bool {
-    // Ours are exact where theirs are cut to whole numbers, and to microseconds before that.
+    // Ours are exact; theirs are truncated to integers, and to microseconds before that.
     let tolerance = if places == 0 && matches!(value, Value::Number(_)) {
         1.0
     } else {
@@ -252,7 +252,7 @@ fn equal(ours: f64, value: &Value, theirs: f64, places: u32) -> bool {
     (ours - theirs).abs() < tolerance
 }
 
-/// What is wrong with the proof of a difference: no reason, no such capture, no such frame.
+/// Errors in the proof of a difference: no reason, no such capture, no such frame.
 fn lacks(captures: &[PathBuf], capture: &str, frame: u64, reason: &str) -> Option<String> {
     let path = captures.iter().find(|path| path.ends_with(capture));
     let proven = !reason.is_empty() && frame > 0 && path.is_some_and(|path| frame <= frames(path));

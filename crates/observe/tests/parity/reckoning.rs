@@ -1,5 +1,4 @@
-//! Figures as tcptrace reckons them, out of our observations: where its way is known, its wrong
-//! figures are foretold.
+//! tcptrace's methods applied to our observations: they reproduce its wrong figures.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +6,19 @@ use airpath_core::Span;
 use airpath_observe::{Connection, End, Events, Observation, Spread};
 use airpath_wire::tcp::Flags;
 
-/// What tcptrace makes of a direction.
+/// tcptrace's results for a direction.
 #[derive(Clone, Debug, Default)]
 pub struct Reckoning {
-    /// Its `wavg_owin`: what each new segment leaves outstanding, and one byte, weighted with the
-    /// time until the next new segment of the same sender; each product is cut to a whole number of
-    /// byte seconds.
+    /// Its `wavg_owin`: outstanding bytes after each new segment, plus one, weighted with the time
+    /// until the next new segment of the same sender; each product is truncated to an integer
+    /// number of byte seconds.
     pub weighted_outstanding: f64,
-    /// Its `RTT_full_sz`: a segment of one byte, such as a SYN, is taken for one of 2^32 bytes,
-    /// which none exceeds.
+    /// Its `RTT_full_sz`: a segment of one byte, such as a SYN, counts as one of 2^32 bytes, which
+    /// no other exceeds.
     pub full_size: Spread,
 }
 
-/// Reckons both directions of a connection, the client's first.
+/// Computes the results for both directions of a connection, the client's first.
 pub fn reckon(connection: &Connection, observations: &[Observation]) -> [Reckoning; 2] {
     End::BOTH.map(|end| Reckoning {
         weighted_outstanding: weighted_outstanding(end, connection.elapsed(), observations),

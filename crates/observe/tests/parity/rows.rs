@@ -1,5 +1,5 @@
-//! tcptrace's figures as rows: of the program that is installed, and of the outputs that its own
-//! regression tests expect.
+//! tcptrace's figures as rows: those of the installed program, and the expected outputs of its own
+//! regression tests.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use std::process::Command;
 use airpath_observe::Connection;
 use airpath_wire::segment::Endpoint;
 
-/// What tcptrace says of a connection.
+/// tcptrace's row of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// Its number, from 1.
@@ -21,7 +21,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What it says of a figure; nothing where it says nothing.
+    /// The cell of a figure; empty if there is none.
     pub fn cell(&self, column: &str, direction: &str) -> &str {
         self.cells.get(&format!("{column}_{direction}")).map_or("", String::as_str)
     }
@@ -36,7 +36,7 @@ pub fn is_installed() -> bool {
     installed
 }
 
-/// What the installed tcptrace says of a capture, as a table (`--csv`).
+/// The installed tcptrace's rows of a capture, from its table (`--csv`).
 pub fn installed(capture: &Path) -> Vec<Row> {
     let out = Command::new("tcptrace")
         .args(["--csv", "-l", "-r", "-n", "-W"])
@@ -60,8 +60,8 @@ pub fn installed(capture: &Path) -> Vec<Row> {
     lines.filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).map(row).collect()
 }
 
-/// What tcptrace's own tests expect of a capture: its output for people (`-l -r -n -W`), two
-/// directions side by side.
+/// The expected rows of a capture, from tcptrace's own tests: its plain text output (`-l -r -n
+/// -W`), with two directions side by side.
 pub fn expected(text: &str) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for line in text.lines() {
@@ -78,7 +78,7 @@ pub fn expected(text: &str) -> Vec<Row> {
             for (half, direction) in [(there, "a2b"), (back, "b2a")] {
                 let mut words = half.split_whitespace();
                 let value = words.next().expect("every figure has a value");
-                // Bytes and segments of the initial window are told apart by their units alone.
+                // Only the unit distinguishes bytes and segments of the initial window.
                 let unit = if label == "initial window" { words.next() } else { None };
                 let name = [Some(label), unit].map(|part| part.map(|part| part.replace(' ', "_")));
                 let name = name.into_iter().flatten().collect::<Vec<_>>().join("_");
@@ -89,7 +89,7 @@ pub fn expected(text: &str) -> Vec<Row> {
     rows
 }
 
-/// Takes the row for `connection` out of theirs, and says whether its `a` is the client.
+/// Removes the row of `connection` from theirs; returns it with whether its `a` is the client.
 pub fn take(connection: &Connection, theirs: &mut Vec<Row>) -> Option<(Row, bool)> {
     let [client, server] = [connection.route().source, connection.route().destination].map(Some);
     let index = theirs.iter().position(|row| row.ends == [client, server] || row.ends == [server, client])?;

@@ -1,4 +1,4 @@
-//! What the tests of captures share.
+//! Shared helpers of the capture tests.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -11,20 +11,20 @@ use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, Observation};
 use airpath_wire::segment::Segment;
 
-/// A connection of a capture, with what each of its segments meant.
+/// A connection of a capture with its observations.
 pub struct Seen {
     pub connection: Connection,
     pub observations: Vec<Observation>,
 }
 
 impl Seen {
-    /// The port of the client, by which messages name a connection.
+    /// The port of the client, which identifies a connection in messages.
     pub fn port(&self) -> u16 {
         self.connection.route().source.port
     }
 }
 
-/// Keeps the connections of a capture.
+/// Collects the connections of a capture.
 #[derive(Default)]
 struct Kept {
     observations: BTreeMap<FlowNumber, Vec<Observation>>,
@@ -41,8 +41,8 @@ impl Listener for Kept {
     }
 }
 
-/// The connections of a capture with their segments, in the order in which they began; none of what
-/// is no capture.
+/// The connections of a capture with their segments, in the order of their beginning; none if the
+/// file is no capture.
 pub fn seen(path: &Path) -> Vec<Seen> {
     let Ok(mut reader) = Reader::new(File::open(path).expect("the capture can be read")) else { return Vec::new() };
     let (mut decoder, mut flows, mut kept) = (Decoder::default(), Flows::default(), Kept::default());
@@ -59,12 +59,12 @@ pub fn seen(path: &Path) -> Vec<Seen> {
     ended.into_iter().map(seen).collect()
 }
 
-/// The connections of a capture, in the order in which they began; none of what is no capture.
+/// The connections of a capture, in the order of their beginning; none if the file is no capture.
 pub fn connections(path: &Path) -> Vec<Connection> {
     seen(path).into_iter().map(|seen| seen.connection).collect()
 }
 
-/// Frames of a capture; none of what is no capture.
+/// The number of frames of a capture; none if the file is no capture.
 pub fn frames(path: &Path) -> u64 {
     let Some(mut reader) = File::open(path).ok().and_then(|file| Reader::new(file).ok()) else { return 0 };
     while reader.next_record().is_some() {}
@@ -76,7 +76,7 @@ pub fn captures() -> Vec<PathBuf> {
     captures_in(&airpath_testing::captures())
 }
 
-/// The shared captures, or `None` where they are missing, which the run reports.
+/// The shared captures, or `None` with a report if they are missing.
 #[track_caller]
 pub fn shared_captures() -> Option<Vec<PathBuf>> {
     let folder = airpath_testing::shared_captures()?;
@@ -92,7 +92,7 @@ fn captures_in(folder: &Path) -> Vec<PathBuf> {
     listed(folder).into_iter().filter(is_capture).collect()
 }
 
-/// What is in a folder, by name.
+/// The files in a folder, by name.
 pub fn listed(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("the folder is there");
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("the folder can be listed").path()).collect();

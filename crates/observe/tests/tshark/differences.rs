@@ -1,4 +1,4 @@
-//! The differences that are known, with their rules: `differences.toml`.
+//! Known differences with their rules: `differences.toml`.
 
 use airpath_observe::{End, Events, Observation};
 use airpath_wire::tcp::Flags;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::fields::{Frame, Value};
 use super::passed::{Passed, range};
 
-/// All of them.
+/// All known differences.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Differences {
@@ -15,56 +15,56 @@ pub struct Differences {
     pub value: Vec<ValueDifference>,
 }
 
-/// Frames of which the two say different things.
+/// Frames with different events.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventDifference {
-    /// What tshark alone says: these, or some of these.
+    /// Events of tshark alone: these, or some of these.
     #[serde(default)]
     theirs: Vec<String>,
-    /// What we alone say: these, or some of these.
+    /// Our events alone: these, or some of these.
     #[serde(default)]
     ours: Vec<String>,
-    /// What we say, too, or what we have no counterpart for.
+    /// Events of both, or without a counterpart in tshark.
     #[serde(default)]
     with: Vec<String>,
-    /// What must be so.
+    /// The verified condition.
     check: Check,
     /// Which of the two is right, and why.
     pub reason: String,
-    /// By which rule.
+    /// The rule behind it.
     pub rule: String,
     /// One of the frames.
     pub proof: (String, u64),
 }
 
-/// Values that are not the same.
+/// Different values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueDifference {
     values: Vec<Value>,
-    /// Which captures; every one where it is left out.
+    /// The captures; all where it is left out.
     #[serde(default)]
     captures: Vec<String>,
-    /// What must be so.
+    /// The verified condition.
     check: Check,
     /// Which of the two is right, and why.
     pub reason: String,
-    /// By which rule.
+    /// The rule behind it.
     pub rule: String,
     /// One of the frames.
     pub proof: (String, u64),
 }
 
-/// What is checked of a frame on which the two differ, from what passed before it.
+/// A condition on a frame with a difference, verified against the frames before it.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// What we call it says all: a mark that tshark has none for.
+    /// Our event explains it: tshark has no such event.
     Marked,
-    /// Some of it was sent before.
+    /// Some of its data was sent before.
     SentBefore,
-    /// Nothing of it was.
+    /// None of its data was sent before.
     NeverSent,
     /// All that the other end sent is acknowledged.
     NothingOutstanding,
@@ -72,13 +72,13 @@ pub enum Check {
     WindowClosed,
     /// The other end has just sent into the closed window of this one.
     Probed,
-    /// It acknowledges numbers for the first time that did not pass.
+    /// It acknowledges sequence numbers for the first time that were not captured.
     AcknowledgesUnseen,
-    /// What it acknowledges for the first time has all passed.
+    /// All that it newly acknowledges was captured.
     AcknowledgesSeen,
-    /// All before it has passed, or is acknowledged.
+    /// All data before it was captured, or is acknowledged.
     FollowsOn,
-    /// Something before it has not passed, and is not acknowledged.
+    /// Some data before it was neither captured nor acknowledged.
     FollowsAHole,
     /// It reaches the end of the other end's window.
     ReachesWindow,
@@ -86,42 +86,42 @@ pub enum Check {
     IsAcknowledged,
     /// Theirs is an earlier frame of the same sender, and the time since then.
     EarlierFrame,
-    /// They have none.
+    /// tshark has no value.
     NoneOfTheirs,
-    /// We have none, since nothing of it was sent before.
+    /// We have no value, since none of its data was sent before.
     NoneOfOurs,
-    /// Only they call it a duplicate acknowledgement.
+    /// Only tshark reports a duplicate acknowledgement.
     OnlyTheirDuplicate,
-    /// Ours is a round trip of what was sent once, and nothing below it again.
+    /// Ours is a round trip of data sent once, with no retransmission below it.
     MeasuredOnce,
-    /// Theirs is more by the duplicates that only they call so.
+    /// Theirs is larger by the duplicates that only tshark counts.
     MoreDuplicates,
-    /// Ours is the sum of what was sent since the last PSH.
+    /// Ours is the sum of the bytes sent since the last PSH.
     SumSincePush,
-    /// Ours is no time at all.
+    /// Ours is zero.
     NoTime,
-    /// What they measure was sent more than once, or came after something that was sent again.
+    /// The measured data was sent more than once, or arrived after retransmitted data.
     Ambiguous,
-    /// Theirs is less, by no more than what is selectively acknowledged and what did not pass.
+    /// Theirs is smaller, by at most the selectively acknowledged and the uncaptured bytes.
     LessSelective,
     /// Nothing is outstanding.
     AllAcknowledged,
-    /// Theirs is more, but no more than from what was sent though it was acknowledged up to the
+    /// Theirs is larger, by at most the bytes from retransmitted acknowledged data up to the
     /// highest number.
     MoreLate,
-    /// As much was acknowledged before.
+    /// The same offset was acknowledged before.
     AcknowledgedBefore,
-    /// The SYN or the FIN, which have numbers, are in ours.
+    /// Ours includes the SYN or the FIN, which have sequence numbers.
     WithControl,
     /// The capture has it twice.
     SamePacket,
-    /// Ours is the first frame that acknowledged as much.
+    /// Ours is the first frame with this acknowledgement.
     FirstOfNumber,
-    /// The handshake was not seen, or one of its SYNs was sent again.
+    /// The handshake was not captured, or one of its SYNs was retransmitted.
     NoHandshake,
 }
 
-/// What both say of a value.
+/// A value of both.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
     pub value: Value,
@@ -137,7 +137,7 @@ impl Differences {
 }
 
 impl EventDifference {
-    /// Whether it explains what the two say of a frame.
+    /// Whether it explains the events of a frame.
     pub fn explains(&self, [ours, theirs]: [Events; 2], seen: &Observation, passed: &Passed) -> bool {
         let within =
             |names: &[String], events: Events| events.names().all(|name| names.iter().any(|known| known == name));
@@ -151,7 +151,7 @@ impl EventDifference {
 }
 
 impl ValueDifference {
-    /// Whether it explains what the two say of a value.
+    /// Whether it explains the values of a frame.
     pub fn explains(&self, capture: &str, pair: Pair, seen: &Observation, theirs: &Frame, passed: &Passed) -> bool {
         self.values.contains(&pair.value)
             && (self.captures.is_empty() || self.captures.iter().any(|known| known == capture))

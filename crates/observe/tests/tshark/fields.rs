@@ -1,4 +1,4 @@
-//! What tshark says of each frame.
+//! tshark's fields of each frame.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,18 +6,18 @@ use std::process::Command;
 
 use airpath_observe::Events;
 
-/// The events that tshark has, too: those of `tcp.analysis.*`.
+/// The events that tshark also has: those of `tcp.analysis.*`.
 pub fn events() -> &'static [(Events, &'static str)] {
     let own = Events::NAMES.iter().position(|(event, _)| *event == Events::LOST_BEFORE_CAPTURE);
     &Events::NAMES[..own.expect("it is the first event that tshark does not have")]
 }
 
-/// The name that tshark has for an event, below `tcp.analysis`.
+/// tshark's name of an event, below `tcp.analysis`.
 fn field(event: &'static str) -> &'static str {
     if event == "acknowledged_retransmission" { "spurious_retransmission" } else { event }
 }
 
-/// Its values, by what we call the same.
+/// tshark's values, by our names.
 pub const VALUES: [(Value, &str); 9] = [
     (Value::RetransmissionAfter, "rto"),
     (Value::RetransmissionOf, "rto_frame"),
@@ -45,7 +45,7 @@ pub enum Value {
     HandshakeRoundTrip,
 }
 
-/// What tshark says of a frame.
+/// tshark's fields of a frame.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     pub events: Events,
@@ -62,7 +62,7 @@ pub fn is_installed() -> bool {
     installed
 }
 
-/// What it says of the frames of a capture that have TCP.
+/// tshark's fields of the frames of a capture with TCP.
 pub fn frames(capture: &Path) -> BTreeMap<u64, Frame> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture);

@@ -1,4 +1,4 @@
-//! A capture made for what none of the collection has: keep-alives and Fast Open.
+//! A generated capture with keep-alives and Fast Open, which the collection lacks.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const COOKIE: [u8; 12] = [34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1];
 const SYN: Flags = Flags::SYN;
 const ACK: Flags = Flags::ACK;
 
-/// Writes it, and tells where it is.
+/// Writes the capture and returns its path.
 pub fn capture() -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("made.pcapng");
     let mut writer =
@@ -33,18 +33,18 @@ pub fn capture() -> PathBuf {
 struct Made {
     writer: Writer<File>,
     interface: InterfaceId,
-    /// The client's port; another for each connection.
+    /// The client's port; each connection has another one.
     port: u16,
     identification: u16,
 }
 
-/// What differs between the segments: places are offsets of the streams, of which the SYN is -1.
+/// Differences between the segments. Positions are stream offsets; the SYN is -1.
 #[derive(Clone, Copy)]
 struct Segment<'a> {
     millis: u64,
     from_client: bool,
     offset: i32,
-    /// Up to where the other stream is acknowledged.
+    /// Acknowledged offset of the other stream.
     acknowledged: Option<i32>,
     flags: Flags,
     length: usize,
@@ -89,8 +89,7 @@ impl Made {
         self.segment(segment(millis + 51, true, ACK, Some(0)));
     }
 
-    /// Writes an IPv4 packet (RFC 791 §3.1) with the segment (RFC 9293 §3.1). Its checksums are
-    /// left out.
+    /// Writes an IPv4 packet (RFC 791 §3.1) with the segment (RFC 9293 §3.1), without checksums.
     fn segment(&mut self, made: Segment<'_>) {
         let mut hosts = [[10, 0, 0, 1], [10, 0, 0, 2]];
         let mut ports = [self.port, 80];
@@ -119,7 +118,7 @@ impl Made {
     }
 }
 
-/// One at the beginning of its stream, without data.
+/// A segment at the beginning of its stream, without data.
 const fn segment(millis: u64, from_client: bool, flags: Flags, acknowledged: Option<i32>) -> Segment<'static> {
     Segment { millis, from_client, offset: 0, acknowledged, flags, length: 0, options: &[] }
 }

@@ -1,9 +1,9 @@
-//! tshark's results for every frame, compared with ours: its 18 events and its values. For each
-//! difference `differences.toml` names the one that is right, and the rule; the claim is checked
+//! Compares tshark's results for every frame with ours: its 18 events and its values. For each
+//! difference `differences.toml` names the correct one, and the rule; its condition is verified
 //! against the frames before.
 //!
-//! The captures are those of the repository, the shared ones, and one that is made here for what
-//! none of them has.
+//! The captures are those of the repository, the shared ones, and one that is generated here for
+//! the cases that they lack.
 
 mod differences;
 mod fields;
@@ -54,13 +54,13 @@ fn compare(captures: Vec<PathBuf>, all: bool) {
     comparison.assert_known(all);
 }
 
-/// Frames compared, and how far their differences are known.
+/// Compared frames, and their known differences.
 struct Comparison {
     known: Differences,
-    /// How often each difference was met, and whether in the frame that is named for it.
+    /// Number of occurrences of each difference, and whether it occurred in its proof frame.
     events: Vec<(u32, bool)>,
     values: Vec<(u32, bool)>,
-    /// How often both say an event, or the same value.
+    /// Number of equal events and values.
     same: BTreeMap<String, u32>,
     unexplained: Vec<String>,
 }
@@ -135,16 +135,16 @@ impl Comparison {
     /// The round trip of the handshake: that of the SYN, and that of its answer.
     fn handshake(&mut self, name: &str, connection: &Seen, theirs: &BTreeMap<u64, Frame>, passed: &Passed) {
         let value = Value::HandshakeRoundTrip;
-        // It says so of every segment after it, but for resets.
+        // It is in every segment after the handshake, except resets.
         let all = || connection.observations.iter().rev().filter_map(|seen| Some((seen, theirs.get(&seen.frame)?)));
-        let said = all().find(|(_, frame)| frame.values.contains_key(&value));
-        let Some((last, frame)) = said.or_else(|| all().next()) else { return };
+        let values = all().find(|(_, frame)| frame.values.contains_key(&value));
+        let Some((last, frame)) = values.or_else(|| all().next()) else { return };
         let pair = Pair { value, ours: handshake(&connection.connection), theirs: frame.values.get(&value).copied() };
         self.value(name, last, frame, passed, pair);
     }
 
-    /// Fails where a difference is not known; where `all` captures were compared, also where a
-    /// known one is none any more.
+    /// Fails for an unknown difference; if `all` captures were compared, also for a known
+    /// difference that did not occur.
     fn assert_known(mut self, all: bool) {
         let events = self.known.event.iter().map(|known| (&known.reason, &known.rule, &known.proof)).zip(&self.events);
         let values = self.known.value.iter().map(|known| (&known.reason, &known.rule, &known.proof)).zip(&self.values);
@@ -157,7 +157,7 @@ impl Comparison {
         for (name, count) in &self.same {
             println!("{count:6} the same: {name}");
             if all && *count == 0 {
-                self.unexplained.push(format!("no capture in which both say {name}"));
+                self.unexplained.push(format!("no capture in which both have {name}"));
             }
         }
         let few = self.unexplained.iter().take(400).cloned().collect::<Vec<_>>().join("\n");
@@ -180,7 +180,7 @@ fn our_value(value: Value, seen: &Observation) -> Option<i64> {
     }
 }
 
-/// Where both round trips of it were measured: a SYN that was sent again measures none.
+/// The sum of both round trips of the handshake: a retransmitted SYN measures none.
 fn handshake(connection: &Connection) -> Option<i64> {
     let [client, server] = End::BOTH.map(|end| connection.figures(end).handshake);
     Some((client?.as_nanos() + server?.as_nanos()) as i64)

@@ -1,15 +1,15 @@
-//! What has passed of a connection before a frame, kept as simply as can be: what the differences
-//! are checked against.
+//! The state of a connection before a frame, in the simplest form: reference for the conditions of
+//! the differences.
 
 use airpath_core::Instant;
 use airpath_observe::{End, Observation};
 use airpath_wire::tcp::Flags;
 
-/// What passed so far.
+/// State so far.
 #[derive(Clone, Debug, Default)]
 pub struct Passed([Direction; 2]);
 
-/// What one end sent, and what the other acknowledged of it.
+/// Data of one end, and its acknowledgements by the other end.
 #[derive(Clone, Debug, Default)]
 pub struct Direction {
     /// Every segment with sequence numbers: frame, time, where it begins and ends.
@@ -17,38 +17,37 @@ pub struct Direction {
     /// One past the highest number sent, or acknowledged.
     pub highest: i64,
     pub acknowledged: Option<i64>,
-    /// Bytes that are selectively acknowledged.
+    /// Selectively acknowledged bytes.
     pub selective: i64,
-    /// The window that this end offered last.
+    /// The last window that this end offered.
     pub window: Option<u64>,
     /// Bytes sent since the last PSH.
     since_push: i64,
     pushed: bool,
     /// Whether the last segment went into a closed window.
     probed: bool,
-    /// The frame that acknowledged as much first.
+    /// The first frame with the current acknowledgement.
     pub acknowledged_in: u64,
-    /// Where the lowest of what was sent though it was acknowledged begins, since what is
-    /// acknowledged moved.
+    /// Start of the lowest data that was sent although it was acknowledged, since the last advance
+    /// of the acknowledgement.
     pub late_from: Option<i64>,
-    /// Duplicate acknowledgements, in the row that goes on, that only tshark calls so.
+    /// Duplicate acknowledgements of the current series that only tshark reports.
     pub more_duplicates: i64,
 }
 
-/// Where a segment begins and ends, the SYN and the FIN counted.
+/// Start and end of a segment, with the SYN and the FIN.
 pub fn range(seen: &Observation) -> (i64, i64) {
     let control = [Flags::SYN, Flags::FIN].iter().filter(|flag| seen.flags.contains(**flag)).count();
     (seen.offset, seen.offset + i64::from(seen.length) + control as i64)
 }
 
 impl Passed {
-    /// What `end` sent.
+    /// State of the data that `end` sent.
     pub fn by(&self, end: End) -> &Direction {
         &self.0[end as usize]
     }
 
-    /// Another segment passes; `more_duplicate` if tshark alone calls it a duplicate
-    /// acknowledgement.
+    /// Adds a segment; `more_duplicate` if only tshark reports a duplicate acknowledgement.
     pub fn pass(&mut self, seen: &Observation, more_duplicate: bool) {
         let (start, end) = range(seen);
         let closed = self.by(seen.from.other()).window == Some(0);
@@ -82,7 +81,7 @@ impl Passed {
 }
 
 impl Direction {
-    /// Bytes since the last PSH with those of `seen`, which comes next.
+    /// Bytes since the last PSH, with those of the next segment `seen`.
     pub fn since_push(&self, seen: &Observation) -> i64 {
         i64::from(seen.length) + if self.pushed { 0 } else { self.since_push }
     }
@@ -114,13 +113,13 @@ impl Direction {
         count
     }
 
-    /// The same once a segment that begins there was sent.
+    /// The same after a segment that begins at `start`.
     pub fn late_from(&self, start: i64) -> Option<i64> {
         let late = self.acknowledged.is_some_and(|acknowledged| acknowledged > start).then_some(start);
         self.late_from.into_iter().chain(late).min()
     }
 
-    /// How often a SYN was sent, of which the number is -1.
+    /// How often a SYN, with offset -1, was sent.
     pub fn count_syns(&self) -> usize {
         self.sent.iter().filter(|(_, _, start, _)| *start == -1).count()
     }
@@ -130,8 +129,8 @@ impl Direction {
         self.sent.iter().find(|(number, ..)| *number == frame).map(|(_, time, ..)| *time)
     }
 
-    /// Whether the segment of a frame, or anything below its end, was sent again after it, or
-    /// before: then its acknowledgement says nothing of its round trip (Karn).
+    /// Whether the segment of a frame, or data below its end, was retransmitted, before or after:
+    /// then its acknowledgement measures no round trip (Karn).
     pub fn is_ambiguous(&self, frame: u64) -> bool {
         let of = self.sent.iter().find(|(number, ..)| *number == frame);
         of.is_some_and(|&(_, _, start, end)| {
