@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use airpath_core::{Ecn, Instant};
 use airpath_capture::read::LATEST;
-use airpath_trace::causes::{Causes, Piece};
-use airpath_observe::{Connection, End, Events, Observation};
-use airpath_wire::segment::{Endpoint, Route, Segment, Tunnel};
-use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
+use airpath_core::{Ecn, Instant};
 use airpath_observe::columns::COLUMNS;
+use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
+use airpath_observe::{Connection, End, Events, Observation};
+use airpath_trace::causes::{Causes, Piece};
+use airpath_wire::segment::{Endpoint, Route, Segment, Tunnel};
 use airpath_wire::tcp::{Flags, Options, Timestamps};
 use libfuzzer_sys::fuzz_target;
 
@@ -56,7 +56,10 @@ impl Listener for Check {
 
 /// Checks that each piece begins where the previous one ended.
 fn follows(last_end: &mut Option<Instant>, piece: &Piece) {
-    assert!(piece.begin < piece.end && last_end.is_none_or(|last_end| last_end == piece.begin), "{last_end:?} {piece:?}");
+    assert!(
+        piece.begin < piece.end && last_end.is_none_or(|last_end| last_end == piece.begin),
+        "{last_end:?} {piece:?}"
+    );
     *last_end = Some(piece.end);
 }
 

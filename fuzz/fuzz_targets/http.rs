@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use airpath_core::Instant;
 use airpath_observe::End;
-use airpath_wire::segment::Endpoint;
 use airpath_observe::flows::FlowNumber;
 use airpath_web::{Exchanges, Har, Mark, Piece, QuicFlows, Watch};
+use airpath_wire::segment::Endpoint;
 use airpath_wire::tcp::Flags;
 use libfuzzer_sys::fuzz_target;
 

@@ -3,9 +3,9 @@
 
 #![no_main]
 
-use airpath_core::{Instant, Span};
-use airpath_capture::read::{LinkType, Record};
 use airpath_capture::decode::{Decoded, Decoder};
+use airpath_capture::read::{LinkType, Record};
+use airpath_core::{Instant, Span};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -33,7 +33,7 @@ pub struct Check {
     pub name: &'static str,
     /// The outcome.
     pub status: Status,
-    /// The finding.
+    /// The result of the check.
     pub finding: String,
     /// The consequence for links.
     pub meaning: String,

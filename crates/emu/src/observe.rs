@@ -1,14 +1,11 @@
-//! Flows, as they are seen by looking at packets: for the log and the summary of a run of real
-//! programs.
+//! Reconstructs flows from packets, for the log and the summary of a run of real programs.
 //!
-//! A simulated flow tells about itself. Of a real one the link sees only its packets, and the
-//! [`Observer`] makes of them what it can: which flow each belongs to, what its TCP header says in
-//! terms of the stream, and in the end a row of the summary with the same names and meanings as
-//! that of a simulated flow. It needs memory and a look at every header, so a link has one only
-//! when somebody wants to know.
+//! A simulated flow reports its own state. Of a real flow the link has only the packets. From them
+//! the [`Observer`] derives the flow of each packet, its TCP header in terms of stream offsets, and
+//! a row of the summary with the same names and meanings as that of a simulated flow. It needs
+//! memory and parses every header, so a link has an observer only for a log or a summary.
 //!
-//! The observer stands at the two ends of the link: it is told of each packet as it enters, leaves
-//! or is lost.
+//! The observer receives the packets at both ends of the link: as each enters, leaves or is lost.
 
 mod connection;
 mod echo;
@@ -26,21 +23,21 @@ use crate::offload::Frame;
 use flow::Flow;
 use headers::{Key, Sight, segment};
 
-/// So many flows are told apart; the packets of all further ones are those of one flow.
+/// Maximum number of separate flows; the packets of all further flows are counted as one flow.
 pub const MOST_FLOWS: usize = 1 << 16;
 
 /// The flows of a link, in both directions.
 #[derive(Debug, Default)]
 pub struct Observer {
     flows: Vec<Flow>,
-    /// The flow that has these addresses and ports now; a port that is used again begins another.
+    /// The current flow with these addresses and ports; a reused port begins another flow.
     current: BTreeMap<Key, FlowId>,
-    /// Packets that passed each end, as captures there count them: where packets enter, in the
-    /// order of [`Direction::BOTH`].
+    /// Packets that passed each end, as captures there count them: by the direction of the packets
+    /// that enter there, in the order of [`Direction::BOTH`].
     passed: [u64; 2],
 }
 
-/// What the log says of a packet that enters.
+/// The entry of a packet in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// The flow that it belongs to.
@@ -55,7 +52,8 @@ impl Observer {
         Self::default()
     }
 
-    /// A packet enters the link: segment `index` of `frame`, which was read off `bytes`.
+    /// Adds a packet that enters the link: segment `index` of `frame`, which was parsed from
+    /// `bytes`.
     pub fn enters(&mut self, now: Instant, direction: Direction, frame: &Frame, bytes: &[u8], index: u32) -> Sighting {
         let sight = self.sight(direction, now, frame.ecn());
         let key = Key::of(direction, frame, bytes);
@@ -66,10 +64,10 @@ impl Observer {
         Sighting { flow, segment }
     }
 
-    /// A packet of `flow`, as [`Self::enters`] returned it, leaves the link with `ecn`: it was due
-    /// at `due`, and is handed over now. Returns the event for the log of applications if an echo
-    /// came back.
-    #[expect(clippy::too_many_arguments, reason = "they are what is known of a packet")]
+    /// Adds a packet that leaves the link with `ecn`. `flow` is that returned by [`Self::enters`].
+    /// The packet was due at `due`, and is handed over now. Returns the event for the log of
+    /// applications if an echo reply arrived.
+    #[expect(clippy::too_many_arguments, reason = "they identify a packet")]
     pub fn leaves(
         &mut self,
         due: Instant,
@@ -90,33 +88,32 @@ impl Observer {
         Some(AppEvent { flow, step, delivered: seen.answered_bytes() })
     }
 
-    /// The connection of a flow as a capture shows it at the end where packets of `direction`
-    /// enter; `None` if it is not TCP, or nothing of it passed there.
+    /// The connection of a flow in a capture at the end where packets of `direction` enter; `None`
+    /// if it is not TCP, or no packet of it passed there.
     pub fn connection(&self, flow: FlowId, direction: Direction) -> Option<&Connection> {
         self.flows.get(flow.0 as usize)?.connection()?.at_entry(direction)
     }
 
-    /// A packet passes the end where packets of `end` enter.
+    /// Counts a packet at the end where packets of `end` enter.
     const fn sight(&mut self, end: Direction, time: Instant, ecn: Ecn) -> Sight {
         self.passed[end as usize] += 1;
         Sight { time, number: self.passed[end as usize], ecn }
     }
 
-    /// A packet of `flow` with `size` bytes was lost on the link.
+    /// Adds a packet of `flow` with `size` bytes that the link lost.
     pub fn is_lost(&mut self, direction: Direction, flow: FlowId, size: u32) {
         if let Some(flow) = self.flows.get_mut(flow.0 as usize) {
             flow.is_lost(direction, size);
         }
     }
 
-    /// A row for each flow, as far as it can be known from packets. `mobile` is the name of the
-    /// mobile.
+    /// A row for each flow, with the figures that packets show. `mobile` is the name of the mobile.
     pub fn rows(&self, repetition: u64, mobile: &str) -> Vec<FlowRow> {
         let numbered = self.flows.iter().zip(0..);
         numbered.map(|(flow, number)| flow.row(repetition, number, mobile)).collect()
     }
 
-    /// The flow of a packet that has this key and, if it is TCP, is this segment.
+    /// The flow of a packet with this key and, if it is TCP, this segment.
     fn flow(&mut self, now: Instant, direction: Direction, key: Key, segment: Option<&Segment<'_>>) -> FlowId {
         let known = self.current.get(&key).copied();
         if let Some(flow) = known
@@ -133,7 +130,7 @@ impl Observer {
         flow
     }
 
-    /// The one flow of all that came too late to be told apart.
+    /// The common flow of all packets beyond the maximum number of flows.
     fn beyond_most(&mut self, now: Instant, direction: Direction) -> FlowId {
         if self.flows.len() == MOST_FLOWS {
             self.flows.push(Flow::beyond_most(now, direction));

@@ -63,7 +63,7 @@ impl Networks {
         let network = Self { mobile, outside, router: NetworkNamespace::create()? };
         let cabled = LinkError::host("the networks cannot be connected");
         network.cable().map_err(cabled)?;
-        // The mobile takes everything to be near; the router answers for what lies beyond it.
+        // The mobile treats all addresses as local; the router answers ARP for those beyond it.
         namespace::set("net.ipv4.conf.inside.proxy_arp", "1")?;
         Ok(network)
     }
@@ -85,12 +85,12 @@ impl Networks {
         self.within(&self.outside, || {
             let mut outside = Netlink::open()?;
             let cable = give(&mut outside, "cable", &[(OUTSIDE.into(), 24)])?;
-            // Nothing is ever sent that way, but a packet from where no way leads may be dropped.
+            // No packet uses this route, but packets from sources without a route may be dropped.
             outside.add_default_route(cable, OUTSIDE.into())
         })
     }
 
-    /// Does something in one of the networks. Sockets that it makes stay there.
+    /// Runs `work` in one of the networks. Sockets that it opens stay there.
     fn within<T>(&self, network: &NetworkNamespace, work: impl FnOnce() -> T) -> T {
         network.enter().unwrap();
         let result = work();
@@ -105,8 +105,8 @@ impl Networks {
     }
 }
 
-/// Moves this process to a user namespace in which it is root, so that the programs that it
-/// executes are, too.
+/// Moves this process to a user namespace in which it is root, and so are the programs that it
+/// executes.
 fn become_root() -> io::Result<()> {
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER)?;
@@ -115,7 +115,7 @@ fn become_root() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("0 {group} 1"))
 }
 
-/// Takes an interface up and gives it addresses. Its index.
+/// Sets an interface up and adds addresses. Returns its index.
 fn give(netlink: &mut Netlink, name: &str, addresses: &[(IpAddr, u8)]) -> io::Result<u32> {
     let index = netlink.index_of(name)?;
     netlink.set_mtu(index, 1400)?;
@@ -126,7 +126,7 @@ fn give(netlink: &mut Netlink, name: &str, addresses: &[(IpAddr, u8)]) -> io::Re
     Ok(index)
 }
 
-/// Sends `word` and returns the address from which it came.
+/// Sends `word` and returns its source address at the receiver.
 fn sent(from: &UdpSocket, to: &UdpSocket, word: &[u8]) -> std::net::SocketAddr {
     from.send_to(word, to.local_addr().unwrap()).unwrap();
     let mut received = [0; 16];
@@ -166,7 +166,7 @@ fn errors_name_the_operation() {
         &format!("giving interface {inside} the address {ROUTER_INSIDE}/30: "),
     );
     check(netlink.add_veth("inside", "other"), "making the virtual Ethernet pair of `inside` and `other`: ");
-    // After an error the connection is as good as before.
+    // The connection is usable after an error.
     assert_eq!(netlink.index_of("inside").unwrap(), inside);
 }
 

@@ -60,8 +60,7 @@ fn packet(side: Side, segment: &Segment, identification: u16) -> Vec<u8> {
     bytes
 }
 
-/// All segments of two transfers, with when they were sent and by which side; `None` where the
-/// profile has no handshake.
+/// All segments of two transfers, with time and sender; `None` where the profile has no handshake.
 fn exchange(
     profile: Profile,
     initial: [u32; 2],
@@ -100,10 +99,10 @@ struct Exchange {
     sent: Vec<(Instant, Side, Segment)>,
 }
 
-/// A link that loses packets and delays each as it is told to, with captures at both ends.
+/// A link that loses and delays each packet as the test requests, with captures at both ends.
 struct Link {
     taps: Taps,
-    /// Packets under way: when each is due, its number, direction, bytes and flow.
+    /// Packets in flight: due time, number, direction, bytes and flow.
     under_way: BTreeMap<(Instant, u64), (Direction, Vec<u8>, Packet)>,
     packets: u64,
 }
@@ -115,7 +114,7 @@ impl Link {
         Self { taps, under_way: BTreeMap::new(), packets: 0 }
     }
 
-    /// A packet enters at `now`, and leaves after `delay`; `None` if it is lost.
+    /// Adds a packet that enters at `now`, and leaves after `delay`; `None` if it is lost.
     fn enters(&mut self, now: Instant, direction: Direction, bytes: Vec<u8>, delay: Option<Span>) {
         self.leave_until(now);
         let frame = Frame::inspect(&VirtioHeader::default(), &bytes).expect("it is a packet");
@@ -139,7 +138,7 @@ impl Link {
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((due, _), (direction, bytes, packet)) = entry.remove_entry();
             let frame = Frame::inspect(&VirtioHeader::default(), &bytes).expect("it is a packet");
-            // It is handed over a little later than it was due, but before the next packet.
+            // It is handed over slightly after it was due, but before the next packet.
             self.taps.leaves(
                 due,
                 due + Span::from_nanos(1),
@@ -171,7 +170,7 @@ impl Listener for Kept {
     }
 }
 
-/// What `airpath trace` finds in a capture.
+/// The connections that `airpath trace` finds in a capture.
 fn traced(path: &Path) -> Vec<Connection> {
     let mut reader = Reader::new(File::open(path).expect("it was written")).expect("it is a capture");
     let (mut decoder, mut flows, mut kept) = (Decoder::default(), Flows::default(), Kept::default());
@@ -222,7 +221,7 @@ proptest! {
         prop_assert_eq!(transfer.data_packets, Some(statistics.data_segments));
         prop_assert_eq!(transfer.data_bytes, Some(statistics.data_bytes));
         prop_assert_eq!(transfer.unique_bytes, Some(statistics.unique_bytes));
-        // The observer counts SYN and FIN, too, and their sequence numbers.
+        // The observer also counts SYN and FIN, and their sequence numbers.
         let again = exchange.sent.iter().filter(|(_, side, segment)| *side == sender && segment.info.retransmission);
         prop_assert_eq!(transfer.retransmitted_packets, Some(again.count() as u64));
         prop_assert!(transfer.retransmitted_bytes >= Some(statistics.retransmitted_bytes));
@@ -242,8 +241,7 @@ proptest! {
         let mut link = Link::new(&folder);
         let delays = delays.iter().cycle().map(|delay| delay.map(Span::from_micros));
         for (((now, side, segment), delay), number) in exchange.sent.iter().zip(delays).zip(1..) {
-            // No two packets pass an end at the same time, so that their order is that of the
-            // capture.
+            // Packets pass an end at different times, so that their order is that of the capture.
             let now = Instant::from_nanos(now.as_nanos().next_multiple_of(1000) + 1_000_000 * number);
             link.enters(now, direction(*side), packet(*side, segment, number as u16), delay);
         }

@@ -49,7 +49,7 @@ impl Super {
     }
 
     fn virtio(&self) -> VirtioHeader {
-        // The rest is not to be trusted, and so is left out.
+        // The other fields are untrusted, and so are left out.
         VirtioHeader { gso_type: self.gso_type(), segment_size: self.segment_size, ..VirtioHeader::default() }
     }
 
@@ -161,7 +161,7 @@ prop_compose! {
             source,
             destination,
         };
-        // The padding names TCP as what follows.
+        // The next header of the options is TCP.
         Network::V6(header, has_options && protocol == 6)
     }
 }
@@ -188,7 +188,7 @@ prop_compose! {
 
 fn super_segment() -> impl Strategy<Value = Super> {
     let headers = prop_oneof![(ipv4(6), tcp()), (ipv6(6), tcp()), (ipv4(17), udp()), (ipv6(17), udp()),];
-    // Up to the longest that fits into an IPv4 packet with the longest headers.
+    // Up to the maximum for an IPv4 packet with the longest headers.
     let sizes = prop_oneof![(0usize..4000, 1u16..3000), (0usize..=65_535 - 120, 500u16..)];
     (headers, sizes, any::<u8>()).prop_map(|((network, transport), (length, segment_size), seed)| Super {
         network,
@@ -202,14 +202,14 @@ fn ecn() -> impl Strategy<Value = Ecn> {
     (0u8..4).prop_map(Ecn::from_bits)
 }
 
-/// What the kernel gets for segments `first..=last`.
+/// The kernel's input for segments `first..=last`.
 fn written(frame: &Frame, packet: &[u8], first: u32, last: u32, ecn: Ecn) -> (VirtioHeader, Vec<u8>) {
     let mut buffer = [0xAA; MAX_HEADER];
     let written = frame.write_segments(packet, first..=last, ecn, &mut buffer);
     (written.header, [written.bytes, &packet[written.payload]].concat())
 }
 
-/// One segment as it leaves, its checksum completed.
+/// A single outgoing segment, with a complete checksum.
 fn completed(frame: &Frame, packet: &[u8], index: u32, ecn: Ecn) -> Vec<u8> {
     let (header, mut segment) = written(frame, packet, index, index, ecn);
     assert_eq!(header.gso_type, 0);
@@ -251,8 +251,7 @@ proptest! {
         for index in first..=last.min(first + 100) {
             prop_assert_eq!(completed(&again, &run, index - first, ecn), each.cut(index, ecn));
         }
-        // The sum that was left open is that of the pseudo header: completed over the whole run it
-        // holds.
+        // The open checksum contains the pseudo header: completed over the whole run it is correct.
         let mut whole = run;
         complete_checksum(&header, &mut whole);
         prop_assert_eq!(transport_checksum(&whole), Ok(()));
@@ -273,7 +272,7 @@ proptest! {
             header.checksum_start = transport;
             header.checksum_offset = if matches!(each.transport, Transport::Tcp(_)) { 16 } else { 6 };
         }
-        // As a packet socket may give it: with padding after its end.
+        // A packet socket may add padding at the end.
         let padded = [&packet[..], &[0; 6]].concat();
         let frame = Frame::inspect(&header, &padded).unwrap();
         prop_assert_eq!(frame.segments(), 1);
@@ -312,8 +311,8 @@ proptest! {
     }
 }
 
-/// Makes random bytes look like a packet for longer: version 4 or 6 with the right length, and an
-/// IPv4 checksum that holds.
+/// Makes random bytes more plausible as a packet: version 4 or 6 with the right length, and a
+/// correct IPv4 checksum.
 fn shape(bytes: &mut [u8], version: u8) {
     let length = bytes.len() as u16;
     match (version, bytes.len()) {
@@ -337,7 +336,7 @@ fn shape(bytes: &mut [u8], version: u8) {
     }
 }
 
-/// Whatever is accepted can be cut, and its parts add up.
+/// Any accepted packet can be split, and its parts add up.
 fn assert_offloads(header: &VirtioHeader, packet: &[u8]) {
     let Ok(frame) = Frame::inspect(header, packet) else { return };
     assert!(frame.bytes() as usize <= packet.len());
@@ -361,7 +360,7 @@ fn assert_offloads(header: &VirtioHeader, packet: &[u8]) {
     complete_checksum(header, &mut copy);
 }
 
-/// Whether the transport header and payload of `packet` sum up with their pseudo header.
+/// Whether the transport checksum of `packet` is correct.
 fn transport_checksum(packet: &[u8]) -> Result<(), String> {
     let sliced = etherparse::SlicedPacket::from_ip(packet).map_err(|error| error.to_string())?;
     let ip = sliced.net.ok_or("no network header")?;

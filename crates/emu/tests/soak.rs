@@ -1,5 +1,5 @@
-//! Random and hostile packets through the whole of a link but for the kernel: each is refused with
-//! a cause, lost with a cause, or delivered, and what is left at the end is still inside.
+//! Random and hostile packets through a whole link, without the kernel. Each is rejected with a
+//! cause, lost with a cause, or delivered; the others remain in the link at the end.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,10 @@ use airpath_link::{Config, Link, Pipe};
 use airpath_result::summary::TrafficRow;
 use airpath_wire::checksum::Sum;
 
-/// Longest packet that is made up; a few are as long as any.
+/// Length of most generated packets; a few have any length.
 const USUAL: u64 = 3000;
 
-/// Makes packets up: some are noise, most have a damaged or strange header, and some are as they
-/// should be.
+/// Generates packets: some are noise, most have a damaged or unusual header, and some are valid.
 struct Maker {
     chance: RandomStream,
     bytes: Vec<u8>,
@@ -38,11 +37,11 @@ impl Maker {
         self.chance.bits() as u8
     }
 
-    /// An offload header, and the packet that goes with it in `bytes`.
+    /// Generates a packet in `bytes`; returns its offload header.
     fn make(&mut self) -> VirtioHeader {
         let length = if self.one_in(50) { self.below(65_600) } else { self.below(USUAL) } as usize;
         self.bytes.clear();
-        // The payload may be anything, and what headers may stand in is noise at first.
+        // The payload may be anything, and the space of the headers is noise at first.
         self.bytes.resize(length, 0);
         for at in 0..length.min(160) {
             self.bytes[at] = self.byte();
@@ -120,7 +119,7 @@ impl Maker {
         40
     }
 
-    /// Few ports, so that packets meet on a flow, and a header length that may be right.
+    /// Few ports, so that packets share flows, and a header length that may be right.
     fn transport(&mut self, at: usize) {
         let ports = [0, 80, 0, self.byte() & 0x0F];
         self.bytes[at..at + 4].copy_from_slice(&ports);
@@ -130,7 +129,7 @@ impl Maker {
     }
 }
 
-/// What became of what was made.
+/// Outcome of the generated packets.
 #[derive(Debug, Default)]
 struct Books {
     refused: BTreeMap<Refused, u64>,
@@ -206,7 +205,7 @@ impl Soak {
     }
 }
 
-/// A packet and its bytes.
+/// Counts a packet and its bytes.
 fn count(books: &mut [u64; 2], size: u32) {
     books[0] += 1;
     books[1] += u64::from(size);
@@ -259,7 +258,7 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
     assert_eq!([sum(|row| row.delivered_packets), sum(|row| row.delivered_bytes)], books.delivered);
     assert_eq!([sum(|row| row.lost_packets), sum(|row| row.lost_bytes)], books.lost);
 
-    // The link runs dry, and nothing is kept.
+    // The link drains completely.
     soak.hand_over(now + Span::from_secs(60));
     assert_eq!((soak.buffer.len(), soak.path.counters().queued.packets), (0, 0));
 }

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use airpath_capture::read::{Ending, Reader};
 use airpath_capture::decode::{Decoded, Decoder};
+use airpath_capture::read::{Ending, Reader};
 
 /// Reads a file to its end, at once and in small parts, and decodes its frames.
 pub fn check(file: &[u8]) {

@@ -1,4 +1,4 @@
-//! A TCP connection as captures at both ends of the link show it, and its row of the summary.
+//! A TCP connection in captures at both ends of the link, and its row of the summary.
 
 use airpath_core::{Bytes, Direction, Instant, SegmentInfo, Span};
 use airpath_observe::{Connection as Observed, End, Figures, Observation};
@@ -12,34 +12,35 @@ const TIMESTAMPS: u16 = 12;
 
 /// A connection at both ends of the link.
 ///
-/// Packets of a direction enter at one end and leave at the other: the arrays have the end where
-/// packets enter, and what they carry, in the order of [`Direction::BOTH`].
+/// Packets of a direction enter at one end and leave at the other: the arrays have one element per
+/// direction, for the end where its packets enter or for its data, in the order of
+/// [`Direction::BOTH`].
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     mobile: Endpoint,
     /// An earlier connection had the same addresses and ports.
     reused: bool,
-    /// What passes each end, once anything has.
+    /// The observed connection at each end, once a packet has passed there.
     observed: [Option<Observed>; 2],
     deliveries: [Delivery; 2],
 }
 
-/// When the link delivered what matters of one direction.
+/// Delivery times of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delivery {
-    /// Whether the SYN asked for ECN (RFC 3168 §6.1.1), or agreed to it.
+    /// Whether the SYN requested ECN (RFC 3168 §6.1.1), or agreed to it.
     wants_ecn: bool,
     syn: Option<Instant>,
     reset: Option<Instant>,
     first_data: Option<Instant>,
     /// The last segment with bytes that had not arrived before.
     last_new_data: Option<Instant>,
-    /// Up to where acknowledgements of it have come back, and when they last acknowledged data.
+    /// The offset up to which acknowledgements have arrived, and when they last acknowledged data.
     acknowledged: i64,
     acknowledged_at: Option<Instant>,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ending {
     pub outcome: &'static str,
@@ -54,12 +55,12 @@ impl Connection {
         Self { mobile, reused, observed: [None, None], deliveries: Default::default() }
     }
 
-    /// What passed the end of the link where packets of `direction` enter.
+    /// The connection at the end of the link where packets of `direction` enter.
     pub const fn at_entry(&self, direction: Direction) -> Option<&Observed> {
         self.observed[direction as usize].as_ref()
     }
 
-    /// A segment enters the link.
+    /// Adds a segment that enters the link.
     pub fn enters(&mut self, direction: Direction, segment: &Segment<'_>) -> SegmentInfo {
         let (observation, _) = self.observe(direction, direction, segment);
         if segment.flags.contains(Flags::SYN) {
@@ -75,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// A segment that was due at `due` leaves the link.
+    /// Adds a segment that leaves the link, where it was due at `due`.
     pub fn leaves(&mut self, due: Instant, direction: Direction, segment: &Segment<'_>) {
         let flags = segment.flags;
         let (observation, is_new) = self.observe(opposite(direction), direction, segment);
@@ -105,7 +106,7 @@ impl Connection {
             .is_some_and(|observed| observed.superseded_by(segment, end(observed, self.mobile, direction)))
     }
 
-    /// The direction in which more data went.
+    /// The direction with more data.
     pub fn main_direction(&self) -> Direction {
         let bytes = |direction| self.sent(direction).map_or(0, |figures| figures.unique_bytes);
         if bytes(Direction::Up) > bytes(Direction::Down) { Direction::Up } else { Direction::Down }
@@ -129,10 +130,10 @@ impl Connection {
     }
 
     /// The transfer in the main direction of a connection that began at `start`, opened by a packet
-    /// of direction `opened`. What only its end points know is `None`.
+    /// of direction `opened`. Figures that only its end points have are `None`.
     ///
-    /// What an end sent, and its round trips, are figures of the capture at that end; what arrived,
-    /// of the capture at the other.
+    /// Sent data and round trips are figures of the capture at the sender; delivered data is a
+    /// figure of the capture at the receiver.
     pub fn row(&self, start: Instant, opened: Direction) -> TransferRow {
         let main = self.main_direction();
         let none = Figures::default();
@@ -168,8 +169,8 @@ impl Connection {
         }
     }
 
-    /// A segment of `direction` passes the end where packets of `entry` enter. Returns what it
-    /// means there, and whether it has data that had not passed there before.
+    /// Adds a segment of `direction` at the end where packets of `entry` enter. Returns its
+    /// interpretation there, and whether it has data that had not passed there before.
     fn observe(&mut self, entry: Direction, direction: Direction, segment: &Segment<'_>) -> (Observation, bool) {
         let (mobile, reused) = (self.mobile, self.reused);
         let observed = self.observed[entry as usize].get_or_insert_with(|| Observed::new(segment, reused));
@@ -179,13 +180,12 @@ impl Connection {
         (observation, observed.figures(from).unique_bytes > before)
     }
 
-    /// Everything of `direction` up to `acknowledged` is acknowledged, and that has come back to
-    /// its sender.
+    /// Adds an acknowledgement of `direction` up to `acknowledged` that has arrived at the sender.
     fn is_acknowledged(&mut self, due: Instant, direction: Direction, acknowledged: i64) {
         let sent = self.sent(direction).map_or(0, |figures| figures.unique_bytes);
         let delivery = &mut self.deliveries[direction as usize];
         if acknowledged > delivery.acknowledged {
-            // What is acknowledged beyond the data is the FIN.
+            // An acknowledgement beyond the data covers the FIN.
             if delivery.acknowledged < sent.cast_signed() {
                 delivery.acknowledged_at = Some(due);
             }
@@ -193,12 +193,12 @@ impl Connection {
         }
     }
 
-    /// What entered the link in `direction`: figures of the capture at the end that sent it.
+    /// Data that entered the link in `direction`: figures of the capture at the sender.
     fn sent(&self, direction: Direction) -> Option<&Figures> {
         self.figures(direction, direction)
     }
 
-    /// What left the link in `direction`: figures of the capture at the end that received it.
+    /// Data that left the link in `direction`: figures of the capture at the receiver.
     fn arrived(&self, direction: Direction) -> Option<&Figures> {
         self.figures(opposite(direction), direction)
     }
@@ -209,12 +209,12 @@ impl Connection {
         Some(observed.figures(end(observed, self.mobile, direction)))
     }
 
-    /// Whether all of a direction arrived, and it is known that it was all.
+    /// Whether all data of a direction arrived, and the captures show that it was all.
     fn is_complete(&self, direction: Direction) -> bool {
         self.arrived(direction).and_then(Figures::missed_bytes).is_some_and(|missed| missed <= 0)
     }
 
-    /// What both ends agreed on, as their SYNs say; nothing if one was not seen.
+    /// The options in both SYNs; null if one SYN was not seen.
     fn negotiated(&self) -> Value {
         let main = self.main_direction();
         let [ours, theirs] = [main, opposite(main)].map(|end| self.sent(end).filter(|figures| figures.syns > 0));
@@ -239,7 +239,7 @@ impl Connection {
     }
 }
 
-/// Which end of an observed connection sends in `direction`.
+/// The end of an observed connection that sends in `direction`.
 fn end(observed: &Observed, mobile: Endpoint, direction: Direction) -> End {
     let is_mobile = direction == Direction::Up;
     if (observed.route().source == mobile) == is_mobile { End::Client } else { End::Server }

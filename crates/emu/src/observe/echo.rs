@@ -10,23 +10,22 @@ use airpath_wire::icmp::IcmpEcho;
 /// The requests of one identifier from one end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Echoes {
-    /// When each request entered the link that was not answered so far, by its number: 65,536 at
-    /// most.
+    /// Entry times of unanswered requests, by sequence number: 65,536 at most.
     waiting: BTreeMap<u16, Instant>,
     sent: u64,
-    /// Payload bytes that came back.
+    /// Payload bytes of replies that arrived.
     pub bytes: u64,
     round_trips: Samples,
 }
 
 impl Echoes {
-    /// A request enters the link.
-    pub fn is_asked(&mut self, now: Instant, echo: IcmpEcho) {
+    /// Adds a request that enters the link.
+    pub fn request_enters(&mut self, now: Instant, echo: IcmpEcho) {
         self.sent += 1;
         self.waiting.insert(echo.sequence, now);
     }
 
-    /// A reply with so many bytes of payload leaves the link.
+    /// Adds a reply with `payload` bytes of payload that leaves the link.
     pub fn is_answered(&mut self, due: Instant, echo: IcmpEcho, payload: u32) -> Option<AppStep> {
         let delay = due.since(self.waiting.remove(&echo.sequence)?);
         self.round_trips.add(delay);

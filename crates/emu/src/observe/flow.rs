@@ -1,4 +1,4 @@
-//! A flow: what went each way, and what its protocol shows beyond that.
+//! A flow: packets of each direction, and the state of its protocol.
 
 use airpath_app::Samples;
 use airpath_core::{AppStep, Bytes, Direction, Instant, SegmentInfo};
@@ -15,9 +15,9 @@ const ECHO_HEADER: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Flow {
-    /// `None` of all flows that were not told apart.
+    /// `None` for the common flow of all further flows.
     key: Option<Key>,
-    /// Which way its first packet went.
+    /// The direction of its first packet.
     opened: Direction,
     first: Instant,
     last: Instant,
@@ -26,12 +26,12 @@ pub(super) struct Flow {
     protocol: State,
 }
 
-/// What is known of a protocol.
+/// The state of a protocol.
 #[derive(Debug)]
 enum State {
     Tcp(Box<Connection>),
     Ping(Box<Echoes>),
-    /// What goes each way, no more.
+    /// Only packets are counted.
     Other,
 }
 
@@ -48,7 +48,7 @@ impl Flow {
         Self { protocol, key: Some(key), ..Self::beyond_most(now, opened) }
     }
 
-    /// What stands for all flows that are not told apart.
+    /// The common flow of all flows beyond the maximum.
     pub fn beyond_most(now: Instant, opened: Direction) -> Self {
         let (down, up) = (TrafficRow::default(), TrafficRow::default());
         Self { key: None, opened, first: now, last: now, down, up, protocol: State::Other }
@@ -62,7 +62,7 @@ impl Flow {
         }
     }
 
-    /// Whether this segment does not belong to it any more.
+    /// Whether this segment belongs to another, later flow.
     pub fn is_succeeded_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
         match &self.protocol {
             State::Tcp(connection) => connection.is_succeeded_by(direction, segment),
@@ -70,8 +70,8 @@ impl Flow {
         }
     }
 
-    /// A packet of `size` bytes enters the link, with `segment` if it is TCP. Returns what that is
-    /// in the stream.
+    /// Adds a packet of `size` bytes that enters the link, with `segment` if it is TCP. Returns its
+    /// header in terms of stream offsets.
     pub fn enters(
         &mut self,
         now: Instant,
@@ -88,16 +88,16 @@ impl Flow {
         match &mut self.protocol {
             State::Tcp(connection) => segment.map(|segment| connection.enters(direction, segment)),
             State::Ping(echoes) => {
-                let asked = echo(frame, bytes).filter(|echo| !echo.reply && direction == self.opened);
-                asked.into_iter().for_each(|echo| echoes.is_asked(now, echo));
+                let request = echo(frame, bytes).filter(|echo| !echo.reply && direction == self.opened);
+                request.into_iter().for_each(|echo| echoes.request_enters(now, echo));
                 None
             }
             State::Other => None,
         }
     }
 
-    /// A packet leaves the link: segment `index` of `frame`, as `sight` has it. Returns whether an
-    /// echo came back.
+    /// Adds a packet that leaves the link: segment `index` of `frame`, at `sight`. Returns the
+    /// event of an echo reply.
     pub fn leaves(
         &mut self,
         due: Instant,
@@ -127,14 +127,14 @@ impl Flow {
         }
     }
 
-    /// A packet of `size` bytes was lost on the link.
+    /// Adds a packet of `size` bytes that the link lost.
     pub fn is_lost(&mut self, direction: Direction, size: u32) {
         let traffic = self.traffic(direction);
         traffic.lost_packets += 1;
         traffic.lost_bytes += u64::from(size);
     }
 
-    /// Payload bytes of the echoes that came back.
+    /// Payload bytes of the echo replies that arrived.
     pub fn answered_bytes(&self) -> Bytes {
         match &self.protocol {
             State::Ping(echoes) => Bytes::new(echoes.bytes),
@@ -174,7 +174,7 @@ impl Flow {
         }
     }
 
-    /// The two ends, and who began.
+    /// Both ends, the initiator first.
     fn name(&self) -> String {
         let Some(key) = self.key else { return format!("flows beyond the first {}", super::MOST_FLOWS) };
         let arrow = match self.opened {
@@ -184,7 +184,7 @@ impl Flow {
         format!("{} {arrow} {}{key}", key.local(), key.remote())
     }
 
-    /// Where more of it went.
+    /// The direction with more data.
     fn main_direction(&self) -> Direction {
         match &self.protocol {
             State::Tcp(connection) => connection.main_direction(),
@@ -194,7 +194,7 @@ impl Flow {
         }
     }
 
-    /// What has no end of its own is over when nothing of it is under way.
+    /// A flow without an end of its own is complete when none of its packets is in flight.
     fn arrival(&self) -> Ending {
         let is_over = [self.down, self.up]
             .iter()
@@ -202,7 +202,7 @@ impl Flow {
         Ending { outcome: if is_over { "finished" } else { "unfinished" }, cause: None }
     }
 
-    /// Its packets in the main direction as datagrams. How long they took is in the log of packets.
+    /// Its packets in the main direction as datagrams. Their delays are in the log of packets.
     fn datagrams(&self) -> ProbesRow {
         let traffic = match self.main_direction() {
             Direction::Down => self.down,

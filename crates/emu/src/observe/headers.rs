@@ -1,4 +1,4 @@
-//! What the headers of a packet say of its flow.
+//! Flow keys and segments from the headers of a packet.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use airpath_wire::tcp::{Flags, Options, TcpHeader};
 
 use crate::offload::Frame;
 
-/// What the packets of a flow have in common, whichever way they go.
+/// Identifies a flow, equal for both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     mobile: IpAddr,
@@ -20,26 +20,26 @@ pub(super) struct Key {
     ends: Ends,
 }
 
-/// What tells the flows between two addresses apart.
+/// Distinguishes the flows between two addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Ends {
     /// Ports of TCP or UDP.
     Ports { mobile: u16, server: u16 },
     /// Identifier of ICMP echo requests and their replies.
     Echo(u16),
-    /// Nothing: fragments and all other protocols.
+    /// Nothing: fragments and all other protocols are one flow.
     None,
 }
 
 impl Key {
-    /// The key of a packet that goes this way.
+    /// The key of a packet of this direction.
     pub fn of(direction: Direction, frame: &Frame, bytes: &[u8]) -> Self {
         let (source, destination) = addresses(frame, bytes);
         let (mobile, server) = oriented(direction, source, destination);
         Self { mobile, server, protocol: frame.protocol().0, ends: Ends::of(direction, frame, bytes) }
     }
 
-    /// The mobile's and the server's port, if it is that of a TCP connection.
+    /// The mobile's and the server's endpoint of a TCP connection.
     pub const fn tcp_ends(&self) -> Option<(Endpoint, Endpoint)> {
         match self.ends {
             Ends::Ports { mobile, server } if self.protocol == Protocol::TCP.0 => {
@@ -49,7 +49,7 @@ impl Key {
         }
     }
 
-    /// Who sends to whom, if it is that of a TCP connection.
+    /// The source and destination of packets of `direction`, if it is a TCP connection.
     pub fn route(&self, direction: Direction) -> Option<Route> {
         let (mobile, server) = self.tcp_ends()?;
         let (source, destination) = match direction {
@@ -59,12 +59,12 @@ impl Key {
         Some(Route { source, destination, tunnel: Tunnel::None })
     }
 
-    /// Whether it is that of echo requests and replies.
+    /// Whether it is a flow of echo requests and replies.
     pub const fn is_echo(&self) -> bool {
         matches!(self.ends, Ends::Echo(_))
     }
 
-    /// What sort of flow the summary calls it.
+    /// The kind of the flow in the summary.
     pub const fn kind(&self) -> &'static str {
         match (Protocol(self.protocol), self.ends) {
             (Protocol::TCP, Ends::Ports { .. }) => "tcp",
@@ -93,7 +93,7 @@ impl Key {
 }
 
 impl fmt::Display for Key {
-    /// What stands between the addresses, if it is neither TCP nor UDP.
+    /// The protocol between the addresses, if it is neither TCP nor UDP.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ends {
             Ends::Ports { .. } => Ok(()),
@@ -132,7 +132,7 @@ pub(super) fn echo(frame: &Frame, bytes: &[u8]) -> Option<IcmpEcho> {
     IcmpEcho::parse(types, transport(frame, bytes)?).ok().map(|(echo, _)| echo)
 }
 
-/// Where and when a packet is seen.
+/// Where and when a packet is observed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight {
     pub time: Instant,
@@ -142,7 +142,7 @@ pub(super) struct Sight {
     pub ecn: Ecn,
 }
 
-/// Segment `index` of `frame` as a capture has it; `None` if there is no whole TCP header.
+/// Segment `index` of `frame` as a capture has it; `None` without a complete TCP header.
 pub(super) fn segment(frame: &Frame, bytes: &[u8], index: u32, route: Route, sight: Sight) -> Option<Segment<'static>> {
     let transport = transport(frame, bytes)?;
     let fixed: &[u8; TcpHeader::MIN_LENGTH] = transport.first_chunk()?;
@@ -158,7 +158,7 @@ pub(super) fn segment(frame: &Frame, bytes: &[u8], index: u32, route: Route, sig
         Some(options) => (options, None),
         None => Options::parse_leading(options),
     };
-    // A super-segment is cut into packets whose identification counts up.
+    // The packets of a super-segment have increasing identifications.
     let identification =
         (!frame.is_ipv6()).then(|| u16::from_be_bytes([bytes[4], bytes[5]]).wrapping_add(index as u16));
     Some(Segment {
@@ -182,7 +182,7 @@ pub(super) fn segment(frame: &Frame, bytes: &[u8], index: u32, route: Route, sig
     })
 }
 
-/// The transport header and payload of a packet that has one.
+/// The transport header and payload of a packet, if it has one.
 fn transport<'a>(frame: &Frame, bytes: &'a [u8]) -> Option<&'a [u8]> {
     bytes.get(frame.transport()?..frame.bytes() as usize)
 }
@@ -198,7 +198,7 @@ fn addresses(frame: &Frame, bytes: &[u8]) -> (IpAddr, IpAddr) {
     }
 }
 
-/// The mobile's and the server's, of what belongs to the source and the destination.
+/// Orders values of the source and the destination as those of the mobile and the server.
 fn oriented<T>(direction: Direction, source: T, destination: T) -> (T, T) {
     match direction {
         Direction::Up => (source, destination),

@@ -1,4 +1,4 @@
-//! Packets made by hand, at times made by hand.
+//! Generated packets at given times.
 
 use airpath_core::{AppStep, Ecn, Span};
 use airpath_wire::checksum::Sum;
@@ -15,7 +15,7 @@ const UP: Direction = Direction::Up;
 const DOWN: Direction = Direction::Down;
 const ACK: Flags = Flags::ACK;
 
-/// A link that delivers or loses what it is told to.
+/// A link that delivers or loses each packet as the test requests.
 #[derive(Default)]
 struct Link {
     observer: Observer,
@@ -57,7 +57,7 @@ impl Link {
         self.observer.is_lost(packet.direction, packet.seen.flow, packet.frame.segment_bytes(packet.segment));
     }
 
-    /// A packet that takes ten milliseconds.
+    /// Carries a packet with a delay of ten milliseconds.
     fn carries(&mut self, millis: u64, direction: Direction, bytes: Vec<u8>) -> Sighting {
         let packet = self.enters(millis, direction, bytes);
         self.leaves(millis + 10, &packet);
@@ -169,7 +169,8 @@ fn a_download_with_a_loss_has_the_row_of_a_download() {
         ("retransmitted_packets", 1.0),
         ("retransmitted_bytes", 1000.0),
         ("ack_packets", 3.0),
-        // The SYN's, the first segment's and the FIN's; after the retransmission none can be told.
+        // Those of the SYN, the first segment and the FIN; none is measurable after the
+        // retransmission.
         ("rtt_samples", 3.0),
         ("rtt_min_s", 0.020),
         ("rtt_max_s", 0.020),
@@ -199,8 +200,8 @@ fn a_round_trip_over_a_retransmission_is_not_one() {
     link.carries(1030, UP, tcp(UP, 1101, 2001, ACK, 100));
     link.carries(1031, UP, tcp(UP, 1201, 2001, ACK, 100));
     assert_eq!(samples(&link), 0, "which SYN was answered?");
-    // The second is sent again, and so is of no use, nor is the third; the first and what follows
-    // are.
+    // The second is retransmitted, which makes it and the third unusable; the first and the later
+    // ones count.
     link.carries(1100, UP, tcp(UP, 1101, 2001, ACK, 100));
     link.carries(1101, UP, tcp(UP, 1301, 2001, ACK, 100));
     for (millis, acknowledged, count) in [(1110, 1101, 1), (1120, 1201, 1), (1130, 1301, 1), (1140, 1401, 2)] {
@@ -232,7 +233,7 @@ fn a_super_segment_is_seen_as_its_segments() {
 fn sequence_numbers_go_on_beyond_4_gib() {
     let mut link = established();
     let mut sequence: u32 = 2001;
-    // Five steps of a GiB, of which one packet each is seen.
+    // Five steps of a GiB, with one observed packet each.
     for step in 0..5_i64 {
         let info = link.carries(30, DOWN, tcp(DOWN, sequence, 1001, ACK, 10)).segment.unwrap();
         assert_eq!(info.offset, step << 30);
@@ -243,7 +244,7 @@ fn sequence_numbers_go_on_beyond_4_gib() {
 }
 
 #[test]
-fn resets_and_refusals_are_told_apart() {
+fn resets_and_refused_connections_are_distinguished() {
     let mut refused = Link::default();
     refused.carries(0, UP, tcp(UP, 1000, 0, Flags::SYN, 0));
     refused.carries(10, DOWN, tcp(DOWN, 0, 1001, Flags::RST | ACK, 0));
@@ -341,13 +342,13 @@ fn what_has_no_ports_is_a_flow_of_its_addresses() {
     link.carries(20, DOWN, ip(DOWN, Protocol(47), &[0; 20]));
     link.carries(30, DOWN, ip(DOWN, Protocol::ICMP, &[3; 8]));
     let rows = link.rows();
-    let said: Vec<_> = rows.iter().map(|row| (row["kind"].as_str().unwrap(), row["name"].as_str().unwrap())).collect();
+    let found: Vec<_> = rows.iter().map(|row| (row["kind"].as_str().unwrap(), row["name"].as_str().unwrap())).collect();
     let expected = [
         ("ip", "10.0.0.2 → 192.0.2.1 (protocol 17)"),
         ("ip", "10.0.0.2 → 192.0.2.1 (protocol 47)"),
         ("icmp", "10.0.0.2 ← 192.0.2.1 (protocol 1)"),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -171,7 +171,8 @@ impl Comparison {
         }
         for (stated, met) in self.known.stated.iter().zip(&self.stated) {
             let gone = stated.lines().zip(met).filter(|(_, met)| all && !**met && !self.expected_outputs);
-            self.unexplained.extend(gone.map(|(line, _)| format!("{}: this difference did not occur: {line}", stated.capture)));
+            self.unexplained
+                .extend(gone.map(|(line, _)| format!("{}: this difference did not occur: {line}", stated.capture)));
             self.unexplained.extend(lacks(&stated.capture, stated.proof, &stated.reason));
             println!("{:6} {} {}", met.iter().filter(|met| **met).count(), stated.capture, stated.reason);
         }

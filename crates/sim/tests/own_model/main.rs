@@ -1,5 +1,5 @@
-//! A bearer model of another crate: its file, and one line here. It is read from a scenario, run,
-//! and held by the contracts.
+//! A bearer model of another crate: its file, and its registration in one line here. A scenario
+//! with it is parsed and run, and verified by the contracts.
 
 mod satellite;
 

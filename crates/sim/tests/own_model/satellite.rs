@@ -1,5 +1,4 @@
-//! A bearer model of a crate that is not airpath's: a satellite whose beam has one fixed delay for
-//! all its mobiles.
+//! A bearer model of another crate: a satellite beam with one fixed delay for all its mobiles.
 
 use airpath_core::{Seed, Span};
 use airpath_link::{Bearer, duplex};
@@ -11,11 +10,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where the satellite is.
+    /// Orbit of the satellite.
     pub orbit: Orbit,
-    /// Towards the mobiles.
+    /// Beam to the mobiles.
     pub downlink: Beam,
-    /// From the mobiles.
+    /// Beam from the mobiles.
     pub uplink: Beam,
 }
 
@@ -23,7 +22,7 @@ pub struct Config {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Orbit {
-    /// How long a signal takes to the satellite and down again.
+    /// Propagation delay up to the satellite and down again.
     pub delay: Span,
 }
 
@@ -35,7 +34,7 @@ pub struct Beam {
     pub rate: airpath_core::Bitrate,
 }
 
-/// Why there is no such satellite.
+/// Errors of a scenario with this model.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A single value.

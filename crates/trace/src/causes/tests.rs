@@ -388,7 +388,8 @@ fn odd_times_of_a_damaged_capture_do_no_harm() {
                 let mut observation = observation.clone();
                 if at >= place && at % 2 == 0 {
                     observation.time = Instant::from_nanos(odd);
-                    observation.newly_acknowledged = observation.newly_acknowledged.map(|sending| Sending { last: observation.time, ..sending });
+                    observation.newly_acknowledged =
+                        observation.newly_acknowledged.map(|sending| Sending { last: observation.time, ..sending });
                 }
                 causes.observe(&observation, &mut |piece| {
                     assert!(piece.begin >= ends && piece.begin < piece.end);
