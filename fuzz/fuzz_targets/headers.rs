@@ -48,7 +48,7 @@ fn transport(protocol: Protocol, bytes: &[u8]) {
 
 fn tcp(bytes: &[u8]) {
     let Ok((header, payload)) = TcpHeader::parse(bytes) else { return };
-    // Options that came without padding may not fit with it.
+    // Options without padding may not fit with it.
     if header.options.wire_length() > Options::MAX_LENGTH {
         return;
     }

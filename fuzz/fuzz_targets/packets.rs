@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         rest = after;
         frame += 1;
         let original_length = if head & 0x8000 == 0 { kept as u32 } else { kept as u32 + 1000 };
-        // Fragments are waited for by the clock of the capture.
+        // The reassembly timeout uses the clock of the capture.
         let time = Instant::ZERO + Span::from_secs(10).saturating_mul(frame);
         let record = Record { frame, time, link_type, interface: 0, bytes, original_length };
         let (length, payload, now) = match decoder.decode(&record) {

@@ -20,7 +20,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 const PACKETS: u32 = 500_000;
 const KEPT: usize = 96;
 
-/// An IP packet, as far as it is kept, and its length.
+/// The captured bytes of an IP packet, and its original length.
 fn packet(number: u32) -> (Vec<u8>, u32) {
     let flow = number / 3 % 1000;
     let is_data = number % 3 != 2;

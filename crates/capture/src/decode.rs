@@ -48,15 +48,14 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Looks for the packets of mobiles in datagrams of this UDP port, too: GTP-U is looked for on
-    /// its own port, 2152.
+    /// Also decodes GTP-U in datagrams of this UDP port, besides its own port 2152.
     #[must_use]
     pub fn with_gtp_port(mut self, port: u16) -> Self {
         self.gtp_ports.push(port);
         self
     }
 
-    /// What the frame has in it.
+    /// Decodes a frame.
     #[inline]
     pub fn decode<'a>(&'a mut self, record: &Record<'a>) -> Decoded<'a> {
         let Self { fragments, gtp_ports, skipped } = self;

@@ -40,7 +40,7 @@ pub struct Record<'a> {
     pub frame: u64,
     /// When, in nanoseconds since 1 January 1970, UTC.
     pub time: Instant,
-    /// What its first bytes are.
+    /// The type of its first header.
     pub link_type: LinkType,
     /// The interface, in the order in which the file describes them; 0 where the format has no
     /// interfaces.
@@ -51,7 +51,7 @@ pub struct Record<'a> {
     pub original_length: u32,
 }
 
-/// What a frame begins with: a number of the registry of link types (the LINKTYPE values of
+/// The first header of a frame: a number of the registry of link types (the LINKTYPE values of
 /// tcpdump.org and of the pcapng draft).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkType(pub u16);
@@ -135,7 +135,7 @@ pub enum OpenError {
     CutShort {
         /// Bytes that it needs.
         needed: usize,
-        /// Bytes that there are.
+        /// Number of available bytes.
         available: usize,
     },
     /// An unsupported data link of snoop.

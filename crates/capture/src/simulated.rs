@@ -49,7 +49,7 @@ impl<W: Write> Capture<W> {
     /// Begins a capture; `comment` describes it.
     ///
     /// # Errors
-    /// Those of `out`; a text of 64 KiB or more is invalid input.
+    /// I/O errors of `out`; a text of 64 KiB or more is invalid input.
     pub fn create(out: W, comment: &str, interface: Interface<'_>) -> io::Result<Self> {
         let mut writer = Writer::new(out, comment)?;
         let interface = writer.add_interface(interface)?;
@@ -59,7 +59,7 @@ impl<W: Write> Capture<W> {
     /// Adds a TCP segment with `payload_length` bytes of payload.
     ///
     /// # Errors
-    /// Those of the output; a packet that is too large for IPv4 is invalid input.
+    /// I/O errors of the output; a packet that is too large for IPv4 is invalid input.
     ///
     /// # Panics
     /// If the header's options take more than 40 bytes.
@@ -72,7 +72,7 @@ impl<W: Write> Capture<W> {
     /// Adds a UDP datagram with `payload_length` bytes of payload.
     ///
     /// # Errors
-    /// Those of the output; a packet that is too large for IPv4 is invalid input.
+    /// I/O errors of the output; a packet that is too large for IPv4 is invalid input.
     pub fn udp(&mut self, envelope: Envelope, ports: Ports, payload_length: u32) -> io::Result<()> {
         self.record(envelope, Protocol::UDP, UdpHeader::LENGTH, payload_length, |buffer, pseudo, length| {
             UdpHeader { source_port: ports.source, destination_port: ports.destination, length }.emit(buffer, pseudo);
@@ -82,7 +82,7 @@ impl<W: Write> Capture<W> {
     /// Adds an ICMP echo request or reply with `payload_length` bytes of payload.
     ///
     /// # Errors
-    /// Those of the output; a packet that is too large for IPv4 is invalid input.
+    /// I/O errors of the output; a packet that is too large for IPv4 is invalid input.
     pub fn icmp_echo(&mut self, envelope: Envelope, echo: IcmpEcho, payload_length: u32) -> io::Result<()> {
         self.record(envelope, Protocol::ICMP, IcmpEcho::LENGTH, payload_length, |buffer, _, _| {
             echo.emit(EchoTypes::V4, buffer, Sum::default());
@@ -92,7 +92,7 @@ impl<W: Write> Capture<W> {
     /// Writes what has been collected.
     ///
     /// # Errors
-    /// Those of the output.
+    /// I/O errors of the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
@@ -100,7 +100,7 @@ impl<W: Write> Capture<W> {
     /// Ends the file.
     ///
     /// # Errors
-    /// Those of the output.
+    /// I/O errors of the output.
     pub fn finish(self) -> io::Result<()> {
         self.writer.finish()
     }

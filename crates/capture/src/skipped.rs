@@ -91,7 +91,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// How often each cause was met.
+/// Number of occurrences of each cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts([u64; Cause::ALL.len()]);
 
@@ -102,7 +102,7 @@ impl Counts {
         self.0[cause as usize] += 1;
     }
 
-    /// How often `cause` was met.
+    /// Number of occurrences of `cause`.
     pub const fn of(&self, cause: Cause) -> u64 {
         self.0[cause as usize]
     }
@@ -112,7 +112,7 @@ impl Counts {
         self.0.iter().sum()
     }
 
-    /// Those that were met, and how often.
+    /// The causes that occurred, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (Cause, u64)> {
         Cause::ALL.into_iter().map(|cause| (cause, self.of(cause))).filter(|(_, count)| *count > 0)
     }

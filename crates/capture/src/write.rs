@@ -63,7 +63,7 @@ impl<W: Write> Writer<W> {
     /// Begins a file with a comment on its contents, if that is not empty.
     ///
     /// # Errors
-    /// Those of `out`; a comment of 64 KiB or more is invalid input.
+    /// I/O errors of `out`; a comment of 64 KiB or more is invalid input.
     pub fn new(out: W, comment: &str) -> io::Result<Self> {
         let blocks = Vec::with_capacity(BUFFER + (4 << 10));
         let mut writer = Self { out, blocks, interfaces: 0, failed: None };
@@ -84,7 +84,7 @@ impl<W: Write> Writer<W> {
     /// Adds an interface; packets refer to it.
     ///
     /// # Errors
-    /// Those of the output; a text of 64 KiB or more is invalid input.
+    /// I/O errors of the output; a text of 64 KiB or more is invalid input.
     pub fn add_interface(&mut self, interface: Interface<'_>) -> io::Result<InterfaceId> {
         self.block(INTERFACE_DESCRIPTION, |block| {
             block.extend_from_slice(&LinkType::RAW.0.to_le_bytes());
@@ -105,7 +105,7 @@ impl<W: Write> Writer<W> {
     /// Adds a packet.
     ///
     /// # Errors
-    /// Those of the output; a comment of 64 KiB or more is invalid input. After an error of the
+    /// I/O errors of the output; a comment of 64 KiB or more is invalid input. After an error of the
     /// output nothing more is written, because the file may end within a block, and each call
     /// returns an error of the same kind.
     pub fn packet(&mut self, interface: InterfaceId, packet: CapturedPacket<'_>) -> io::Result<()> {
@@ -134,7 +134,7 @@ impl<W: Write> Writer<W> {
     /// Writes what has been collected.
     ///
     /// # Errors
-    /// Those of the output.
+    /// I/O errors of the output.
     pub fn flush(&mut self) -> io::Result<()> {
         if let Some(kind) = self.failed {
             return Err(kind.into());
@@ -148,7 +148,7 @@ impl<W: Write> Writer<W> {
     /// Ends the file.
     ///
     /// # Errors
-    /// Those of the output.
+    /// I/O errors of the output.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush()
     }

@@ -160,7 +160,7 @@ fn a_killed_run_leaves_a_readable_file() {
             .tcp(down(sequence.into()), &header(sequence * PAYLOAD, 0, Flags::ACK), PAYLOAD)
             .expect("the file can be written");
     }
-    // What a killed run would leave: the writer neither finishes nor is dropped.
+    // As after a killed run: the writer neither finishes nor is dropped.
     std::mem::forget(capture);
     let Some(text) = tshark(&path, &["-T", "fields", "-e", "tcp.seq_raw"]) else { return };
     let sequences: Vec<u32> = text.lines().map(|line| line.parse().expect("a number")).collect();
@@ -243,7 +243,7 @@ fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
     output("tshark", &[&["-n", "-r", path], arguments].concat())
 }
 
-/// What a tool prints; `None` where it is not installed, which the run reports.
+/// The output of a tool; `None`, with a report, if it is not installed.
 fn output(tool: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(tool).args(arguments).output() {
         Ok(output) => {

@@ -83,7 +83,7 @@ fn exchange(
     let mut pair = Pair::with([&config, &config], initial, pipe(1), pipe(2));
     pair.sent = Some(Vec::new());
     for (side, bytes) in [Side::Client, Side::Server].into_iter().zip(bytes) {
-        // Those of the old simulators send whole segments only.
+        // The old simulators only send whole segments.
         if bytes > 0 && !config.whole_segments {
             pair.connection(side).write(bytes);
         }

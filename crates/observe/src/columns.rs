@@ -23,7 +23,7 @@ pub struct ConnectionColumn {
     pub name: &'static str,
     /// Its unit; empty for counts and words.
     pub unit: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub meaning: &'static str,
     /// The equivalent column of tcptrace; empty where there is none.
     pub tcptrace: &'static str,
@@ -38,7 +38,7 @@ pub struct Column {
     pub name: &'static str,
     /// Its unit; empty for counts and words.
     pub unit: &'static str,
-    /// What it is, of the direction from one end to the other.
+    /// Its meaning, for the direction from one end to the other.
     pub meaning: &'static str,
     /// The equivalent column of tcptrace, without the direction. A number after a colon is the part
     /// of a column with several parts. Two names where tcptrace has two such columns, empty where

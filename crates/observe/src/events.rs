@@ -36,7 +36,7 @@ events! {
     ACK_LOST_SEGMENT = 5, "ack_lost_segment";
     /// A duplicate acknowledgement (RFC 5681 §2): nothing new, while data is outstanding.
     DUPLICATE_ACK = 6, "duplicate_ack";
-    /// Nothing, or one byte, just below what is expected (RFC 9293 §3.8.4).
+    /// A segment with no byte, or one byte, just below the expected offset (RFC 9293 §3.8.4).
     KEEP_ALIVE = 7, "keep_alive";
     /// The answer to a keep-alive.
     KEEP_ALIVE_ACK = 8, "keep_alive_ack";

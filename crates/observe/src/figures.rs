@@ -94,7 +94,7 @@ pub struct Figures {
     pub stream_length: Option<u64>,
     /// Round trips of what was sent once (Karn's rule).
     pub round_trip: Spread,
-    /// Those of the largest segments alone.
+    /// Round trips of the largest segments alone.
     pub full_size_round_trip: Spread,
     /// Bytes of these.
     pub full_size: u32,
@@ -108,16 +108,16 @@ pub struct Figures {
     pub after_loss: u64,
     /// Segments acknowledged together with a later one.
     pub cumulatively_acknowledged: u64,
-    /// Duplicate acknowledgements that came for it (RFC 5681 §2).
+    /// Duplicate acknowledgements of its data (RFC 5681 §2).
     pub duplicate_acknowledgements: u64,
     /// Times that there were three in a row.
     pub triple_duplicates: u64,
     /// Time in each phase of congestion control.
     pub phases: Phases,
-    /// Acknowledgements that came after another, each for one segment sent once, a millisecond or
+    /// Acknowledgements that follow another one, each for one segment sent once, a millisecond or
     /// more after the one before.
     pub paired_acknowledgements: u64,
-    /// Of these, those that came within a quarter of the time between their segments.
+    /// Paired acknowledgements within a quarter of the time between their segments.
     pub bunched_acknowledgements: u64,
     /// First and last segment with data.
     pub data_time: Option<(Instant, Instant)>,

@@ -364,7 +364,7 @@ impl Outstanding {
 
 /// The first run that starts at `offset` or later.
 ///
-/// Segments are mostly of one size, so that a proportional guess lands beside it, where a binary
+/// Segments mostly have one size, so a proportional guess is close, where a binary
 /// search would touch many a cold line.
 fn first_from(runs: &VecDeque<Sent>, offset: i64) -> usize {
     const STEPS: usize = 16;

@@ -6,11 +6,11 @@ pub enum ParseError {
     /// A header with fewer bytes than needed: a damaged packet, or a capture that cut it off.
     #[error("{header} header is cut short: {needed} bytes are needed, {available} are there")]
     Truncated {
-        /// Which header.
+        /// The header.
         header: &'static str,
-        /// Bytes that it needs.
+        /// Number of bytes needed.
         needed: usize,
-        /// Bytes that there are.
+        /// Number of available bytes.
         available: usize,
     },
     /// A field has a value that the specification does not allow.

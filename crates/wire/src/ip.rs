@@ -1,4 +1,4 @@
-//! What both versions of IP have in common.
+//! Common parts of both versions of IP.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::error::{ParseError, leading};
 use crate::ipv4::Ipv4Header;
 use crate::ipv6::Ipv6Header;
 
-/// What follows an IP header: a number of IANA's protocol registry.
+/// The payload of an IP header: a number of IANA's protocol registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protocol(pub u8);
 
@@ -64,7 +64,7 @@ impl IpHeader {
         }
     }
 
-    /// What follows the header; for IPv6 this may be an extension header.
+    /// Protocol of the payload; for IPv6 this may be an extension header.
     pub const fn protocol(&self) -> Protocol {
         match self {
             Self::V4(header) => header.protocol,

@@ -38,7 +38,7 @@ pub struct Ipv4Header {
     pub fragment_offset: u16,
     /// Remaining hops.
     pub time_to_live: u8,
-    /// What follows.
+    /// Protocol of the payload.
     pub protocol: Protocol,
     /// Source address.
     pub source: Ipv4Addr,

@@ -20,7 +20,7 @@ pub struct Ipv6Header {
     pub flow_label: u32,
     /// Bytes that follow this header.
     pub payload_length: u16,
-    /// What follows: a transport or an extension header.
+    /// Type of the next header: a transport or an extension header.
     pub next_header: Protocol,
     /// Remaining hops.
     pub hop_limit: u8,

@@ -9,11 +9,11 @@ use crate::tcp::{Flags, Options};
 /// A TCP segment as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// The frame that it was in; of several fragments, the last that was missing.
+    /// The frame that contains it; for a fragmented packet, the fragment that completed it.
     pub frame: u64,
     /// When it was captured.
     pub time: Instant,
-    /// Who sent it to whom, and inside which tunnel.
+    /// Source, destination and tunnel.
     pub route: Route,
     /// Identification of the IP packet (IPv4 only).
     pub identification: Option<u16>,
@@ -31,16 +31,16 @@ pub struct Segment<'a> {
     pub window: u16,
     /// Urgent pointer; meaningful with [`Flags::URG`].
     pub urgent: u16,
-    /// Options, as far as they were captured and well formed.
+    /// Options that were captured and are well formed.
     pub options: Options,
     /// Whether options were cut off or malformed.
     pub options_cut: bool,
     /// Bytes of payload that the segment had. More than a packet can carry where the capturing host
     /// offloads the cutting into packets to its interface.
     pub length: u32,
-    /// How many of them were captured.
+    /// Captured bytes of payload.
     pub captured: u32,
-    /// Those, where they are handed on with the rest; else nothing.
+    /// The captured payload; empty where the decoder does not provide it.
     pub payload: &'a [u8],
     /// Whether the checksum holds; `None` where not all of the segment was captured. A host that
     /// leaves checksums to its interface captures what it sends before they are made.
@@ -50,11 +50,11 @@ pub struct Segment<'a> {
 /// A UDP datagram as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// The frame that it was in; of several fragments, the last that was missing.
+    /// The frame that contains it; for a fragmented packet, the fragment that completed it.
     pub frame: u64,
     /// When it was captured.
     pub time: Instant,
-    /// Who sent it to whom, and inside which tunnel.
+    /// Source, destination and tunnel.
     pub route: Route,
     /// Remaining hops.
     pub time_to_live: u8,
@@ -62,23 +62,23 @@ pub struct Datagram<'a> {
     pub ecn: Ecn,
     /// Bytes of payload that the datagram had.
     pub length: u32,
-    /// Those of them that were captured.
+    /// The captured bytes of the payload.
     pub payload: &'a [u8],
 }
 
-/// Who sends to whom.
+/// Source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Route {
     /// Source endpoint.
     pub source: Endpoint,
     /// Destination endpoint.
     pub destination: Endpoint,
-    /// What the packet was wrapped in: packets of one connection have the same.
+    /// Encapsulation of the packet: equal for all packets of a connection.
     pub tunnel: Tunnel,
 }
 
 impl Route {
-    /// The way back.
+    /// The opposite direction.
     pub const fn reversed(&self) -> Self {
         Self { source: self.destination, destination: self.source, tunnel: self.tunnel }
     }
@@ -93,7 +93,7 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// What an IP packet was wrapped in.
+/// Encapsulation of an IP packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tunnel {
     /// Nothing.

@@ -57,7 +57,7 @@ struct Packet {
     key: Key,
     began: Instant,
     protocol: Protocol,
-    /// Its payload, as far as it was captured.
+    /// Its captured payload.
     payload: Vec<u8>,
     /// Received fragments in order: start, end of the captured bytes, end.
     pieces: Vec<Piece>,
@@ -143,8 +143,8 @@ impl Fragments {
 }
 
 impl Packet {
-    /// `None` where the fragment overlaps another, or does not fit what is known of the end, or
-    /// there are too many.
+    /// `None` where the fragment overlaps another, contradicts the end of the payload, or exceeds
+    /// the maximum number of fragments.
     fn add(&mut self, fragment: Fragment<'_>) -> Option<()> {
         let (start, bytes) = (fragment.offset, fragment.payload.bytes);
         let piece = Piece { start, captured: start + bytes.len(), end: start + fragment.payload.length };

@@ -8,13 +8,14 @@ pub(super) const PORT: u16 = 2152;
 
 /// Version 1, and GTP rather than GTP' (§5.1).
 const VERSION_AND_TYPE: u8 = 0b0011_0000;
-/// Extension headers, a sequence number, an N-PDU number: if there is one, there is room for all.
+/// Flags of extension headers, a sequence number and an N-PDU number: with any of them, the header
+/// has fields for all.
 const OPTIONAL: u8 = 0b0000_0111;
 const EXTENSION: u8 = 0b0000_0100;
 /// A user's packet (§6.1).
 const G_PDU: u8 = 255;
 
-/// The user's packet in a datagram; `None` where the datagram is not one of GTP-U.
+/// The user's packet in a datagram; `None` if it is no GTP-U datagram.
 pub(super) fn content(datagram: Part<'_>) -> Option<Result<Part<'_>, Cause>> {
     let header: &[u8; 8] = datagram.bytes.first_chunk()?;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));

@@ -12,11 +12,11 @@ const IPV6: u16 = 0x86DD;
 const VLAN: [u16; 4] = [0x8100, 0x88A8, 0x9100, 0x9200];
 const MPLS: [u16; 2] = [0x8847, 0x8848];
 const PPPOE_SESSION: u16 = 0x8864;
-/// EtherTypes begin here; what is less is the length of a frame of IEEE 802.3.
+/// EtherTypes begin here; a smaller value is the length of a frame of IEEE 802.3.
 const FIRST_ETHER_TYPE: u16 = 0x0600;
 
-/// LLC of a frame that goes on with SNAP (IEEE 802): both service access points, unnumbered
-/// information, and no organisation.
+/// LLC of a frame with SNAP (IEEE 802): both service access points, unnumbered information, and no
+/// organisation.
 const SNAP: [u8; 6] = [0xAA, 0xAA, 0x03, 0, 0, 0];
 
 // Numbers of PPP's protocol registry.
@@ -105,7 +105,7 @@ fn logical_link(content: Part<'_>) -> Result<Part<'_>, Cause> {
     typed(u16::from_be_bytes([header[6], header[7]]), content.after(8)?)
 }
 
-/// Labels (RFC 3032), and an IP packet or a pseudowire behind the last.
+/// Labels (RFC 3032), and an IP packet or a pseudowire after the last.
 fn mpls(mut content: Part<'_>) -> Result<Part<'_>, Cause> {
     loop {
         let label: &[u8; 4] = content.leading()?;
@@ -171,7 +171,7 @@ fn fddi(frame: Part<'_>) -> Result<Part<'_>, Cause> {
     logical_link(frame.after(13)?)
 }
 
-/// What Linux calls the protocol of a cooked frame: an EtherType, or one of its own numbers.
+/// Linux's protocol field of a cooked frame: an EtherType, or one of Linux's own numbers.
 fn cooked(protocol: u16, content: Part<'_>) -> Result<Part<'_>, Cause> {
     /// `LINUX_SLL_P_802_2`: LLC follows.
     const LOGICAL_LINK: u16 = 4;

@@ -24,7 +24,7 @@ impl<'a> Part<'a> {
         self.bytes.first_chunk().ok_or_else(|| self.missing(N))
     }
 
-    /// What follows the first `length` bytes, which have to be captured.
+    /// The part after the first `length` bytes, which have to be captured.
     #[inline]
     pub fn after(&self, length: usize) -> Result<Self, Cause> {
         match self.bytes.get(length..) {
@@ -33,8 +33,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What follows the first `length` bytes, whether or not they were captured; nothing where it
-    /// is shorter.
+    /// The part after the first `length` bytes, whether or not they were captured; empty if the
+    /// part is shorter.
     #[inline]
     pub fn beyond(&self, length: usize) -> Self {
         Self { bytes: self.bytes.get(length..).unwrap_or(&[]), length: self.length.saturating_sub(length) }

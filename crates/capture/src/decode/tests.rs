@@ -99,8 +99,7 @@ fn packet(payload: &[u8]) -> Vec<u8> {
     ipv4(Protocol::TCP, &segment(payload))
 }
 
-/// What is found in `bytes`, the first of a frame of `original` bytes: the segment, and its
-/// payload.
+/// Decodes `bytes`, the first of a frame of `original` bytes, to the segment and its payload.
 fn decode_cut(
     decoder: &mut Decoder,
     time: Instant,

@@ -7,7 +7,7 @@ use super::LinkType;
 /// An interface that packets were captured on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// What its frames begin with.
+    /// Link type of its frames.
     pub link_type: LinkType,
     /// Bytes that were kept of each frame at most; 0 where there was no limit or it is unknown.
     pub snap_length: u32,

@@ -296,7 +296,7 @@ fn byte_order(magic: [u8; 4]) -> Option<ByteOrder> {
     [ByteOrder::Little, ByteOrder::Big].into_iter().find(|order| order.u32(magic) == BYTE_ORDER_MAGIC)
 }
 
-/// The options of a block, as far as they are well formed: code and value.
+/// The well-formed options of a block: code and value.
 struct Options<'a> {
     order: ByteOrder,
     bytes: &'a [u8],

@@ -28,7 +28,7 @@ fn read(file: &[u8]) -> Vec<Found> {
     records(&mut Reader::new(file).expect("it is a capture"))
 }
 
-/// Why `file` cannot be opened.
+/// The error of opening `file`.
 fn refused(file: &[u8]) -> String {
     Reader::new(file).err().expect("it is no capture").to_string()
 }

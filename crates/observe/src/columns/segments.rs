@@ -7,7 +7,7 @@ pub struct SegmentColumn {
     pub name: &'static str,
     /// Its unit; empty for numbers of things and words.
     pub unit: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub meaning: &'static str,
     /// The equivalent field of tshark; empty where there is none.
     pub tshark: &'static str,

@@ -63,7 +63,7 @@ pub struct Stated {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// Theirs is one, whatever ours.
+    /// Theirs is one, for any value of ours.
     One,
     /// Theirs is one more.
     OneMore,
@@ -99,7 +99,7 @@ impl Relation {
 }
 
 impl Differences {
-    /// Those of the file.
+    /// The differences in the file.
     pub fn known() -> Self {
         toml::from_str(include_str!("differences.toml")).expect("the file of differences is in order")
     }

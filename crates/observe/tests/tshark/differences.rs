@@ -130,7 +130,7 @@ pub struct Pair {
 }
 
 impl Differences {
-    /// Those of the file.
+    /// The differences in the file.
     pub fn known() -> Self {
         toml::from_str(include_str!("differences.toml")).expect("the file of differences is in order")
     }

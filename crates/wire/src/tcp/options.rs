@@ -62,7 +62,7 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -130,8 +130,8 @@ impl Options {
         }
     }
 
-    /// Reads the options of a header. Of an option that stands there twice the last counts, except
-    /// that all blocks of selective acknowledgements are kept.
+    /// Reads the options of a header. If an option is repeated, the last one counts; but all blocks
+    /// of selective acknowledgements are returned.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         match Self::parse_leading(bytes) {
             (options, None) => Ok(options),

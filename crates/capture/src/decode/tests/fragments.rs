@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What is found in each of several packets that follow one another.
+/// The results of successive packets.
 fn decode_all(packets: &[Vec<u8>]) -> Vec<Result<Vec<u8>, Cause>> {
     let mut decoder = Decoder::default();
     packets

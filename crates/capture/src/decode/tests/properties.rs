@@ -1,4 +1,4 @@
-//! What holds of any bytes.
+//! Properties of any bytes.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ const LINK_TYPES: [LinkType; 14] = [
     LinkType(9999),
 ];
 
-/// Decodes, and checks what must hold of whatever is found.
+/// Decodes, and checks the properties of any result.
 fn assert_decodes(decoder: &mut Decoder, link_type: LinkType, bytes: &[u8], original_length: u32) {
     let before = decoder.skipped().total();
     let record = Record { frame: 1, time: Instant::ZERO, link_type, interface: 0, bytes, original_length };

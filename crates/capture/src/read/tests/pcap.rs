@@ -63,7 +63,7 @@ fn another_version_is_refused() {
 fn what_comes_after_damage_is_found_again() {
     let packet = |second: u32| record((second, 7, &[0x5A; 60], 1500), u32::to_le_bytes);
     let (before, after) = (file(&[(1000, 7, &[0x5A; 60], 1500)]), [packet(1002), packet(1003)].concat());
-    // A length that cannot be; zeros, as after a crash; text.
+    // An impossible length; zeros, as after a crash; text.
     let claims = record((1001, 7, &[], 1500), u32::to_le_bytes);
     let claims = [&claims[..8], &[0xFF; 8], &[1; 60]].concat();
     for damage in [claims, vec![0; 4096], b"hello, this is not a packet at all".to_vec()] {
@@ -79,7 +79,7 @@ fn what_comes_after_damage_is_found_again() {
 #[test]
 fn a_length_of_four_gigabytes_costs_no_memory() {
     let mut file = file(&[(1, 2, b"abc", 3)]);
-    // A file header that allows it, as far as the format goes.
+    // The maximum that the format allows in a file header.
     file[16..20].fill(0xFF);
     file.extend([3u32, 4, 100 << 20, 100 << 20].map(u32::to_le_bytes).concat());
     let mut reader = Reader::new(&file[..]).expect("it is a capture");
