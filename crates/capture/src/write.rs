@@ -105,8 +105,8 @@ impl<W: Write> Writer<W> {
     /// Adds a packet.
     ///
     /// # Errors
-    /// I/O errors of the output; a comment of 64 KiB or more is invalid input. After an error of the
-    /// output nothing more is written, because the file may end within a block, and each call
+    /// I/O errors of the output; a comment of 64 KiB or more is invalid input. After an error of
+    /// the output nothing more is written, because the file may end within a block, and each call
     /// returns an error of the same kind.
     pub fn packet(&mut self, interface: InterfaceId, packet: CapturedPacket<'_>) -> io::Result<()> {
         let captured = u32::try_from(packet.bytes.len()).map_err(|_| invalid("a packet has less than 4 GiB"))?;

@@ -364,8 +364,8 @@ impl Outstanding {
 
 /// The first run that starts at `offset` or later.
 ///
-/// Segments mostly have one size, so a proportional guess is close, where a binary
-/// search would touch many a cold line.
+/// Segments mostly have one size, so a proportional guess is close; a binary search would touch
+/// many uncached lines.
 fn first_from(runs: &VecDeque<Sent>, offset: i64) -> usize {
     const STEPS: usize = 16;
     let (Some(first), Some(last)) = (runs.front(), runs.back()) else { return 0 };
