@@ -2,8 +2,7 @@
 //!
 //! ```
 //! use airpath_capture::read::Reader;
-//! # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0,
-//! 0];
+//! # let file = [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
 //!
 //! let mut reader = Reader::new(&file[..])?;
 //! while let Some(record) = reader.next_record() {
