@@ -66,14 +66,9 @@ NAMES = {"Cx": "Context", "Way": "Path", "World": "Network", "Pump": "Forwarder"
 # Still to be rewritten. An entry goes when its part is done; the list goes with the last one.
 NOT_YET = (
     "ARCHITECTURE.md",
-    "Makefile",
     "README.md",
-    ".ci/",
-    "benches/",
     "crates/capture/",
-    "crates/core/",
     "crates/emu/",
-    "crates/link/",
     "crates/observe/",
     "crates/path/",
     "crates/python/",
@@ -82,15 +77,14 @@ NOT_YET = (
     "crates/sim/",
     "crates/trace/",
     "crates/wire/",
-    "clippy.toml",
     "docs/",
     "examples/",
     "fuzz/",
     "presets/",
-    "pyproject.toml",
-    "python/",
+    "python/airpath/_native.pyi",
+    "python/airpath/cli/doctor.py",
     "studies/",
-    "tests/",
+    "tests/command/test_doctor.py",
 )
 # Texts that are not checked, each with its reason.
 EXEMPT = {
