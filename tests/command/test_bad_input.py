@@ -1,4 +1,4 @@
-"""Bad input: one block with the error, its place and the next step; exit code 2; no output."""
+"""Bad input: one block with the error, its place and the next step; exit code 2; empty stdout."""
 
 from collections.abc import Callable
 from pathlib import Path

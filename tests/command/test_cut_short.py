@@ -1,4 +1,4 @@
-"""Runs that end early: Ctrl-C, a full disk, a closed pipe. The written part is kept and marked."""
+"""Runs that end early: Ctrl-C, full disk, closed pipe. They keep a result marked as partial."""
 
 import errno
 import json

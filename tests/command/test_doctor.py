@@ -104,7 +104,7 @@ def test_ordinary_users_can_do_without_the_outside(under: Under, user: list[str]
 
 
 @needs("user-namespace")
-def test_without_namespaces_nothing_works_and_every_check_fails(under: Under) -> None:
+def test_without_namespaces_nothing_works_and_the_checks_report_it(under: Under) -> None:
     done = under(UNMAPPED_USER, "doctor", "--format", "json")
     checks = checks_of(done.json)
     assert done.code == 1

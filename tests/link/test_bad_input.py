@@ -1,4 +1,4 @@
-"""A link that cannot be made reports the error and the next step, and does not run the command."""
+"""Invalid links: the error and the next step are reported, and the command does not run."""
 
 import shlex
 from pathlib import Path

@@ -11,7 +11,7 @@ from support.link import LinkCommand
 Need = Callable[..., str]
 
 PREPARED_MS = 400
-"""Less than the set-up of two TBFs, one each way, with the fixed delays: at least 500 ms."""
+"""Less than the preset's set-up of two TBFs, one each way, with fixed delays: 500 ms or more."""
 
 
 def trips(report: str) -> list[float]:

@@ -38,7 +38,7 @@ def test_a_packet_too_big_further_on_is_answered_by_icmp(link: LinkCommand, host
         prepare=[f"nsenter --net --target $(cat neighbour) {sink} &"],
     )
     assert pinged["code"] != 0
-    # The router in the middle reports the MTU for the first packet; then the kernel has cached it.
+    # The router in the middle reports the first packet, the kernel the others, from its MTU cache.
     assert re.search(r"Frag needed and DF set \(mtu = 1300\)|Packet too big: mtu=1300", pinged["out"]), pinged["out"]
     # TCP uses the same path MTU discovery.
     assert (sent["code"], sent["out"].splitlines()[0]) == (0, "300000"), sent["out"]

@@ -71,7 +71,7 @@ def test_what_icmp_does_not_have_is_refused(airpath_command: Command) -> None:
 
 
 def test_who_does_not_answer_is_a_result(link: LinkCommand) -> None:
-    # No host has this address: the server returns ICMP Destination Unreachable, a lost request.
+    # No host has this address: the server reports that by ICMP, and the request is lost.
     done: dict[str, Any] = link(*ping("192.0.2.1", "--timeout", "100 ms")).json
     [flow] = done["flows"]
     assert (flow["sent"], flow["received"], flow["lost"], flow["outcome"]) == (3, 0, 3, "finished")

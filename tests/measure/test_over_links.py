@@ -22,7 +22,7 @@ INTERVAL = "53 ms"
 
 TOLERANCE_S = 0.002
 TRIES = 5
-"""Number of runs: one has to agree, as a busy host prolongs round trips; none may be too fast."""
+"""Runs: one has to agree, none may be too fast. A busy host prolongs round trips."""
 BUDGET = "1ms"
 """Greatest lateness of packets in a valid run; other runs do not count."""
 

@@ -306,7 +306,7 @@ def _contrast(one: str, other: str) -> float:
 
 
 def _oklab(colour: str, eye: str) -> tuple[float, float, float]:
-    """Return a colour as perceived with a colour vision, in Oklab (Ottosson 2020)."""
+    """Return a colour as an eye perceives it, in Oklab (Ottosson 2020)."""
     rgb = _linear(colour)
     red, green, blue = (max(sum(weight * part for weight, part in zip(row, rgb, strict=True)), 0) for row in _EYES[eye])
     long = (0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue) ** (1 / 3)

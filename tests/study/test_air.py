@@ -171,7 +171,7 @@ def test_aggregates_that_make_no_sense_are_refused(words: dict[str, object], mes
     [
         # The range itself is published: a value is in it or not.
         ("26 to 33", Range(26, 33), (26, 30, 33), (25.9, 33.1)),
-        # One figure within a range: up to 10 % from any number of the range.
+        # One figure, published only as a range: up to 10 % from any number of the range.
         ("within 26 to 33", Within(26, 33), (23.5, 26, 30, 36.2), (23.3, 36.4)),
         # A mean: within its published spread, or up to 10 % from it.
         ("200 ± 50", Spread(200, 50), (150, 200, 250), (149, 251)),
