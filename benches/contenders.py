@@ -94,7 +94,7 @@ class Airpath(Contender):
         sets: dict[str, str] = {}
         for way in ("downlink", "uplink"):
             sets[f"bearer.{way}.delay"] = f"{conditions.delay_ms} ms"
-            # As good as none.
+            # 1 Tbit/s stands for no limit.
             sets[f"bearer.{way}.rate"] = f"{conditions.rate_mbps or 1_000_000} Mbit/s"
             sets[f"bearer.{way}.queue.packets"] = str(conditions.queue_packets)
             if conditions.loss:
@@ -194,7 +194,7 @@ class Mahimahi(Peer):
 
     def command(self, folder: Path, conditions: Conditions, client: list[str]) -> list[str]:
         """Nested shells, as an ordinary user."""
-        # None of them would be no emulator.
+        # At least one shell is needed to have an emulator.
         shells = [["mm-delay", str(conditions.delay_ms)]] if conditions.delay_ms or not conditions.rate_mbps else []
         if conditions.loss:
             shells.append(["mm-loss", "downlink", f"{conditions.loss:.9f}"])
