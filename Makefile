@@ -1,6 +1,6 @@
-# airpath, from a clean clone: `make demo` sets all up and runs the main job, `make test` sets all
-# up and passes the tests. Needs Python 3.11 or newer, Rust 1.90 or newer, and make. Everything else
-# goes into .venv and target.
+# airpath, from a clean clone: `make demo` sets up the build and runs the main job, `make test` sets
+# it up and runs the tests. Needs Python 3.11 or newer, Rust 1.90 or newer, and make. All files that
+# it makes are in .venv and target.
 
 PYTHON ?= python3
 VENV := .venv
@@ -24,9 +24,8 @@ demo: setup
 	@sh examples/curl.sh $(DEMO)/curl $(BIN)/airpath || rm -rf $(DEMO)/curl
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 
-# The package is linked on one core while the other lints. One seed for the property tests, so that
-# what passes here passes everywhere. What the Rust tests skip, pytest lists at the end, with what
-# it skips itself.
+# One core links the package while the other lints. The property tests have one seed: their result
+# is the same on every machine. At the end pytest lists its own skips and those of the Rust tests.
 test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test:
 	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
@@ -37,8 +36,8 @@ test:
 rust-tests: lint-rust
 	cargo test --workspace --locked --quiet --no-run
 
-# The property tests with new seeds, and twenty times the cases; and the long tests of
-# emulated links.
+# The property tests with new seeds and twenty times the cases, and the long tests of emulated
+# links.
 soak: setup
 	PROPTEST_CASES=$${PROPTEST_CASES:-5000} cargo test --workspace --locked --quiet
 	$(BIN)/pytest -m soak
@@ -48,7 +47,7 @@ lint: lint-rust lint-python
 lint-rust: $(VENV)/.python
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
-	@# As it ships: without what the crates' tests switch on in each other.
+	@# The shipped features only: the crates' tests enable further ones in each other.
 	cargo clippy --package airpath-python --locked --quiet -- -D warnings
 
 lint-python: setup
@@ -71,7 +70,7 @@ captures: setup
 fresh:
 	@sh .ci/fresh $(ARGUMENTS)
 
-# How many mutants the tests catch: make mutants CRATES="tcp radio" SAMPLE=40 SEED=1
+# Number of mutants that the tests catch: make mutants CRATES="tcp radio" SAMPLE=40 SEED=1
 CRATES ?= tcp link radio observe trace
 SAMPLE ?= 40
 SEED ?= 1

@@ -21,7 +21,7 @@ ORDINARY_USER = "nobody"  # words: allow nobody (the name of a Unix user)
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is emulated, the same in both directions."""
+    """The emulated conditions, the same in both directions."""
 
     delay_ms: int = 0
     rate_mbps: int | None = None
@@ -41,7 +41,7 @@ class Work:
 
 @dataclass
 class Outcome:
-    """What a run gave."""
+    """The figures of a run."""
 
     output: str
     cpu: float | None = None
@@ -60,7 +60,7 @@ class Contender(ABC):
 
     @abstractmethod
     def missing(self) -> str | None:
-        """Why it cannot be measured here."""
+        """The reason why it cannot be measured here."""
 
     def cannot(self, conditions: Conditions) -> bool:
         """Whether it lacks a feature that these conditions need."""
@@ -70,7 +70,7 @@ class Contender(ABC):
         """Runs the work under the conditions."""
         with tempfile.TemporaryDirectory(prefix="airpath-bench-") as name:
             folder = Path(name)
-            folder.chmod(0o1777)  # what runs as another user writes there, too
+            folder.chmod(0o1777)  # programs of another user write there, too
             return self._run_in(folder, conditions, work)
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Airpath(Contender):
         sets: dict[str, str] = {}
         for way in ("downlink", "uplink"):
             sets[f"bearer.{way}.delay"] = f"{conditions.delay_ms} ms"
-            # As good as none.
+            # 1 Tbit/s stands for no limit.
             sets[f"bearer.{way}.rate"] = f"{conditions.rate_mbps or 1_000_000} Mbit/s"
             sets[f"bearer.{way}.queue.packets"] = str(conditions.queue_packets)
             if conditions.loss:
@@ -142,7 +142,7 @@ class Bare(Contender):
 
 
 class Peer(Contender):
-    """Another's emulator, whose programs are on the path or in a folder."""
+    """A third-party emulator, with its programs on the path or in a folder."""
 
     programs: tuple[str, ...]
 
@@ -193,8 +193,8 @@ class Mahimahi(Peer):
         return missing
 
     def command(self, folder: Path, conditions: Conditions, client: list[str]) -> list[str]:
-        """Shells in each other, as an ordinary user."""
-        # None of them would be no emulator.
+        """Nested shells, as an ordinary user."""
+        # At least one shell is needed to have an emulator.
         shells = [["mm-delay", str(conditions.delay_ms)]] if conditions.delay_ms or not conditions.rate_mbps else []
         if conditions.loss:
             shells.append(["mm-loss", "downlink", f"{conditions.loss:.9f}"])
@@ -258,13 +258,13 @@ class Server:
 
 
 def started(folder: Path, client: list[str], host: str) -> list[str]:
-    """A client that leaves a sign when it begins; the shell puts in the host."""
+    """A client that creates a file when it begins; the shell inserts the host."""
     words = " ".join(f'"{host}"' if word == "HOST" else shlex.quote(word) for word in client)
     return ["sh", "-c", f"touch {shlex.quote(str(folder / 'started'))}; exec {words}"]
 
 
 def gated(gate: Path, command: list[str]) -> list[str]:
-    """A command that waits until its namespace forwards packets, which root enables for mahimahi."""
+    """A command that waits until root lets its namespace forward packets, for mahimahi."""
     quoted = shlex.quote(str(gate))
     wait = f"echo $$ > {quoted}.new; mv {quoted}.new {quoted}; while [ -e {quoted} ]; do sleep 0.02; done"
     return ["sh", "-c", f"{wait}; exec {shlex.join(command)}"]

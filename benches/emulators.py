@@ -33,7 +33,7 @@ RATE_MBPS = 12
 PACKET_BYTES = 1500
 PACKET_GAP_S = PACKET_BYTES * 8 / (RATE_MBPS * 1e6)
 SETTLED_S = 2.0
-"""At the beginning of a stream, the queue fills: what comes then does not count."""
+"""At the beginning of a stream the queue fills: these packets do not count."""
 
 Figures = dict[str, float]
 
@@ -49,7 +49,7 @@ class Column:
 
 @dataclass
 class Test:
-    """A kind of work, what is read off it, and who does it."""
+    """A kind of work, its figures, and its contenders."""
 
     name: str
     title: str
@@ -218,7 +218,7 @@ DELIVERIES = {
 
 
 def rows(output: str, words: int) -> list[list[int]]:
-    """The lines of numbers of the probe; some emulators print words of their own around them."""
+    """The probe's lines of numbers; some emulators print other lines around them."""
     split = (line.split() for line in output.splitlines())
     found = [[int(word) for word in line] for line in split if len(line) == words and all(map(str.isdigit, line))]
     if len(found) < 10:
@@ -263,7 +263,7 @@ def deliveries(outcome: Outcome) -> Figures:
 
 
 def bulk(outcome: Outcome) -> Figures:
-    """What TCP carried, and what that cost."""
+    """The throughput of TCP, and its cost."""
     report = json.loads(outcome.output[outcome.output.index("{\n") :])
     mbps = report["end"]["sum_received"]["bits_per_second"] / 1e6
     figures = {"down_mbps": mbps, **share(outcome)}

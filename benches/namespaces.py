@@ -14,7 +14,7 @@ class Namespace:
 
     def __init__(self, beside: Self | None = None) -> None:
         unshare = ["unshare", "--net"] if PRIVILEGED or beside else ["unshare", "--net", "--user", "--map-root-user"]
-        # The process that holds it ends at the end of its input, at the latest with this process.
+        # The process that holds it ends with its standard input, at the latest with this process.
         command = [
             *(beside.enter() if beside else []),
             *unshare,
@@ -42,14 +42,14 @@ class Namespace:
         subprocess.run([*self.enter(), *command], check=True, capture_output=True)
 
     def close(self) -> None:
-        """Lets it go, when the last process in it has ended."""
+        """Releases it after the end of its last process."""
         assert self._holder.stdin is not None
         self._holder.stdin.close()
         self._holder.wait()
 
 
 def forward(process: int) -> None:
-    """Lets the network namespace that a process is in pass packets on."""
+    """Lets the network namespace of a process forward packets."""
     enter = ["nsenter", "--target", str(process), "--net"]
     subprocess.run([*enter, "sysctl", "-qw", "net.ipv4.ip_forward=1"], check=True, capture_output=True)
 
@@ -59,7 +59,7 @@ def descendants(process: int) -> set[int]:
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            # The name, in parentheses, may hold anything; the parent is the second word after it.
+            # The name, in parentheses, may have any characters; the parent is two words after it.
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue

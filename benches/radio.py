@@ -19,7 +19,7 @@ Sets = dict[str, object]
 
 
 def cases() -> list[tuple[str, Path, int, Sets]]:
-    """What is run: a title, the scenario, its repetitions, and what is set in it."""
+    """A workload: its title, scenario, repetitions and overrides."""
     umts: Sets = {"flow.0.bytes": "16 MB", "tcp.profile": "linux-6"}
     idle = SCENARIOS / "idle-mobiles.toml"
     hsdpa = SCENARIOS / "hsdpa-cat10.toml"

@@ -1,8 +1,8 @@
 """Measures trace analysers on the same captures in turns, and prints a table in Markdown.
 
     cargo build --release -p airpath-trace -p airpath-observe --examples
-    cargo run --release -p airpath-benches --bin airpath-synthetic -- flows-1000.pcap
-    cargo run --release -p airpath-benches --bin airpath-synthetic -- --flows 100000 flows-100000.pcap
+    cargo run -r -p airpath-benches --bin airpath-synthetic -- flows-1000.pcap
+    cargo run -r -p airpath-benches --bin airpath-synthetic -- --flows 100000 flows-100000.pcap
     python benches/traces.py [--rounds 3] [--tshark-packets 500000] CAPTURE…
 
 airpath computes every figure of every connection on one thread; then the work of `airpath trace
@@ -34,7 +34,7 @@ CAUSES = {1: "airpath with causes, one thread", 2: "airpath with causes, two thr
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took: processor seconds, seconds from beginning to end, and kilobytes."""
+    """The cost of a run: processor seconds, elapsed seconds, and kilobytes."""
 
     seconds: float
     elapsed: float
@@ -42,7 +42,7 @@ class Cost:
 
 
 def run(command: list[str]) -> Cost:
-    """Runs a command to its end; its output goes nowhere."""
+    """Runs a command to its end; discards its output."""
     begin = time.monotonic()
     with Path(os.devnull).open("wb") as nowhere:
         process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
@@ -84,7 +84,7 @@ def packets(capture: Path, most: int, cut: Path | None = None) -> int:
 
 
 def programs(examples: Path) -> dict[str, list[str]]:
-    """The commands, by name, of what is there; the capture comes after."""
+    """The commands of the installed analysers, by name; the capture is their last argument."""
     fields = [
         "tcp.analysis.retransmission",
         "tcp.analysis.ack_rtt",
@@ -131,7 +131,7 @@ def main() -> None:
             both: dict[str, list[float]] = {name: [] for name in (LINES[1], CAUSES[1]) if name in commands}
             for turn in range(arguments.rounds):
                 for name, command in commands.items():
-                    # What takes a minute is measured once.
+                    # Runs of a minute and more are measured once.
                     if turn == 0 or name != "tshark":
                         costs[name].append(run([*command, str(inputs[name][0])]))
                 for name, times in both.items():

@@ -16,8 +16,8 @@ from support.needs import program, require
 from support.skips import Skips
 from support.two_phases import TwoPhases
 
-# Under nohup, and in the background of a shell, what the tests start would ignore these; and a
-# shell cannot trap what it ignored when it began.
+# Under nohup, and in the background of a shell, processes of the tests would ignore these signals;
+# a shell cannot trap a signal that was ignored at its start.
 for ignored in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(ignored, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -57,20 +57,20 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def need() -> Callable[..., str]:
-    """Return the path of a program; the test is skipped where that is not installed."""
+    """Return the path of a program; skips the test where it is not installed."""
     return program
 
 
 @pytest.fixture
 def link(tmp_path: Path) -> LinkCommand:
-    """`airpath link`, in a folder of the test's own; the test is skipped where there can be no link."""
+    """`airpath link` in the test's own folder; skips the test where links are not possible."""
     require("network-namespace")
     return LinkCommand(tmp_path)
 
 
 @pytest.fixture
 def host(link: LinkCommand, need: Callable[..., str]) -> SmallHost:
-    """A host of our own, with an outside that links may use."""
+    """A separate host, with an outside that links may use."""
     require("own-host")
     need("ip", "iproute2")
     return SmallHost(link.folder, need("unshare", "util-linux"))
@@ -93,14 +93,14 @@ def web(link: LinkCommand, need: Callable[..., str]) -> str:
     """An nginx, as a server for the shell, that serves the files of the folder `files`."""
     nginx = need("nginx", "nginx-light")
     (link.folder / "files").mkdir()
-    # Root's worker would become `nobody`, who may not read the folder.
+    # As root, nginx would run its worker as a user who may not read the folder.
     user = ["-g", "user root;"] if os.geteuid() == 0 else []
     return shlex.join([nginx, "-p", str(link.folder), "-e", "stderr", "-c", str(ENDS / "nginx.conf"), *user])
 
 
 @pytest.fixture
 def browse(tmp_path: Path, need: Callable[[str], str]) -> Callable[..., str]:
-    """Open a page in a browser, and return the document as it then is."""
+    """Open a page in a browser; return the document after its scripts ran."""
     quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
     command = [need("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", *quiet]
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000", "--dump-dom"]

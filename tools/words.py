@@ -66,26 +66,17 @@ NAMES = {"Cx": "Context", "Way": "Path", "World": "Network", "Pump": "Forwarder"
 # Still to be rewritten. An entry goes when its part is done; the list goes with the last one.
 NOT_YET = (
     "ARCHITECTURE.md",
-    "Makefile",
     "README.md",
-    ".ci/",
-    "benches/",
-    "crates/core/",
-    "crates/link/",
     "crates/path/",
     "crates/python/",
     "crates/radio/",
     "crates/scenario/",
     "crates/sim/",
     "crates/trace/",
-    "clippy.toml",
     "docs/",
     "examples/",
     "presets/",
-    "pyproject.toml",
-    "python/",
     "studies/",
-    "tests/",
 )
 # Texts that are not checked, each with its reason.
 EXEMPT = {

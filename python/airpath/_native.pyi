@@ -254,7 +254,7 @@ def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
     """
 
 def states_without_transfer() -> list[tuple[str, str]]:
-    """Return the states of radio connections in which nothing is carried, as pairs of aspect and name."""
+    """Return the radio states that carry nothing, as pairs of aspect and name."""
 
 def presets() -> str:
     """Return the presets as a JSON list.

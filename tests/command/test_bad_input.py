@@ -1,4 +1,4 @@
-"""Bad input: one block that says what is wrong, where, and what to do next; exit code 2; nothing on standard output."""
+"""Bad input: one block with the error, its place and the next step; exit code 2; empty stdout."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from support import Command
 
 WriteScenario = Callable[..., Path]
 
-# What is changed in the small scenario, and what the block must then say.
+# The change of the small scenario, and texts that the error block must contain.
 WRONG_SCENARIOS: dict[str, tuple[tuple[str, str], list[str]]] = {
     "unknown key": (
         ('rate = "10 Mbit/s"', 'rte = "10 Mbit/s"'),
@@ -41,7 +41,7 @@ def test_a_wrong_scenario(airpath_command: Command, scenario: WriteScenario, cas
     assert not (airpath_command.folder / "kept").exists()
 
 
-# Arguments, and what the block must say.
+# Arguments, and texts that the error block must contain.
 WRONG_ARGUMENTS: dict[str, tuple[list[str], list[str]]] = {
     "command": (["rnu"], ["no such command 'rnu'", "'run'", "`airpath --help`"]),
     "option": (["run", "small.toml", "--sed", "1"], ["no such option --sed", "'--se", "`airpath run --help`"]),
@@ -85,7 +85,7 @@ def test_a_scenario_that_is_no_text(airpath_command: Command) -> None:
     assert "not UTF-8 text" in done.err
 
 
-# The recorded link's file, and what the block must say of it.
+# The file of the recorded link, and texts that the error block must contain.
 WRONG_RECORDINGS: dict[str, tuple[str | None, list[str]]] = {
     "missing": (None, ["link.down"]),
     "empty": ("", ["link.down"]),

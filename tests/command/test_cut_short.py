@@ -1,4 +1,4 @@
-"""Runs that end early: Ctrl-C, a full disk, a closed pipe. What was written is kept and says that it is partial."""
+"""Runs that end early: Ctrl-C, full disk, closed pipe. They keep a result marked as partial."""
 
 import errno
 import json
@@ -70,7 +70,7 @@ def test_a_killed_run_keeps_what_it_had(airpath_command: Command) -> None:
 
 
 def _start(airpath_command: Command, *arguments: str) -> "subprocess.Popen[str]":
-    """Start the long run, and return when it is well under way."""
+    """Start the long run, and return when it has made progress."""
     (airpath_command.folder / "long.toml").write_text(LONG)
     process = subprocess.Popen(
         airpath_command.line("run", "long.toml", "--out", "kept", "--format", "json", *arguments),

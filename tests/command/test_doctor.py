@@ -1,4 +1,4 @@
-"""`airpath doctor` finds out what the host allows, whatever that is; here it is made to allow less."""
+"""`airpath doctor` finds what the host allows; these tests restrict the host."""
 
 import os
 import shlex
@@ -17,13 +17,13 @@ Need = Callable[..., str]
 Under = Callable[..., Finished]
 
 AS_ROOT = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-"""For unshare(1), when what follows must be able to make namespaces and to mount."""
+"""Options of unshare(1) for a command that makes namespaces or mounts."""
 OWN_NETWORK = ["unshare", *AS_ROOT, "--net"]
 OWN_MOUNTS = ["unshare", *AS_ROOT, "--mount"]
 ORDINARY = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
-"""A user without capabilities, who may still read what the one that runs the tests may."""
-NOBODY = ["unshare", "--user"]
-"""A user who has no number, and may make no namespaces."""
+"""A user without capabilities, with the read access of the user who runs the tests."""
+UNMAPPED_USER = ["unshare", "--user"]
+"""A user without a mapped user ID, who may make no namespaces."""
 READ_ONLY = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys"
 FORWARDS = "echo 1 > /proc/sys/net/ipv4/ip_forward"
 SERVER = "exec python3 -m http.server 80"
@@ -31,7 +31,7 @@ SERVER = "exec python3 -m http.server 80"
 
 @pytest.fixture
 def under(link: LinkCommand) -> Under:
-    """Run `airpath` under another command, after a line of the shell; skip the test where that cannot be done."""
+    """Run `airpath` under another command, after a shell line; skip the test where that fails."""
 
     def run(under: list[str], *words: object, prepare: str = "true") -> Finished:
         def done(*command: str) -> Finished:
@@ -54,7 +54,7 @@ def under(link: LinkCommand) -> Under:
 
 
 def checks_of(findings: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the checks by name, each of which must say how it stands and what to do."""
+    """Return the checks by name; each must have a status, a finding and a next step."""
     assert len(findings["checks"]) >= 15
     for check in findings["checks"]:
         assert check["status"] in {"ok", "limited", "missing"}
@@ -66,7 +66,7 @@ def checks_of(findings: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return checks
 
 
-def test_every_check_says_how_it_stands_and_what_to_do(airpath_command: Command) -> None:
+def test_every_check_has_a_status_and_a_next_step(airpath_command: Command) -> None:
     done = airpath_command("doctor", "--format", "json")
     findings = done.json
     assert done.code == (0 if findings["testbed"] else 1)
@@ -104,8 +104,8 @@ def test_ordinary_users_can_do_without_the_outside(under: Under, user: list[str]
 
 
 @needs("user-namespace")
-def test_without_namespaces_nothing_works_and_every_check_says_so(under: Under) -> None:
-    done = under(NOBODY, "doctor", "--format", "json")
+def test_without_namespaces_nothing_works_and_the_checks_report_it(under: Under) -> None:
+    done = under(UNMAPPED_USER, "doctor", "--format", "json")
     checks = checks_of(done.json)
     assert done.code == 1
     assert not done.json["testbed"]
@@ -113,7 +113,7 @@ def test_without_namespaces_nothing_works_and_every_check_says_so(under: Under) 
         assert checks[name]["status"] == "missing"
     assert "run airpath as root" in checks["network namespaces"]["next_step"]
     assert checks["TUN interfaces"]["next_step"] == "see network namespaces"
-    refused = under(NOBODY, "link", "wired", "--serve", SERVER, "--", "true")
+    refused = under(UNMAPPED_USER, "link", "wired", "--serve", SERVER, "--", "true")
     assert (refused.code, "`airpath doctor`" in refused.err) == (125, True)
 
 
@@ -160,7 +160,7 @@ def test_the_outside_needs_forwarding_and_has_the_versions_that_are_forwarded(
     assert done.out.count("default dev air0") == (2 if both else 1)
 
 
-def test_a_firewall_that_drops_is_seen_and_nothing_coming_back_is_told(under: Under, need: Need) -> None:
+def test_a_dropping_firewall_is_found_and_missing_replies_are_reported(under: Under, need: Need) -> None:
     nft, ip, ping = need("nft", "nftables"), need("ip", "iproute2"), need("ping", "iputils-ping")
     rules = (
         "add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; };"

@@ -69,8 +69,8 @@ def test_a_trace_has_numbers_as_counters(result: airpath.Result, trace: list[dic
     ratios = [
         each["args"]["carrier-to-interference"] for each in counters if each["pid"] == 1 and "slots" not in each["name"]
     ]
-    told = result.states.filter(aspect="carrier-to-interference")["number"].to_list()
-    assert [ratios[0], max(ratios)] == [told[0], max(told)]
+    logged = result.states.filter(aspect="carrier-to-interference")["number"].to_list()
+    assert [ratios[0], max(ratios)] == [logged[0], max(logged)]
     names = {each["pid"]: each["args"]["name"] for each in trace if each["name"] == "process_name"}
     assert {"mobile", "cell", "fixed", "flow download"} <= set(names.values())
     cell = next(pid for pid, name in names.items() if name == "cell")

@@ -91,7 +91,7 @@ def test_a_report_that_cannot_be_written(airpath_command: Command, scenario: Cal
     assert "no-such-folder" in done.err
 
 
-def test_a_damaged_result_is_said_to_be(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+def test_a_damaged_result_is_reported(airpath_command: Command, scenario: Callable[..., Path]) -> None:
     assert airpath_command("run", scenario(), "--out", "one").code == 0
     summary = airpath_command.folder / "one" / "summary.json"
     whole = summary.read_text()
@@ -107,7 +107,7 @@ def test_a_damaged_result_is_said_to_be(airpath_command: Command, scenario: Call
     assert "upgrade airpath" in done.err
 
 
-def test_completion_knows_commands_and_presets(airpath_command: Command) -> None:
+def test_completion_lists_commands_and_presets(airpath_command: Command) -> None:
     done = airpath_command(_AIRPATH_COMPLETE="complete_bash", COMP_WORDS="airpath pre", COMP_CWORD="1")
     assert "presets" in done.out
     done = airpath_command(_AIRPATH_COMPLETE="complete_bash", COMP_WORDS="airpath presets show hs", COMP_CWORD="3")

@@ -1,4 +1,4 @@
-"""`airpath --help` answers at once: what is heavy waits until it is needed."""
+"""`airpath --help` answers at once: heavy modules are imported only when needed."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def test_running_needs_no_frames() -> None:
 
 
 def _imported(code: str) -> set[str]:
-    """Return the modules that are loaded after the code ran in an interpreter of its own."""
+    """Return the modules that are loaded after `code` ran in a new interpreter."""
     script = f"import sys\n{code}\nprint('MODULES', *sys.modules)"
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     return set(output.rsplit("MODULES ", 1)[1].split())

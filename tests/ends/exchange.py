@@ -1,6 +1,10 @@
-"""Requests and responses: `exchange.py serve SIZE`, and `exchange.py ask HOST NUMBER SIZE THINK_S BUFFER`.
+"""Requests and responses over one TCP connection.
 
-The server answers one connection, each 100 bytes with `SIZE`, and ends with it.
+    exchange.py serve SIZE
+    exchange.py request HOST NUMBER SIZE THINK_S BUFFER
+
+The server accepts one connection, answers each 100 bytes with `SIZE` bytes, and ends with the
+connection.
 """
 
 import socket
@@ -12,14 +16,14 @@ REQUEST = bytes(100)
 
 
 def read(connection: socket.socket, size: int) -> bool:
-    """Read so many bytes, and tell whether they came."""
+    """Read `size` bytes; return whether all of them arrived."""
     while size > 0 and (data := connection.recv(min(size, 65536))):
         size -= len(data)
     return size == 0
 
 
 def serve(size: int) -> None:
-    """Answer one connection until its other end closes."""
+    """Answer the requests of one connection until the client closes it."""
     with socket.create_server(("", PORT)) as server:
         connection, _ = server.accept()
     with connection:
@@ -27,14 +31,17 @@ def serve(size: int) -> None:
             connection.sendall(bytes(size))
 
 
-def ask(host: str, number: int, size: int, think_s: float, buffer: int) -> None:
-    """Ask so many times for `size` bytes, with pauses between; a receive buffer of 0 bytes is the system's."""
+def request(host: str, number: int, size: int, think_s: float, buffer: int) -> None:
+    """Request `size` bytes `number` times, with pauses of `think_s` between.
+
+    A `buffer` of 0 bytes leaves the system's default receive buffer.
+    """
     with socket.socket() as connection:
         if buffer:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         connection.connect((host, PORT))
-        for asked in range(number):
-            if asked:
+        for sent in range(number):
+            if sent:
                 time.sleep(think_s)
             connection.sendall(REQUEST)
             if not read(connection, size):
@@ -44,4 +51,4 @@ def ask(host: str, number: int, size: int, think_s: float, buffer: int) -> None:
 if sys.argv[1] == "serve":
     serve(int(sys.argv[2]))
 else:
-    ask(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]))
+    request(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]))

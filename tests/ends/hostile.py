@@ -1,8 +1,9 @@
-"""Random and malformed IP packets, sent through an interface past the kernel's own checks: `hostile.py SECONDS SEED`.
+"""Sends random and malformed IP packets past the kernel's own checks: `hostile.py SECONDS SEED`.
 
-Prints how many were sent. Each is well formed at first, over IPv4 or IPv6, and then spoilt: bits are turned over,
-lengths lie, it is cut, headers say what cannot be, or it is noise from the start. Some stay as they are. Every fourth
-comes with an offload header of which a driver would have to make sense (virtio, 5.1.6.1).
+Prints the number of sent packets. Each packet starts well formed, over IPv4 or IPv6, and is then
+corrupted: inverted bits, wrong lengths, truncation, impossible header values, or random bytes
+throughout. Some stay unchanged. Every fourth packet has a random offload header, which a driver
+would have to interpret (virtio, 5.1.6.1).
 """
 
 import contextlib
@@ -22,7 +23,7 @@ MARTIANS = [socket.inet_aton(each) for each in ("127.0.0.1", "0.0.0.0", "224.0.0
 
 
 def main() -> None:
-    """Send for some seconds."""
+    """Send random packets for `SECONDS`."""
     deadline = time.monotonic() + float(sys.argv[1])
     chance = random.Random(int(sys.argv[2]))
     sent = 0
@@ -38,7 +39,7 @@ def main() -> None:
                 packet = spoilt(chance, well_formed(chance))
                 kind = 0x86DD if packet and packet[0] >> 4 == 6 else 0x0800
                 link_header = address + address + struct.pack("!H", kind) if hardware == ETHERNET else b""
-                # The kernel itself refuses some offload headers, packets of no bytes, and more than it can queue.
+                # The kernel refuses some offload headers, empty packets, and a full queue.
                 with contextlib.suppress(OSError):
                     if chance.random() < 0.25:
                         offloading.send(offload_header(chance) + link_header + packet)
@@ -49,7 +50,7 @@ def main() -> None:
 
 
 def offload_header(chance: random.Random) -> bytes:
-    """Return a `virtio_net_hdr` that is now and then a right one."""
+    """Return a random `virtio_net_hdr`, sometimes a valid one."""
     flags = chance.choice([0, 0, 1, 1, 2, 255])
     kind = chance.choice([0, 0, 1, 3, 4, 5, 0x81, chance.randrange(256)])
     numbers = [chance.choice([0, 20, 40, 60, 536, 1448, chance.randrange(65536)]) for _ in range(4)]
@@ -57,7 +58,7 @@ def offload_header(chance: random.Random) -> bytes:
 
 
 def well_formed(chance: random.Random) -> bytes:
-    """Return a packet with right lengths and, over IPv4, a right header checksum."""
+    """Return a packet with valid lengths and, over IPv4, a valid header checksum."""
     payload = chance.randbytes(chance.choice([0, 1, 7, 8, 20, 100, 1000, 1400]))
     protocol = chance.choice(PROTOCOLS)
     if chance.random() < 0.5:
@@ -75,7 +76,7 @@ def well_formed(chance: random.Random) -> bytes:
 
 
 def spoilt(chance: random.Random, packet: bytes) -> bytes:
-    """Return the packet with something wrong, or as it is."""
+    """Return the packet corrupted in one way, or unchanged."""
     match chance.randrange(6):
         case 0:
             return packet

@@ -1,4 +1,7 @@
-"""A server that listens at port 9 and does nothing else: `listen.py [SECONDS CODE]`, then it ends with an exit code."""
+"""Listens at port 9 and does nothing else: `listen.py [SECONDS CODE]`.
+
+After `SECONDS` it ends with exit code `CODE`.
+"""
 
 import signal
 import socket

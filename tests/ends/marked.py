@@ -1,8 +1,12 @@
-"""Datagrams with markings: `marked.py receive PORT COUNT`, and `marked.py send HOST PORT COUNT SIZE`.
+"""Datagrams of all traffic classes.
 
-The sender first waits for the receiver's word. Number n then goes out with the traffic class n modulo 256, of which
-the two lowest bits are ECN, the rest DSCP (RFC 2474, RFC 3168). The receiver sends back `NUMBER CLASS` of each, in the
-order of arrival, when `COUNT` have come or none came for a second; the sender prints it.
+    marked.py receive PORT COUNT
+    marked.py send HOST PORT COUNT SIZE
+
+The sender first waits until the receiver is ready. Datagram n has the traffic class n modulo 256:
+its two lowest bits are ECN, the others DSCP (RFC 2474, RFC 3168). The receiver returns a line
+`NUMBER CLASS` for each datagram, in the order of arrival, once `COUNT` have arrived or none has
+arrived for a second. The sender prints these lines.
 """
 
 import socket

@@ -1,6 +1,7 @@
-"""Writes a page of 70 objects of 1 to 12 kB into a folder: `page.py FOLDER`; prints the bytes of all files.
+"""Writes a page of 70 objects of 1 to 12 kB into a folder: `page.py FOLDER`.
 
-The page's own script waits for the load event, and puts what the browser's timings say into its body as JSON.
+Prints the bytes of all files. The page's own script waits for the load event, then writes the
+browser's timings into the page's body as JSON.
 """
 
 import json

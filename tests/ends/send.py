@@ -1,4 +1,4 @@
-"""Sends zeros to the sink, and prints how many it says have arrived: `send.py HOST BYTES`."""
+"""Sends zeros to the sink; prints how many bytes the sink received: `send.py HOST BYTES`."""
 
 import socket
 import sys

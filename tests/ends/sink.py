@@ -1,4 +1,4 @@
-"""A server at port 9 that reads what each connection brings, and answers with the number of bytes: `sink.py`."""
+"""Server at port 9: reads each connection to its end, then returns its number of bytes."""
 
 import socket
 import socketserver

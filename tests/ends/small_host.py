@@ -1,13 +1,17 @@
-"""A host for a test alone: runs commands on it and tells what they have left behind.
+"""A host for one test: runs commands on it and reports what they leave behind.
 
-`small_host.py PLAN` is started as the first process of a PID, a network and a mount namespace, as by `unshare --net
---pid --fork --mount-proc`. Nothing on this host is anybody else's: every process, interface, route, rule and parameter
-can be compared.
+`small_host.py PLAN` runs as the first process of a PID, a network and a mount namespace, as started
+by `unshare --net --pid --fork --mount-proc`. No other program uses this host: every process,
+interface, route, rule and parameter can be compared.
 
-PLAN is JSON: `prepare`, lines for the shell, then `runs`, each with its `words` and, if it is to be ended by SIGKILL,
-the moment (`kill_at`, in units of the time that the first run took). Prints JSON, for each run: its exit `code`; what
-it said (`out`); whether there were more namespaces than before when it was killed (`had`); and what is not as it was
-before, some seconds after its end (`left`).
+PLAN is JSON: `prepare`, lines for the shell, then `runs`. Each run has its `words` and, if SIGKILL
+is to end it, the time of the signal (`kill_at`, in units of the duration of the first run). Prints
+JSON, for each run:
+
+- `code`: its exit code
+- `out`: its output
+- `had`: whether there were more namespaces than before when it was killed
+- `left`: what differs from the state before, some seconds after its end
 """
 
 import contextlib
@@ -22,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 8
-# What changes by itself.
+# Parameters that change without any command.
 RESTLESS = ("nf_conntrack_count", "/stat", "tcp_fastopen_key", "/route/flush")
 
 
 def main() -> None:
-    """Carry out the plan; it begins when all that was prepared has come to rest."""
+    """Run the plan, once the preparation no longer changes the host."""
     plan = json.loads(sys.argv[1])
     for line in plan.get("prepare", []):
         subprocess.run(line, shell=True, check=True, stdout=subprocess.DEVNULL)
@@ -59,11 +63,12 @@ def main() -> None:
 
 
 def difference(before: dict[str, Any]) -> dict[str, Any]:
-    """Return what is not as before; first some time is given to what is just ending."""
+    """Return what differs from `before`; processes that are ending get some time first."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         now = state()
-        # A module that is loaded may bring new parameters. Where others remove a folder, a mount goes away here, too.
+        # A newly loaded module may add parameters. A mount disappears here when another process
+        # removes its folder.
         left = {key: now.get(key) for key in before if key != "mounts" and now.get(key) != before[key]}
         if more := Counter(now["mounts"]) - Counter(before["mounts"]):
             left["mounts"] = list(more)
@@ -73,19 +78,20 @@ def difference(before: dict[str, Any]) -> dict[str, Any]:
 
 
 def state() -> dict[str, Any]:
-    """Return what this host is like."""
+    """Return the state of this host."""
     reap()
     found: dict[str, Any] = {
         "processes": sorted(processes()),
-        "interfaces": said("ip", "-br", "address"),
-        "routes": said("ip", "route", "show", "table", "all") + said("ip", "-6", "route", "show", "table", "all"),
-        "rules": said("ip", "rule") + said("ip", "-6", "rule"),
-        "firewall": said("nft", "list", "ruleset"),
+        "interfaces": output_of("ip", "-br", "address"),
+        "routes": output_of("ip", "route", "show", "table", "all")
+        + output_of("ip", "-6", "route", "show", "table", "all"),
+        "rules": output_of("ip", "rule") + output_of("ip", "-6", "rule"),
+        "firewall": output_of("nft", "list", "ruleset"),
         "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
         "control sockets": "airpath-link" in Path("/proc/net/unix").read_text(),
         "namespaces": sorted(namespaces()),
     }
-    # Unlike rglob, os.walk goes on where the folder of an interface has just gone away with it.
+    # Unlike rglob, os.walk continues when the folder of an interface has just been removed.
     for folder, _, names in os.walk("/proc/sys/net"):
         for path in (f"{folder}/{name}" for name in names):
             if not any(part in path for part in RESTLESS):
@@ -94,8 +100,8 @@ def state() -> dict[str, Any]:
     return found
 
 
-def said(*words: str) -> str:
-    """Return what a command prints; nothing if there is no such command."""
+def output_of(*words: str) -> str:
+    """Return the output of a command; an empty string if there is no such command."""
     try:
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout
     except FileNotFoundError:
@@ -124,7 +130,7 @@ def namespaces() -> set[str]:
 
 
 def reap() -> None:
-    """Take note of orphans that have ended, as the first process of a host does."""
+    """Reap orphans that have ended, as the first process of a host does."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

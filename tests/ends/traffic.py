@@ -1,4 +1,4 @@
-"""Some traffic of many kinds between two programs, for tests of links: `traffic.py serve` and `traffic.py use HOST`."""
+"""Mixed UDP and TCP traffic, for tests of links: `traffic.py serve` and `traffic.py use HOST`."""
 
 import contextlib
 import random
@@ -13,7 +13,7 @@ BULK = 40_000
 
 
 def serve() -> None:
-    """Answer each datagram with another of a size of its own, and each connection with some bytes."""
+    """Answer each datagram with one of another size, and each connection with some bytes."""
     random.seed(2)
     listener = socket.create_server(("0.0.0.0", PORT))
 
@@ -33,12 +33,12 @@ def serve() -> None:
 
 
 def use(host: str) -> None:
-    """Send datagrams for a while, in bursts, and fetch some bytes beside them."""
+    """Send datagrams in bursts for a while, and fetch some bytes at the same time."""
     random.seed(1)
     stop = time.monotonic() + SECONDS
 
     def fetch() -> None:
-        # A slow link may not be done with it in time.
+        # A slow link may not finish it in time.
         with (
             contextlib.suppress(OSError),
             socket.create_connection((host, PORT), timeout=SECONDS) as connection,

@@ -1,4 +1,4 @@
-"""The ground truth of causes: runs all scenarios, compares, and prints the tables of docs/trace-causes.md.
+"""The ground truth of causes: runs all scenarios, compares, prints docs/trace-causes.md's tables.
 
     .venv/bin/python tests/ground_truth [--peer] [--radio] [--work FOLDER] [--only NAME]
 

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def analyser() -> Path:
-    """Builds the analyser and tells where it is."""
+    """Builds the analyser; returns its path."""
     command = ["cargo", "build", "--quiet", "--package", "airpath-trace", "--example", "causes"]
     command += ["--message-format", "json"]
     output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -18,6 +18,9 @@ def analyser() -> Path:
 
 
 def pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
-    """What the analyser says of a capture's first connection, with a radio log or the other end's capture beside it."""
+    """The analyser's causes of a capture's first connection.
+
+    Further `inputs` are a radio log or the other end's capture.
+    """
     output = subprocess.run([program, *inputs], check=True, capture_output=True, text=True).stdout
     return [piece for piece in map(json.loads, output.splitlines()) if piece["flow"] == 1]

@@ -1,4 +1,4 @@
-"""Comparing causes found with the truth, moment by moment."""
+"""Comparison of the found causes with the true ones, interval by interval."""
 
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ class Confusion:
         return float(self.seconds.sum())
 
     def table(self) -> str:
-        """As Markdown, without the causes that never were and were never found."""
+        """As Markdown, without the causes that neither occurred nor were found."""
         used = [i for i in range(len(CAUSES)) if self.seconds[i].sum() > 0 or self.seconds[:, i].sum() > 0]
         lines = ["| true \\ found | " + " | ".join(CAUSES[i] for i in used) + " | found right |"]
         lines.append("| --- |" + " ---: |" * (len(used) + 1))
@@ -39,7 +39,7 @@ class Confusion:
 
 
 def compare(true: Truth, pieces: list[dict[str, int | str]]) -> Confusion:
-    """The confusion of one flow; time that only one of the two covers is left out."""
+    """The confusion of one flow; without time that only one of the two covers."""
     confusion = Confusion()
     begins = np.array([int(piece["begin"]) - ORIGIN for piece in pieces], dtype=float)
     ends = np.array([int(piece["end"]) - ORIGIN for piece in pieces], dtype=float)

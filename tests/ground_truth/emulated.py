@@ -1,9 +1,9 @@
-"""The ground truth of real transfers: runs them over emulated links, compares, and prints the tables.
+"""Ground truth of real transfers: runs them over emulated links, compares, prints the tables.
 
     .venv/bin/python tests/ground_truth/emulated.py [--work FOLDER] [--only NAME]
 
-The link's events tell of real packets what they tell of simulated ones. What the kernel's congestion window was they do
-not: slow start and congestion window are one cause here.
+The link's events describe real packets as they describe simulated ones. They lack the kernel's
+congestion window: slow start and congestion window are one cause here.
 """
 
 import argparse
@@ -29,12 +29,12 @@ REQUEST = 100
 """Bytes of a request, as that program sends them."""
 
 LEAST_TIMER = 200_000_000
-"""Nanoseconds: Linux waits for so long at least before it repeats what nobody asked for."""
+"""Nanoseconds: the minimum retransmission time-out of Linux (TCP_RTO_MIN)."""
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A link, and what is sent over it."""
+    """A link, and the traffic over it."""
 
     name: str
     link: str
@@ -89,19 +89,19 @@ class Observed(Flow):
         }
 
     def sender(self) -> pl.DataFrame:
-        """What can be told of the kernel's TCP by its packets."""
+        """The events of the kernel's TCP, inferred from its packets."""
         rows: list[tuple[int, str, int | None]] = [(self._third_of_handshake(), "established", None)]
-        news = self.acks.filter(pl.col("ack") > 0).sort("received")["received"].to_numpy()
+        acks = self.acks.filter(pl.col("ack") > 0).sort("received")["received"].to_numpy()
         arrived = dict(self.data.filter(~pl.col("retransmission")).select("offset", "received").iter_rows())
         for time, offset in self.data.filter("retransmission").select("sent", "offset").iter_rows():
-            heard = news[news < time]
+            heard = acks[acks < time]
             if len(heard) and time - heard[-1] < LEAST_TIMER:
                 rows.append((time, "fast-retransmit", None))
                 continue
             rows.append((time, "timeout", None))
-            after = news[news > time]
+            after = acks[acks > time]
             if arrived.get(offset) is not None and len(after):
-                # Timestamps told the kernel that it had been too early, and it took it all back (RFC 3522).
+                # Timestamps reveal the spurious time-out; the kernel undoes it (RFC 3522).
                 rows.append((int(after[0]), "undo", None))
         rows += [(time, "ack", sample) for time, sample in self._round_trips()]
         known = pl.DataFrame(rows, schema=["time", "trigger", "round_trip"], orient="row").sort("time")
@@ -113,7 +113,7 @@ class Observed(Flow):
         return int(opened["received"].min())  # type: ignore[arg-type]
 
     def _round_trips(self) -> list[tuple[int, int]]:
-        """From when data was sent, once, to the acknowledgement that covers it."""
+        """Round trips of data that was sent once, to the acknowledgement that covers it."""
         again = set(self.data.filter("retransmission")["offset"].to_list())
         acks = self.acks.filter(pl.col("ack").is_not_null()).sort("received")
         times, reached = acks["received"].to_numpy(), np.maximum.accumulate(acks["ack"].to_numpy())
@@ -126,12 +126,17 @@ class Observed(Flow):
 
 
 def run(transfer: Transfer, folder: Path) -> None:
-    """Makes a transfer over a link, and keeps the result in a folder."""
+    """Runs a transfer over a link, and writes the result into a folder."""
     scenario = folder.with_suffix(".toml")
     scenario.write_text(f'format = 1\nname = "{transfer.name}"\nseed = 7\n{transfer.link}\n[[flow]]\nkind = "ping"\n')
     program = [sys.executable, "-I", "-S", str(EXCHANGE)]
     server = shlex.join([*program, "serve", str(transfer.size)])
-    client = [*program, "ask", "server", *map(str, (transfer.number, transfer.size, transfer.think_s, transfer.buffer))]
+    client = [
+        *program,
+        "request",
+        "server",
+        *map(str, (transfer.number, transfer.size, transfer.think_s, transfer.buffer)),
+    ]
     installed = Path(sys.executable).with_name("airpath")
     words = [str(installed), "link", str(scenario), "--out", str(folder), "--capture", "--serve", server, "--", *client]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
@@ -140,18 +145,18 @@ def run(transfer: Transfer, folder: Path) -> None:
 
 
 def merged(causes: np.ndarray) -> np.ndarray:
-    """Slow start is counted as what holds the sender, as its congestion window is."""
+    """Slow start is counted as congestion window."""
     return np.where(causes == "slow-start", "congestion-window", causes)
 
 
 def judge(transfer: Transfer, work: Path, program: Path, peer: bool) -> Confusion:
-    """Analyses what was captured at the server of a transfer, and compares."""
+    """Analyses the capture at the server of a transfer, and compares."""
     folder = work / transfer.name
     flow = Observed(folder, transfer)
     true = flow.classify()
     captures = [folder / "captures" / f"0000-{end}.pcapng" for end in (("server", "mobile") if peer else ("server",))]
     found = pieces(program, *captures)
-    # Captures have the time of day, events that of the link: the SYN is in both.
+    # Captures have the time of day, events the time of the link: the SYN is in both.
     ahead = ORIGIN + flow.span[0] - int(found[0]["begin"])
     for piece in found:
         piece["begin"], piece["end"] = piece["begin"] + ahead, piece["end"] + ahead

@@ -1,4 +1,4 @@
-"""The radio's log of a run, as an operator would have it: states and interruptions, nothing of the packets."""
+"""The radio log of a run, as an operator has it: states and interruptions, no packets."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import polars as pl
 
 ORIGIN = 1_000_000_000 * 10**9
-"""Captures have the beginning of the run there."""
+"""Nanoseconds: the start of the run on the clock of its captures."""
 
 SILENT = {
     "tbf": {"establishment", "paging"},
     "mode": {"reselection", "handover", "no-coverage"},
     "link": {"reset", "disconnected", "set-up"},
 }
-"""The states of each aspect in which nothing is carried."""
+"""The states of each aspect in which the radio carries nothing."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def silences(result: Path) -> list[Silence]:
     if states.is_empty():
         return found
     last = int(states["time"].max()) + 10**9  # type: ignore[arg-type]
-    for lane in states.filter(pl.col("aspect").is_in(list(SILENT))).partition_by("aspect", "direction"):
-        times = lane["time"].to_list()
-        rows = zip(times, [*times[1:], last], lane["aspect"], lane["direction"], lane["name"], strict=True)
+    for track in states.filter(pl.col("aspect").is_in(list(SILENT))).partition_by("aspect", "direction"):
+        times = track["time"].to_list()
+        rows = zip(times, [*times[1:], last], track["aspect"], track["direction"], track["name"], strict=True)
         found += [
             Silence(begin, end, direction, name)
             for begin, end, aspect, direction, name in rows

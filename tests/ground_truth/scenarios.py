@@ -1,8 +1,8 @@
 """The scenarios of the ground truth: bearers × outages × loss × windows × applications.
 
-Each comes twice: as it is written here, to develop the analyser with, and held out, with another seed and with other
-rates, delays, sizes, queues and times of everything that happens. What is reported of the held-out ones is how the
-analyser does on what it was not made for, as far as the same kinds of path and of trouble go.
+Each scenario comes twice: as written here, to develop the analyser, and held out, with another seed
+and with other rates, delays, sizes, queues and times of all changes. The results of the held-out
+scenarios show how the analyser performs on unknown data, within the same kinds of path and fault.
 """
 
 import random
@@ -36,7 +36,7 @@ def preset(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def download(size: str, **keys: Any) -> dict[str, Any]:
-    """A download that the mobile asks for."""
+    """A download that the mobile requests."""
     return {"kind": "download", "bytes": size, "request": "200 B", **keys}
 
 
@@ -78,7 +78,7 @@ def _varied(case: Case, index: int) -> Case:
         return max(1, round(value * chance.uniform(0.7, 1.5)))
 
     def vary(value: Any, key: str = "") -> Any:
-        """The value, or one near it; what makes a scenario what it is stays."""
+        """The value, or one near it that keeps the character of the scenario."""
         varied: Any = value
         quantity = re.fullmatch(r"(\d+) (\S+)", value) if isinstance(value, str) else None
         if isinstance(value, dict) and key == "receive_buffer":

@@ -1,7 +1,7 @@
-"""What each moment of a simulated flow went by with, derived from the event tables alone.
+"""The cause of each interval of a simulated flow, derived from the event tables alone.
 
-Nothing here looks at a capture. The order in which the causes are asked for is that of docs/trace-causes.md: what
-stands first, holds.
+No capture is read here. The causes are tested in the order of docs/trace-causes.md: the first one
+that matches holds.
 """
 
 import json
@@ -30,16 +30,20 @@ CAUSES = (
 """All causes, as the analyser names them."""
 
 PAUSE = 0.1
-"""A link that is idle for no more than this share of a round trip counts as busy throughout; busy for a round trip or
-longer, it is full."""
+"""Share of a round trip: a link whose idle times are no longer counts as busy throughout.
+
+A link that is busy for a round trip or longer is full.
+"""
 
 SILENCE = 150_000_000
-"""A radio that has something to send, and sends nothing for longer than so many nanoseconds, is silent; but if even the
-quickest packet takes longer to pass, for longer than that."""
+"""Nanoseconds without a transmission after which a radio with queued data counts as silent.
+
+If the transit of the quickest packet takes longer, that time applies instead.
+"""
 
 
 MARKS = 32
-"""Moments of a round trip at which what waits is looked at."""
+"""Samples of the queue in each round trip."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,10 @@ class Intervals:
 
 
 def truth(result: Path, end: str) -> Truth:
-    """The causes of flow 0 of a result folder, over the time that a capture at `end` (`server` or `mobile`) spans."""
+    """The causes of flow 0 of a result folder, over the time of a capture at `end`.
+
+    `end` is `server` or `mobile`.
+    """
     return Flow(result, end).classify()
 
 
@@ -158,7 +165,7 @@ class Flow:
         self.span = (int(seen.min()), int(seen.max()))  # type: ignore[arg-type]
         self.tcp = self.sender()
 
-    # What the sender knows and has.
+    # The sender's state.
 
     def described(self) -> dict[str, Any]:
         """The flow, as the scenario has it."""
@@ -169,7 +176,7 @@ class Flow:
         return _table(self.result, "tcp").filter((pl.col("flow") == 0) & (pl.col("direction") == self.forward))
 
     def acknowledged(self) -> Steps:
-        """What the sender knows to have arrived."""
+        """What has been acknowledged to the sender."""
         acks = self.acks.filter(pl.col("ack").is_not_null()).sort("received")
         return Steps(acks["received"].to_numpy(), np.maximum.accumulate(acks["ack"].to_numpy()), 0)
 
@@ -185,7 +192,7 @@ class Flow:
         return Steps(self.data["sent"].to_numpy(), ends, 0)
 
     def written(self) -> Steps:
-        """What the application has given to send."""
+        """What the application has written to the socket."""
         total = int((self.data["offset"] + self.data["length"]).max())  # type: ignore[operator]
         requests = self.acks.filter(pl.col("length") > 0).sort("received")
         if self.kind == "upload" or requests.is_empty():
@@ -201,7 +208,7 @@ class Flow:
         return int(self.tcp.filter(pl.col("trigger") == "established")["time"].min())  # type: ignore[arg-type]
 
     def closing(self) -> float:
-        """From when on all has arrived and the connection is taken down."""
+        """The time from which all data has arrived and the connection is closing."""
         fins = self.sent.filter(pl.col("flags") & 1 == 1)
         if fins.is_empty():
             return np.inf
@@ -215,7 +222,7 @@ class Flow:
     # What the path does.
 
     def bottleneck(self) -> tuple[str, float, pl.DataFrame]:
-        """The hop of the data that is slowest, its service time of a full segment, and its packets' times there."""
+        """The slowest hop of the data: name, service time of a full segment, packet times."""
         best: tuple[str, float, pl.DataFrame] | None = None
         for name in self.hops["component"].unique(maintain_order=True):
             hop = self.hops.filter((pl.col("component") == name) & (pl.col("direction") == self.forward))
@@ -235,8 +242,8 @@ class Flow:
             )
             behind = full.filter(pl.col("backlog") >= 3)["spacing"].drop_nulls()
             if len(behind) <= 5:
-                # A link before which hardly ever several wait tells by those that would have overtaken the one
-                # before, had it been free.
+                # A link that rarely has a queue: use the packets that, on an idle link, would have
+                # overtaken the packet before.
                 quickest = (full["left"] - full["queued"]).min()
                 behind = full.filter(pl.col("queued") + quickest < pl.col("before"))["spacing"].drop_nulls()
             service = float(behind.median()) if len(behind) > 5 else 0.0  # type: ignore[arg-type]
@@ -246,7 +253,7 @@ class Flow:
         return best
 
     def waiting(self, service: float, times: pl.DataFrame) -> tuple[Intervals, pl.DataFrame]:
-        """When packets wait at the bottleneck or are being sent there, without the propagation that follows."""
+        """When packets wait or are transmitted at the bottleneck, without propagation."""
         full = times.filter(pl.col("length") == self.mss)
         shortest = float((full["left"] - full["queued"]).min()) - service  # type: ignore[arg-type,operator]
         propagation = max(0.0, shortest)
@@ -254,12 +261,12 @@ class Flow:
         return _lasting(done, "queued", "done"), done
 
     def silences(self, direction: str, component: str) -> Intervals:
-        """When the radio, or link, sends nothing in a direction though it has something to send, or may not."""
+        """When the radio or link has data to send, but sends nothing or may not send."""
         begins, ends = [], []
         for begin, end in self.states(direction):
             begins.append(begin)
             ends.append(end)
-        # In a call a packet crosses modems, too: while it does, no TTI is missing.
+        # In a call packets also cross modems: meanwhile no TTI is missing.
         call = 'model = "gsm-csd"' in (self.result / "scenario.toml").read_text()
         if not self.radio.is_empty() and not call:
             ttis = self.radio.filter(pl.col("direction") == direction).sort("time")
@@ -279,7 +286,7 @@ class Flow:
             least = max(SILENCE, float((left - queued).min())) if len(left) else SILENCE
             stop, start = np.concatenate([[0], stops]), np.concatenate([starts, [self.span[1]]])
             for begin, end in zip(stop, start, strict=True):
-                # What leaves only after the next TTI has waited for it.
+                # A packet that leaves only after the next TTI has waited for it.
                 waiting = queued[(queued < end) & (left > end)]
                 if end - begin > least and len(waiting) and end - max(begin, waiting.min()) > least:
                     begins.append(max(begin, waiting.min()))
@@ -287,7 +294,7 @@ class Flow:
         return Intervals(np.array(begins, dtype=float), np.array(ends, dtype=float))
 
     def states(self, direction: str) -> list[tuple[int, int]]:
-        """When the radio was in a state in which it carries nothing that way."""
+        """When the radio was in a state that carries nothing in this direction."""
         return [
             (silence.begin, silence.end) for silence in silences(self.result) if silence.direction in {None, direction}
         ]
@@ -297,13 +304,13 @@ class Flow:
         samples = self.tcp["round_trip"].drop_nulls().to_list()
         opening = self.sent.filter(pl.col("flags") & 2 == 2)
         answer = opening.filter(pl.col("direction") == self.forward)
-        # Of an opening that was sent twice it is not known which copy was answered (Karn).
+        # A retransmitted SYN gives no sample: the answered copy is ambiguous (Karn).
         if len(answer) == 1:
             samples.append(self.established() - int(answer["sent"][0]))
         return float(min(samples))
 
     def spurious(self, served: pl.DataFrame) -> Intervals:
-        """The time that the bottleneck spends on data of which an earlier copy arrives."""
+        """The time that the bottleneck spends on data whose earlier copy arrives."""
         arrives = np.zeros(int((self.data["offset"] + self.data["length"]).max()), dtype=bool)  # type: ignore[operator]
         useless = []
         for packet, offset, length, received in self.data.select("packet", "offset", "length", "received").iter_rows():
@@ -316,10 +323,10 @@ class Flow:
         begin = mine["begin"].fill_null(mine["queued"])
         return Intervals(begin.to_numpy().astype(float), mine["done"].to_numpy().astype(float))
 
-    # What the sender is in.
+    # The sender's phases.
 
     def recovery(self) -> Intervals:
-        """From when a loss was noticed until all that was sent by then is acknowledged."""
+        """From the detection of a loss until all data sent by then is acknowledged."""
         begins, ends = [], []
         highest, done = self.highest_sent(), self.acknowledged()
         undone = self.tcp.filter(pl.col("trigger") == "undo")["time"].to_numpy()
@@ -335,11 +342,11 @@ class Flow:
         return Intervals(np.array(begins, dtype=float), np.array(ends, dtype=float))
 
     def timer(self, silent: Intervals) -> Intervals:
-        """From when nothing of the flow is under way, and the radio could send, until the timer goes off."""
+        """From when nothing is in flight and the radio can send, until the timer expires."""
         begins, ends = [], []
         gone, came = np.sort(self.sent["gone"].to_numpy()), np.sort(self.sent["sent"].to_numpy())
         for time in self.tcp.filter(pl.col("trigger").is_in(["timeout", "tail-probe"]))["time"]:
-            # Packets sent at that very moment are those of the timer.
+            # Packets sent at exactly that time are those of the timer.
             before = gone[gone <= time]
             started = came[came < time]
             if not len(before) or len(started) > len(before):
@@ -350,10 +357,10 @@ class Flow:
             ends.append(time)
         return Intervals(np.array(begins, dtype=float), np.array(ends, dtype=float))
 
-    # All of it.
+    # The classification.
 
     def classify(self) -> Truth:
-        """All of it, moment by moment."""
+        """The cause of each interval."""
         component, service, times = self.bottleneck()
         waits, served = self.waiting(service, times)
         base = self.base_round_trip()
@@ -387,7 +394,7 @@ class Flow:
             moments += [intervals.begins, intervals.ends]
         edges = np.unique(np.concatenate([np.asarray(each, dtype=float) for each in moments]))
         edges = edges[(edges >= self.span[0]) & (edges <= self.span[1])]
-        # Long intervals are looked at more than once, as the share of time in which something waits slides.
+        # Long intervals are split: the share of time with a queue changes within them.
         fine = np.arange(self.span[0], self.span[1], 20_000_000, dtype=float)
         edges = np.unique(np.concatenate([edges, fine]))
         middle = (edges[:-1] + edges[1:]) / 2
@@ -395,7 +402,7 @@ class Flow:
         full = waits.lasting(window, PAUSE * window).contain(middle)
         entered = served.sort("queued")
         drained = Steps(entered["queued"].to_numpy(), np.maximum.accumulate(entered["done"].to_numpy()), 0)
-        # How long what waits will take, what is in transmission aside; mean of a round trip.
+        # Queueing delay without the packet in transmission, as the mean of a round trip.
         around = [middle + (part / MARKS - 0.5) * window for part in np.arange(MARKS) + 0.5]
         standing = sum(np.maximum(drained.at(times) - times - service, 0) for times in around) / MARKS
         outstanding = highest.at(middle) - np.maximum(acknowledged.at(middle), 0)
@@ -414,9 +421,9 @@ class Flow:
         causes[slow] = "slow-start"
         causes[receiver] = "receive-window"
         causes[unsent <= 0] = "application"
-        # Nothing but Nagle's algorithm holds back a rest for which there is room.
-        rest = (unsent > 0) & (unsent < self.mss) & (outstanding > 0)
-        causes[rest & (effective - outstanding >= unsent) & (room >= unsent)] = "application"
+        # Only Nagle's algorithm holds back a sub-MSS segment that the windows permit.
+        partial = (unsent > 0) & (unsent < self.mss) & (outstanding > 0)
+        causes[partial & (effective - outstanding >= unsent) & (room >= unsent)] = "application"
         causes[recovery.contain(middle)] = "recovery"
         causes[full] = "path-rate"
         causes[full & (standing > base)] = "queueing"
@@ -428,6 +435,6 @@ class Flow:
         return Truth(edges, causes)
 
     def window_limit(self) -> float:
-        """What the sender is clamped to."""
+        """The limit on the sender's window."""
         limit = self.flow["tcp"].get("window_limit")
         return float(limit * self.mss) if isinstance(limit, int) else np.inf

@@ -1,4 +1,4 @@
-"""What cannot be a link says what is wrong and what to do next, and leaves the command alone."""
+"""Invalid links: the error and the next step are reported, and the command does not run."""
 
 import shlex
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_bad_input_names_what_is_wrong(link: LinkCommand, how: dict[str, Any], w
         pytest.param("--captures", ["--captures", "--capture"], id="option"),
     ],
 )
-def test_bad_usage_is_told_like_that_of_every_command(link: LinkCommand, options: str, words: list[str]) -> None:
+def test_bad_usage_is_reported_as_by_every_command(link: LinkCommand, options: str, words: list[str]) -> None:
     done = link("touch", "was-run", options=options, code=2)
     for word in words:
         assert word in done.err
@@ -63,7 +63,7 @@ def test_a_server_that_listens_late_or_never_does_not_keep_the_command(link: Lin
     assert "the server listens at no port yet" in done.err
 
 
-def test_a_server_that_ends_later_is_told(link: LinkCommand) -> None:
+def test_a_server_that_ends_later_is_reported(link: LinkCommand) -> None:
     done = link("sleep", "3", serve=shlex.join(python("listen.py", 2, 9)))
     assert "airpath: the server ended with exit code 9" in done.err
 
@@ -85,7 +85,7 @@ def test_an_earlier_result_survives_a_link_that_cannot_be_made(link: LinkCommand
     assert (link.folder / "kept" / "summary.json").read_bytes() == before
 
 
-def test_a_full_disk_is_told_but_does_not_disturb_the_command(link: LinkCommand, small_disk: Path) -> None:
+def test_a_full_disk_is_reported_but_does_not_disturb_the_command(link: LinkCommand, small_disk: Path) -> None:
     kept = small_disk / "kept"
     serve = shlex.join(python("sink.py"))
     done = link(*python("send.py", "server", 3_000_000), serve=serve, options=f"--out {kept} --capture", code=125)

@@ -1,4 +1,4 @@
-"""A command on a link is still itself: its input, output, exit code and signals are its own."""
+"""A command on a link keeps its own input, output, exit code and signals."""
 
 import fcntl
 import os
@@ -32,7 +32,7 @@ def test_a_large_output_is_whole(link: LinkCommand) -> None:
     assert len(link("head", "-c", "5000000", "/dev/zero").out) == 5_000_000
 
 
-def test_what_the_server_says_does_not_mix_with_the_commands_output(link: LinkCommand) -> None:
+def test_the_servers_output_does_not_mix_with_the_commands_output(link: LinkCommand) -> None:
     done = link("echo", "mine", serve=f"echo server; exec {listener()}", options="--out kept")
     assert "server" not in done.out
     assert (link.folder / "kept" / "server.log").read_text().startswith("server\n")
@@ -70,7 +70,7 @@ def test_a_signal_that_ends_the_command_ends_airpath(link: LinkCommand) -> None:
 
 
 def test_what_nohup_lets_a_command_ignore_stays_ignored(link: LinkCommand) -> None:
-    # SIGPIPE is not ignored: only Python's own start ignores it.
+    # SIGPIPE is not ignored: only Python ignores it at its start.
     script = "echo ready; sleep 0.3; echo alive; kill -PIPE $$; echo not reached"
     with link.started("sh", "-c", script, under=["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"]) as process:
         words_of(process.stdout, "ready")
@@ -92,7 +92,7 @@ def test_who_waits_for_a_server_can_be_interrupted(link: LinkCommand, name: str)
 
 @contextmanager
 def on_terminal(link: LinkCommand, *words: str, options: str = "") -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """Run a command on a link in a terminal of its own; the terminal is there as a descriptor."""
+    """Run a command on a link in its own terminal; yield the terminal as a descriptor."""
     ours, theirs = pty.openpty()
 
     def take_terminal() -> None:
@@ -122,7 +122,7 @@ def read_until(terminal: int, word: bytes) -> bytes:
     while word not in shown:
         try:
             shown += os.read(terminal, 4096)
-        except OSError:  # nobody is left at the other end
+        except OSError:  # the other end is closed
             raise AssertionError(f"no {word!r} in {shown!r}") from None
     return shown
 

@@ -1,4 +1,4 @@
-"""A real ping over GPRS: the first packet waits until there is a flow of blocks, those behind it do not."""
+"""A real ping over GPRS: the first packet waits for a TBF, the following packets do not."""
 
 import re
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from support.link import LinkCommand
 Need = Callable[..., str]
 
 PREPARED_MS = 400
-"""Less than two flows take to be set up, one each way, with the fixed delays: 500 ms and more in the preset."""
+"""Less than the preset's set-up of two TBFs, one each way, with fixed delays: 500 ms or more."""
 
 
 def trips(report: str) -> list[float]:
-    """Return the round trips of a report of `ping`, in milliseconds, in the order of their sending."""
+    """Return the round trips in the output of `ping`, in milliseconds, in the order of sending."""
     return [
         float(time) for _, time in sorted((int(a), b) for a, b in re.findall(r"icmp_seq=(\d+) .*time=([\d.]+)", report))
     ]
 
 
 def scenario(link: LinkCommand, more: str = "") -> str:
-    """Write a scenario with a radio so good that nothing is repeated, which would be seen as well."""
+    """Write a scenario with C/I so high that no block is retransmitted, which would add delay."""
     path = link.folder / "gprs.toml"
     path.write_text(f'format = 1\nname = "gprs"\n[bearer]\npreset = "gprs-3+1"\nconditions.ci = "40 dB"\n{more}')
     return str(path)
@@ -39,7 +39,7 @@ def test_the_first_packet_of_a_burst_waits_and_the_others_follow_it(link: LinkCo
         arrived = [at + trip for at, trip in zip(sent, trips(report), strict=True)]
         assert arrived[0] > PREPARED_MS
         if preset == "good radio":
-            # What is behind it comes as fast as blocks carry it.
+            # The packets behind it arrive at the rate of the blocks.
             assert max(later - earlier for earlier, later in pairwise(arrived)) < arrived[0] / 4
 
 

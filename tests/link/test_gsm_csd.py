@@ -1,4 +1,4 @@
-"""GSM data: a real curl takes as long over an emulated call as the simulator says."""
+"""GSM data: a real curl over an emulated call takes as long as in the simulator."""
 
 import json
 import shlex
@@ -25,7 +25,7 @@ def test_curl_takes_as_long_as_simulated(link: LinkCommand, need: Callable[..., 
     (web / "file").write_bytes((web / "file").read_bytes()[:FILE])
     serve = shlex.join([sys.executable, "-m", "http.server", "-d", str(web), "8000"])
     report = '{"total": %{time_total}, "bytes": %{size_download}}'
-    # Without errors, whose repetitions are a matter of chance.
+    # Without errors: their retransmissions are random.
     options = "--set bearer.conditions.ci=60dB"
     done = link(
         *(need("curl"), "-sS", "-o", "got", "-w", report, "http://server:8000/file"),
@@ -42,7 +42,7 @@ def test_curl_takes_as_long_as_simulated(link: LinkCommand, need: Callable[..., 
     assert abs(real["total"] / simulated - 1) < 0.1, f"{real['total']} s, simulated {simulated} s"
 
 
-def test_the_study_is_as_its_table_says() -> None:
+def test_the_study_agrees_with_its_table() -> None:
     result = study.run("gsm-csd")
     assert not [finding.id for finding in result.findings if not finding.holds]
     table = (ROOT / "studies" / "gsm-csd" / "agreement.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Random and malformed packets through the device itself: nothing panics, nothing grows, and each is accounted for."""
+"""Random and malformed packets through the device: no panic, no growth, every packet is counted."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ CAUSES = {
 @DEVICES
 def test_random_packets_are_refused_with_a_cause_or_carried(link: LinkCommand, device: str) -> None:
     soak(link, device, seconds=1, options="--capture")
-    # They are large: at every router in a loop, a packet is captured again.
+    # The captures are large: a packet in a routing loop is captured at every router.
     shutil.rmtree(link.folder / "kept" / "captures")
 
 
@@ -28,9 +28,9 @@ def test_a_million_random_packets(link: LinkCommand, device: str) -> None:
 
 
 def soak(link: LinkCommand, device: str, seconds: float, options: str = "") -> int:
-    """Send hostile packets for some seconds, and return how many there were."""
+    """Send hostile packets for some seconds; return their number."""
     kept = link.folder / "kept"
-    # Then a program must find the link as good as new.
+    # Then the link must work as before.
     hostile = " ".join(python("hostile.py", seconds, 1))
     script = f"{hostile} && echo sent && read go; exec ping -c 3 -i 0.2 server"
     fast = link.wire(rate="10 Gbit/s", delay="1 ms")
@@ -52,6 +52,6 @@ def soak(link: LinkCommand, device: str, seconds: float, options: str = "") -> i
     assert len(refused) >= 6
     carried = max(row["offered_packets"] for row in found["links"])
     assert carried > 0
-    # All that reached the link has become of something. Of what was sent the kernel keeps some back.
+    # Every packet that reached the link is counted. The kernel drops some of the sent packets.
     assert carried + sum(refused.values()) > sent / 4
     return sent

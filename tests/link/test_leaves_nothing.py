@@ -1,7 +1,7 @@
-"""A link harms nothing: whatever happens to it, the host is afterwards as it was before.
+"""A link leaves nothing behind: after any end of it, the host is in the state before.
 
-The host is one of our own: PID, network and mount namespaces around the whole test, so that everything there can be
-compared, and nothing that others do on this machine is in the way.
+Each test has its own host: PID, network and mount namespaces around the whole test. Its whole state
+can be compared, without changes by other programs of this machine.
 """
 
 import random
@@ -27,7 +27,7 @@ def test_routes_parameters_and_firewall_of_the_host_stay_as_they_are(link: LinkC
 
 @pytest.mark.parametrize("outside", [False, True])
 def test_sigkill_at_any_moment_leaves_nothing_behind(link: LinkCommand, host: SmallHost, outside: bool) -> None:
-    # A link that has nothing to do shows how long its start takes on this host.
+    # An idle link shows how long the start takes on this host.
     how = {"serve": None if outside else "", "options": "--out kept --capture"}
     chance = random.Random(7)
     busy = ["sh", "-c", "ping -c 40 -i 0.002 100.64.0.1 & setsid sleep 300 & exec sleep 300"]
@@ -35,7 +35,8 @@ def test_sigkill_at_any_moment_leaves_nothing_behind(link: LinkCommand, host: Sm
     kills = [{"words": words, "kill_at": chance.uniform(0.2, 2.2)} for _ in range(25)]
     [first, *killed] = host({"words": link.line("true", **how)}, *kills)
     assert first["code"] == 0, first["out"]
-    # How many links had namespaces by then is up to how busy the machine is; without any, nothing was tested.
+    # The number of links that already had namespaces depends on the load of the machine; at least
+    # one is needed for a test.
     assert any(ran["had"] for ran in killed)
 
 

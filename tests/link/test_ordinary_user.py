@@ -1,4 +1,4 @@
-"""A closed laboratory needs no privilege: links of an ordinary user, in user namespaces."""
+"""A closed testbed needs no privilege: links of an ordinary user, in user namespaces."""
 
 import os
 import shlex
@@ -18,40 +18,40 @@ Ordinary = Callable[..., list[str]]
 
 @pytest.fixture
 def ordinary(link: LinkCommand, need: Callable[..., str]) -> Ordinary:
-    """What to put in front of a command so that an ordinary user runs it; nothing if one runs these tests."""
+    """Prefix that runs a command as an ordinary user; empty if one runs these tests."""
     require("user-namespace")
     if os.geteuid() != 0:
 
-        def as_we_are(*, without_tun: bool = False) -> list[str]:
+        def as_current_user(*, without_tun: bool = False) -> list[str]:
             if without_tun:
                 require("root")  # only root can hide the device
             return []
 
-        return as_we_are
+        return as_current_user
 
     unshare = [need("unshare", "util-linux"), "--mount", "sh", "-ec"]
     drop = as_ordinary_user()
     os.chown(link.folder, UNPRIVILEGED, UNPRIVILEGED)
     needed = [Path(sys.base_prefix), Path(sys.prefix), Path(airpath.__file__).parent, ENDS, link.folder]
 
-    def as_nobody(*, without_tun: bool = False) -> list[str]:
+    def as_unprivileged(*, without_tun: bool = False) -> list[str]:
         hide = ["mount --bind /dev/null /dev/net/tun"] if without_tun and TUN.exists() else []
         return [*unshare, "\n".join([*opened(needed), *hide, "exec " + shlex.join(drop) + ' "$@"']), "sh"]
 
-    return as_nobody
+    return as_unprivileged
 
 
 def opened(needed: Sequence[Path]) -> list[str]:
-    """Return lines for a shell, in a mount namespace, after which everybody may reach these folders.
+    """Return shell lines for a mount namespace that give every user access to these folders.
 
-    A parent that is closed to others is covered by one that is not, in which only the needed folders are.
+    A readable tmpfs with only the needed folders covers each parent that is closed to others.
     """
     closed = {parent for path in needed for parent in path.parents if not parent.stat().st_mode & 0o001}
     outermost = [parent for parent in closed if not closed & set(parent.parents)]
     lines = []
     for parent in sorted(outermost):
         inside = [path for path in needed if parent in path.parents]
-        # Held by descriptors, the folders can be found when their parent is covered.
+        # Open descriptors keep the folders reachable while their parent is covered.
         lines += [f"exec {number}< {shlex.quote(str(path))}" for number, path in enumerate(inside, start=3)]
         lines += [f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(parent))}"]
         for number, path in enumerate(inside, start=3):
@@ -65,7 +65,7 @@ def opened(needed: Sequence[Path]) -> list[str]:
 
 
 def who(link: LinkCommand, under: Sequence[str]) -> int:
-    """Return the number of the user who runs commands under `under`."""
+    """Return the ID of the user who runs commands under `under`."""
     return int(subprocess.run([*under, "id", "-u"], cwd=link.folder, capture_output=True, check=True).stdout)
 
 

@@ -1,4 +1,4 @@
-"""Links to the outside of a host, one behind the other, with the address translation and the routers of the kernel."""
+"""Links to the outside of a host, in a chain, with the kernel's address translation and routers."""
 
 import re
 import shlex
@@ -38,7 +38,7 @@ def test_a_packet_too_big_further_on_is_answered_by_icmp(link: LinkCommand, host
         prepare=[f"nsenter --net --target $(cat neighbour) {sink} &"],
     )
     assert pinged["code"] != 0
-    # The first is told by the router in the middle, the others by the kernel, which has learnt from that.
+    # The router in the middle reports the first packet, the kernel the others, from its MTU cache.
     assert re.search(r"Frag needed and DF set \(mtu = 1300\)|Packet too big: mtu=1300", pinged["out"]), pinged["out"]
-    # TCP finds the way by the same words.
+    # TCP uses the same path MTU discovery.
     assert (sent["code"], sent["out"].splitlines()[0]) == (0, "300000"), sent["out"]

@@ -1,4 +1,4 @@
-"""Packets on a link are treated as by any router: sizes, markings, order, checksums; and every one is counted."""
+"""A link treats packets as a router does: sizes, markings, order, checksums; it counts each one."""
 
 import re
 import shlex
@@ -61,7 +61,8 @@ def test_codel_marks_instead_of_dropping(link: LinkCommand) -> None:
     arrived = dict(arrivals(done.out))
     assert len(arrived) > count / 2
     changed = {number: traffic_class for number, traffic_class in arrived.items() if traffic_class != number % 256}
-    # Only what is ECN-capable is marked, and nothing of its DSCP changes; what is not capable is dropped in its place.
+    # The queue marks only ECN-capable packets and keeps their DSCP; it drops packets that are not
+    # ECN-capable instead.
     assert changed
     for number, traffic_class in changed.items():
         assert number % 4 in {1, 2}
@@ -75,7 +76,7 @@ def test_codel_marks_instead_of_dropping(link: LinkCommand) -> None:
 
 @DEVICES
 @pytest.mark.parametrize("offload", ["--offload", "--no-offload"])
-def test_captures_events_and_tallies_agree(link: LinkCommand, need: Need, device: str, offload: str) -> None:
+def test_captures_events_and_counters_agree(link: LinkCommand, need: Need, device: str, offload: str) -> None:
     kept = link.folder / "kept"
     lossy = link.wire("loss = 0.02", rate="20 Mbit/s", delay="10 ms", queue="{ packets = 30 }")
     script = shlex.join(python("send.py", "server", 400_000)) + "; " + shlex.join(python("send.py", "server6", 200_000))
@@ -87,11 +88,11 @@ def test_captures_events_and_tallies_agree(link: LinkCommand, need: Need, device
         [packet for path in result.captures() if end in path.name for packet in dissected(need("tshark"), path)]
         for end in ("server", "mobile")
     )
-    # Every checksum is right, of whole packets no larger than the link's.
+    # Every checksum is valid; no packet is larger than the link's MTU.
     for packet in server + mobile:
         assert packet["wrong"] == {}
         assert packet["size"] <= 1500
-    # What entered and left, at both ends, is what the links counted and what the events tell.
+    # The captures of both ends agree with the counters of the links and with the events.
     links = {(row["component"], row["direction"]): row for row in summary(kept)["links"]}
     packets = result.packets
     for direction, near, far, first, last in (
@@ -111,12 +112,12 @@ def test_captures_events_and_tallies_agree(link: LinkCommand, need: Need, device
 
 
 def lost_by(links: Iterable[dict[str, Any]]) -> int:
-    """Return how many packets these links lost."""
+    """Return the number of packets that these links lost."""
     return sum(each["packets"] for row in links for each in row["dropped"].values())
 
 
 def count(packets: pl.DataFrame, step: str, direction: str) -> int:
-    """Return how many events of a kind there are."""
+    """Return the number of events of a kind."""
     return packets.filter((pl.col("step") == step) & (pl.col("direction") == direction)).height
 
 
@@ -126,7 +127,7 @@ def is_from(packet: dict[str, Any], direction: str) -> bool:
 
 
 def dissected(tshark: str, capture: Path) -> Iterator[dict[str, Any]]:
-    """Return the packets of a capture, with the checksums that are wrong and what they are."""
+    """Yield the packets of a capture, with the wrong checksums and their values."""
     protocols = ("ip", "tcp", "udp")
     checks = [word for each in protocols for word in ("-o", f"{each}.check_checksum:TRUE")]
     fields = ["frame.len", "ip.src", "ipv6.src"]
@@ -137,6 +138,7 @@ def dissected(tshark: str, capture: Path) -> Iterator[dict[str, Any]]:
     for line in text.splitlines():
         size, source4, source6, *checked = line.split(";")
         values = zip(protocols, checked[::2], checked[1::2], strict=True)
-        # All ones are zero as well in one's complement (RFC 1624). Linux writes them for zero, of which tshark warns.
+        # In one's complement, all ones are zero as well (RFC 1624). Linux writes them for zero;
+        # tshark warns about them.
         wrong = {name: value for name, value, status in values if status not in ("", "1") and value != "0xffff"}
         yield {"size": int(size), "from": source4 or source6, "wrong": wrong}

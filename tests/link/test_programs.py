@@ -1,7 +1,7 @@
-"""Unmodified programs over a link: what they measure is what the link was told to be.
+"""Unmodified programs over a link: they measure the configured rate, delay and loss.
 
-How fast a transfer is has an upper bound in the link itself, which holds on every host. Lower bounds are those of a
-busy host, and only there so that a link that hardly works is noticed.
+The link itself bounds the speed of a transfer from above, on every host. The lower bounds allow for
+a busy host; they detect a link that barely works.
 """
 
 import re
@@ -33,7 +33,7 @@ def test_curl_fetches_from_nginx(link: LinkCommand, slow: Path, web: str, need: 
     done = link(need("curl"), "-sS", "-o", "got", "-w", report, f"http://{server}/file", link=slow, serve=web)
     assert (link.folder / "got").read_bytes() == content
     connected, first, total = map(float, done.out.split())
-    # A handshake and a request take a round trip each; then the content passes at the rate of the link.
+    # Handshake and request take one round trip each; then the content passes at the link's rate.
     assert connected >= 2 * DELAY_S
     assert first >= 4 * DELAY_S
     assert total >= 4 * DELAY_S + 8 * len(content) / RATE
@@ -42,7 +42,7 @@ def test_curl_fetches_from_nginx(link: LinkCommand, slow: Path, web: str, need: 
 
 @pytest.mark.parametrize("server", ["server", "server6"])
 def test_ping_sees_the_delay(link: LinkCommand, slow: Path, need: Need, server: str) -> None:
-    # Echo requests of 56 bytes, with the headers of ICMP and of IP, wait for nothing but their own transmission.
+    # Echo requests of 56 bytes, plus ICMP and IP headers, have only their own transmission time.
     size = 56 + 8 + (40 if server.endswith("6") else 20)
     least_ms = 1e3 * 2 * (DELAY_S + 8 * size / RATE)
     done = link(need("ping", "iputils-ping"), "-c", 20, "-i", 0.02, server, link=slow, options="--budget 50ms")
@@ -66,7 +66,7 @@ def test_iperf_measures_the_rate_of_tcp(link: LinkCommand, slow: Path, need: Nee
     )
     end = done.json["end"]
     measured = end["sum_received"]["bits_per_second"]
-    # What is received in full packets of 1,500 bytes has 1,448 bytes of payload.
+    # A full packet of 1,500 bytes has 1,448 bytes of payload.
     assert measured <= 1.02 * RATE * 1448 / 1500
     assert measured > 0.4 * RATE
 
@@ -84,19 +84,21 @@ def test_iperf_overloads_with_datagrams(link: LinkCommand, slow: Path, need: Nee
     )
     received = done.json["end"]["sum_received"]
     assert received["bits_per_second"] <= 1.05 * RATE * 1172 / 1200
-    # Twice what the link carries was sent: about half is lost, where the sender kept up.
+    # The offered load is twice the link's rate: about half is lost if the sender kept up.
     assert 25 < received["lost_percent"] < 60
     full = "up" if way == "to the server" else "down"
     dropped = [row["dropped"] for row in summary(kept)["links"] if row["direction"] == full]
     assert sum(each.get("queue-full", {"packets": 0})["packets"] for each in dropped) >= received["lost_packets"] > 0
 
 
-def test_dig_asks_dnsmasq(link: LinkCommand, slow: Path, need: Need) -> None:
+def test_dig_queries_dnsmasq(link: LinkCommand, slow: Path, need: Need) -> None:
     dnsmasq, dig = need("dnsmasq", "dnsmasq-base"), need("dig", "bind9-dnsutils")
     flags = "--no-daemon --conf-file=/dev/null --no-resolv --no-hosts --user= --pid-file= --log-facility=-"
     serve = f"exec {dnsmasq} {flags} --address=/example.test/192.0.2.7 --txt-record=long.test,{'x' * 200}"
-    ask = f"{dig} @server +short +tries=2 +timeout=3"
-    script = f"{ask} example.test A; {ask} +tcp long.test TXT; {dig} @server +tries=1 example.test | grep 'Query time'"
+    query = f"{dig} @server +short +tries=2 +timeout=3"
+    script = (
+        f"{query} example.test A; {query} +tcp long.test TXT; {dig} @server +tries=1 example.test | grep 'Query time'"
+    )
     done = link("sh", "-c", script, link=slow, serve=serve)
     address, text, query_time = done.out.splitlines()
     assert address == "192.0.2.7"

@@ -12,7 +12,7 @@ from support.needs import needs
 pytestmark = needs("network-namespace")
 
 
-def test_a_command_runs_and_its_packets_are_told() -> None:
+def test_a_command_runs_and_its_packets_are_logged() -> None:
     program = "import socket; socket.create_connection(('server', 80)).sendall(b'x' * 3000); print('done')"
     linked = airpath.link(
         "wired",

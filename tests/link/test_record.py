@@ -1,4 +1,4 @@
-"""`--record`: what a link delivered is a recorded link itself, which a link and a simulation play back."""
+"""`--record`: the record of a link is a recorded link, for both emulation and simulation."""
 
 import shlex
 from typing import Any
@@ -31,11 +31,11 @@ duration = "4 s"
 
 def test_a_record_is_played_back_at_the_same_rate(link: LinkCommand, airpath_command: Command) -> None:
     wire = link.wire(rate=f"{RATE:.0f} bit/s", delay="5 ms", queue="{ packets = 50 }")
-    # Only what was used of a link is in its record: all of it is, if twice as much was sent.
+    # A record has only the used capacity: twice the link's rate is offered to use all of it.
     overload = python("flood.py", "100.64.0.1", SECONDS, 2 * RATE)
     answered = f"ping -c 2 -i 0.2 server > ping; {shlex.join(overload)}"
     link("sh", "-c", answered, link=wire, options="--record record")
-    # A line is an opportunity for 1,500 bytes, in milliseconds.
+    # A line is a delivery opportunity for 1,500 bytes, in milliseconds.
     times = [int(line) for line in (link.folder / "record.up").read_text().split()]
     assert times == sorted(times)
     recorded = 1500 * 8 * len(times) / times[-1] * 1000
@@ -50,6 +50,6 @@ def test_a_record_is_played_back_at_the_same_rate(link: LinkCommand, airpath_com
 
 
 def delivered(found: dict[str, Any], seconds: float) -> float:
-    """Return the bits per second that arrived at the server over so many seconds."""
+    """Return the mean rate in bit/s at which data arrived at the server, over `seconds`."""
     [last] = [row for row in found["links"] if (row["component"], row["direction"]) == ("fixed", "up")]
     return 8 * last["delivered_bytes"] / seconds

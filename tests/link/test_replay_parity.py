@@ -1,4 +1,4 @@
-"""One bearer model, two clocks: what a link did to real packets, the simulator does to the same packets, exactly."""
+"""One bearer model, two clocks: a replay gives each packet exactly its fate on the link."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from support.needs import needs
 pytestmark = needs("network-namespace")
 
 TRAFFIC = ROOT / "tests" / "ends" / "traffic.py"
-# The preset `recorded` needs files, and has a test of its own.
+# The preset `recorded` needs files and has its own test.
 PRESETS = sorted(path.stem for path in (ROOT / "presets").glob("*.toml") if path.stem != "recorded")
 
 CHANGES = """\
@@ -56,7 +56,7 @@ def link(command: Command, *arguments: str | Path, out: Path) -> list[str]:
 
 
 def fates(folder: Path) -> polars.DataFrame:
-    """Return what became of each packet at each hop, and when exactly."""
+    """Return the fate of each packet at each hop, with its exact time."""
     packets = airpath.load(folder).packets.filter(polars.col("step") != "sent")
     return packets.select("packet", "component", "step", "direction", "time", "cause", "ecn", "size").sort(
         "packet", "time", "component", "step"

@@ -1,4 +1,4 @@
-"""What the web is made of, over a link: a browser that loads a page of many objects, and HTTP/3 over QUIC."""
+"""Web traffic over a link: a browser that loads a page of many objects, and HTTP/3 over QUIC."""
 
 import html
 import json
@@ -36,14 +36,15 @@ def test_a_browser_loads_a_page_of_70_objects(link: LinkCommand, slow: Path, web
     assert seen is not None, done
     timings = json.loads(seen[0])
     assert (timings["objects"], timings["bytes"]) == (written["objects"], written["bytes"])
-    # What the link implies: the first byte of the page takes the round trip of its request – that of the handshake,
-    # too, but for what the browser did of it before it calls the navigation begun. Then the page's objects are asked
-    # for, one more round trip, and pass at the rate of the link at best.
+    # Bounds from the link: the first byte takes the round trip of its request, and the part of the
+    # handshake after the browser's navigation start. Then the requests for the page's objects take
+    # one more round trip, and the objects pass at the link's rate at most.
     round_trip_s = 2 * DELAY_S
     transfer_s = 8 * written["bytes"] / RATE
     assert timings["first_byte_ms"] >= 1e3 * round_trip_s
     assert timings["load_ms"] >= 1e3 * (2 * round_trip_s + transfer_s)
-    # Six connections to a host at most, with one request at a time on each (HTTP/1.1), and a few that it tries.
+    # HTTP/1.1: at most six connections to a host with one request at a time, and a few speculative
+    # connections.
     connections = [row for row in summary(kept)["flows"] if row["kind"] == "tcp"]
     assert 2 <= len(connections) <= 12
 
@@ -65,7 +66,7 @@ def test_http3_over_quic(link: LinkCommand, slow: Path, need: Need) -> None:
     link(*words, "server", "443", "https://server/file", link=slow, serve=serve, options=options)
     took_s = time.monotonic() - before
     assert (link.folder / "file").read_bytes() == content
-    # Two round trips for handshake and request, and the content at the rate of the link.
+    # Two round trips for handshake and request, then the content at the link's rate.
     assert took_s >= 4 * DELAY_S + 8 * len(content) / RATE
     [connection] = [row for row in summary(kept)["flows"] if row["kind"] == "udp"]
     assert connection["down"]["delivered_bytes"] > len(content)

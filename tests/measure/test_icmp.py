@@ -1,4 +1,4 @@
-"""`airpath measure ping --icmp`: echo requests as ping(8) sends them, over links and on this host."""
+"""`airpath measure ping --icmp`: echo requests like those of ping(8), over links and locally."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ requests = 2
 
 
 def ping(host: str, *options: str) -> list[str]:
-    """Return the command that pings a host by ICMP."""
+    """Return the command that sends ICMP echo requests to a host."""
     command = [str(Path(sys.executable).with_name("airpath")), "measure", "ping", "--icmp", host]
     return [*command, "--count", "3", "--interval", "10 ms", "--format", "json", *options]
 
@@ -39,7 +39,7 @@ def test_it_measures_what_a_simulated_ping_does(link: LinkCommand, host: str) ->
     assert flow.keys() == airpath.run(PING).summary["flows"][0].keys()
     assert (flow["kind"], flow["sent"], flow["received"], flow["outcome"]) == ("ping", 3, 3, "finished")
     assert 2 * 0.02 <= flow["delay_min_s"] <= flow["delay_max_s"] < 5
-    # As everybody in a link may ask so, no privilege is used.
+    # Every user in a link may send echo requests: no privilege is used.
     assert done["measurement"]["icmp"] == {"socket": "datagram"}
     assert done["measurement"]["address"] == {"server": "100.64.0.1", "server6": "fd61:6972:7061::1"}[host]
     assert airpath.load(link.folder / "kept").app["step"].to_list().count("arrived") == 3
@@ -53,7 +53,7 @@ def test_a_privileged_user_needs_no_leave(link: LinkCommand, host: str) -> None:
     assert done.json["flows"][0]["received"] == 3
 
 
-def test_without_leave_it_says_what_to_do(link: LinkCommand, need: Callable[..., str]) -> None:
+def test_without_permission_it_reports_the_next_step(link: LinkCommand, need: Callable[..., str]) -> None:
     without = [need("setpriv", "util-linux"), "--inh-caps=-all", "--bounding-set=-all"]
     if os.geteuid() != 0:
         without = []
@@ -71,7 +71,7 @@ def test_what_icmp_does_not_have_is_refused(airpath_command: Command) -> None:
 
 
 def test_who_does_not_answer_is_a_result(link: LinkCommand) -> None:
-    # Beyond the server there is nobody: it says so, which loses the request.
+    # No host has this address: the server reports that by ICMP, and the request is lost.
     done: dict[str, Any] = link(*ping("192.0.2.1", "--timeout", "100 ms")).json
     [flow] = done["flows"]
     assert (flow["sent"], flow["received"], flow["lost"], flow["outcome"]) == (3, 0, 3, "finished")

@@ -61,7 +61,7 @@ requests = 2
 
 @pytest.fixture
 def responder(tmp_path: Path) -> Iterator[str]:
-    """A responder on a free port of this host, and where it listens."""
+    """A responder on a free port of this host; its address."""
     process = subprocess.Popen(
         Command(tmp_path).line("measure", "serve", "--listen", "127.0.0.1:0"),
         stderr=subprocess.PIPE,
@@ -150,7 +150,8 @@ def test_transactions_have_the_schema_of_simulated_ones(
 def test_simulated_transactions_take_the_round_trips_that_they_must(simulated: dict[str, dict[str, Any]]) -> None:
     one, each = simulated["transactions"], simulated["each"]
     assert (one["outcome"], each["outcome"]) == ("finished", "finished")
-    # One round trip for a transaction, and one more for a connection of its own; 1 kB takes a millisecond as well.
+    # One round trip for a transaction, one more for a separate connection; the transmission of 1 kB
+    # adds one millisecond.
     round_trip = simulated["ping"]["delay_min_s"]
     assert round_trip < one["delay_min_s"] < 1.2 * round_trip
     assert 2 * round_trip < each["delay_min_s"] < 2.2 * round_trip
@@ -170,7 +171,7 @@ def test_a_result_folder_can_be_reported_beside_a_simulated_one(
     assert done.code == 0, done.err
 
 
-def test_ctrl_c_leaves_a_partial_result_that_says_so(airpath_command: Command, responder: str, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_result_marked_partial(airpath_command: Command, responder: str, tmp_path: Path) -> None:
     line = airpath_command.line("measure", "ping", responder, "--count", "3000", "--out", "cut", "--format", "json")
     process = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "cut" / "summary.json").exists():
@@ -195,7 +196,7 @@ def test_garbage_does_no_harm(airpath_command: Command, responder: str) -> None:
     assert measured(airpath_command, "ping", responder, "--count", "1")["received"] == 1
 
 
-def test_errors_say_what_to_do(airpath_command: Command, responder: str) -> None:
+def test_errors_report_the_next_step(airpath_command: Command, responder: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = airpath_command("measure", "serve", "--listen", f"127.0.0.1:{port}")
@@ -213,7 +214,7 @@ def test_errors_say_what_to_do(airpath_command: Command, responder: str) -> None
     assert (done.code, "the congestion control `warp`" in done.err) == (1, True)
 
 
-def test_a_responder_that_is_too_old_is_told_apart(airpath_command: Command) -> None:
+def test_a_responder_that_is_too_old_is_reported(airpath_command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as old:
 
         def answer() -> None:

@@ -1,4 +1,4 @@
-"""`airpath measure` on a link: the same figures as simulated, and the connections that it says there were."""
+"""`airpath measure` on a link: figures as in the simulator, connections as reported."""
 
 import json
 import shlex
@@ -18,13 +18,13 @@ AIRPATH = Path(sys.executable).with_name("airpath")
 
 PINGS = 40
 INTERVAL = "53 ms"
-"""Neither 2 nor 10 ms divide it: requests and replies meet TTIs in all phases, whatever the first one met."""
+"""No multiple of 2 or 10 ms: requests and replies meet the TTIs in all phases."""
 
 TOLERANCE_S = 0.002
 TRIES = 5
-"""A host that is busy makes round trips longer. Of so many runs one has to agree; none may be too fast."""
+"""Runs: one has to agree, none may be too fast. A busy host prolongs round trips."""
 BUDGET = "1ms"
-"""A run whose packets were later says nothing of the figures, and does not count."""
+"""Greatest lateness of packets in a valid run; other runs do not count."""
 
 
 def measure(command: LinkCommand, *words: object, **how: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def measure(command: LinkCommand, *words: object, **how: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("preset", ["wired", "hs-dsch-384", "umts-dch-384"])
 def test_ping_agrees_with_the_simulated_one(link: LinkCommand, preset: str) -> None:
-    # Without errors, whose retransmissions are a matter of chance.
+    # Without errors: their retransmissions are random.
     change = {} if preset == "wired" else {"bearer.bler": 0}
     ping = {"kind": "ping", "interval": INTERVAL, "requests": PINGS}
     scenario = {"format": 1, "name": "ping", "bearer": {"preset": preset}, "flow": [ping]}
@@ -67,14 +67,14 @@ def test_each_transaction_has_a_connection_of_its_own(link: LinkCommand, need: C
     assert (flow["received"], flow["connections"]) == (12, "each")
     assert summary(out)["emulation"]["exit"] == "ended with exit code 0"
     for end in ("mobile", "server"):
-        # The first connection is the one that carries the order.
-        ordered, *ports = opened(tshark, out / "captures" / f"0000-{end}.pcapng")
+        # The first connection carries the test request.
+        control, *ports = opened(tshark, out / "captures" / f"0000-{end}.pcapng")
         assert len(set(ports)) == flow["received"], f"{end}: {ports}"
-        assert ordered not in ports
+        assert control not in ports
 
 
 def opened(tshark: str, capture: Path) -> list[int]:
-    """Return the client's port of each connection in a capture, in the order in which they were opened."""
+    """Return the client's port of each connection in a capture, in the order of opening."""
     opening = "tcp.flags.syn == 1 && tcp.flags.ack == 0 && !tcp.analysis.retransmission"
     line = [tshark, "-r", str(capture), "-Y", opening, "-T", "fields", "-e", "tcp.srcport"]
     return [int(port) for port in subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()]

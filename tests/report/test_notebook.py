@@ -1,4 +1,4 @@
-"""The notebooks are kept without outputs; that they run, `tests/repository/test_documents.py` sees to."""
+"""The notebooks are kept without outputs; `tests/repository/test_documents.py` runs them."""
 
 from pathlib import Path
 

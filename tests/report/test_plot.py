@@ -1,4 +1,4 @@
-"""The figures: what they show is what the frames hold."""
+"""The figures show the values of the frames."""
 
 import math
 import re
@@ -56,7 +56,7 @@ OVER_TIME = (
 
 
 @pytest.mark.parametrize("draw", OVER_TIME, ids=lambda draw: draw.__name__)
-def test_a_figure_over_time_says_what_it_is(draw: Callable[..., go.Figure], hs_dsch: airpath.Result) -> None:
+def test_a_figure_over_time_is_described(draw: Callable[..., go.Figure], hs_dsch: airpath.Result) -> None:
     figure = draw(hs_dsch)
     caption = plot.caption_of(figure)
     assert caption.title == layout(figure).title.text
@@ -64,7 +64,7 @@ def test_a_figure_over_time_says_what_it_is(draw: Callable[..., go.Figure], hs_d
     assert any(character.isdigit() for character in caption.alt)
     assert list(layout(figure).xaxis.range) == [0, hs_dsch.repetitions["simulated_s"].item()]
     assert layout(figure).xaxis.title.text == "time (s)"
-    # The same margins in all of them, so that the time axes lie under each other.
+    # All figures have the same margins, which aligns their time axes.
     assert (layout(figure).margin.l, layout(figure).margin.r) == (78, 22)
 
 
@@ -117,10 +117,10 @@ def test_throughput_adds_up_to_what_arrived(hs_dsch: airpath.Result) -> None:
 
 def test_the_tracks_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) -> None:
     tracks = trace(plot.radio(hs_dsch, cells=50), "air time")
-    [lane], width = tracks.z, tracks.dx
+    [track], width = tracks.z, tracks.dx
     assert width * 1e3 == pytest.approx(round(width * 1e3 / 2) * 2)  # a whole number of TTIs of 2 ms
-    assert max(share for share in lane if share is not None) <= 100
-    seconds = sum(share / 100 * width for share in lane if share is not None)
+    assert max(share for share in track if share is not None) <= 100
+    seconds = sum(share / 100 * width for share in track if share is not None)
     used = float(hs_dsch.radio.filter(direction="down")["duration"].sum()) / 1e9
     assert seconds == pytest.approx(used, rel=0.01)
 
@@ -173,7 +173,7 @@ def test_the_mean_of_repetitions_has_its_interval(dch: airpath.Result) -> None:
         plot.compare(dch, "speed")
 
 
-def test_what_was_not_logged_or_did_not_happen_is_said() -> None:
+def test_what_was_not_logged_or_did_not_happen_is_reported() -> None:
     unlogged = airpath.run(DOWNLOAD, log=False)
     for draw in OVER_TIME:
         with pytest.raises(airpath.NotLoggedError, match="run the scenario again with this log on"):
@@ -247,7 +247,7 @@ def test_numbers_lose_nothing_that_can_be_seen(values: list[float]) -> None:
         assert abs(value - number) <= 1e-5 * most
 
 
-# --- Colours -------------------------------------------------------------------------------------------------------
+# --- Colours --------------------------------------------------------------------------------------
 
 # Machado, Oliveira and Fernandes 2009, full deficiency, on linear sRGB.
 _EYES = {
@@ -259,19 +259,19 @@ _EYES = {
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_colours_are_told_apart_by_every_eye(dark: bool) -> None:
-    """In Oklab, where 0.02 is about the least difference that is seen side by side."""
+def test_colours_differ_for_every_colour_vision(dark: bool) -> None:
+    """In Oklab, where 0.02 is about the least difference visible side by side."""
 
     def of(colour: theme.Colour) -> str:
         return colour.dark if dark else colour.light
 
-    told_apart = ((theme.DOWN, theme.UP, theme.ALERT), theme.SERIES, theme.HOPS, theme.CAUSES)
-    for group, least in ((each, 0.1) for each in told_apart):
+    distinct = ((theme.DOWN, theme.UP, theme.ALERT), theme.SERIES, theme.HOPS, theme.CAUSES)
+    for group, least in ((each, 0.1) for each in distinct):
         for one, other in combinations(group, 2):
             for eye in _EYES:
                 assert math.dist(_oklab(of(one), eye), _oklab(of(other), eye)) >= least, (of(one), of(other), eye)
         assert all(_contrast(of(colour), of(theme.PAGE)) >= 2 for colour in group)
-    # WCAG 2: 3 for what is drawn, 4.5 for text.
+    # WCAG 2: 3 for graphics, 4.5 for text.
     for colour in (theme.DOWN, theme.UP, theme.ALERT, *theme.SERIES):
         assert _contrast(of(colour), of(theme.PAGE)) >= 3, of(colour)
     for colour in (theme.INK, theme.MUTED, theme.LINK, theme.GOOD, theme.ALERT):
@@ -289,7 +289,7 @@ def test_a_series_never_looks_like_another() -> None:
 
 
 def test_only_colours_of_the_theme_are_drawn(hs_dsch: airpath.Result) -> None:
-    """A colour that the theme does not know would stay light on a dark page."""
+    """A colour outside the theme would stay light on a dark page."""
     for draw in OVER_TIME:
         used = set(re.findall(r"#[0-9a-f]{6}", json_text(draw(hs_dsch))))
         assert used <= set(theme.dark_of()), draw.__name__
@@ -306,7 +306,7 @@ def _contrast(one: str, other: str) -> float:
 
 
 def _oklab(colour: str, eye: str) -> tuple[float, float, float]:
-    """Return a colour as an eye sees it, in Oklab (Ottosson 2020)."""
+    """Return a colour as an eye perceives it, in Oklab (Ottosson 2020)."""
     rgb = _linear(colour)
     red, green, blue = (max(sum(weight * part for weight, part in zip(row, rgb, strict=True)), 0) for row in _EYES[eye])
     long = (0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue) ** (1 / 3)
@@ -320,7 +320,7 @@ def _oklab(colour: str, eye: str) -> tuple[float, float, float]:
 
 
 def layout(figure: go.Figure) -> Any:
-    """Return the layout of a figure, of whose parts the type checker knows nothing."""
+    """Return the layout of a figure, whose parts have no types."""
     return figure.layout
 
 
@@ -330,7 +330,7 @@ def traces(figure: go.Figure) -> list[Any]:
 
 
 def trace(figure: go.Figure, name: str) -> Any:
-    """Return the trace whose name begins so; there must be exactly one that fits best."""
+    """Return the trace whose name begins with `name`; exactly one must match best."""
     named = [each for each in traces(figure) if (each.name or "").startswith(name)]
     exact = [each for each in named if each.name == name]
     [found] = exact or named

@@ -1,4 +1,4 @@
-"""The report: one file that says what the frames hold, whole without the network, honest about what is missing."""
+"""The report: one self-contained file with the values of the frames; it lists what is missing."""
 
 import json
 import re
@@ -136,7 +136,7 @@ def test_repetitions_are_means_with_intervals(tmp_path: Path) -> None:
     assert interval is not None
     assert f"95 % interval {seconds(interval.low)} to {seconds(interval.high)}, n = 8" in page.words
     assert "Completion time" in page.figures
-    # The same scenario twice, other chances: whatever comes out, it is called what it is.
+    # The same scenario twice with other seeds: the text must match the result, whichever it is.
     apart = metrics.difference(*(each.flows["duration_s"].to_list() for each in several))
     assert apart is not None
     assert ("not distinguishable at n = 8" in page.texts["p"][0] + page.words) or not apart.low <= 0 <= apart.high
@@ -149,7 +149,8 @@ def test_a_difference_is_welchs() -> None:
     apart = metrics.difference(ours, base)
     assert apart is not None
     assert apart.mean == pytest.approx(fmean(ours) - fmean(base))
-    # By hand: variances of the means 0.015625 and 0.081, so a standard error of 0.31085 with 5.42 degrees of freedom.
+    # By hand: the variances of the means are 0.015625 and 0.081; the standard error is 0.31085 with
+    # 5.42 degrees of freedom.
     assert apart.high - apart.mean == pytest.approx(2.5706 * 0.31085, rel=1e-4)
     assert metrics.difference([1.0], base) is None
     assert metrics.difference([1.0, 1.0], [2.0, 2.0]) is None
@@ -167,7 +168,7 @@ def test_a_long_run_is_thinned_but_keeps_what_counts(tmp_path: Path) -> None:
     assert len(again["x"]) == long.flows["retransmitted_packets"].item() > 0
 
 
-def test_a_run_without_log_says_what_is_missing(tmp_path: Path) -> None:
+def test_the_report_of_a_run_without_log_lists_what_is_missing(tmp_path: Path) -> None:
     page = Page(report.write([airpath.run(DOWNLOAD, log=False)], tmp_path / "report.html"))
     assert "Not everything could be drawn." in page.words
     assert "run the scenario again with this log on" in page.words
@@ -240,7 +241,7 @@ STUDY = {
 }
 
 
-def test_a_study_is_told_row_by_row(tmp_path: Path) -> None:
+def test_a_study_is_reported_row_by_row(tmp_path: Path) -> None:
     page = Page(study_report.write(STUDY, tmp_path / "study.html", command="make study"))
     assert "DCH, BLER 1 % round-trip (ms) 264 262.5 260.0 to 265.0 −1.5 −0.6 % 30" in page.words
     assert "DCH, BLER 10 % round-trip (ms) 346 262.5 260.0 to 265.0 −83.5 −24.1 % 30" in page.words
@@ -252,7 +253,7 @@ def test_a_study_is_told_row_by_row(tmp_path: Path) -> None:
     assert (len(ours["x"]), published["x"]) == (3, [264, 346])
 
 
-def test_a_study_that_was_run_says_which_rows_agree(tmp_path: Path) -> None:
+def test_a_study_that_was_run_reports_which_rows_agree(tmp_path: Path) -> None:
     from airpath import study
 
     result = study.run("hsdpa-sim", only=["rtt"], repeat=2)
@@ -275,7 +276,7 @@ def test_a_browser_draws_every_figure(
     assert seen.count('class="main-svg"') >= len(two.all("figure"))
 
 
-# Zooms one figure, moves another with a key, changes the colours, and notes what all figures then show.
+# Zooms one figure, moves another with a key, changes the colours, then records all figures.
 _USE = """<script>(async () => {
   const until = async (done) => { while (!done()) await new Promise((wake) => setTimeout(wake, 50)); };
   await until(() => document.documentElement.dataset.drawn === "all");

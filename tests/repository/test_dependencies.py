@@ -1,4 +1,4 @@
-"""The crates depend one way (ARCHITECTURE.md): what is general never sees what is special."""
+"""The crates depend in one direction (ARCHITECTURE.md): general crates on no special crate."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from support import ROOT
 from support.needs import program
 
-# What each crate may depend on. A new crate is entered here, and so is thought about.
+# The permitted dependencies of each crate. A new crate needs an entry here.
 ALLOWED: dict[str, set[str]] = {
     "core": set(),
     "testing": set(),
@@ -66,7 +66,7 @@ ALLOWED: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def dependencies() -> dict[str, set[str]]:
-    """Each crate of ours with the crates of ours that it depends on, for building and for testing."""
+    """Each crate of the workspace with its dependencies in it, those for tests included."""
     command = [program("cargo"), "metadata", "--no-deps", "--format-version", "1", "--offline"]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return {
@@ -75,7 +75,7 @@ def dependencies() -> dict[str, set[str]]:
 
 
 def _ours(package: dict[str, Any]) -> set[str]:
-    """Return our crates that a package needs; itself, with a feature for its own tests, does not count."""
+    """Return the workspace crates that a package needs, except itself (for a test feature)."""
     names = {each["name"] for each in package["dependencies"]} - {package["name"]}
     return {name for name in names if name.startswith("airpath-")}
 
@@ -86,7 +86,7 @@ def _short(name: str) -> str:
 
 def test_dependencies_point_one_way(dependencies: dict[str, set[str]]) -> None:
     for crate, needs in dependencies.items():
-        assert crate in ALLOWED, f"the crate {crate} is new: say in {__file__} what it may depend on"
+        assert crate in ALLOWED, f"the crate {crate} is new: add its permitted dependencies to {__file__}"
         # The tests of every crate may use `testing`.
         more = needs - ALLOWED[crate] - {"testing"}
         assert not more, f"{crate} must not depend on {', '.join(sorted(more))}"
@@ -99,7 +99,7 @@ def test_the_two_clocks_never_see_each_other() -> None:
 
 
 def test_what_is_allowed_has_an_order() -> None:
-    """No circle is allowed, so that the table itself points one way."""
+    """The table permits no cycle."""
     placed: set[str] = set()
     while placed != set(ALLOWED):
         free = {crate for crate, needs in ALLOWED.items() if crate not in placed and needs <= placed}

@@ -1,4 +1,4 @@
-"""What the documents tell people to type works as it is written."""
+"""The commands and code of the documents work as written."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def assert_runs(command: list[str], folder: Path) -> None:
 
 
 def test_the_commands_and_the_python_of_the_readme(tmp_path: Path) -> None:
-    """Each block of language `sh` and `python` runs, in order, in one folder that has the examples."""
+    """Each block of language `sh` and `python` runs, in order, in one folder with the examples."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     commands = _blocks("sh")
     assert len(commands) >= 5

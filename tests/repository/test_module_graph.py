@@ -1,4 +1,4 @@
-"""The modules of the package import each other in one direction: no cycle, imports inside functions included."""
+"""The modules of the package import each other without a cycle, also inside functions."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,10 @@ def modules() -> dict[str, Path]:
 
 
 def imported(module: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """Yield the modules of the package that a module imports, anywhere in its text; a package is its `__init__`."""
+    """Yield the modules of the package that a module imports, anywhere in its text.
+
+    A package stands for its `__init__`.
+    """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -30,7 +33,7 @@ def imported(module: str, path: Path, known: Mapping[str, Path]) -> Iterator[str
             assert node.level == 0, f"{module} has a relative import"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
-            # A name that is no module is defined in the module or package before it.
+            # A name that is no module belongs to the module or package before it.
             candidates = (name, f"{name}.__init__", parent := name.rpartition(".")[0], f"{parent}.__init__")
             found = next((each for each in candidates if each in known), None)
             if found is not None and found != module:
@@ -58,7 +61,10 @@ def test_modules_import_in_one_direction(graph: Graph) -> None:
 
 
 def test_subpackages_import_in_one_direction(graph: Graph) -> None:
-    """The same for the packages below `airpath`, each as one node; modules directly below it are nodes as well."""
+    """The same for the packages below `airpath`, each as one node.
+
+    Modules directly below `airpath` are nodes as well.
+    """
     packages: dict[str, set[str]] = {}
     for module, targets in graph.items():
         own = ".".join(module.split(".")[:2])

@@ -11,8 +11,8 @@ import pytest
 
 import airpath
 
-# Losses in the fixed network, so that there are retransmissions to count; long enough that the closing handshake,
-# which tcptrace counts as part of the transfer and we do not, is less than half a percent of it.
+# Losses in the fixed network cause retransmissions to count. tcptrace counts the closing handshake
+# as part of the transfer, airpath does not: in a transfer of this size it is less than 0.5 %.
 SCENARIO = """\
 format = 1
 name = "captured"
@@ -38,8 +38,9 @@ request = "200 B"
 
 MILLISECOND = 1e-3
 
-# How tshark calls a segment that does not go on from the highest one: by how soon it follows, and on what. At the
-# sender, where nothing overtakes anything, all of them are retransmissions.
+# tshark's classes of segments that do not continue the highest one. They differ in the time since,
+# and the kind of, the previous packets. At the sender, without reordering, all of them are
+# retransmissions.
 SENT_BEFORE = " || ".join(
     f"tcp.analysis.{each}"
     for each in ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order")
@@ -74,7 +75,7 @@ def _capture(result: airpath.Result, end: str) -> str:
 
 
 def _tcptrace(program: str, capture: str) -> dict[str, tuple[float, float]]:
-    """Return tcptrace's figures of the one connection: by name, that of the opener and that of the other end."""
+    """Return tcptrace's figures of the connection by name: of the opener, and of the other end."""
     output = subprocess.run([program, "-lrn", capture], capture_output=True, text=True, check=True).stdout
     assert "1 TCP connection traced" in output
     assert "complete conn: yes" in output
@@ -103,7 +104,7 @@ def test_tcptrace_agrees_at_the_server(
 def test_tcptrace_agrees_at_the_mobile(
     result: airpath.Result, flow: dict[str, Any], need: Callable[[str], str]
 ) -> None:
-    """The mobile opens the connection and takes the last byte, so its capture has the time of our throughput."""
+    """The mobile's capture has the time of our throughput: the SYN and the last byte."""
     theirs = _tcptrace(need("tcptrace"), _capture(result, "mobile"))
     assert theirs["pure acks sent"][0] == pytest.approx(flow["ack_packets"], abs=2)
     assert theirs["throughput"][1] * 8 == pytest.approx(flow["throughput_bps"], rel=0.005)
@@ -136,10 +137,11 @@ def test_tshark_agrees(result: airpath.Result, flow: dict[str, Any], need: Calla
 
 
 def _round_trips_by_karn(program: str, capture: str, server_port: float) -> list[float]:
-    """Return the round trips that tshark measured at the server, less those that Karn's rule forbids.
+    """Return tshark's round trips at the server, except those that Karn's rule forbids.
 
-    tshark measures from the segment that an acknowledgement ends with, and knows no such rule: what answers a segment
-    that was sent again, or comes when an earlier one that was sent again fills the hole, says nothing of the path.
+    tshark measures from the last acknowledged segment, without this rule. An acknowledgement of a
+    retransmitted segment, or one released when an earlier retransmission fills a hole, does not
+    measure the path.
     """
     fields = ("frame.number", "tcp.srcport", "tcp.nxtseq", "tcp.ack", "tcp.analysis.ack_rtt")
     command = [program, "-r", capture, "-Y", "tcp", "-T", "fields", *(word for each in fields for word in ("-e", each))]
@@ -178,14 +180,14 @@ def test_captures_have_nanoseconds(result: airpath.Result, need: Callable[[str],
 
 
 def test_checksums_are_right(result: airpath.Result, need: Callable[[str], str]) -> None:
-    """The headers are whole even though the payload is left out of the file."""
+    """The headers are complete although the file has no payload."""
     command = [need("tshark"), "-r", _capture(result, "server"), "-o", "ip.check_checksum:TRUE"]
     wrong = [*command, "-Y", "ip.checksum.status == 0 || _ws.malformed"]
     assert subprocess.run(wrong, capture_output=True, text=True, check=True).stdout == ""
 
 
 def test_both_ends_saw_the_same_run(result: airpath.Result, flow: dict[str, Any], need: Callable[[str], str]) -> None:
-    """What the server sent and the mobile did not get is what the log says was dropped on the way down."""
+    """Packets that the server sent and the mobile did not receive are the drops in the log."""
     program = need("tshark")
     sent = len(_tshark(program, _capture(result, "server"), "ip.dst != 0.0.0.0 && tcp.len > 0", "tcp.len"))
     got = len(_tshark(program, _capture(result, "mobile"), "ip.dst != 0.0.0.0 && tcp.len > 0", "tcp.len"))

@@ -1,4 +1,4 @@
-"""`airpath run`: its formats, what it keeps, and that chance comes from the seed alone."""
+"""`airpath run`: its formats, its result folder, and randomness from the seed alone."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from support import ROOT, Command
 WriteScenario = Callable[..., Path]
 
 
-def test_text_says_where_the_clock_stops_and_which_tcp_ran(airpath_command: Command, scenario: WriteScenario) -> None:
+def test_text_names_the_end_of_the_clock_and_the_tcp_profile(airpath_command: Command, scenario: WriteScenario) -> None:
     done = airpath_command("run", scenario())
     assert done.code == 0
     assert "download" in done.out
@@ -23,7 +23,7 @@ def test_text_says_where_the_clock_stops_and_which_tcp_ran(airpath_command: Comm
     assert "\x1b" not in done.out
 
 
-def test_each_profile_says_what_was_on(airpath_command: Command, scenario: WriteScenario) -> None:
+def test_each_profile_lists_its_options(airpath_command: Command, scenario: WriteScenario) -> None:
     path = scenario()
     details = []
     for profile in ("ns2-newreno", "windows-xp", "linux-2.4", "linux-6"):

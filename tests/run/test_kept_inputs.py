@@ -1,4 +1,4 @@
-"""A result keeps the files that its scenario names: it runs again from anywhere, and after they have changed."""
+"""A result keeps the files of its scenario: it runs again from any folder, after they changed."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ bytes = "50 kB"
 
 @pytest.fixture
 def kept(airpath_command: Command, tmp_path: Path) -> Flows:
-    """The flows of a run, kept in `one`, over a recorded link that has changed since."""
+    """The flows of a run in `one`, over a recorded link whose file has changed since."""
     trace = tmp_path / "traces" / "cell"
     trace.parent.mkdir()
     trace.write_text("10\n20\n30\n")
@@ -50,7 +50,7 @@ def test_a_result_runs_again_from_another_folder(kept: Flows, tmp_path: Path) ->
     again = elsewhere(tmp_path)("run", moved / "scenario.toml", "--out", "again", "--format", "json")
     assert again.code == 0, again.err
     assert again.json["flows"] == kept
-    # As the report says it: in place of itself.
+    # The command in the report: the result replaces itself.
     for _ in range(2):
         again = Command(tmp_path)("run", "moved/scenario.toml", "--out", "moved", "--format", "json")
         assert again.code == 0, again.err

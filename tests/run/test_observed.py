@@ -1,6 +1,7 @@
-"""Flows of real programs, of which only packets were seen: the report draws what these tell, and says what they do not.
+"""Flows of real programs, observed by their packets alone: the report draws what these show.
 
-A simulated run is made to look like one of these, so that what its senders said of themselves is the truth to be found.
+It lists what they do not show. A simulated run is changed to look like such a result: the events of
+its senders are the ground truth.
 """
 
 import json
@@ -31,7 +32,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> airpath.Result:
 
 @pytest.fixture(scope="module")
 def observed(simulated: airpath.Result, tmp_path_factory: pytest.TempPathFactory) -> airpath.Result:
-    """The same, without what only its senders know, and with a connection that was refused."""
+    """The same without the events that only senders have, plus a refused connection."""
     folder = tmp_path_factory.mktemp("observed") / "run"
     shutil.copytree(simulated.path, folder)
     summary = json.loads((folder / "summary.json").read_text())
@@ -74,18 +75,18 @@ def test_the_frame_has_ends_and_directions(observed: airpath.Result) -> None:
     assert flows["timeouts"].null_count() == 3
 
 
-def test_what_senders_heard_is_concluded(simulated: airpath.Result, observed: airpath.Result) -> None:
+def test_received_acknowledgements_are_inferred(simulated: airpath.Result, observed: airpath.Result) -> None:
     for flow in observed.summary["flows"][:2]:
-        said = simulated.tcp.filter(flow=flow["flow"], direction=flow["direction"]).filter(
+        reported = simulated.tcp.filter(flow=flow["flow"], direction=flow["direction"]).filter(
             pl.col("trigger") != "established"
         )
-        concluded = (
+        inferred = (
             received_acknowledgements(packets(observed), [flow])
             .collect()
             .with_columns(time=(pl.col("t") * 1e9).round())
         )
-        at = said.join(
-            concluded.with_columns(pl.col("time").cast(pl.Int64)).unique("time", keep="last"), on="time", how="inner"
+        at = reported.join(
+            inferred.with_columns(pl.col("time").cast(pl.Int64)).unique("time", keep="last"), on="time", how="inner"
         )
         assert at.height > 20
         # The end of the data is acknowledged once more with the FIN.
@@ -94,11 +95,11 @@ def test_what_senders_heard_is_concluded(simulated: airpath.Result, observed: ai
 
 def test_round_trips_are_those_that_senders_measured(simulated: airpath.Result, observed: airpath.Result) -> None:
     for flow, truth in zip(observed.summary["flows"][:2], simulated.summary["flows"], strict=True):
-        concluded = round_trips(packets(observed), [flow]).collect()["round_trip"].to_list()
-        # The summary has one more, that of the SYN.
-        assert len(concluded) == pytest.approx(truth["rtt_samples"] - 1, abs=2)
-        assert fmean(concluded) == pytest.approx(truth["rtt_mean_s"], rel=0.05)
-        assert max(concluded) == pytest.approx(truth["rtt_max_s"], rel=1e-6)
+        inferred = round_trips(packets(observed), [flow]).collect()["round_trip"].to_list()
+        # The summary has one more sample, that of the SYN.
+        assert len(inferred) == pytest.approx(truth["rtt_samples"] - 1, abs=2)
+        assert fmean(inferred) == pytest.approx(truth["rtt_mean_s"], rel=0.05)
+        assert max(inferred) == pytest.approx(truth["rtt_max_s"], rel=1e-6)
 
 
 def test_the_figures_of_the_runs_agree(simulated: airpath.Result, observed: airpath.Result) -> None:

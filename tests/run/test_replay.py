@@ -1,4 +1,4 @@
-"""`airpath replay`: the packets of a result meet the same fate again, and another one elsewhere."""
+"""`airpath replay`: the packets of a result have the same fate again, and another one elsewhere."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ STEPS = ("repetition", "time", "packet", "component", "step", "direction", "size
 
 
 def fates(result: airpath.Result) -> list[tuple[object, ...]]:
-    """What became of each packet, but for the last instant, in which it is the flows that end a run."""
+    """The fate of each packet, except at the last instant, at which the flows end the run."""
     ends = {row["repetition"]: round(row["simulated_s"] * 1e9) for row in result.summary["repetitions"]}
     rows = result.packets.select(STEPS).sort(STEPS).rows()
     return [row for row in rows if row[1] < ends[row[0]]]
@@ -58,7 +58,7 @@ def test_another_network_gives_another_fate() -> None:
     assert lossy.flows.height == 0
 
 
-def test_the_command_says_what_became_of_the_packets(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+def test_the_command_reports_the_fate_of_the_packets(airpath_command: Command, scenario: Callable[..., Path]) -> None:
     assert airpath_command("run", scenario(), "--out", "one").code == 0
     done = airpath_command("replay", "one", "--set", "fixed.loss=0.2", "--out", "two")
     assert done.code == 0
@@ -83,7 +83,7 @@ def test_changes_are_marked_in_figures_over_time() -> None:
     assert not airpath.plot.mark_changes(airpath.plot.throughput(calm), calm).layout.shapes
 
 
-def test_what_cannot_be_replayed_is_said(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+def test_what_cannot_be_replayed_is_reported(airpath_command: Command, scenario: Callable[..., Path]) -> None:
     assert airpath_command("run", scenario(), "--out", "bare", "--no-log").code == 0
     done = airpath_command("replay", "bare")
     assert done.code == 2

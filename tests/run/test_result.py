@@ -1,4 +1,4 @@
-"""`airpath.run`, `Result` and its frames, with each of the libraries that people read them with."""
+"""`airpath.run`, `Result` and its frames, with each of the common data frame libraries."""
 
 import json
 import tomllib
@@ -20,7 +20,7 @@ from support import DOWNLOAD
 
 @pytest.fixture(scope="module")
 def result() -> airpath.Result:
-    """One result, in a folder that lives as long as the module's tests."""
+    """One result, in a folder for all tests of the module."""
     change = '\n[[change]]\nat = "1 s"\noutage = "50 ms"\n'
     return airpath.run(DOWNLOAD + change, repeat=2, capture=True)
 
@@ -68,11 +68,11 @@ def test_a_wrong_scenario_raises_with_its_place() -> None:
     assert "did you mean `rate`?" in str(caught.value)
 
 
-def test_progress_is_told(scenario: Callable[..., Path]) -> None:
-    told: list[tuple[int, int]] = []
-    airpath.run(scenario(), repeat=5, progress=lambda done, total: told.append((done, total)))
-    assert all(total == 5 for _, total in told)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+def test_progress_is_reported(scenario: Callable[..., Path]) -> None:
+    calls: list[tuple[int, int]] = []
+    airpath.run(scenario(), repeat=5, progress=lambda done, total: calls.append((done, total)))
+    assert all(total == 5 for _, total in calls)
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
 
 
 def test_frames_have_their_columns(result: airpath.Result) -> None:
@@ -90,7 +90,7 @@ def test_frames_have_their_columns(result: airpath.Result) -> None:
 
 
 def test_the_events_add_up_to_the_summary(result: airpath.Result) -> None:
-    """What the flows table says was sent, retransmitted and delivered is what the logs show, row by row."""
+    """Sent, retransmitted and delivered data of each row of `flows` agree with the logs."""
     data = result.packets.filter((pl.col("step") == "sent") & (pl.col("length") > 0))
     sent = data.group_by("repetition").agg(
         packets=pl.len(), bytes=pl.col("length").sum(), again=pl.col("retransmission").sum()
@@ -128,14 +128,14 @@ def test_duckdb_reads_the_files_and_the_frames(result: airpath.Result) -> None:
     assert packets.height > from_files
 
 
-def test_scanning_reads_only_what_is_asked_for(result: airpath.Result) -> None:
+def test_scanning_reads_only_what_is_queried(result: airpath.Result) -> None:
     scanned = result.scan("packets").filter(pl.col("step") == "dropped").select(pl.len()).collect().item()
     assert scanned == result.packets.filter(pl.col("step") == "dropped").height
     with pytest.raises(KeyError, match="no event table 'packet'"):
         result.scan("packet")
 
 
-def test_a_table_that_was_not_kept_is_said_to_be() -> None:
+def test_a_table_that_was_not_logged_is_reported() -> None:
     unlogged = airpath.run(DOWNLOAD, log=False)
     with pytest.raises(airpath.NotLoggedError, match="the run did not log it"):
         _ = unlogged.packets

@@ -1,4 +1,4 @@
-"""The radio log: what its figure shows is what the frame `states` holds."""
+"""The radio log: its figure shows the values of the frame `states`."""
 
 from typing import Any
 
@@ -30,11 +30,11 @@ bytes = "100 MB"
 
 @pytest.fixture(scope="module")
 def drive() -> airpath.Result:
-    """A car that passes from a cell to the next, and a mobile that stays."""
+    """A car that moves from a cell to the next, and a mobile that stays."""
     return airpath.run(DRIVE)
 
 
-def test_states_tell_of_a_change_of_cell(drive: airpath.Result) -> None:
+def test_states_show_a_change_of_cell(drive: airpath.Result) -> None:
     states = drive.states
     assert states.columns == list(EVENT_TABLES["states"])
     assert states.filter((states["name"].is_null()) == (states["number"].is_null())).height == 0

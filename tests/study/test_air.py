@@ -1,4 +1,4 @@
-"""What a study reads from the air interface, and its rows over many repetitions."""
+"""Figures of a study from the air interface, and its rows over many repetitions."""
 
 import math
 from pathlib import Path
@@ -32,14 +32,15 @@ def test_what_happens_before_data_flows_again_is_one_gap() -> None:
     log = _Repetition(drops=[10.0, 10.0, 12.5])
     log.tracks["mode"] = _Track([0.0, 10.0, 12.0], ["transfer", "reselection", "access"])
     log.tracks["tbf"] = _Track([0.0, 10.0, 12.25, 12.5, 14.0], ["transfer", "none", "transfer", "none", "transfer"])
-    # A segment a second, and from 20 s on two; the second gap begins right after the first has ended.
+    # One segment per second, two from 20 s on; the second gap begins right after the first.
     log.arrivals = [(float(second), 1000) for second in range(1, 10)]
     log.arrivals += [(20.0 + half / 2, 1000) for half in range(40)]
     log.timeouts = [13.0]
     log.past_threshold = [5.0, 25.0]
     first, second = _gaps(log, 0.0, 40.0)
     assert [(gap.start, gap.end, gap.lost) for gap in (first, second)] == [(10.0, 12.25, 2), (12.5, 14.0, 1)]
-    # 49 segments in what is left of 40 s: the first after the gap come as fast, two a second.
+    # 49 segments in the rest of the 40 s; the first ones after the gap have the same rate, 2 per
+    # second.
     assert first.back == second.back == 20.0
     assert first.slow_start == 12.0
 
@@ -50,11 +51,11 @@ def test_a_change_of_cell_is_seen_as_the_gap_that_it_is(tmp_path: Path) -> None:
     for seen in observe(result):
         (only,) = seen.gaps
         assert gap < only.end - only.start < gap + 1
-        # What the base station has is 4 kB at most: whole packets, and one that was begun.
+        # The base station holds at most 4 kB: whole packets, and one in transmission.
         assert 1 <= only.lost <= 4
         assert seen.schemes == {"cs-2": 1.0}
         assert seen.slots[4] > 0.99
-        # What CS-2 carries: 30 octets in a block, 50 of them a second, less control blocks.
+        # Rate of CS-2: 50 blocks of 30 octets per second, less the control blocks.
         assert 10e3 < seen.rate_a_slot < 12e3
         assert seen.changes == 0
 
@@ -84,9 +85,11 @@ def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
     (one,) = ({**each, arrivals.KEY: seen} for each in result.summary["flows"])
     inputs = {"interval": 0.1, "payload": 1000}
     figures = {name: kind.compute([one], inputs) for name, kind in arrivals.ARRIVAL_METRICS.items()}
-    # What waited comes at the rate of the bearer, a packet in some two TTIs of 10 ms: five or six of them.
+    # The queued packets arrive at the bearer's rate, one in about two TTIs of 10 ms: five or six in
+    # an interval.
     assert figures["peak-rate"] in (400, 480)
-    # Of 299 times, ten after the second in which none came, at the rate of the bearer, and some while these are sent.
+    # Of 299 inter-arrival times, ten after the gap of a second are at the bearer's rate, and some
+    # during their transmission.
     assert 3 <= figures["bunched-arrivals"] <= 4.7
     assert figures["inter-arrival-deviation"] > 10
     assert figures["inter-arrival-before-handover"] == pytest.approx(100, abs=15)
@@ -106,7 +109,7 @@ def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:
     figures = {name: kind.compute([flow | {sender.KEY: seen}], inputs) for name, kind in sender.SENDER_METRICS.items()}
     assert 0 < figures["time-to-product"] < 60
     assert figures["acknowledgements-in-a-group"] >= 1
-    # It takes a round trip at least to tell of the loss, and the time of the queue to come out of it.
+    # The sender detects the loss after at least one round trip; the queueing delay adds to that.
     assert flow["rtt_mean_s"] / 2 < figures["repair-time"] < 3 * flow["rtt_max_s"]
     assert figures["late-openings"] == 0
     assert flow["rtt_min_s"] < figures["full-round-trip"] <= flow["rtt_max_s"]
@@ -164,26 +167,26 @@ def test_aggregates_that_make_no_sense_are_refused(words: dict[str, object], mes
 
 
 @pytest.mark.parametrize(
-    ("words", "printed", "admitted", "refused"),
+    ("words", "published", "admitted", "refused"),
     [
-        # The range is what was printed: in it or not.
+        # The range itself is published: a value is in it or not.
         ("26 to 33", Range(26, 33), (26, 30, 33), (25.9, 33.1)),
-        # One figure of which no more is known: 10 % from any number in the range.
+        # One figure, published only as a range: up to 10 % from any number of the range.
         ("within 26 to 33", Within(26, 33), (23.5, 26, 30, 36.2), (23.3, 36.4)),
-        # As far as what it was taken over scatters, or 10 % from it.
+        # A mean: within its published spread, or up to 10 % from it.
         ("200 ± 50", Spread(200, 50), (150, 200, 250), (149, 251)),
         ("200 ± 1", Spread(200, 1), (180, 220), (179, 221)),
     ],
 )
-def test_ranges_and_spreads_admit_what_print_does_not_rule_out(
-    words: str, printed: Published, admitted: tuple[float, ...], refused: tuple[float, ...]
+def test_ranges_and_spreads_admit_what_the_publication_permits(
+    words: str, published: Published, admitted: tuple[float, ...], refused: tuple[float, ...]
 ) -> None:
     (found,) = flattened(Table({}, "here"), "key", words, ())
-    assert found == printed
+    assert found == published
     assert str(found) == words
     tolerance = Tolerance(relative=0.1)
-    assert all(tolerance.admits(ours, printed) for ours in admitted)
-    assert not any(tolerance.admits(ours, printed) for ours in refused)
+    assert all(tolerance.admits(ours, published) for ours in admitted)
+    assert not any(tolerance.admits(ours, published) for ours in refused)
 
 
 def test_gprs_la_has_what_its_page_prints() -> None:
@@ -200,7 +203,7 @@ def test_gprs_la_has_what_its_page_prints() -> None:
 @pytest.mark.slow
 def test_gprs_la_holds_what_it_found_and_its_table_is_up_to_date() -> None:
     result = study.run("gprs-la")
-    # The README says why this one does not.
+    # The README gives the reason for this finding.
     assert [each.id for each in result.findings if not each.holds] == ["half-of-the-time-in-cs-1"]
     table = (ROOT / "studies" / "gprs-la" / "agreement.md").read_text(encoding="utf-8")
     assert result.render_markdown() == table, (

@@ -1,4 +1,4 @@
-"""Studies: the definition, the formulas, the runner and its rows, the findings, and the real one in small."""
+"""Studies: definition, formulas, runner and rows, findings, and a reduced run of a real study."""
 
 import io
 import json
@@ -82,7 +82,7 @@ than = [{ experiment = "trip", metric = "round-trip", bearer = "dch", bler = "1 
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Write the small study, with parts replaced, where studies are looked for; return its folder."""
+    """Write the small study, with parts replaced, into the studies' folder; return its folder."""
 
     def write(*replacements: tuple[str, str]) -> Path:
         text = SMALL
@@ -100,7 +100,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
 
 
 class Core:
-    """In place of the Rust core: flows whose round trip follows from the overrides and scatters a little."""
+    """Replaces the Rust core: round trips follow from the overrides, with a small scatter."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -108,7 +108,7 @@ class Core:
         self.stopped: str | None = None
 
     def execute(self, scenario: Path, **arguments: Any) -> dict[str, Any]:
-        """Do as `airpath.run.execute` would."""
+        """Replace `airpath.run.execute`."""
         overrides, repeat = dict(arguments["set"]), arguments["repeat"]
         self.calls.append({"scenario": scenario, "set": overrides, "seed": arguments["seed"], "repeat": repeat})
         assert (arguments["out"], arguments["capture"], arguments["log"]) == (None, False, False)
@@ -129,7 +129,7 @@ def core(monkeypatch: pytest.MonkeyPatch) -> Core:
 
 
 def a_flow(**values: Any) -> dict[str, Any]:
-    """A row of `flows`: 100 packets of 1,460 bytes, of which five were sent again, in a second and a half."""
+    """A row of `flows`: 100 packets of 1,460 bytes in 1.5 s, five of them retransmissions."""
     flow = {
         "repetition": 0,
         "name": "download",
@@ -144,7 +144,7 @@ def a_flow(**values: Any) -> dict[str, Any]:
     return flow | values
 
 
-# --- intervals --------------------------------------------------------------------------------------------------------
+# --- intervals ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_paired_difference_is_free_of_what_both_share() -> None:
     assert (difference.mean, difference.low, difference.high) == (1.0, 1.0, 1.0)
 
 
-# --- formulas ---------------------------------------------------------------------------------------------------------
+# --- formulas -------------------------------------------------------------------------------------
 
 
 def test_application_bit_rate_is_data_over_time() -> None:
@@ -199,7 +199,7 @@ def test_a_shared_channel_is_in_use_until_the_last_is_served_and_own_channels_ea
 
 
 def test_the_product_of_bandwidth_and_delay_is_less_the_packet_that_is_sent() -> None:
-    # 1,000 bytes each 20 ms, and a round trip of 150 ms: 7.5 kB, less the one.
+    # 1,000 bytes each 20 ms and a round trip of 150 ms: 7.5 kB, less one packet.
     flows = [
         {"kind": "datagrams", "inter_arrival_mean_s": 0.02},
         {"kind": "ping", "delay_mean_s": 0.15},
@@ -223,7 +223,7 @@ def test_tolerances() -> None:
     assert not Tolerance(factor=3).admits(3.9, 12)
 
 
-# --- the definition ---------------------------------------------------------------------------------------------------
+# --- the definition -------------------------------------------------------------------------------
 
 
 def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callable[..., Path]) -> None:
@@ -273,7 +273,7 @@ def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callab
         ("format = 2", "format = ", "study.toml: "),
     ],
 )
-def test_a_study_that_cannot_be_used_says_where_and_why(
+def test_the_error_of_an_unusable_study_has_place_and_reason(
     small: Callable[..., Path], old: str, new: str, message: str
 ) -> None:
     small((old, new))
@@ -312,7 +312,7 @@ def test_the_lines_of_all_keys_of_the_studies_are_found() -> None:
             assert name in text.splitlines()[line - 1], (path, keys, line)
 
 
-# --- the runner -------------------------------------------------------------------------------------------------------
+# --- the runner -----------------------------------------------------------------------------------
 
 
 def test_a_run_gives_the_rows_in_the_order_of_the_study(small: Callable[..., Path], core: Core) -> None:
@@ -363,7 +363,7 @@ def test_only_some_experiments_leave_out_findings_that_need_others(small: Callab
     assert study.run("small", only=["rate"]).findings == []
 
 
-def test_the_exit_code_says_whether_all_findings_hold(small: Callable[..., Path], core: Core) -> None:
+def test_the_exit_code_reports_whether_all_findings_hold(small: Callable[..., Path], core: Core) -> None:
     small(('check = "rises"', 'check = "falls"'))
     result = study.run("small", only="trip")
     assert [each.holds for each in result.findings] == [False]
@@ -441,11 +441,11 @@ def test_text_and_markdown_show_published_beside_ours(small: Callable[..., Path]
     assert "| Round trips rise. | yes |" in markdown
 
 
-# --- checks -----------------------------------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 
 def rows_of(**series: list[tuple[float, ...]]) -> Rows:
-    """Rows of an experiment `e`: for each value of the axis `kind`, the samples along the axis `step`."""
+    """Rows of an experiment `e`: for each value of axis `kind`, the samples along axis `step`."""
     kind = metrics.METRICS["round-trip"]
     return Rows(
         [
@@ -516,7 +516,7 @@ def test_a_finding_that_selects_nothing_is_an_error(small: Callable[..., Path], 
         study.run("small", only="trip")
 
 
-# --- the real one -----------------------------------------------------------------------------------------------------
+# --- the real one ---------------------------------------------------------------------------------
 
 
 def test_every_published_value_of_hsdpa_sim_is_there() -> None:
@@ -596,7 +596,7 @@ def test_gprs_proxy_holds_what_it_found_and_its_table_is_up_to_date() -> None:
 @pytest.mark.slow
 def test_umts_live_holds_what_it_found_and_its_table_is_up_to_date() -> None:
     result = study.run("umts-live")
-    # The README says why these do not.
+    # The README gives the reasons for these findings.
     assert [each.id for each in result.findings if not each.holds] == [
         "product-does-best-1460",
         "driving-halves-the-downlink",

@@ -1,4 +1,4 @@
-"""The same downloads under both clocks: the simulator's TCP beside the kernel's, a study beside emulated links."""
+"""The same downloads under both clocks: simulated TCP and the kernel's, a study and links."""
 
 import subprocess
 from dataclasses import replace
@@ -21,7 +21,7 @@ def links() -> None:
     require("network-namespace")
 
 
-# --- linux-6 and the kernel -------------------------------------------------------------------------------------------
+# --- linux-6 and the kernel -----------------------------------------------------------------------
 
 SHORT = ("384k-150ms-small-buffer", "1M-100ms-loss-1-no-sack", "2M-40ms-small-buffer", "10M-60ms-loss-0.1")
 
@@ -52,7 +52,7 @@ def test_cases_are_many_and_different() -> None:
         kernel.load_cases(["nothing"])
 
 
-def test_a_table_says_what_was_compared() -> None:
+def test_a_table_lists_what_was_compared() -> None:
     case = kernel.load_cases(["384k-150ms-outage-plain"])[0]
     compared = [
         kernel.Compared(case, simulated=(9.0, 11.0, 12.0), real=(10.0, 10.5, 9.0), late_s=0.001, valid=True),
@@ -87,15 +87,15 @@ def test_the_page_has_a_place_for_each_table(tmp_path: Path) -> None:
         assert f"table {name}" in copy.read_text()
 
 
-# --- a study ----------------------------------------------------------------------------------------------------------
+# --- a study --------------------------------------------------------------------------------------
 
 
 def test_a_study_under_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without links: what is asked of them, and where their figures go."""
-    asked: list[dict[str, Any]] = []
+    """Without links: the measurements that the study requests, and the use of their figures."""
+    requests: list[dict[str, Any]] = []
 
     def measure(scenario: Path, **options: Any) -> realtime.Measured:
-        asked.append(options)
+        requests.append(options)
         transfer = realtime.Transfer(
             bytes=options["bytes"],
             connect_s=0.1,
@@ -105,25 +105,25 @@ def test_a_study_under_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
             data_packets=14,
             retransmitted_packets=0,
         )
-        return realtime.Measured((transfer,) * options["count"], late_s=0.001, overruns=0, valid=len(asked) != 1)
+        return realtime.Measured((transfer,) * options["count"], late_s=0.001, overruns=0, valid=len(requests) != 1)
 
     monkeypatch.setattr(realtime, "measure", measure)
     monkeypatch.setattr(realtime, "obstacle", lambda: None)
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     result = study.run(
         "hsdpa-sim",
         only="utilisation-20kB",
         clock="real",
         repeat=3,
         links=1,
-        progress=lambda *now: told.append(now),
+        progress=lambda *now: progress.append(now),
     )
-    assert len(asked) == 9 + 1, "the first was too late, and made again"
-    assert {(each["bytes"], each["request"], each["count"]) for each in asked} == {(20_000, 40, 3)}
-    assert asked[0]["sysctl"]["net.ipv4.tcp_congestion_control"] == "reno"
-    assert told[-1] == (9 * (200 + 200 + 3),) * 2
+    assert len(requests) == 9 + 1, "the first was too late, and was repeated"
+    assert {(each["bytes"], each["request"], each["count"]) for each in requests} == {(20_000, 40, 3)}
+    assert requests[0]["sysctl"]["net.ipv4.tcp_congestion_control"] == "reno"
+    assert progress[-1] == (9 * (200 + 200 + 3),) * 2
     row = result.to_dict()["rows"][0]
-    # (20 kB and 14 headers) in a second on a channel of 384 kbit/s with 1 % of it sent again.
+    # (20 kB and 14 headers) per second on a channel of 384 kbit/s with 1 % retransmissions.
     assert row["emulated"]["ours"] == pytest.approx(100 * 8 * (20_000 + 14 * 40) / 0.99 / 384_000)
     assert (row["emulated"]["n"], row["emulated"]["valid"]) == (3, True)
     assert row["ours"] < row["emulated"]["control"], "the kernel begins with a larger window"
@@ -142,7 +142,7 @@ def test_links_that_stay_invalid_are_marked(monkeypatch: pytest.MonkeyPatch) -> 
     assert "the kernel dropped up to 3 packets before the link" in text
 
 
-def test_what_cannot_be_run_under_the_real_clock_is_said(
+def test_what_cannot_be_run_under_the_real_clock_is_reported(
     airpath_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = airpath_command("study", "run", "hsdpa-sim", "--clock", "real", "--only", "rtt")
@@ -168,7 +168,7 @@ def test_a_study_over_real_links(links: None, airpath_command: Command) -> None:
     assert all(abs(row["control"] / row["ours"] - 1) < kernel.MOST for row in rows), rows
 
 
-# --- pieces -----------------------------------------------------------------------------------------------------------
+# --- pieces ---------------------------------------------------------------------------------------
 
 
 def test_sizes_are_read() -> None:

@@ -1,4 +1,4 @@
-"""What the tests share: the command as a process, and a small scenario."""
+"""Shared by all tests: the command as a process, and a small scenario."""
 
 import json
 import os
@@ -31,7 +31,7 @@ bytes = "200 kB"
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command left behind."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str
@@ -45,7 +45,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Command:
-    """The `airpath` command, run as a user runs it, with a folder to stand in."""
+    """The `airpath` command, run as a user runs it, in a working folder."""
 
     folder: Path
 
@@ -69,5 +69,5 @@ class Command:
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment without what would change the command's words."""
+    """Return the environment without the variables that change the command's output."""
     return {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS", "TERM")}

@@ -1,4 +1,4 @@
-"""What the tests of `airpath link` share: the command as a process on a link, and what a host looks like."""
+"""Shared by the tests of `airpath link`: commands on a link, and a separate host."""
 
 import json
 import shlex
@@ -38,13 +38,13 @@ def python(program: str | Path, *arguments: object) -> list[str]:
 
 
 def listener() -> str:
-    """Return a server, for the shell, that listens and does nothing else; the link then starts at once."""
+    """Return a shell command of a server that only listens; the link then starts at once."""
     return shlex.join(python("listen.py"))
 
 
 @dataclass(frozen=True)
 class LinkCommand:
-    """`airpath link`, run as a user runs it, with a folder to stand in."""
+    """`airpath link`, run as a user runs it, in a working folder."""
 
     folder: Path
 
@@ -57,7 +57,7 @@ class LinkCommand:
         sysctl: str | None = None,
         under: Sequence[str] = (),
     ) -> list[str]:
-        """Return the command line that puts `words` on a link, by default to a server that does nothing.
+        """Return the command line that runs `words` on a link; the default server only listens.
 
         Args:
             words: The command at the mobile.
@@ -91,7 +91,7 @@ class LinkCommand:
         code: int | None = 0,
         **how: Any,
     ) -> Finished:
-        """Run a command on a link to its end, which must be the exit code `code`, if that is given."""
+        """Run a command on a link to its end; its exit code must be `code`, if that is given."""
         done = subprocess.run(
             self.line(*words, **how),
             cwd=self.folder,
@@ -135,7 +135,7 @@ class LinkCommand:
         queue: str = "{ packets = 1000 }",
         name: str = "wire.toml",
     ) -> Path:
-        """Write a scenario: a cable that is the same both ways, with `more` lines for either. Return its path."""
+        """Write a scenario: a symmetric cable, with `more` lines for both ways. Return its path."""
         lines = [f'rate = "{rate}"', f'delay = "{delay}"', f"queue = {queue}", *more]
         text = 'format = 1\nname = "wire"\n[bearer]\nmodel = "wired"\n[[flow]]\nkind = "ping"\n'
         for direction in ("downlink", "uplink"):
@@ -161,12 +161,12 @@ OUTSIDE = [
     "ip route add default via 192.0.2.254",
     "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
 ]
-"""What gives the small host an outside that links may use: a neighbour, who knows of no address but its own."""
+"""Commands that give the small host an outside for links: a neighbour with its own address only."""
 
 
 @dataclass(frozen=True)
 class SmallHost:
-    """A host of our own, on which commands are run one after another, and which they leave as it was."""
+    """A separate host, on which commands run one after another; they must leave it unchanged."""
 
     folder: Path
     unshare: str
@@ -176,7 +176,7 @@ class SmallHost:
         return [self.unshare, "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
     def __call__(self, *runs: dict[str, Any], prepare: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Carry out these runs, and return what became of each; see `ends/small_host.py`."""
+        """Run these commands; return the report of each: see `ends/small_host.py`."""
         plan = json.dumps({"runs": runs, "prepare": [*OUTSIDE, *prepare]})
         done = subprocess.run(
             [*self.flags(), *python("small_host.py", plan)],
@@ -219,7 +219,7 @@ def until(holds: Callable[[], bool], what: str, patience_s: float = 10) -> None:
 
 
 def descendants_of(process: int) -> set[int]:
-    """Return the process numbers of all that a process has started, directly or not."""
+    """Return the IDs of all descendants of a process."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():

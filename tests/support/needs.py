@@ -1,4 +1,4 @@
-"""What tests need of the machine, and what happens where it is missing.
+"""Features of the machine that tests need, and skips where one is missing.
 
 A test names a feature with `@needs("pseudo-terminal")`, a fixture calls [`require`], and a test
 that needs a program takes the fixture `need`. Where the feature is missing, the test is skipped
@@ -28,7 +28,7 @@ UNPRIVILEGED = 65534
 TUN = Path("/dev/net/tun")
 
 SHARED = Path(os.environ.get("AIRPATH_SHARED", ROOT.parent / "shared"))
-"""Material that is no part of the repository: captures and recorded links of others."""
+"""Material outside the repository: third-party captures and recorded links."""
 
 _PAGE = ROOT / "docs" / "testing.md"
 _REASON = re.compile(r"needs ([a-z-]+): ")

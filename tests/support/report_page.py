@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 
 
 class Page(HTMLParser):
-    """What a reader, by eye or by ear, finds in a page."""
+    """The contents of a page, visible or for a screen reader."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -21,21 +21,21 @@ class Page(HTMLParser):
         self.feed(self.html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        self.handle_data(" ")  # what stands in two elements is two words
+        """Store an element."""
+        self.handle_data(" ")  # texts of two elements are separate words
         self.elements.append((tag, dict(attrs)))
         if tag not in ("meta", "link", "input"):
             self.open.append(tag)
             self.texts.setdefault(tag, []).append("")
 
     def handle_endtag(self, tag: str) -> None:
-        """Close an element, and what was left open in it."""
+        """Close an element, and all open elements in it."""
         self.handle_data(" ")
         while self.open and self.open.pop() != tag:
             pass
 
     def handle_data(self, data: str) -> None:
-        """Add text to all elements that it stands in."""
+        """Add text to all elements that contain it."""
         for tag in set(self.open):
             self.texts[tag][-1] += data
 
@@ -45,7 +45,7 @@ class Page(HTMLParser):
 
     @property
     def words(self) -> str:
-        """All text, with its white space made plain."""
+        """All text, with normalised white space."""
         return " ".join(" ".join(self.texts["main"]).split())
 
     @property

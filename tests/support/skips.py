@@ -1,4 +1,4 @@
-"""The list of what was skipped, and skips that are failures with `CI=true`."""
+"""The list of skipped tests; with `CI=true`, skips that are failures."""
 
 import os
 from collections.abc import Generator
@@ -20,7 +20,7 @@ class Skips:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Skip a test that is marked as needing what is missing, before its fixtures are set up."""
+        """Skip a test that needs a missing feature, before its fixtures are set up."""
         for mark in item.iter_markers("needs"):
             for feature in mark.args:
                 require(feature)
@@ -44,7 +44,7 @@ class Skips:
         return report
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print what was skipped, with the reason; the Rust tests' skips, too."""
+        """Print the skipped tests with their reasons, those of the Rust tests included."""
         reasons: dict[str, list[str]] = {}
         for report in terminalreporter.stats.get("skipped", []):
             reasons.setdefault(_reason(report), []).append(report.nodeid)

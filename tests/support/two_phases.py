@@ -1,4 +1,4 @@
-"""How `pytest -n 2` shares the tests.
+"""Distribution of the tests by `pytest -n 2`.
 
 The workers first run tests side by side; then one worker runs those that depend on real time.
 """
@@ -16,7 +16,7 @@ REAL_TIME = (
     "tests/trace/test_causes.py",
     "tests/trace/test_link.py",
 )
-"""Where the tests are that measure real time or send real packets."""
+"""Folders of the tests that measure real time or send real packets."""
 
 
 class TwoPhases(LoadFileScheduling):
@@ -33,7 +33,7 @@ class TwoPhases(LoadFileScheduling):
     def _reschedule(self, node: Any) -> None:
         busy = any(self._pending_of(work) > 2 for other, work in self.assigned_work.items() if other is not node)
         if list(self.workqueue) == ["real time"] and busy:
-            # What this worker still has to do is short.
+            # This worker has little work left.
             node.shutdown()
         else:
             super()._reschedule(node)

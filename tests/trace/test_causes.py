@@ -1,4 +1,4 @@
-"""The ground truth of causes: the analyser must go on to agree with the events as it does."""
+"""Ground truth of causes: the agreement of the analyser with the events must not fall."""
 
 import re
 import subprocess
@@ -21,7 +21,8 @@ def test_causes_agree_with_the_events(beside: tuple[str, ...], least: float) -> 
     assert min(shares) > least
 
 
-# A few points below what docs/trace-causes.md reports: on a busy machine, programs wait for its processor, too.
+# A few points below the shares in docs/trace-causes.md: on a busy machine, programs also wait for
+# the processor.
 @needs("network-namespace")
 def test_causes_of_real_transfers_agree_with_the_links_events() -> None:
     sender, both_ends = agreements([sys.executable, str(GROUND_TRUTH / "emulated.py")])

@@ -1,4 +1,4 @@
-"""`airpath trace`: captures in, words, tables and a report out."""
+"""`airpath trace`: reads captures, prints text and tables, writes a report."""
 
 import io
 import json
@@ -40,7 +40,7 @@ def server(run: airpath.Result) -> Path:
 
 @pytest.fixture(scope="module")
 def traced(server: Path) -> airpath.Trace:
-    """Its analysis."""
+    """The analysis of the server's capture."""
     return airpath.trace(server)
 
 
@@ -92,39 +92,39 @@ def test_both_ends_of_a_connection_select_it(server: Path, traced: airpath.Trace
         assert 1 in airpath.trace(server, flow=first[end]).connections["connection"]
 
 
-def test_a_stream_tells_of_the_same_connections(server: Path, traced: airpath.Trace) -> None:
+def test_a_stream_reports_the_same_connections(server: Path, traced: airpath.Trace) -> None:
     lines: list[str] = []
     reading = stream(server, lines.append, causes=True)
-    told = [json.loads(line) for line in lines]
-    assert {each.pop("type") for each in told} == {"connection"}
-    told.sort(key=lambda each: each["connection"])
-    ends = [each.pop(f"from_{sender}") for each in told for sender in ("client", "server")]
+    rows = [json.loads(line) for line in lines]
+    assert {each.pop("type") for each in rows} == {"connection"}
+    rows.sort(key=lambda each: each["connection"])
+    ends = [each.pop(f"from_{sender}") for each in rows for sender in ("client", "server")]
     assert ends == traced.directions.to_dicts()
-    stalls = [stall for each in told for stall in each.pop("stalls")]
+    stalls = [stall for each in rows for stall in each.pop("stalls")]
     assert stalls == traced.stalls.to_dicts()
-    assert told == traced.connections.to_dicts()
+    assert rows == traced.connections.to_dicts()
     assert reading == traced.reading
 
 
 def test_a_result_folder_is_its_capture_at_the_server(
     run: airpath.Result, server: Path, command: Command, traced: airpath.Trace
 ) -> None:
-    told = command("trace", run.path, "--format", "json")
-    assert (told.code, told.err) == (0, "")
-    # The client's capture is there, too, and tells more of causes.
+    done = command("trace", run.path, "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    # The result also has the client's capture, which improves the attribution to causes.
     causes = {cause.column for cause in CAUSES}
-    for ours, theirs in zip(told.json["connections"], traced.connections.to_dicts(), strict=True):
+    for ours, theirs in zip(done.json["connections"], traced.connections.to_dicts(), strict=True):
         assert all(ours[name] == value for name, value in theirs.items() if name not in causes)
         assert sum(ours[name] for name in causes) == pytest.approx(ours["duration_s"])
-    assert told.json["reading"]["files"][0]["name"] == str(server)
+    assert done.json["reading"]["files"][0]["name"] == str(server)
 
 
 def test_text_lists_who_lost_most_first(server: Path, command: Command, traced: airpath.Trace) -> None:
-    told = command("trace", server)
-    assert told.code == 0
+    done = command("trace", server)
+    assert done.code == 0
     frames = traced.reading["files"][0]["frames"]
-    assert f"{frames:,} frames" in told.out
-    numbers = [line.split()[0] for line in told.out.splitlines() if " → " in line]
+    assert f"{frames:,} frames" in done.out
+    numbers = [line.split()[0] for line in done.out.splitlines() if " → " in line]
     lost = pl.col("duration_s") - pl.col("path_rate_s") - pl.col("application_s") - pl.col("closing_s")
     assert numbers == traced.connections.sort(lost, descending=True)["connection"].cast(pl.String).to_list()
 
@@ -152,19 +152,19 @@ def test_shares_add_up_to_a_hundred(parts: dict[str, float], digits: int) -> Non
         assert abs(given[name] - 100 * part / whole) <= 10**-digits + 1e-9
 
 
-def test_a_page_says_where_the_time_went_in_a_sentence(server: Path, command: Command, traced: airpath.Trace) -> None:
-    told = command("trace", server, "--flow", "1", "--why").out
-    said = next(line for line in told.splitlines() if line.endswith(").") and "\u00a0%" in line)
-    assert said == sentence(traced.connections.row(0, named=True))
-    assert sum(int(share) for share in re.findall(r"\((\d+)\u00a0%\)", said)) == 100
-    pieces = [line for line in told.splitlines() if re.search(r"\d+–\d+", line)]
+def test_a_sentence_attributes_the_time_to_causes(server: Path, command: Command, traced: airpath.Trace) -> None:
+    output = command("trace", server, "--flow", "1", "--why").out
+    attribution = next(line for line in output.splitlines() if line.endswith(").") and "\u00a0%" in line)
+    assert attribution == sentence(traced.connections.row(0, named=True))
+    assert sum(int(share) for share in re.findall(r"\((\d+)\u00a0%\)", attribution)) == 100
+    pieces = [line for line in output.splitlines() if re.search(r"\d+–\d+", line)]
     assert len(pieces) == traced.causes.filter(connection=1).height
 
 
 def test_two_traces_are_compared_in_sums(run: airpath.Result, command: Command, traced: airpath.Trace) -> None:
-    told = command("trace", "compare", run.path, run.path, "--format", "json")
-    assert told.code == 0
-    figures = {row["figure"]: (row["trace 1"], row["trace 2"]) for row in told.json}
+    done = command("trace", "compare", run.path, run.path, "--format", "json")
+    assert done.code == 0
+    figures = {row["figure"]: (row["trace 1"], row["trace 2"]) for row in done.json}
     assert all(one == other for one, other in figures.values())
     assert figures["connections"][0] == traced.connections.height
     assert figures["bytes down"][0] == run.flows.filter(kind="download")["bytes"].item()
@@ -182,9 +182,9 @@ def test_other_formats_have_all_connections(server: Path, command: Command, trac
 
 
 def test_the_report_is_one_file_with_every_figure(server: Path, command: Command) -> None:
-    told = command("trace", server, "--flow", "1", "-o", "report.html")
-    assert told.code == 0
-    assert "the report is in report.html" in told.err
+    done = command("trace", server, "--flow", "1", "-o", "report.html")
+    assert done.code == 0
+    assert "the report is in report.html" in done.err
     page = (command.folder / "report.html").read_text(encoding="utf-8")
     for title in ("Where the time went", "Time–sequence, down", "Outstanding data", "Round trip", "Throughput"):
         assert f"<h3>{title}</h3>" in page
@@ -207,7 +207,7 @@ def test_exports_for_xplot_and_perfetto(traced: airpath.Trace, tmp_path: Path) -
     assert sum(each["ph"] == "i" for each in events) == traced.directions["retransmissions"].sum()
 
 
-def test_both_ends_of_a_run_tell_what_was_lost(run: airpath.Result, traced: airpath.Trace) -> None:
+def test_captures_of_both_ends_show_lost_packets(run: airpath.Result, traced: airpath.Trace) -> None:
     both = airpath.trace(run.path)
     lost = run.links.select(pl.col("^dropped_.*_packets$")).sum_horizontal().sum()
     assert lost > 0
@@ -220,13 +220,13 @@ def test_both_ends_of_a_run_tell_what_was_lost(run: airpath.Result, traced: airp
 
 def test_captures_that_share_nothing_are_refused(server: Path, command: Command) -> None:
     other = airpath.run(DOWNLOAD, seed=4, set={"tcp.profile": "linux-2.4"}, out=command.folder / "other", capture=True)
-    told = command("trace", shared_capture("own/outage3_snd.pcap"), "--peer", other.captures()[0])
-    assert told.code == 2
-    assert "do not match" in told.err
-    assert "share no connection" in told.err
+    done = command("trace", shared_capture("own/outage3_snd.pcap"), "--peer", other.captures()[0])
+    assert done.code == 2
+    assert "do not match" in done.err
+    assert "share no connection" in done.err
 
 
-def test_an_outage_is_the_radios_and_its_log_says_so(tmp_path: Path) -> None:
+def test_an_outage_is_attributed_to_the_radio(tmp_path: Path) -> None:
     run = airpath.run(ROOT / "examples" / "outage.toml", out=tmp_path / "run", capture=True)
     trace = airpath.trace(run.path, flow="mobile")
     silent = trace.causes.filter(cause="radio")
@@ -240,22 +240,22 @@ def test_a_radio_log_of_another_tool_is_read_by_its_columns(server: Path, comman
     log = command.folder / "drive.csv"
     log.write_text("Time,RRC\n1000000000.5,Connected\n1000000001.0,Idle\n1000000001.4,Connected\n", encoding="utf-8")
     arguments = ("trace", server, "--flow", "1", "--radio", log, "--format", "json", "--radio-columns")
-    told = command(*arguments, "begin=Time,name=RRC,silent=Idle")
-    radio = [piece for piece in told.json["causes"] if piece["cause"] == "radio" and piece["confidence"] == "high"]
+    done = command(*arguments, "begin=Time,name=RRC,silent=Idle")
+    radio = [piece for piece in done.json["causes"] if piece["cause"] == "radio" and piece["confidence"] == "high"]
     assert sum(piece["end"] - piece["start"] for piece in radio) == pytest.approx(0.4e9, rel=0.05)
-    for columns, said in (
+    for columns, message in (
         ("begin=When,name=RRC", "no column `When`"),
         ("begin=Time", "needs `begin` and `name`"),
         ("begin=Time,name=RRC,quiet=Idle", "no such entry 'quiet'"),
         ("begin", "'begin' has no value"),
     ):
-        told = command(*arguments, columns)
-        assert told.code == 2
-        assert said in told.err
+        done = command(*arguments, columns)
+        assert done.code == 2
+        assert message in done.err
 
 
-def test_pages_of_http_are_told_of_and_drawn(command: Command) -> None:
-    """The truth is that of INDEX.md."""
+def test_http_pages_are_reported_and_drawn(command: Command) -> None:
+    """Ground truth: INDEX.md of the shared captures."""
     capture = shared_capture("own/http_pipe.pcap")
     trace = airpath.trace(capture)
     assert (trace.exchanges.height, trace.pages["connections"].item()) == (12, 1)
@@ -288,7 +288,7 @@ def test_lines_of_a_capture_that_is_being_made_come_as_connections_end(command: 
     line = command.line("trace", "-", "--format", "jsonl")
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=command.folder) as process:
         assert process.stdin and process.stdout
-        # The first is over, and no segment of it can still come, when the others begin and end.
+        # The first connection was reset 999 s before the others open: no segment of it can follow.
         others = [record(1000, port, syn) + record(1001, port, reset) for port in range(1002, 1200)]
         process.stdin.write(heading + record(0, 1001, syn) + record(1, 1001, reset) + b"".join(others))
         process.stdin.flush()
@@ -302,12 +302,12 @@ def test_lines_of_a_capture_that_is_being_made_come_as_connections_end(command: 
 
 def test_a_reader_that_has_had_enough_is_no_error(server: Path, command: Command) -> None:
     line = shlex.join(command.line("trace", server, "--format", "jsonl"))
-    told = subprocess.run(["sh", "-c", f"{line} | true"], check=True, capture_output=True, text=True, timeout=60)
-    assert told.stderr == ""
+    done = subprocess.run(["sh", "-c", f"{line} | true"], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["no-such.pcap"], "no-such.pcap: No such file"),
         (["README.md"], "README.md: not a capture"),
@@ -317,26 +317,26 @@ def test_a_reader_that_has_had_enough_is_no_error(server: Path, command: Command
         (["{server}", "-o", "no/such/folder.html"], "no/such/folder.html cannot be written"),
     ],
 )
-def test_what_cannot_be_traced_is_said(arguments: list[str], said: str, server: Path, command: Command) -> None:
+def test_untraceable_input_is_reported(arguments: list[str], message: str, server: Path, command: Command) -> None:
     (command.folder / "README.md").write_text("# no capture\n", encoding="utf-8")
-    told = command("trace", *(each.format(server=server) for each in arguments))
-    assert told.code == (3 if "-o" in arguments else 2)
-    assert said in told.err
-    assert "next:" in told.err or "`airpath run --out` wrote" in told.err
+    done = command("trace", *(each.format(server=server) for each in arguments))
+    assert done.code == (3 if "-o" in arguments else 2)
+    assert message in done.err
+    assert "next:" in done.err or "`airpath run --out` wrote" in done.err
 
 
-def test_a_cut_capture_is_told_of_as_far_as_it_goes(command: Command) -> None:
-    told = command("trace", shared_capture("own/variant_cut_midpacket.pcap"), "--format", "json")
-    assert told.code == 0
-    assert "it ends within a record" in told.err
-    assert len(told.json["connections"]) == 2
+def test_a_cut_capture_is_reported_up_to_its_end(command: Command) -> None:
+    done = command("trace", shared_capture("own/variant_cut_midpacket.pcap"), "--format", "json")
+    assert done.code == 0
+    assert "it ends within a record" in done.err
+    assert len(done.json["connections"]) == 2
 
 
 @pytest.mark.parametrize(
     ("capture", "retransmitted"), [("clean", 64), ("loss1", 117), ("loss1_nosack", 555), ("loss1_plain", 431)]
 )
 def test_retransmissions_of_the_shared_captures_are_exact(capture: str, retransmitted: int) -> None:
-    """The truth is that of INDEX.md, from a comparison of both ends packet by packet."""
+    """Ground truth: INDEX.md, from a packet-by-packet comparison of both ends."""
     trace = airpath.trace(shared_capture(f"own/{capture}_snd.pcap"))
     seen = sum(trace.observations(number)["retransmission"].count() for number in trace.connections["connection"])
     assert seen == retransmitted

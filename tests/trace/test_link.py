@@ -1,4 +1,4 @@
-"""What real programs did over a link: captured at both ends, and from the link's event log alone."""
+"""Traces of real programs over a link: from captures of both ends, and from the event log alone."""
 
 import json
 import shlex
@@ -20,7 +20,7 @@ DELAY_S = 0.05
 
 @pytest.fixture
 def loaded(link: LinkCommand, web: str, need: Callable[..., str]) -> tuple[Path, int]:
-    """A page that a browser loaded over 2 Mbit/s and 50 ms each way, captured at both ends; and its objects."""
+    """A page load over 2 Mbit/s, 50 ms each way: captures of both ends, number of objects."""
     slow = link.wire(rate=f"{RATE:.0f} bit/s", delay=f"{1e3 * DELAY_S:g} ms", queue="{ packets = 100 }")
     page = subprocess.run(python("page.py", link.folder / "files"), capture_output=True, text=True, check=True)
     profile = f"--user-data-dir={link.folder / 'profile'}"
@@ -30,12 +30,12 @@ def loaded(link: LinkCommand, web: str, need: Callable[..., str]) -> tuple[Path,
     return kept, json.loads(page.stdout)["objects"]
 
 
-def test_a_page_load_is_told_from_both_ends(loaded: tuple[Path, int], tmp_path: Path) -> None:
+def test_a_page_load_is_traced_from_both_ends(loaded: tuple[Path, int], tmp_path: Path) -> None:
     kept, objects = loaded
     trace = airpath.trace(kept)
-    # The document, its objects, and what a browser asks for by itself.
+    # The document, its objects, and at most one request of the browser's own.
     assert objects < trace.exchanges.height <= objects + 2
-    # As the browser had it: no first byte came sooner than a round trip after its request.
+    # As in the browser: no first byte arrived earlier than one round trip after its request.
     waited = pl.col("response_first") - pl.col("request_first")
     assert trace.exchanges.filter(waited < 2e9 * DELAY_S).height == 0
     assert set(trace.exchanges["connection"]) <= set(trace.connections["connection"])
@@ -49,7 +49,7 @@ def test_a_page_load_is_told_from_both_ends(loaded: tuple[Path, int], tmp_path: 
     assert len(page.all("span", **{"class": "shares"})) == trace.connections.height
     assert "One-way delay" in page.figures
 
-    # The same from the log alone, but for what was said, which no log has.
+    # The same from the event log alone, without the application data, which no log has.
     shutil.rmtree(kept / "captures")
     logged = airpath.trace(kept)
     carried = ["client", "server", "unique_bytes", "from"]

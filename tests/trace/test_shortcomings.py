@@ -1,4 +1,4 @@
-"""What a capture lacks is said: dropped packets, cut options, super-segments, acknowledged bytes that are not in it."""
+"""Warnings of incomplete captures: drops, cut options, super-segments, unseen ACKed bytes."""
 
 import struct
 from pathlib import Path
@@ -11,21 +11,23 @@ from support import Command
 from support.needs import shared_capture
 
 
-def test_what_a_capture_lacks_is_said(airpath_command: Command) -> None:
+def test_a_capture_with_cut_options_is_reported(airpath_command: Command) -> None:
     capture = shared_capture("own/variant_snap60.pcap")
     whole = airpath.trace(shared_capture("own/loss1_snd.pcap"))
     cut = airpath.trace(capture)
     assert warnings(whole.reading) == []
-    # As many as have selective acknowledgements, says the index of the collection: with them a header passes 60 bytes.
+    # INDEX.md of the shared captures: 1385 segments have SACK blocks, which extend the headers
+    # beyond the 60 captured bytes.
     assert cut.reading["shortcomings"] == {"options_cut": 1385, "super_segments": 0, "unseen_bytes": 0}
-    [said] = warnings(cut.reading)
-    assert said.startswith("the options of 1,385 segments are cut off")
-    assert said in airpath_command("trace", capture).err
+    [warning] = warnings(cut.reading)
+    assert warning.startswith("the options of 1,385 segments are cut off")
+    assert warning in airpath_command("trace", capture).err
     assert cut.observations().filter(pl.col("events").str.contains("options_cut")).height == 1385
 
 
 def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
-    # A block of interface statistics: type, length, interface, time, isb_ifdrop, the end of the options, length.
+    # Interface Statistics Block (pcapng): type, length, interface, time, isb_ifdrop, end of
+    # options, length.
     dropped = struct.pack("<HHQHH", 5, 8, 12, 0, 0)
     length = 24 + len(dropped)
     block = struct.pack("<IIIII", 5, length, 0, 0, 0) + dropped + struct.pack("<I", length)
@@ -33,11 +35,11 @@ def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
     capture.write_bytes(shared_capture("own/variant_pcapng.pcapng").read_bytes() + block)
     reading = airpath.trace(capture).reading
     assert reading["files"][0]["dropped"] == 12
-    [said] = warnings(reading)
-    assert "the capturing host dropped 12 packets" in said
+    [warning] = warnings(reading)
+    assert "the capturing host dropped 12 packets" in warning
 
 
-def test_what_is_said_of_drops_and_super_segments() -> None:
+def test_drops_and_super_segments_are_reported() -> None:
     reading = {"files": [{"name": "one.pcapng", "ending": None, "ahead": None, "back": None, "dropped": 12}]}
     reading |= {"skipped": {}, "interrupted": False}
     lacks = {"options_cut": 0, "super_segments": 3, "unseen_bytes": 2_896}

@@ -1,4 +1,4 @@
-"""Spurious retransmissions without selective acknowledgements: what the sender's capture shows, against both ends."""
+"""Spurious retransmissions without SACK: detection in the sender's capture against both ends."""
 
 from itertools import product
 from pathlib import Path
@@ -12,7 +12,7 @@ PLAIN: dict[str, Any] = {"profile": "linux-6", "selective_acknowledgement": Fals
 """Neither selective acknowledgements nor timestamps."""
 
 HASTY = {"recovery": {"forward_rto": False, "eifel": False}}
-"""A sender that takes no time-out back: it sends everything again."""
+"""A sender that undoes no time-out: it sends everything again."""
 
 SENDERS: dict[str, dict[str, Any]] = {
     "plain": PLAIN,

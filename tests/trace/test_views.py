@@ -1,4 +1,4 @@
-"""What is shown of captures: reports of several connections, traces beside each other, runs without captures."""
+"""Reports of several connections, comparisons of traces, and runs without captures."""
 
 import json
 import shutil
@@ -90,9 +90,9 @@ def test_connections_have_axes_of_time_of_their_own(whole: Page) -> None:
     )
 
 
-def test_as_many_are_drawn_in_full_as_asked_for(runs: list[airpath.Result], command: Command) -> None:
-    told = command("trace", runs[0].path, "-o", "report.html", "--in-full", "1")
-    assert told.code == 0
+def test_in_full_sets_the_number_of_drawn_connections(runs: list[airpath.Result], command: Command) -> None:
+    done = command("trace", runs[0].path, "-o", "report.html", "--in-full", "1")
+    assert done.code == 0
     page = Page(command.folder / "report.html")
     assert {found["data-time"] for found in page.all("figure")} == {"connection-1"}
     assert "The first is drawn in full below" in page.words
@@ -123,9 +123,9 @@ def test_the_table_of_differences_has_what_differs(beside: Page, traces: list[ai
 
 def test_the_command_compares_any_number(runs: list[airpath.Result], command: Command) -> None:
     three = [runs[0].path, runs[1].path, runs[0].path]
-    told = command("trace", "compare", *three, "-o", "report.html")
-    assert told.code == 0
-    assert "the report is in report.html" in told.err
+    done = command("trace", "compare", *three, "-o", "report.html")
+    assert done.code == 0
+    assert "the report is in report.html" in done.err
     assert len(Page(command.folder / "report.html").figures["Throughput"]["data"]) == 3
     figures = command("trace", "compare", *three, "--format", "json").json
     assert all(row["trace 1"] == row["trace 3"] for row in figures)
@@ -143,7 +143,7 @@ def test_a_browser_draws_them(
     assert seen.count('class="main-svg"') >= len(beside.all("figure"))
 
 
-# Zooms a figure of the first connection, and notes what all figures then show.
+# Zooms a figure of the first connection, then records the ranges of all figures.
 _ZOOM = """<script>(async () => {
   const until = async (done) => { while (!done()) await new Promise((wake) => setTimeout(wake, 50)); };
   await until(() => document.documentElement.dataset.drawn === "all");
@@ -168,7 +168,7 @@ def uncaptured(run: airpath.Result, folder: Path) -> Path:
     return Path(shutil.copytree(run.path, folder, ignore=shutil.ignore_patterns("captures")))
 
 
-def test_a_run_without_captures_is_told_from_its_events(runs: list[airpath.Result], tmp_path: Path) -> None:
+def test_a_run_without_captures_is_traced_from_its_events(runs: list[airpath.Result], tmp_path: Path) -> None:
     captured = airpath.trace(runs[0].path)
     logged = airpath.trace(uncaptured(runs[0], tmp_path / "run"))
     assert logged.reading["files"][0]["name"].endswith("events/packets")
@@ -184,8 +184,8 @@ def test_a_run_without_captures_is_told_from_its_events(runs: list[airpath.Resul
 
 
 @pytest.mark.parametrize("name", ["hs-dsch", "outage", "gprs-drive", "upload"])
-def test_events_and_captures_tell_of_the_same_causes(name: str, tmp_path: Path) -> None:
-    """What is sent is seen at its sender in both; only timestamps are missing from the events."""
+def test_events_and_captures_give_the_same_causes(name: str, tmp_path: Path) -> None:
+    """Both record each packet at its sender; events lack only the TCP timestamps."""
     run = airpath.run(ROOT / "examples" / f"{name}.toml", out=tmp_path / "captured", capture=True)
     captured, logged = airpath.trace(run.path), airpath.trace(uncaptured(run, tmp_path / "logged"))
     of_captures, of_events = (seconds_of(trace.connections.row(0, named=True)) for trace in (captured, logged))
@@ -196,7 +196,7 @@ def test_events_and_captures_tell_of_the_same_causes(name: str, tmp_path: Path) 
     assert moved < 0.05 * whole, (of_captures, of_events)
 
 
-def test_transactions_on_connections_of_their_own_are_told_apart(tmp_path: Path) -> None:
+def test_transactions_on_separate_connections_are_separated(tmp_path: Path) -> None:
     scenario = DOWNLOAD[: DOWNLOAD.index("[[flow]]")] + (
         '[[flow]]\nkind = "transactions"\ntransactions = 12\nconnections = "each"\n'
         'request = "300 B"\nresponse = "4 kB"\n'
@@ -208,44 +208,44 @@ def test_transactions_on_connections_of_their_own_are_told_apart(tmp_path: Path)
     assert logged.connections.select(figures).equals(captured.connections.select(figures))
 
 
-def test_of_several_repetitions_one_is_told_of(command: Command) -> None:
+def test_one_of_several_repetitions_is_reported(command: Command) -> None:
     run = airpath.run(DOWNLOAD, repeat=3, out=command.folder / "run")
     lasted = [airpath.trace(run.path, repetition=number).connections["duration_s"].item() for number in range(3)]
     assert len(set(lasted)) == 3
     assert airpath.trace(run.path).connections["duration_s"].item() == sorted(lasted)[1], "the median one"
-    told = command("trace", run.path, "--repetition", "2", "--format", "json")
-    assert told.json["connections"][0]["duration_s"] == lasted[2]
-    for arguments, said in (
-        ((run.path, "--repetition", "3"), "has no repetition 3; there are 3"),
+    done = command("trace", run.path, "--repetition", "2", "--format", "json")
+    assert done.json["connections"][0]["duration_s"] == lasted[2]
+    for arguments, message in (
+        ((run.path, "--repetition", "3"), "has no repetition 3; it has 3, numbered from 0"),
         (("x.pcap", "--repetition", "1"), "--repetition needs a result folder"),
-        ((run.path, "--in-full", "2"), "--in-full is for a report"),
+        ((run.path, "--in-full", "2"), "--in-full needs a report"),
     ):
-        told = command("trace", *arguments)
-        assert (told.code, said in told.err) == (2, True)
+        done = command("trace", *arguments)
+        assert (done.code, message in done.err) == (2, True)
 
 
-def test_a_folder_with_neither_says_so(command: Command) -> None:
+def test_a_folder_with_neither_is_an_error(command: Command) -> None:
     scenario = DOWNLOAD + "\n[log]\npackets = false\n"
     airpath.run(scenario, out=command.folder / "run")
-    told = command("trace", "run")
-    assert told.code == 2
-    assert "has neither captures nor a packet log of repetition 0" in told.err
-    assert "--capture" in told.err
+    done = command("trace", "run")
+    assert done.code == 2
+    assert "has neither captures nor a packet log of repetition 0" in done.err
+    assert "--capture" in done.err
 
 
 def test_a_capture_cannot_be_joined_with_a_log(runs: list[airpath.Result], command: Command) -> None:
     folder = uncaptured(runs[0], command.folder / "run")
-    told = command("trace", folder, "--peer", runs[0].captures()[0])
-    assert told.code == 2
-    assert "has no captures for the peer" in told.err
+    done = command("trace", folder, "--peer", runs[0].captures()[0])
+    assert done.code == 2
+    assert "has no captures for the peer" in done.err
 
 
 def test_a_stream_reads_a_log_too(runs: list[airpath.Result], tmp_path: Path) -> None:
     lines: list[str] = []
     folder = uncaptured(runs[0], tmp_path / "run")
     stream(folder, lines.append)
-    told = sorted((json.loads(line) for line in lines), key=lambda each: each["connection"])
-    assert [each["segments"] for each in told] == airpath.trace(folder).connections["segments"].to_list()
+    rows = sorted((json.loads(line) for line in lines), key=lambda each: each["connection"])
+    assert [each["segments"] for each in rows] == airpath.trace(folder).connections["segments"].to_list()
 
 
 @pytest.mark.parametrize("trigger", [*AGAIN, None])
@@ -259,7 +259,7 @@ def test_every_way_to_send_again_is_drawn(trigger: str | None, traces: list[airp
 
 
 def test_round_trips_of_timestamps_stand_beside_those_by_karns_rule(tmp_path: Path) -> None:
-    """What was held back in the outage of the shared capture, and sent again meanwhile, only timestamps measure."""
+    """Segments delayed by the outage and retransmitted: only timestamps give their round trip."""
     trace = airpath.trace(shared_capture("own/outage3_snd.pcap"))
     longest = trace.directions.sort("unique_bytes").row(-1, named=True)
     assert longest["longest_echo_round_trip"] > 2 * longest["longest_round_trip"]
@@ -269,22 +269,22 @@ def test_round_trips_of_timestamps_stand_beside_those_by_karns_rule(tmp_path: Pa
     assert "of data up, by timestamps alone (" in Page(trace.report(tmp_path / "report.html")).html
 
 
-def test_times_that_cannot_be_are_said(command: Command) -> None:
+def test_impossible_times_are_reported(command: Command) -> None:
     capture = shared_capture("tcptrace__http.dmp")
     trace = airpath.trace(capture)
     assert " in 4.08 years, " in summary(trace.reading, trace.connections.height)
-    said = warnings(trace.reading)
-    assert "frames 417 and 418 are 4.08 years apart" in said[0]
-    assert "acknowledged bytes are not in the capture" in said[1]
+    remarks = warnings(trace.reading)
+    assert "frames 417 and 418 are 4.08 years apart" in remarks[0]
+    assert "acknowledged bytes are not in the capture" in remarks[1]
     words = command("trace", capture).err
-    assert all(remark in words for remark in said)
+    assert all(remark in words for remark in remarks)
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [(0.5, "500 ms"), (7_100, "7,100.0 s"), (9_000, "2.5 h"), (3e5, "3.47 days"), (1e8, "3.17 years")],
 )
-def test_long_captures_are_told_in_sensible_units(seconds: float, words: str) -> None:
+def test_long_captures_are_given_in_readable_units(seconds: float, words: str) -> None:
     assert length(seconds) == words
 
 
@@ -295,7 +295,7 @@ def test_the_columns_of_the_directions_are_the_cores() -> None:
 
 
 def test_pages_stand_under_each_other_on_one_scale(tmp_path: Path) -> None:
-    """The shared captures of one page, fetched with a connection for each object, and pipelined."""
+    """Shared captures of one page: one connection for each object, and one pipelined connection."""
     traces = [airpath.trace(shared_capture(f"own/http_{how}.pcap")) for how in ("http10", "pipe")]
     page = Page(comparison.write(traces, tmp_path / "report.html"))
     drawn = {name: figure for name, figure in page.figures.items() if ": page of " in name}

@@ -41,7 +41,8 @@ pub struct PacketEvent {
 }
 
 /// A packet's steps through the run. Each packet is `Sent` once by an end point; every link on
-/// its path reports `Queued`, then `Delivered` or `Dropped`; the other end point reports `Received`.
+/// its path reports `Queued`, then `Delivered` or `Dropped`; the other end point reports
+/// `Received`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PacketStep {
     /// An end point sent it, with these transport headers.

@@ -81,8 +81,8 @@ pub enum Change {
     /// `ci`: constantly this carrier-to-interference ratio of the serving cell, on a bearer with
     /// radio conditions.
     CarrierToInterference(Decibel),
-    /// `environment`: from now on the radio conditions of this environment, from its beginning, where a bearer
-    /// has radio conditions.
+    /// `environment`: from now on the radio conditions of this environment, from its beginning,
+    /// where a bearer has radio conditions.
     Environment(String),
 }
 

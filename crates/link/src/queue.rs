@@ -108,7 +108,8 @@ struct Table {
     /// CoDel: the queueing delay that is acceptable for long (RFC 8289 §4). Default: 5 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<Span>,
-    /// CoDel: how long the delay may exceed the target before packets are dropped (RFC 8289 §4). Default: 100 ms.
+    /// CoDel: how long the delay may exceed the target before packets are dropped (RFC 8289 §4).
+    /// Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<Span>,
     /// CoDel: packets of ECN-capable flows are marked instead of dropped. Default: false.

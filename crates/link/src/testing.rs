@@ -98,7 +98,8 @@ impl Traffic {
     }
 }
 
-/// TCP headers of arrivals, by slot: each flow sends consecutive data segments and repeats every third one.
+/// TCP headers of arrivals, by slot: each flow sends consecutive data segments and repeats every
+/// third one.
 #[derive(Clone, Debug, Default)]
 pub struct Segments(Vec<Option<SegmentInfo>>);
 

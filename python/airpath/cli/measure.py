@@ -188,7 +188,7 @@ def datagrams(
     \b
     Examples:
       airpath measure datagrams server.example --rate "64 kbit/s" --size 172 --duration "1 min"
-      airpath measure datagrams server.example --upload --rate "20 Mbit/s" --duration "5 s" --format json
+      airpath measure datagrams server.example --upload --rate "20 Mbit/s" --format json
     """
     direction = "up" if upload else "down"
     work = {"kind": "datagrams", "direction": direction, "rate": rate, "size": size}
@@ -218,7 +218,8 @@ def transactions(
     \b
     Examples:
       airpath measure transactions server.example --count 100
-      airpath measure transactions server.example --connections each --duration "10 s" --response "20 kB"
+      airpath measure transactions server.example --response "20 kB"
+      airpath measure transactions server.example --connections each --duration "10 s"
     """
     exchange = {
         "request": request,
