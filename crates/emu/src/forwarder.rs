@@ -9,7 +9,7 @@ use airpath_path::{Contents, PacketStore, Path, PolledPath};
 
 use crate::clock::Clock;
 use crate::lateness::Lateness;
-use crate::offload::{Frame, MAX_HEADER, Refused, VirtioHeader};
+use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer};
 use crate::port::{MAX_READ, Port, Sent};
 use crate::taps::{Taps, View};
@@ -33,23 +33,25 @@ pub struct Forwarder<'a> {
     inside: Inside,
     server: &'a Port,
     mobile: &'a Port,
-    buffer: Box<[u8; MAX_READ]>,
-    leaving: Leaving,
-    packets: u64,
+    read_buffer: Box<[u8; MAX_READ]>,
+    /// Packets that leave with one write.
+    run: Run,
+    /// The number of the next packet; as many have entered.
+    next_id: u64,
 }
 
 /// The packets in the network, and their observers.
 #[derive(Debug)]
 struct Inside {
-    buffer: PacketBuffer,
+    packets: PacketBuffer,
     taps: Taps,
 }
 
 /// Packets that were dropped outside of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropCounters {
-    /// At the entry, by cause, in the order of [`Refused::ALL`].
-    pub at_entry: [u64; Refused::ALL.len()],
+    /// At the entry, by cause, in the order of [`EntryDropCause::ALL`].
+    pub at_entry: [u64; EntryDropCause::ALL.len()],
     /// At the exit, because the kernel rejected them.
     pub at_exit: u64,
 }
@@ -57,24 +59,35 @@ pub struct DropCounters {
 impl DropCounters {
     /// Counts by name of the cause; causes that did not occur are left out.
     pub fn by_cause(&self) -> BTreeMap<&'static str, u64> {
-        let at_entry = Refused::ALL.iter().map(|cause| cause.name()).zip(self.at_entry);
+        let at_entry = EntryDropCause::ALL.iter().map(|cause| cause.name()).zip(self.at_entry);
         at_entry.chain([("not-taken", self.at_exit)]).filter(|(_, count)| *count > 0).collect()
     }
 }
 
-/// Consecutive packets of one super-segment that leave together.
+/// A run: consecutive segments of one super-segment that leave together.
 #[derive(Debug, Default)]
-struct Leaving {
-    head: Option<Head>,
+struct Run {
+    /// `None` if the run is empty.
+    start: Option<RunStart>,
+    /// Its packets, from the first segment on.
     slots: Vec<Slot>,
 }
 
+/// The first packet of a run. The others have the same direction, super-segment and ECN field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Head {
+struct RunStart {
     direction: Direction,
     super_segment: u32,
+    /// Its segment number.
     first: u32,
     ecn: Ecn,
+}
+
+impl Run {
+    /// Whether `next` is the segment that follows this run, so that they can leave together.
+    fn continues(&self, next: RunStart) -> bool {
+        self.start.is_some_and(|start| RunStart { first: start.first + self.slots.len() as u32, ..start } == next)
+    }
 }
 
 impl<'a> Forwarder<'a> {
@@ -87,18 +100,24 @@ impl<'a> Forwarder<'a> {
             dropped: DropCounters::default(),
             delivered_until: Instant::ZERO,
             path,
-            inside: Inside { buffer: PacketBuffer::default(), taps },
+            inside: Inside { packets: PacketBuffer::default(), taps },
             server,
             mobile,
-            buffer: Box::new([0; MAX_READ]),
-            leaving: Leaving::default(),
-            packets: 0,
+            read_buffer: Box::new([0; MAX_READ]),
+            run: Run::default(),
+            next_id: 0,
         }
     }
 
     /// Packets that have entered.
     pub const fn packets(&self) -> u64 {
-        self.packets
+        self.next_id
+    }
+
+    /// Packets in the network.
+    #[inline]
+    pub fn packets_inside(&self) -> usize {
+        self.inside.packets.len()
     }
 
     /// The path.
@@ -134,15 +153,12 @@ impl<'a> Forwarder<'a> {
             Direction::Up => self.mobile,
         };
         for reads in 0..READS_IN_A_ROW {
-            let Some(received) = port.receive(&mut self.buffer[..])? else { return Ok(reads > 0) };
+            let Some(received) = port.receive(&mut self.read_buffer[..])? else { return Ok(reads > 0) };
             let now = self.clock.now();
-            let bytes = &self.buffer[received.packet];
+            let bytes = &self.read_buffer[received.packet];
             let virtio = VirtioHeader::from_bytes(&received.virtio);
             match Frame::inspect(&virtio, bytes) {
-                Ok(frame) => {
-                    let (path, packets) = (&mut self.path, &mut self.packets);
-                    self.inside.enter(now, direction, frame, bytes, path, packets);
-                }
+                Ok(frame) => self.inside.enter(now, direction, frame, bytes, &mut self.path, &mut self.next_id),
                 Err(cause) => self.dropped.at_entry[cause as usize] += 1,
             }
         }
@@ -159,54 +175,53 @@ impl<'a> Forwarder<'a> {
         let mut now = self.clock.now();
         while let Some((direction, Departure { due, packet })) = self.path.pop(now, &mut self.inside) {
             any[direction as usize] = true;
+            // Each reading of the clock is also the new horizon: packets due by then leave, too.
             now = self.clock.now();
             self.lateness.record(now.since(due));
-            let BufferedPacket { super_segment, segment, entered, .. } = self.inside.buffer.packet(packet.slot);
+            let BufferedPacket { super_segment, segment, entered, .. } = self.inside.packets.packet(packet.slot);
             self.transit[direction as usize] = due.since(entered);
-            let leaving = &mut self.leaving;
-            let joins = leaving.head.is_some_and(|head| {
-                (head.direction, head.super_segment, head.ecn) == (direction, super_segment, packet.ecn)
-                    && head.first + leaving.slots.len() as u32 == segment
-            });
-            if !joins {
-                self.send_leaving()?;
-                self.leaving.head = Some(Head { direction, super_segment, first: segment, ecn: packet.ecn });
+            let next = RunStart { direction, super_segment, first: segment, ecn: packet.ecn };
+            if !self.run.continues(next) {
+                self.send_run()?;
+                self.run.start = Some(next);
             }
-            self.leaving.slots.push(packet.slot);
-            let Inside { buffer, taps } = &mut self.inside;
-            let read = buffer.super_segment(super_segment);
-            let view = View { frame: &read.frame, bytes: &read.bytes, segment };
-            let progress = taps.leaves(due, now, direction, &packet, view);
-            progress.into_iter().for_each(|event| self.path.report(due, event));
+            self.run.slots.push(packet.slot);
+            let Inside { packets, taps } = &mut self.inside;
+            let super_segment = packets.super_segment(super_segment);
+            let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
+            let app_event = taps.leaves(due, now, direction, &packet, view);
+            // The path has the event log.
+            app_event.into_iter().for_each(|event| self.path.report(due, event));
         }
         self.delivered_until = now;
-        self.send_leaving()?;
+        self.send_run()?;
         Ok(any)
     }
 
-    /// Sends the packets that leave together.
-    fn send_leaving(&mut self) -> io::Result<()> {
-        let Some(Head { direction, super_segment, first, ecn }) = self.leaving.head.take() else { return Ok(()) };
-        let count = self.leaving.slots.len() as u32;
-        let read = self.inside.buffer.super_segment(super_segment);
-        let mut buffer = [0; MAX_HEADER];
-        let written = read.frame.write_segments(&read.bytes, first..=first + (count - 1), ecn, &mut buffer);
+    /// Sends the packets of the run, and empties it.
+    fn send_run(&mut self) -> io::Result<()> {
+        let Some(RunStart { direction, super_segment, first, ecn }) = self.run.start.take() else { return Ok(()) };
+        let count = self.run.slots.len() as u32;
+        let super_segment = self.inside.packets.super_segment(super_segment);
+        let mut header = [0; MAX_HEADER];
+        let segments = first..=first + (count - 1);
+        let written = super_segment.frame.write_segments(&super_segment.bytes, segments, ecn, &mut header);
         let port = match direction {
             Direction::Down => self.mobile,
             Direction::Up => self.server,
         };
-        let payload = &read.bytes[written.payload];
-        if port.send(&written.header.to_bytes(), written.bytes, payload)? == Sent::Refused {
+        let payload = &super_segment.bytes[written.payload];
+        if port.send(&written.header.to_bytes(), written.bytes, payload)? == Sent::Rejected {
             self.dropped.at_exit += u64::from(count);
         }
-        for slot in self.leaving.slots.drain(..) {
-            self.inside.buffer.release(slot);
+        for slot in self.run.slots.drain(..) {
+            self.inside.packets.release(slot);
         }
         Ok(())
     }
 
-    /// When to call [`Self::deliver`] next if no packet enters; `None` if nothing is in the
-    /// network.
+    /// When to call [`Self::deliver`] next if no packet enters; `None` if no hop and no planned
+    /// change has an event.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
         self.path.next_wakeup()
@@ -227,23 +242,23 @@ impl Inside {
         frame: Frame,
         bytes: &[u8],
         path: &mut PolledPath<'_>,
-        packets: &mut u64,
+        next_id: &mut u64,
     ) {
-        let super_segment = self.buffer.insert(frame, bytes);
+        let super_segment = self.packets.insert(frame, bytes);
         for segment in 0..frame.segments() {
             let slot =
-                self.buffer.add(BufferedPacket { super_segment, segment, direction, entered: now, header: None });
+                self.packets.add(BufferedPacket { super_segment, segment, direction, entered: now, header: None });
             let mut packet = Packet {
-                id: *packets,
+                id: *next_id,
                 size: frame.segment_bytes(segment),
                 flow: FlowId(0),
                 user: UserId(0),
                 ecn: frame.ecn(),
                 slot,
             };
-            *packets += 1;
+            *next_id += 1;
             let header = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
-            self.buffer.set_header(slot, header);
+            self.packets.set_header(slot, header);
             path.push(now, direction, packet, self);
         }
     }
@@ -251,30 +266,31 @@ impl Inside {
 
 impl SegmentLookup for Inside {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
-        self.buffer.segment(slot)
+        self.packets.segment(slot)
     }
 }
 
 impl PacketStore for Inside {
     fn take_dropped(&mut self, dropped: &Dropped) {
         let slot = dropped.packet.slot;
-        self.taps.is_lost(self.buffer.packet(slot).direction, &dropped.packet);
-        self.buffer.release(slot);
+        self.taps.lost(self.packets.packet(slot).direction, &dropped.packet);
+        self.packets.release(slot);
     }
 
     fn take_absorbed(&mut self, packet: &Packet) {
-        self.buffer.release(packet.slot);
+        self.packets.release(packet.slot);
     }
 
     fn create(&mut self, now: Instant, direction: Direction, contents: Contents<'_>) -> Option<Slot> {
         match contents {
-            Contents::CopyOf(slot) => Some(self.buffer.copy(slot)),
+            Contents::CopyOf(slot) => Some(self.packets.copy(slot)),
             Contents::Bytes(bytes) => {
                 let frame = Frame::inspect(&VirtioHeader::default(), bytes).ok()?;
-                let super_segment = self.buffer.insert(frame, bytes);
+                let super_segment = self.packets.insert(frame, bytes);
                 let packet = BufferedPacket { super_segment, segment: 0, direction, entered: now, header: None };
-                Some(self.buffer.add(packet))
+                Some(self.packets.add(packet))
             }
+            // Kinds of contents that are added later: the link does not carry them.
             _ => None,
         }
     }

@@ -28,7 +28,7 @@
 //! let written = frame.write_segments(&packet, 1..=2, frame.ecn(), &mut buffer);
 //! assert_eq!((written.bytes.len(), written.payload), (40, 40 + 1448..40 + 3000));
 //! assert_eq!(written.header.segment_size, 1448);
-//! # Ok::<(), airpath_emu::offload::Refused>(())
+//! # Ok::<(), airpath_emu::offload::EntryDropCause>(())
 //! ```
 
 mod forwarding;
@@ -39,7 +39,7 @@ mod virtio;
 use airpath_core::Ecn;
 use airpath_wire::ip::Protocol;
 
-pub use forwarding::Refused;
+pub use forwarding::EntryDropCause;
 use network::Network;
 pub use segments::Written;
 use virtio::Segmentation;
@@ -74,7 +74,7 @@ impl Frame {
     ///
     /// # Errors
     /// If it is malformed, or a router would not forward it.
-    pub fn inspect(header: &VirtioHeader, packet: &[u8]) -> Result<Self, Refused> {
+    pub fn inspect(header: &VirtioHeader, packet: &[u8]) -> Result<Self, EntryDropCause> {
         let network = Network::parse(packet)?;
         let packet = &packet[..network.length as usize];
         forwarding::check(&network, packet)?;
@@ -93,7 +93,7 @@ impl Frame {
         let header_bytes = super_header(segmentation, &network, packet)?;
         let segment_payload = u32::from(header.segment_size);
         if segment_payload == 0 {
-            return Err(Refused::Offload);
+            return Err(EntryDropCause::Offload);
         }
         Ok(Self {
             network,
@@ -182,7 +182,7 @@ impl Frame {
 }
 
 /// Bytes of IP and transport header of a super-segment.
-fn super_header(segmentation: Segmentation, network: &Network, packet: &[u8]) -> Result<u32, Refused> {
+fn super_header(segmentation: Segmentation, network: &Network, packet: &[u8]) -> Result<u32, EntryDropCause> {
     let (version_fits, protocol) = match segmentation {
         Segmentation::None => (false, network.protocol),
         Segmentation::TcpOverIpv4 => (!network.is_ipv6, Protocol::TCP),
@@ -192,28 +192,28 @@ fn super_header(segmentation: Segmentation, network: &Network, packet: &[u8]) ->
     // With segments left in a routing header, the pseudo header has the final destination, not the
     // address in the IP header (RFC 8200 §8.1).
     if !version_fits || network.protocol != protocol || network.is_fragment || network.is_source_routed {
-        return Err(Refused::Offload);
+        return Err(EntryDropCause::Offload);
     }
     let transport = &packet[usize::from(network.transport)..];
     let transport_bytes = match protocol {
         Protocol::TCP => {
             // The upper half of byte 12 is the header's length in words of four bytes (RFC 9293
             // §3.1).
-            let words = transport.get(12).ok_or(Refused::Malformed)? >> 4;
+            let words = transport.get(12).ok_or(EntryDropCause::Malformed)? >> 4;
             let bytes = usize::from(words) * 4;
-            (bytes >= TCP_HEADER).then_some(bytes).ok_or(Refused::Malformed)?
+            (bytes >= TCP_HEADER).then_some(bytes).ok_or(EntryDropCause::Malformed)?
         }
         _ => {
-            let length = transport.get(4..6).ok_or(Refused::Malformed)?;
+            let length = transport.get(4..6).ok_or(EntryDropCause::Malformed)?;
             if usize::from(u16::from_be_bytes([length[0], length[1]])) != transport.len() {
-                return Err(Refused::Malformed);
+                return Err(EntryDropCause::Malformed);
             }
             UDP_HEADER
         }
     };
     let header_bytes = usize::from(network.transport) + transport_bytes;
     if transport.len() < transport_bytes || header_bytes > MAX_HEADER {
-        return Err(Refused::Malformed);
+        return Err(EntryDropCause::Malformed);
     }
     Ok(header_bytes as u32)
 }

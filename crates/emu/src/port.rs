@@ -48,7 +48,7 @@ pub enum Sent {
     /// The kernel took it.
     Taken,
     /// The kernel rejected it: no buffer space, or not a valid packet.
-    Refused,
+    Rejected,
 }
 
 impl Port {
@@ -125,7 +125,7 @@ impl Port {
         match sent {
             Ok(_) => Ok(Sent::Taken),
             Err(Errno::EBADF) => Err(Errno::EBADF.into()),
-            Err(_) => Ok(Sent::Refused),
+            Err(_) => Ok(Sent::Rejected),
         }
     }
 }

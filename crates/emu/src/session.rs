@@ -27,7 +27,8 @@ use signals::Signals;
 pub enum Waiting {
     /// By sleeping: the kernel's timers are about 0.1 ms late.
     Sleeping,
-    /// By polling the clock while packets are in the network, at the cost of a core.
+    /// By polling the clock while packets are in the network, and shortly before other events of
+    /// the path, at the cost of a core.
     Precise,
 }
 
@@ -35,6 +36,22 @@ impl Waiting {
     /// The default: [`Self::Precise`] where the programs at both ends still have a core each.
     pub fn of_host() -> Self {
         if cores() >= 3 { Self::Precise } else { Self::Sleeping }
+    }
+
+    /// Whether the loop polls the clock at `now`. Without packets in the network the next wake-up
+    /// of the path may be far: a planned change, or a timer.
+    fn polls(self, now: Instant, last_packet: Instant, wakeup: Option<Instant>, has_packets: bool) -> bool {
+        let is_due_soon = wakeup.is_some_and(|wakeup| has_packets || wakeup <= now + POLL_BEFORE);
+        self == Self::Precise && (is_due_soon || now < last_packet + LINGER)
+    }
+
+    /// How long the loop may sleep at `now` if it does not poll.
+    fn sleep_time(self, now: Instant, wakeup: Instant) -> Span {
+        let until = wakeup.since(now.min(wakeup));
+        match self {
+            Self::Sleeping => until,
+            Self::Precise => until.saturating_sub(POLL_BEFORE),
+        }
     }
 }
 
@@ -46,6 +63,10 @@ pub fn cores() -> usize {
 
 /// In precise mode the clock is polled for this long after the last packet.
 const LINGER: Span = Span::from_millis(10);
+
+/// In precise mode the clock is polled from this long before a wake-up on. The kernel's timers are
+/// late by less.
+const POLL_BEFORE: Span = Span::from_millis(2);
 
 /// While the loop polls the clock, it checks this often for events other than packets.
 const CHECK_PERIOD: Span = Span::from_millis(1);
@@ -147,18 +168,16 @@ impl<'a> Session<'a> {
                 last_packet = now;
             }
             let wakeup = self.forwarder.next_wakeup();
-            let polls = self.waiting == Waiting::Precise && (wakeup.is_some() || now < last_packet + LINGER);
+            let has_packets = self.forwarder.packets_inside() > 0;
+            let polls = self.waiting.polls(now, last_packet, wakeup, has_packets);
             // The kernel often has a response before it returns from taking a packet: reading is
             // cheaper than polling.
             ready = if polls { [true; 2] } else { [up, down] };
             if ready.contains(&true) && now < last_check + CHECK_PERIOD {
                 continue;
             }
-            let patience = match wakeup {
-                _ if polls => Some(Span::ZERO),
-                Some(wakeup) => Some(wakeup.since(now.min(wakeup))),
-                None => None,
-            };
+            let patience =
+                if polls { Some(Span::ZERO) } else { wakeup.map(|wakeup| self.waiting.sleep_time(now, wakeup)) };
             last_check = now;
             let Some(found) = self.wait(patience)? else { return Ok(()) };
             ready = found;
@@ -213,5 +232,39 @@ impl<'a> Session<'a> {
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_nanos(1_000_000_000);
+
+    const LONG_AGO: Instant = Instant::ZERO;
+
+    #[test]
+    fn an_idle_precise_link_sleeps_until_shortly_before_a_planned_change() {
+        let change = NOW + Span::from_secs(600);
+        assert!(!Waiting::Precise.polls(NOW, LONG_AGO, Some(change), false));
+        let woken = NOW + Waiting::Precise.sleep_time(NOW, change);
+        assert_eq!(woken, change - POLL_BEFORE);
+        assert!(Waiting::Precise.polls(woken, LONG_AGO, Some(change), false));
+    }
+
+    #[test]
+    fn a_precise_link_polls_while_packets_are_due_and_shortly_after() {
+        assert!(Waiting::Precise.polls(NOW, LONG_AGO, Some(NOW + Span::from_secs(600)), true));
+        assert!(!Waiting::Precise.polls(NOW, LONG_AGO, None, true), "no event moves the packets");
+        assert!(Waiting::Precise.polls(NOW, NOW, None, false));
+        assert!(!Waiting::Precise.polls(NOW, LONG_AGO, None, false));
+    }
+
+    #[test]
+    fn a_sleeping_link_never_polls() {
+        let due = NOW + Span::from_micros(100);
+        assert!(!Waiting::Sleeping.polls(NOW, NOW, Some(due), true));
+        assert_eq!(Waiting::Sleeping.sleep_time(NOW, due), Span::from_micros(100));
+        assert_eq!(Waiting::Sleeping.sleep_time(due, NOW), Span::ZERO, "the packet is overdue");
     }
 }

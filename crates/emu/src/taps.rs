@@ -78,7 +78,7 @@ impl Taps {
 
     /// A packet was dropped on the link.
     #[inline]
-    pub fn is_lost(&mut self, direction: Direction, packet: &Packet) {
+    pub fn lost(&mut self, direction: Direction, packet: &Packet) {
         if let Some(observer) = &mut self.observer {
             observer.is_lost(direction, packet.flow, packet.size);
         }

@@ -129,7 +129,7 @@ impl Link {
         self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes: &bytes, segment: 0 });
         match delay {
             Some(delay) => drop(self.under_way.insert((now + delay, self.packets), (direction, bytes, packet))),
-            None => self.taps.is_lost(direction, &packet),
+            None => self.taps.lost(direction, &packet),
         }
         self.packets += 1;
     }

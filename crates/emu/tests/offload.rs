@@ -1,7 +1,7 @@
 //! Splitting and joining, compared with an oracle: every segment built by etherparse.
 
 use airpath_core::Ecn;
-use airpath_emu::offload::{Frame, MAX_HEADER, Refused, VirtioHeader, complete_checksum};
+use airpath_emu::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader, complete_checksum};
 use etherparse::{IpDscp, IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, TcpHeader, UdpHeader};
 use proptest::prelude::*;
 
@@ -378,8 +378,8 @@ fn transport_checksum(packet: &[u8]) -> Result<(), String> {
 
 #[test]
 fn every_cause_has_a_name_of_its_own() {
-    let mut names: Vec<_> = Refused::ALL.iter().map(|cause| cause.name()).collect();
+    let mut names: Vec<_> = EntryDropCause::ALL.iter().map(|cause| cause.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), Refused::ALL.len());
+    assert_eq!(names.len(), EntryDropCause::ALL.len());
 }

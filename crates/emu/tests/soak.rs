@@ -7,7 +7,7 @@ use airpath_core::{
     Bitrate, Context, Direction, Dropped, Ecn, Instant, Packet, Probability, RandomStream, Seed, Span, UserId,
 };
 use airpath_emu::observe::Observer;
-use airpath_emu::offload::{Frame, MAX_HEADER, Refused, VirtioHeader, complete_checksum};
+use airpath_emu::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader, complete_checksum};
 use airpath_emu::packet_buffer::{BufferedPacket, PacketBuffer};
 use airpath_link::loss::Loss;
 use airpath_link::queue::Queue;
@@ -132,7 +132,7 @@ impl Maker {
 /// Outcome of the generated packets.
 #[derive(Debug, Default)]
 struct Books {
-    refused: BTreeMap<Refused, u64>,
+    refused: BTreeMap<EntryDropCause, u64>,
     accepted: u64,
     offered: [u64; 2],
     delivered: [u64; 2],
@@ -239,7 +239,7 @@ fn a_million_packets_of_all_kinds_are_accounted_for() {
 
     let Soak { path, buffer, observer, books, .. } = &soak;
     assert_eq!(books.accepted + books.refused.values().sum::<u64>(), packets, "each is accepted or refused");
-    assert_eq!(books.refused.keys().copied().collect::<Vec<_>>(), Refused::ALL, "for each cause there is");
+    assert_eq!(books.refused.keys().copied().collect::<Vec<_>>(), EntryDropCause::ALL, "for each cause there is");
     let counters = path.counters();
     let books_of = |count: airpath_core::Count| [count.packets, count.bytes];
     assert_eq!(books.offered, books_of(counters.offered));

@@ -62,7 +62,7 @@ impl Flow {
     /// `side` receives `packet`. Returns the next wake-up of that side.
     #[inline]
     pub fn receive(&mut self, now: Instant, side: Side, packet: &Packet, network: &mut Network<'_>) -> Option<Instant> {
-        let (payload, mut cx) = network.open(packet, side);
+        let (payload, mut cx) = network.payload_for(packet, side);
         match (self, payload) {
             (Self::Transfer(flow), Payload::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);

@@ -29,7 +29,7 @@ pub struct Network<'a> {
 pub struct Outgoing {
     /// Its flow.
     pub flow: FlowId,
-    /// Its mobile.
+    /// The mobile that sends or receives it.
     pub user: UserId,
     /// The side that sends.
     pub side: Side,
@@ -64,15 +64,15 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// The node of one end of a flow.
+    /// The node of one end of a flow. Server is 0, Mobile is 1, as in [`Self::decode_node`].
     #[inline]
-    pub const fn node(&self, flow: FlowId, side: Side) -> u32 {
+    pub const fn node_of(&self, flow: FlowId, side: Side) -> u32 {
         self.hops + 2 * flow.0 + side as u32
     }
 
     /// The hop or end that a node stands for.
     #[inline]
-    pub const fn at_node(&self, node: u32) -> Node {
+    pub const fn decode_node(&self, node: u32) -> Node {
         match node.checked_sub(self.hops) {
             None => Node::Hop(node as usize),
             Some(end) => Node::End(FlowId(end / 2), if end % 2 == 0 { Side::Server } else { Side::Mobile }),
@@ -119,9 +119,10 @@ impl<'a> Network<'a> {
     }
 
     /// Forwards all packets that have left `hop` by `now`. `arrived` is called for each that has
-    /// reached an end point; [`Self::open`] has its payload during that call.
+    /// reached an end point; [`Self::payload_for`] has its payload during that call.
     #[inline]
-    pub fn serve(&mut self, now: Instant, hop: usize, mut arrived: impl FnMut(&mut Self, Side, &Packet)) {
+    pub fn drain_hop(&mut self, now: Instant, hop: usize, mut arrived: impl FnMut(&mut Self, Side, &Packet)) {
+        // The hop is served exactly at its wake-up, so `due` is `now`.
         while let Some((direction, Departure { packet, .. })) = &self.path.pop(now, hop, &mut self.buffer) {
             if let Some(next) = self.path.forward(now, hop, *direction, packet, &mut self.buffer) {
                 self.rearm(next);
@@ -129,6 +130,7 @@ impl<'a> Network<'a> {
             }
             let side = Side::at_end_of(*direction);
             if let Payload::Segment(segment) = self.buffer.get_mut(packet.slot) {
+                // A queue may have marked the packet as CE (RFC 3168 §5).
                 segment.ecn = packet.ecn;
             }
             if self.captures.is_some() {
@@ -142,7 +144,7 @@ impl<'a> Network<'a> {
 
     /// The payload of a packet that has arrived at `side`, and a context for its receiver.
     #[inline]
-    pub fn open(&mut self, packet: &Packet, side: Side) -> (&Payload, Context<'_>) {
+    pub fn payload_for(&mut self, packet: &Packet, side: Side) -> (&Payload, Context<'_>) {
         let component = self.component(packet.user, side);
         (self.buffer.get(packet.slot), self.path.context(component))
     }
@@ -168,6 +170,7 @@ impl<'a> Network<'a> {
         self.events.wake(hop as u32, self.path.next_wakeup(hop));
     }
 
+    /// Cold, because few simulations record captures: the callers test that first.
     #[cold]
     fn capture(&mut self, now: Instant, side: Side, direction: Direction, packet: &Packet) {
         if let Some(captures) = &mut self.captures {

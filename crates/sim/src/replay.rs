@@ -294,8 +294,8 @@ impl<'a> Replay<'a> {
     /// Forwards what has left a hop; responses to what has arrived enter at once.
     fn serve(&mut self, now: Instant, node: u32) {
         let Self { network, arrivals, .. } = self;
-        let Node::Hop(hop) = network.at_node(node) else { return };
-        network.serve(now, hop, |network, _, _| {
+        let Node::Hop(hop) = network.decode_node(node) else { return };
+        network.drain_hop(now, hop, |network, _, _| {
             arrivals.received += 1;
             while let Some(response) = arrivals.next()
                 && response.time == now

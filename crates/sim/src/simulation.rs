@@ -95,7 +95,7 @@ impl Setup {
                 Flow::Datagrams(flow) => flow.source(),
                 Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) => Side::Mobile,
             };
-            network.events.wake(network.node(identity.id, first), Some(identity.start));
+            network.events.wake(network.node_of(identity.id, first), Some(identity.start));
         }
         let mut changes = self.changes;
         changes.reverse();
@@ -133,7 +133,7 @@ impl<'a> Simulation<'a> {
             if self.events.is_multiple_of(STOP_CHECK) && (stop.load(Ordering::Relaxed) || self.network.has_failed()) {
                 return Ended::Interrupted;
             }
-            match self.network.at_node(node) {
+            match self.network.decode_node(node) {
                 Node::Hop(hop) => self.serve(now, hop),
                 Node::End(flow, side) => {
                     let flow = &mut self.flows[flow.0 as usize];
@@ -161,12 +161,12 @@ impl<'a> Simulation<'a> {
     #[inline]
     fn serve(&mut self, now: Instant, hop: usize) {
         let Self { network, flows, unfinished, .. } = self;
-        network.serve(now, hop, |network, side, packet| {
+        network.drain_hop(now, hop, |network, side, packet| {
             let flow = &mut flows[packet.flow.0 as usize];
             let was_over = flow.is_over();
             let wakeup = flow.receive(now, side, packet, network);
             *unfinished -= usize::from(!was_over && flow.is_over());
-            network.events.wake(network.node(packet.flow, side), wakeup);
+            network.events.wake(network.node_of(packet.flow, side), wakeup);
         });
     }
 

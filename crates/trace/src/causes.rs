@@ -47,7 +47,17 @@ use timeline::{Label, Timeline};
 pub use stall::{Fate, Stall};
 
 /// Time and frame number of an observation.
-type Stamp = (Instant, u64);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Stamp {
+    time: Instant,
+    frame: u64,
+}
+
+impl Stamp {
+    const fn of(observation: &Observation) -> Self {
+        Self { time: observation.time, frame: observation.frame }
+    }
+}
 
 /// What a moment of a connection is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -216,7 +226,7 @@ pub struct Causes {
     /// The end at which the capture was taken.
     near: Option<End>,
     /// The last observation.
-    last: Option<(Instant, u64)>,
+    last: Option<Stamp>,
     /// Whether some times were out of order or out of bounds.
     irregular_times: bool,
     syn: Option<Instant>,
@@ -305,7 +315,7 @@ impl Causes {
     /// Takes the next observation. `settled` receives the pieces that no later one can change.
     /// Where the time of a capture steps back, it counts as standing still.
     pub fn observe(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
-        self.irregular_times |= observation.time > LATEST || self.last.is_some_and(|(last, _)| observation.time < last);
+        self.irregular_times |= observation.time > LATEST || self.last.is_some_and(|last| observation.time < last.time);
         if self.irregular_times {
             let bounded = self.bounded(observation);
             self.take(&bounded, settled);
@@ -316,7 +326,7 @@ impl Causes {
 
     /// The observation with times that neither step back nor are out of bounds.
     fn bounded(&self, observation: &Observation) -> Observation {
-        let now = observation.time.min(LATEST).max(self.last.map_or(Instant::ZERO, |(last, _)| last));
+        let now = observation.time.min(LATEST).max(self.last.map_or(Instant::ZERO, |last| last.time));
         let earlier = |sent: Instant| sent.min(now);
         let within = |(sample, frame): (Span, u64)| (sample.min(now.since(Instant::ZERO)), frame);
         Observation {
@@ -334,16 +344,16 @@ impl Causes {
     }
 
     fn take(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
-        let now = (observation.time, observation.frame);
+        let now = Stamp::of(observation);
         if let Some(before) = self.last
-            && now.0 > before.0
+            && now.time > before.time
         {
             let label = self.label();
             self.timeline.push(before, now, label);
             if self.phase == Phase::Open {
-                self.apply_radio_gaps(before.0, now.0);
+                self.apply_radio_gaps(before.time, now.time);
             }
-            self.sender.arrivals_until(now.0, &mut self.timeline);
+            self.sender.arrivals_until(now.time, &mut self.timeline);
         }
         self.last = Some(now);
         match self.phase {

@@ -4,7 +4,7 @@ use airpath_core::Ecn;
 use airpath_wire::checksum::Sum;
 use airpath_wire::ip::Protocol;
 
-use super::Refused;
+use super::EntryDropCause;
 
 /// Bytes of an IPv4 header without options (RFC 791 §3.1).
 const IPV4_HEADER: usize = 20;
@@ -40,24 +40,24 @@ pub(super) struct Network {
 
 impl Network {
     /// Reads the header at the start of `packet`. Every length in it then lies within `packet`.
-    pub fn parse(packet: &[u8]) -> Result<Self, Refused> {
+    pub fn parse(packet: &[u8]) -> Result<Self, EntryDropCause> {
         match packet.first().map(|first| first >> 4) {
             Some(4) => Self::ipv4(packet),
             Some(6) => Self::ipv6(packet),
-            _ => Err(Refused::NotIp),
+            _ => Err(EntryDropCause::NotIp),
         }
     }
 
-    fn ipv4(packet: &[u8]) -> Result<Self, Refused> {
-        let fixed: &[u8; IPV4_HEADER] = packet.first_chunk().ok_or(Refused::Malformed)?;
+    fn ipv4(packet: &[u8]) -> Result<Self, EntryDropCause> {
+        let fixed: &[u8; IPV4_HEADER] = packet.first_chunk().ok_or(EntryDropCause::Malformed)?;
         let header_bytes = usize::from(fixed[0] & 0x0F) * 4;
         let length = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
         if header_bytes < IPV4_HEADER || length < header_bytes || packet.len() < length {
-            return Err(Refused::Malformed);
+            return Err(EntryDropCause::Malformed);
         }
         // RFC 1812 §5.2.2: a router discards a packet that fails these checks.
         if !Sum::of(&packet[..header_bytes]).holds() {
-            return Err(Refused::HeaderChecksum);
+            return Err(EntryDropCause::HeaderChecksum);
         }
         let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
         let offset = fragment & 0x1FFF;
@@ -76,11 +76,11 @@ impl Network {
         })
     }
 
-    fn ipv6(packet: &[u8]) -> Result<Self, Refused> {
-        let fixed: &[u8; IPV6_HEADER] = packet.first_chunk().ok_or(Refused::Malformed)?;
+    fn ipv6(packet: &[u8]) -> Result<Self, EntryDropCause> {
+        let fixed: &[u8; IPV6_HEADER] = packet.first_chunk().ok_or(EntryDropCause::Malformed)?;
         let length = IPV6_HEADER + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
         if packet.len() < length {
-            return Err(Refused::Malformed);
+            return Err(EntryDropCause::Malformed);
         }
         let traffic_class = fixed[0] << 4 | fixed[1] >> 4;
         let mut network = Self {
@@ -101,23 +101,23 @@ impl Network {
                 return Ok(network);
             }
         }
-        Err(Refused::Malformed)
+        Err(EntryDropCause::Malformed)
     }
 
     /// Skips an extension header at the offset of the transport header; `false` if there is none.
-    fn skip_extension(&mut self, packet: &[u8]) -> Result<bool, Refused> {
+    fn skip_extension(&mut self, packet: &[u8]) -> Result<bool, EntryDropCause> {
         let extension = &packet[usize::from(self.transport)..];
         // The length is in units of eight bytes, the first not counted (RFC 8200 §4.3), but for
         // that of the authentication header, which is in units of four without the first two (RFC
         // 4302 §2.2).
         let unit = |scale: usize, uncounted: usize| {
-            extension.get(1).map(|length| (usize::from(*length) + uncounted) * scale).ok_or(Refused::Malformed)
+            extension.get(1).map(|length| (usize::from(*length) + uncounted) * scale).ok_or(EntryDropCause::Malformed)
         };
         let bytes = match self.protocol {
             Protocol(HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS) => unit(8, 1)?,
             Protocol(AUTHENTICATION) => unit(4, 2)?,
             Protocol(FRAGMENT) => {
-                let offset = extension.get(2..4).ok_or(Refused::Malformed)?;
+                let offset = extension.get(2..4).ok_or(EntryDropCause::Malformed)?;
                 self.is_fragment = true;
                 self.is_later_fragment = u16::from_be_bytes([offset[0], offset[1]]) >> 3 != 0;
                 8
@@ -125,12 +125,12 @@ impl Network {
             _ => return Ok(false),
         };
         if extension.len() < bytes {
-            return Err(Refused::Malformed);
+            return Err(EntryDropCause::Malformed);
         }
         // The fourth byte of a routing header is the number of segments left.
         self.is_source_routed |= self.protocol == Protocol(ROUTING) && extension[3] != 0;
         self.protocol = Protocol(extension[0]);
-        self.transport = u16::try_from(usize::from(self.transport) + bytes).map_err(|_| Refused::Malformed)?;
+        self.transport = u16::try_from(usize::from(self.transport) + bytes).map_err(|_| EntryDropCause::Malformed)?;
         Ok(true)
     }
 }

@@ -36,7 +36,7 @@ fn tcp(flags: u8, length: usize) -> Vec<u8> {
     segment
 }
 
-fn inspect(packet: &[u8]) -> Result<Frame, Refused> {
+fn inspect(packet: &[u8]) -> Result<Frame, EntryDropCause> {
     Frame::inspect(&VirtioHeader::default(), packet)
 }
 
@@ -111,22 +111,22 @@ fn a_mark_changes_the_ecn_field_only() {
 #[test]
 fn lengths_that_contradict_each_other_are_malformed() {
     let packet = ipv4(17, [10, 0, 0, 1], [10, 0, 0, 2], &[0; 12]);
-    assert_eq!(inspect(&[]), Err(Refused::NotIp));
-    assert_eq!(inspect(&[0x55; 40]), Err(Refused::NotIp));
-    assert_eq!(inspect(&packet[..31]), Err(Refused::Malformed), "cut short");
-    assert_eq!(inspect(&packet[..19]), Err(Refused::Malformed));
+    assert_eq!(inspect(&[]), Err(EntryDropCause::NotIp));
+    assert_eq!(inspect(&[0x55; 40]), Err(EntryDropCause::NotIp));
+    assert_eq!(inspect(&packet[..31]), Err(EntryDropCause::Malformed), "cut short");
+    assert_eq!(inspect(&packet[..19]), Err(EntryDropCause::Malformed));
     let damaged = |at: usize, value: u8| {
         let mut packet = packet.clone();
         packet[at] = value;
         inspect(&packet)
     };
-    assert_eq!(damaged(0, 0x44), Err(Refused::Malformed), "a header of four words");
-    assert_eq!(damaged(3, 19), Err(Refused::Malformed), "shorter than its header");
-    assert_eq!(damaged(8, 63), Err(Refused::HeaderChecksum));
+    assert_eq!(damaged(0, 0x44), Err(EntryDropCause::Malformed), "a header of four words");
+    assert_eq!(damaged(3, 19), Err(EntryDropCause::Malformed), "shorter than its header");
+    assert_eq!(damaged(8, 63), Err(EntryDropCause::HeaderChecksum));
     assert_eq!(damaged(31, 1).map(|frame| frame.bytes()), Ok(32), "a payload is its receiver's to check");
 
     let packet = ipv6(0, "2001:db8::1", "2001:db8::2", &[17, 1, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(inspect(&packet), Err(Refused::Malformed), "16 bytes of hop-by-hop options are announced");
+    assert_eq!(inspect(&packet), Err(EntryDropCause::Malformed), "16 bytes of hop-by-hop options are announced");
 }
 
 #[test]
@@ -134,10 +134,14 @@ fn an_offload_header_must_fit() {
     let packet = ipv4(6, [10, 0, 0, 1], [10, 0, 0, 2], &tcp(0x10, 250));
     let with = |header: VirtioHeader| Frame::inspect(&header, &packet).map(|frame| frame.segments());
     assert_eq!(with(VirtioHeader { segment_size: 1000, ..TSO4 }), Ok(1));
-    assert_eq!(with(VirtioHeader { segment_size: 0, ..TSO4 }), Err(Refused::Offload));
-    assert_eq!(with(VirtioHeader { gso_type: VirtioHeader::TCP_OVER_IPV6, ..TSO4 }), Err(Refused::Offload));
-    assert_eq!(with(VirtioHeader { gso_type: VirtioHeader::UDP, ..TSO4 }), Err(Refused::Offload));
-    assert_eq!(with(VirtioHeader { gso_type: 3, ..TSO4 }), Err(Refused::Offload), "fragmentation of UDP is not done");
+    assert_eq!(with(VirtioHeader { segment_size: 0, ..TSO4 }), Err(EntryDropCause::Offload));
+    assert_eq!(with(VirtioHeader { gso_type: VirtioHeader::TCP_OVER_IPV6, ..TSO4 }), Err(EntryDropCause::Offload));
+    assert_eq!(with(VirtioHeader { gso_type: VirtioHeader::UDP, ..TSO4 }), Err(EntryDropCause::Offload));
+    assert_eq!(
+        with(VirtioHeader { gso_type: 3, ..TSO4 }),
+        Err(EntryDropCause::Offload),
+        "fragmentation of UDP is not done"
+    );
 
     let open = |checksum_start, checksum_offset| {
         let header =
@@ -146,17 +150,17 @@ fn an_offload_header_must_fit() {
     };
     assert_eq!(open(20, 16), Ok(1));
     assert_eq!(open(288, 0), Ok(1), "the very last bytes");
-    assert_eq!(open(289, 0), Err(Refused::Offload));
-    assert_eq!(open(20, u16::MAX), Err(Refused::Offload));
-    assert_eq!(open(10, 0), Err(Refused::Offload), "in the IP header");
+    assert_eq!(open(289, 0), Err(EntryDropCause::Offload));
+    assert_eq!(open(20, u16::MAX), Err(EntryDropCause::Offload));
+    assert_eq!(open(10, 0), Err(EntryDropCause::Offload), "in the IP header");
 
     let mut fragment = packet.clone();
     fragment[6] = 0x20;
     sum(&mut fragment);
-    assert_eq!(Frame::inspect(&TSO4, &fragment), Err(Refused::Offload));
+    assert_eq!(Frame::inspect(&TSO4, &fragment), Err(EntryDropCause::Offload));
     let mut short = packet.clone();
     short[32] = 0x40;
-    assert_eq!(Frame::inspect(&TSO4, &short), Err(Refused::Malformed), "a TCP header of four words");
+    assert_eq!(Frame::inspect(&TSO4, &short), Err(EntryDropCause::Malformed), "a TCP header of four words");
 }
 
 #[test]
@@ -168,29 +172,33 @@ fn what_a_router_would_not_forward_is_refused() {
     assert_eq!(v4(17, "10.0.0.1", "10.0.0.2"), Ok(17));
     assert_eq!(v4(17, "10.0.0.1", "239.255.255.250"), Ok(17), "multicast of a wider scope");
     assert_eq!(v4(17, "10.0.0.1", "169.254.169.254"), Ok(17), "a cloud's resolver");
-    assert_eq!(v4(17, "10.0.0.1", "224.0.0.251"), Err(Refused::LinkLocal), "multicast DNS");
-    assert_eq!(v4(17, "0.0.0.0", "255.255.255.255"), Err(Refused::LinkLocal), "DHCP");
-    assert_eq!(v4(2, "10.0.0.1", "224.0.0.22"), Err(Refused::GroupMembership));
-    assert_eq!(v4(17, "10.0.0.1", "127.0.0.1"), Err(Refused::Martian));
-    assert_eq!(v4(17, "224.1.1.1", "10.0.0.1"), Err(Refused::Martian));
+    assert_eq!(v4(17, "10.0.0.1", "224.0.0.251"), Err(EntryDropCause::LinkLocal), "multicast DNS");
+    assert_eq!(v4(17, "0.0.0.0", "255.255.255.255"), Err(EntryDropCause::LinkLocal), "DHCP");
+    assert_eq!(v4(2, "10.0.0.1", "224.0.0.22"), Err(EntryDropCause::GroupMembership));
+    assert_eq!(v4(17, "10.0.0.1", "127.0.0.1"), Err(EntryDropCause::Martian));
+    assert_eq!(v4(17, "224.1.1.1", "10.0.0.1"), Err(EntryDropCause::Martian));
 
     let v6 = |next: u8, source: &str, destination: &str, kind: u8| {
         inspect(&ipv6(next, source, destination, &[kind, 0, 0, 0, 0, 0, 0, 0])).map(|frame| frame.protocol().0)
     };
     assert_eq!(v6(58, "2001:db8::1", "2001:db8::2", 128), Ok(58), "an echo request");
     assert_eq!(v6(58, "2001:db8::1", "2001:db8::2", 2), Ok(58), "packet too big");
-    assert_eq!(v6(58, "2001:db8::1", "2001:db8::2", 135), Err(Refused::NeighbourDiscovery), "is it still there?");
-    assert_eq!(v6(58, "fe80::1", "ff02::2", 133), Err(Refused::NeighbourDiscovery), "a router solicitation");
-    assert_eq!(v6(58, "::", "ff02::16", 143), Err(Refused::GroupMembership));
-    assert_eq!(v6(17, "2001:db8::1", "ff02::fb", 0), Err(Refused::LinkLocal), "multicast DNS");
-    assert_eq!(v6(17, "2001:db8::1", "ff31::1", 0), Err(Refused::LinkLocal), "of this interface");
+    assert_eq!(
+        v6(58, "2001:db8::1", "2001:db8::2", 135),
+        Err(EntryDropCause::NeighbourDiscovery),
+        "is it still there?"
+    );
+    assert_eq!(v6(58, "fe80::1", "ff02::2", 133), Err(EntryDropCause::NeighbourDiscovery), "a router solicitation");
+    assert_eq!(v6(58, "::", "ff02::16", 143), Err(EntryDropCause::GroupMembership));
+    assert_eq!(v6(17, "2001:db8::1", "ff02::fb", 0), Err(EntryDropCause::LinkLocal), "multicast DNS");
+    assert_eq!(v6(17, "2001:db8::1", "ff31::1", 0), Err(EntryDropCause::LinkLocal), "of this interface");
     assert_eq!(v6(17, "2001:db8::1", "ff0e::1", 0), Ok(17), "global");
-    assert_eq!(v6(17, "fe80::1", "2001:db8::1", 0), Err(Refused::LinkLocal));
-    assert_eq!(v6(17, "2001:db8::1", "::1", 0), Err(Refused::Martian));
+    assert_eq!(v6(17, "fe80::1", "2001:db8::1", 0), Err(EntryDropCause::LinkLocal));
+    assert_eq!(v6(17, "2001:db8::1", "::1", 0), Err(EntryDropCause::Martian));
 
     // Behind hop-by-hop options, as the kernel sends it: a router alert, then a report.
     let report = [58, 0, 5, 2, 0, 0, 1, 0, 143, 0, 0, 0, 0, 0, 0, 0];
-    assert_eq!(inspect(&ipv6(0, "2001:db8::1", "ff05::16", &report)), Err(Refused::GroupMembership));
+    assert_eq!(inspect(&ipv6(0, "2001:db8::1", "ff05::16", &report)), Err(EntryDropCause::GroupMembership));
 }
 
 #[test]
@@ -219,7 +227,7 @@ fn a_link_header_moves_the_checksum() {
     let bare = expected.without_prefix(14).unwrap();
     assert_eq!(bare.checksum_start, 20);
     assert_eq!(bare.with_prefix(14), expected);
-    assert_eq!(expected.without_prefix(35), Err(Refused::Offload));
+    assert_eq!(expected.without_prefix(35), Err(EntryDropCause::Offload));
     let closed = VirtioHeader { flags: 0, checksum_start: 0, ..expected };
     assert_eq!(closed.without_prefix(14), Ok(closed));
 }

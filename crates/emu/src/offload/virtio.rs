@@ -3,7 +3,7 @@
 
 use airpath_wire::checksum::Sum;
 
-use super::Refused;
+use super::EntryDropCause;
 use super::network::Network;
 
 /// `struct virtio_net_hdr`: work that the sender left to the device. In native byte order, the
@@ -85,10 +85,10 @@ impl VirtioHeader {
     /// is from what a packet socket gives.
     ///
     /// # Errors
-    /// [`Refused::Offload`] where the checksum would begin within these.
-    pub const fn without_prefix(mut self, bytes: u16) -> Result<Self, Refused> {
+    /// [`EntryDropCause::Offload`] where the checksum would begin within these.
+    pub const fn without_prefix(mut self, bytes: u16) -> Result<Self, EntryDropCause> {
         if self.needs_checksum() {
-            let Some(start) = self.checksum_start.checked_sub(bytes) else { return Err(Refused::Offload) };
+            let Some(start) = self.checksum_start.checked_sub(bytes) else { return Err(EntryDropCause::Offload) };
             self.checksum_start = start;
         }
         // Only a hint, and recomputed when the packet is written.
@@ -111,22 +111,22 @@ impl VirtioHeader {
         self
     }
 
-    pub(super) const fn segmentation(&self) -> Result<Segmentation, Refused> {
+    pub(super) const fn segmentation(&self) -> Result<Segmentation, EntryDropCause> {
         match self.gso_type & !Self::HAS_CWR {
             0 => Ok(Segmentation::None),
             Self::TCP_OVER_IPV4 => Ok(Segmentation::TcpOverIpv4),
             Self::TCP_OVER_IPV6 => Ok(Segmentation::TcpOverIpv6),
             Self::UDP => Ok(Segmentation::Udp),
-            _ => Err(Refused::Offload),
+            _ => Err(EntryDropCause::Offload),
         }
     }
 
     /// Whether an open checksum lies behind the IP header and inside the packet.
-    pub(super) fn check_checksum(&self, network: &Network) -> Result<(), Refused> {
+    pub(super) fn check_checksum(&self, network: &Network) -> Result<(), EntryDropCause> {
         let start = u32::from(self.checksum_start);
         let end = start + u32::from(self.checksum_offset) + 2;
         let fits = start >= u32::from(network.header_bytes) && end <= network.length;
-        if self.needs_checksum() && !fits { Err(Refused::Offload) } else { Ok(()) }
+        if self.needs_checksum() && !fits { Err(EntryDropCause::Offload) } else { Ok(()) }
     }
 }
 

@@ -131,7 +131,7 @@ impl TransactionsFlow {
                 self.exchanges.push(exchange);
                 // Without a handshake the server's end is open from the start, and no packet wakes
                 // it.
-                network.events.wake(network.node(self.identity.id, Side::Server), Some(now));
+                network.events.wake(network.node_of(self.identity.id, Side::Server), Some(now));
             }
             let Some(exchange) = self.exchanges.last_mut() else { return };
             match self.client.step(now, &mut exchange.mobile) {

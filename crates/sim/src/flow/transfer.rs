@@ -110,7 +110,7 @@ impl TransferFlow {
             self.identity.report(network, now, Side::Mobile, AppStep::Started, 0);
             // Without a handshake the server's end is open from the start, and no packet wakes it.
             let server = self.proceed(now, Side::Server, network);
-            network.events.wake(network.node(self.identity.id, Side::Server), server);
+            network.events.wake(network.node_of(self.identity.id, Side::Server), server);
             return self.proceed(now, Side::Mobile, network);
         }
         let component = network.component(self.identity.user, side);

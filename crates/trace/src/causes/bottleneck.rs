@@ -48,6 +48,15 @@ pub(super) struct Carried {
     pub left: Instant,
 }
 
+/// The copy that the link carried of data that was sent several times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyCarried {
+    /// The first copy.
+    Original,
+    /// The last retransmission.
+    Last,
+}
+
 /// The link, and the estimates of its path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bottleneck {
@@ -151,21 +160,21 @@ impl Bottleneck {
         full.saturating_sub(estimate.service + self.delay_to_link(estimate.base))
     }
 
-    /// The segments that the link carried according to an acknowledgement. Of data sent several
-    /// times it carried the first copy (`original`) or the last. `delivered` bytes had arrived
-    /// before.
+    /// The segments that the link carried according to an acknowledgement. `delivered` bytes had
+    /// arrived before.
     pub(super) fn carried_by(
         &self,
         observation: &Observation,
         delivered: u64,
         segment: u32,
-        original: bool,
+        copy: CopyCarried,
     ) -> Option<Carried> {
         let now = observation.time;
         let estimate = self.path.link_estimate();
         let sent = observation.newly_acknowledged?;
         let newly = observation.delivered.saturating_sub(delivered);
         let segments = newly.div_ceil(u64::from(segment.max(1))).max(1);
+        let original = copy == CopyCarried::Original;
         let earliest = if original { sent.original } else { sent.first };
         let latest = if original && segments == 1 { sent.original } else { sent.last };
         let [first, last] = [earliest, latest].map(|sent| sent + self.delay_to_link(estimate.base));

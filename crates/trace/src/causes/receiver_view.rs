@@ -55,7 +55,8 @@ pub(super) struct ReceiverView {
     arrived_before: u64,
     before: u64,
     window: u64,
-    steady: bool,
+    /// Whether slow start is over.
+    slow_start_over: bool,
 }
 
 impl ReceiverView {
@@ -77,7 +78,7 @@ impl ReceiverView {
 
     /// The label of the time from now on.
     pub(super) fn label(&self) -> Label {
-        Label::Limited(if self.hole { Limit::Recovery } else { Limit::Window }, self.round)
+        Label::Limited(if self.hole { Limit::Recovery } else { Limit::OwnWindowUndecided }, self.round)
     }
 
     /// The receiver advertised a window.
@@ -87,7 +88,7 @@ impl ReceiverView {
 
     /// The receiver sends data, a request: so the sender's application had no more data.
     pub(super) fn request_sent(&mut self, now: Instant, timeline: &mut Timeline) {
-        if let Some((last, _)) = self.last
+        if let Some(Stamp { time: last, .. }) = self.last
             && !self.idle()
             && now.since(last) > self.round_trip
         {
@@ -115,7 +116,7 @@ impl ReceiverView {
         } else {
             self.gap(observation, filled, timeline, stalls);
         }
-        let before = self.last.map_or(self.begin, |(last, _)| last.max(self.begin));
+        let before = self.last.map_or(self.begin, |last| last.time.max(self.begin));
         self.longest = self.longest.max(now.since(before));
         self.segments += 1;
         self.hole =
@@ -124,7 +125,7 @@ impl ReceiverView {
         self.highest = self.highest.max(end);
         self.arrived += u64::from(observation.length);
         self.path.progress(now);
-        self.last = Some((now, observation.frame));
+        self.last = Some(Stamp::of(observation));
         self.more = observation.length >= self.segment.max(FULL_SIZED) && !observation.flags.contains(Flags::FIN);
         if now.since(self.begin) >= self.round_trip && self.segments >= SEGMENTS_PER_ROUND {
             self.next_round(now, timeline);
@@ -136,7 +137,7 @@ impl ReceiverView {
 
     /// The connection ended.
     pub(super) fn end(&mut self, timeline: &mut Timeline) {
-        if let Some((now, _)) = self.last {
+        if let Some(Stamp { time: now, .. }) = self.last {
             self.next_round(now, timeline);
         }
     }
@@ -156,12 +157,12 @@ impl ReceiverView {
         let bytes = self.arrived - self.arrived_before;
         let full = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= time / self.segments * EVEN_SPACING;
         if self.before > 0 {
-            self.steady = (bytes as f64) < GROWTH * self.before as f64;
+            self.slow_start_over = (bytes as f64) < GROWTH * self.before as f64;
         }
         let receiver = bytes + u64::from(self.segment) > self.window;
         let window = if receiver {
             Cause::ReceiveWindow
-        } else if self.steady {
+        } else if self.slow_start_over {
             Cause::CongestionWindow
         } else {
             Cause::SlowStart
@@ -181,7 +182,7 @@ impl ReceiverView {
     /// No data came for long though more was expected: a gap of the path, or the sender's
     /// retransmission time-out.
     fn gap(&mut self, observation: &Observation, filled: bool, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
-        let Some((last, frame)) = self.last else { return };
+        let Some(Stamp { time: last, frame }) = self.last else { return };
         let now = observation.time;
         let usual = self.path.interval() * GAP_INTERVALS;
         if now.since(last) <= (self.round_trip + PATIENCE).max(usual) {

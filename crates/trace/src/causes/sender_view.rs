@@ -6,14 +6,14 @@
 
 use airpath_core::{Instant, Span};
 
-use super::bottleneck::{Bottleneck, Carried};
+use super::bottleneck::{Bottleneck, Carried, CopyCarried};
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence, Stamp};
 use airpath_observe::{Observation, Trigger};
 
 /// Data sent within this time of an acknowledgement was waiting for that acknowledgement.
-const AT_ONCE: Span = Span::from_millis(10);
+const ACK_CLOCKED_WITHIN: Span = Span::from_millis(10);
 
 /// After a pause as long as the retransmission time-out a sender restarts with its initial window
 /// (RFC 5681 §4.1). Few time-outs are shorter than this.
@@ -22,13 +22,15 @@ const PAUSE: Span = Span::from_millis(200);
 /// A round trip of data.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// Even at the sender, odd at the receiver: both use one timeline.
+    /// Rounds of `SenderView` are even and those of `ReceiverView` odd, because both label one
+    /// timeline; hence the steps of 2.
     number: u32,
     /// The round ends when an acknowledgement passes this offset.
     ends_beyond: i64,
     /// The highest offset sent when the round began.
     highest_at_start: i64,
-    /// The largest flight in this round and in the one before: at least the usable window.
+    /// The largest flight in this round and in the one before. The usable window was at least
+    /// this large.
     flight: u64,
     flight_before: u64,
     /// Acknowledgements of new data.
@@ -42,13 +44,15 @@ struct Round {
 struct Timeouts {
     /// The first time-out.
     first: Instant,
-    /// The last but one.
+    /// The last time-out but one.
     last_but_one: Option<Instant>,
-    /// The last.
+    /// The last time-out, and the frame of its retransmission.
     last: Instant,
+    last_frame: u64,
     count: u32,
     /// The last progress before the first time-out.
     since: Stamp,
+    /// `outstanding()`, `highest` and `delivered` of the sender at the first time-out.
     outstanding: u64,
     highest: i64,
     delivered: u64,
@@ -60,18 +64,31 @@ struct Timeouts {
     length: u32,
 }
 
+impl Timeouts {
+    /// The timer went off again and sent `observation`.
+    fn again(&mut self, observation: &Observation) {
+        self.last_but_one = Some(self.last);
+        (self.last, self.last_frame) = (observation.time, observation.frame);
+        self.count += 1;
+        self.resent += u64::from(observation.length);
+        self.length = observation.length;
+    }
+}
+
 /// What one end sends, from a capture at that end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SenderView {
-    /// The last acknowledgement covered all data, and no segment has been observed since.
-    all_acknowledged: bool,
+    /// The last acknowledgement covered all data, and no segment has been observed since. The round
+    /// is closed at the next segment, after the test for data that Nagle's algorithm held.
+    round_close_pending: bool,
     highest: i64,
     acknowledged: i64,
+    /// Cumulatively and selectively acknowledged bytes.
     delivered: u64,
     /// The right edge of the receive window: one past the last byte that it allows.
     window_edge: Option<i64>,
-    /// The largest segment.
-    segment: u32,
+    /// The size of the largest segment.
+    largest_segment: u32,
     bottleneck: Bottleneck,
     round: Round,
     /// The largest flight since the window was last restarted or reduced.
@@ -82,7 +99,7 @@ pub(super) struct SenderView {
     received: Stamp,
     last_send: Instant,
     /// The first acknowledgement of new data after the last data sent.
-    room_since: Option<Instant>,
+    first_ack_after_send: Option<Instant>,
     /// Bytes acknowledged since data was last sent.
     acknowledged_since_send: u64,
     application_limited: bool,
@@ -95,7 +112,7 @@ pub(super) struct SenderView {
     /// The end of the last gap in the radio log.
     radio_gap_end: Instant,
     /// Whether slow start is over.
-    steady: bool,
+    slow_start_over: bool,
     /// The slow-start threshold that the last loss has set, in bytes of flight.
     threshold: Option<u64>,
 }
@@ -108,13 +125,13 @@ impl SenderView {
 
     /// Processes the packets that arrived until `now`, where a capture of the other end shows them.
     pub(super) fn arrivals_until(&mut self, now: Instant, timeline: &mut Timeline) {
-        let window = Limit::of_window(self.steady);
+        let window = Limit::of_window(self.slow_start_over);
         while let Some(arrival) = self.bottleneck.next_arrival(now) {
             if let Some(timeouts) = &mut self.timeouts {
                 // Data from before the first time-out still arrives: the time-out was spurious.
                 timeouts.spurious |= arrival.sent < timeouts.first;
             }
-            self.bottleneck.arrived(&arrival, self.segment, self.received.0, window, timeline);
+            self.bottleneck.arrived(&arrival, self.largest_segment, self.received.time, window, timeline);
         }
     }
 
@@ -130,10 +147,10 @@ impl SenderView {
             Limit::Recovery
         } else if self.application_limited {
             Limit::Application
-        } else if room.is_some_and(|room| room < i64::from(self.segment)) {
+        } else if room.is_some_and(|room| room < i64::from(self.largest_segment)) {
             Limit::Receiver
         } else {
-            Limit::Window
+            Limit::OwnWindowUndecided
         };
         Label::Limited(limit, self.round.number)
     }
@@ -144,32 +161,36 @@ impl SenderView {
             return;
         }
         let now = observation.time;
-        let sub_mss = self.all_acknowledged && observation.length < self.segment;
-        let held_by_nagle = sub_mss && now.since(self.progress.0) < AT_ONCE;
-        // In slow start the congestion window may have been exactly full until an ACK arrived;
-        // afterwards a sub-MSS segment fits.
-        let since = if self.steady { Some(self.last_send) } else { self.room_since };
-        if held_by_nagle && let Some(since) = since {
+        let is_sub_mss_after_all_acked = self.round_close_pending && observation.length < self.largest_segment;
+        let held_by_nagle = is_sub_mss_after_all_acked && now.since(self.progress.time) < ACK_CLOCKED_WITHIN;
+        let held_since = if self.slow_start_over {
+            // After slow start the window has room for a sub-MSS segment: it fitted from then on.
+            Some(self.last_send)
+        } else {
+            // In slow start the congestion window may have been exactly full until an ACK arrived.
+            self.first_ack_after_send
+        };
+        if held_by_nagle && let Some(since) = held_since {
             // Nagle's algorithm held the segment until all data was acknowledged (RFC 9293 §3.7.4).
             timeline.relabel(since, now, Label::Limited(Limit::Application, self.round.number), is_window);
         }
-        self.close_round_if_idle(timeline);
+        self.close_pending_round(timeline);
         let end = observation.offset + i64::from(observation.length);
         let new = end > self.highest;
         if new {
             if self.idle() {
-                self.start(observation);
+                self.start_flight(observation);
             }
-            self.segment = self.segment.max(observation.length);
+            self.largest_segment = self.largest_segment.max(observation.length);
             self.highest = end;
             self.round.flight = self.round.flight.max(self.outstanding());
             self.largest_flight = self.largest_flight.max(self.outstanding());
             self.last_send = now;
-            self.room_since = None;
+            self.first_ack_after_send = None;
             self.acknowledged_since_send = 0;
             // A sub-MSS segment is the end of the application's data, or fills the receive window.
             self.application_limited =
-                observation.length < self.segment && self.window_edge.is_none_or(|edge| end < edge);
+                observation.length < self.largest_segment && self.window_edge.is_none_or(|edge| end < edge);
             self.round.application_limited |= self.application_limited;
         }
         if let Some(again) = observation.retransmission {
@@ -187,48 +208,50 @@ impl SenderView {
         let Some(acknowledged) = observation.acknowledged else { return };
         let now = observation.time;
         self.window_edge = self.window_edge.max(Some(acknowledged.saturating_add_unsigned(observation.window)));
-        self.close_round_if_idle(timeline);
+        self.close_pending_round(timeline);
         if self.idle() {
             return;
         }
-        if let Some((timeouts, first)) = self.undecided.take() {
+        if let Some((timeouts, first_ack)) = self.undecided.take() {
             // F-RTO (RFC 5682 §2.1): the second acknowledgement covers data that was sent once,
             // before the time-out. So the originals were delayed, and not lost.
-            let held = observation.newly_acknowledged.is_some_and(|sending| sending.last < timeouts.first);
-            self.end_of_timeouts(&timeouts, held, &first, timeline, stalls);
+            let originals_arrived = observation.newly_acknowledged.is_some_and(|sending| sending.last < timeouts.first);
+            self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);
         }
-        let newly = observation.delivered.saturating_sub(self.delivered);
-        // A spurious retransmission with this very frame is the other end's own.
+        let newly_delivered = observation.delivered.saturating_sub(self.delivered);
+        // If this frame itself is the spurious one, the other end sent it: it is not ours.
         if observation.spurious.is_some_and(|spurious| spurious.frame != observation.frame) {
             self.spurious(now, timeline);
         }
-        if newly == 0 && acknowledged <= self.acknowledged {
+        if newly_delivered == 0 && acknowledged <= self.acknowledged {
             return;
         }
         if let Some((sample, _)) = observation.echo_round_trip.or(observation.round_trip) {
-            self.bottleneck.path.round_trip(sample, newly / u64::from(self.segment.max(1)));
+            let full_segments = newly_delivered / u64::from(self.largest_segment.max(1));
+            self.bottleneck.path.round_trip(sample, full_segments);
         }
         if let Some(timeouts) = self.timeouts.take() {
-            match self.was_held(&timeouts, observation) {
-                Some(held) => self.end_of_timeouts(&timeouts, held, observation, timeline, stalls),
+            match self.originals_arrived(&timeouts, observation) {
+                Some(arrived) => self.end_of_timeouts(&timeouts, arrived, observation, timeline, stalls),
                 None => self.undecided = Some((timeouts, observation.clone())),
             }
         } else {
-            let carried = self.bottleneck.carried_by(observation, self.delivered, self.segment, false);
-            self.late_acknowledgement(carried, observation, timeline, stalls);
-            self.bottleneck.acknowledged(carried, Limit::of_window(self.steady), timeline);
+            let carried =
+                self.bottleneck.carried_by(observation, self.delivered, self.largest_segment, CopyCarried::Last);
+            self.check_lateness(carried, observation, timeline, stalls);
+            self.bottleneck.acknowledged(carried, Limit::of_window(self.slow_start_over), timeline);
         }
         self.delivered = self.delivered.max(observation.delivered);
         self.acknowledged = self.acknowledged.max(acknowledged);
         self.bottleneck.path.progress(now);
-        self.progress = (now, observation.frame);
+        self.progress = Stamp::of(observation);
         if self.recovery_point.is_some_and(|point| self.acknowledged >= point) {
             self.recovery_point = None;
         }
-        self.room_since = self.room_since.or(Some(now));
-        self.detect_application_limit(newly, timeline);
+        self.first_ack_after_send = self.first_ack_after_send.or(Some(now));
+        self.detect_application_limit(newly_delivered, timeline);
         if self.idle() {
-            self.all_acknowledged = true;
+            self.round_close_pending = true;
         } else if self.acknowledged > self.round.ends_beyond {
             self.next_round(timeline);
         } else {
@@ -238,55 +261,53 @@ impl SenderView {
 
     /// New data of the other end arrived.
     pub(super) fn data_received(&mut self, observation: &Observation) {
-        self.received = (observation.time, observation.frame);
+        self.received = Stamp::of(observation);
     }
 
     /// The radio log has a gap in the direction of the data.
     pub(super) fn data_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
-        let inferred = |label: Label| !matches!(label, Label::Known(..));
-        timeline.relabel(begin, end, Label::Known(Cause::Radio, Confidence::High), inferred);
+        timeline.relabel(begin, end, Label::Known(Cause::Radio, Confidence::High), is_not_known);
         self.radio_gap_end = end;
     }
 
     /// The radio log has a gap in the direction of the acknowledgements.
     pub(super) fn acknowledgement_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
-        let inferred = |label: Label| !matches!(label, Label::Known(..));
-        timeline.relabel(begin, end, Label::AcknowledgementGap, inferred);
+        timeline.relabel(begin, end, Label::AcknowledgementGap, is_not_known);
         self.radio_gap_end = end;
     }
 
     /// The connection ended.
     pub(super) fn end(&mut self, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
-        if let Some((timeouts, first)) = self.undecided.take() {
-            self.end_of_timeouts(&timeouts, false, &first, timeline, stalls);
+        if let Some((timeouts, first_ack)) = self.undecided.take() {
+            let originals_arrived = false;
+            self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);
         }
         if let Some(timeouts) = self.timeouts.take() {
             stalls.push(Stall {
-                begin: timeouts.since.0,
+                begin: timeouts.since.time,
                 end: timeouts.last,
-                first_frame: timeouts.since.1,
-                last_frame: timeouts.since.1,
+                first_frame: timeouts.since.frame,
+                last_frame: timeouts.last_frame,
                 outstanding: timeouts.outstanding,
                 timeouts: timeouts.count,
                 fate: Fate::Unknown,
-                path_gap: timeouts.last.since(timeouts.since.0),
+                path_gap: timeouts.last.since(timeouts.since.time),
             });
         }
-        self.all_delivered(timeline);
+        self.close_flight(timeline);
     }
 
     /// New data is sent with nothing outstanding.
-    fn start(&mut self, observation: &Observation) {
+    fn start_flight(&mut self, observation: &Observation) {
         // After an idle period the window restarts (RFC 5681 §4.1).
-        let pause = observation.time.since(self.progress.0.max(self.last_send));
+        let pause = observation.time.since(self.progress.time.max(self.last_send));
         let restart = pause > PAUSE.max(self.bottleneck.path.latest.unwrap_or(Span::ZERO));
-        // A restart enters slow start, unless a threshold is set: `judge_growth` then compares with
-        // that.
+        // Without a threshold a restart enters slow start again. With one, `judge_growth` ends slow
+        // start there.
         if restart && self.threshold.is_none() {
-            self.steady = false;
+            self.slow_start_over = false;
         }
-        self.acknowledged = self.acknowledged.max(observation.offset.min(self.highest));
-        self.progress = (observation.time, observation.frame);
+        self.progress = Stamp::of(observation);
         self.bottleneck.path.pause();
         if restart {
             self.largest_flight = 0;
@@ -303,7 +324,7 @@ impl SenderView {
     /// Ends the round, and starts the next.
     fn next_round(&mut self, timeline: &mut Timeline) {
         self.judge_growth();
-        let limit = Limit::of_window(self.steady);
+        let limit = Limit::of_window(self.slow_start_over);
         timeline.set_window_kind(self.round.number, limit);
         self.round = Round {
             number: self.round.number + 2,
@@ -319,28 +340,29 @@ impl SenderView {
 
     /// Ends the round if the last acknowledgement covered all data. Called at the next segment,
     /// after the test for data that Nagle's algorithm held.
-    fn close_round_if_idle(&mut self, timeline: &mut Timeline) {
-        if std::mem::take(&mut self.all_acknowledged) {
-            self.all_delivered(timeline);
+    fn close_pending_round(&mut self, timeline: &mut Timeline) {
+        if std::mem::take(&mut self.round_close_pending) {
+            self.close_flight(timeline);
         }
     }
 
-    /// All data is delivered.
-    fn all_delivered(&mut self, timeline: &mut Timeline) {
+    /// All data is delivered, or the connection ended: ends the last round of the flight.
+    fn close_flight(&mut self, timeline: &mut Timeline) {
         self.next_round(timeline);
-        self.bottleneck.run_empty(Limit::of_window(self.steady), timeline);
+        self.bottleneck.run_empty(Limit::of_window(self.slow_start_over), timeline);
         self.timeouts = None;
         self.recovery_point = None;
     }
 
-    /// A sender that has room in its windows and sends nothing is application-limited. `newly`
-    /// bytes were acknowledged.
-    fn detect_application_limit(&mut self, newly: u64, timeline: &mut Timeline) {
-        self.acknowledged_since_send += newly;
-        let room = self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.segment));
-        // A sender that halves its window sends nothing until half of the flight is acknowledged.
+    /// A sender that has room in its windows and sends nothing is application-limited.
+    /// `newly_delivered` bytes were acknowledged.
+    fn detect_application_limit(&mut self, newly_delivered: u64, timeline: &mut Timeline) {
+        self.acknowledged_since_send += newly_delivered;
+        let room = self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.largest_segment));
+        // A sender that halves its window sends nothing until half of the flight is acknowledged:
+        // until as much is acknowledged as is outstanding. The factor 3/2 adds a margin of a half.
         let outstanding = self.outstanding();
-        let enough = (3 * u64::from(self.segment)).max(outstanding * 3 / 2);
+        let enough = (3 * u64::from(self.largest_segment)).max(outstanding * 3 / 2);
         let paused = self.acknowledged_since_send >= enough;
         if self.application_limited || self.recovery_point.is_some() || !room || !paused {
             return;
@@ -355,16 +377,18 @@ impl SenderView {
     /// long as the window grows by about a segment with each acknowledgement (RFC 5681 §3.1).
     fn judge_growth(&mut self) {
         let Round { flight, flight_before, acknowledgements, application_limited, highest_at_start, .. } = self.round;
-        let segment = u64::from(self.segment);
+        let segment = u64::from(self.largest_segment);
         if let Some(threshold) = self.threshold {
-            self.steady |= flight.max(flight_before) >= threshold;
+            // After a loss slow start does not return before the next time-out. Before the first
+            // loss each round decides again.
+            self.slow_start_over |= flight.max(flight_before) >= threshold;
         } else if !application_limited
             && flight_before > 0
-            && self.highest - highest_at_start >= i64::from(self.segment)
+            && self.highest - highest_at_start >= i64::from(self.largest_segment)
         {
             // Slow start adds a segment for each acknowledgement; half of that separates it from
             // congestion avoidance, also with delayed acknowledgements.
-            self.steady = flight.saturating_sub(flight_before) * 2 < acknowledgements * segment;
+            self.slow_start_over = flight.saturating_sub(flight_before) * 2 < acknowledgements * segment;
         }
     }
 
@@ -374,88 +398,90 @@ impl SenderView {
     }
 
     /// Sets the threshold at a loss: the window shrinks to it, or to one segment after a time-out.
-    fn reduce(&mut self, outstanding: u64, to_one: bool) {
+    fn reduce(&mut self, outstanding: u64, to_one_segment: bool) {
         // RFC 5681 §3.1 halves the flight. Most systems halve the window, which is larger than the
         // flight of an application-limited sender.
         let window = if self.application_limited { outstanding.max(self.largest_flight) } else { outstanding };
-        self.threshold = Some((window / 2).max(2 * u64::from(self.segment)));
+        self.threshold = Some((window / 2).max(2 * u64::from(self.largest_segment)));
         self.largest_flight = 0;
-        self.steady = !to_one;
+        self.slow_start_over = !to_one_segment;
     }
 
     fn retransmitted(&mut self, observation: &Observation, trigger: Trigger) {
         let now = observation.time;
-        let front = observation.offset <= self.acknowledged;
-        let by_timer = match trigger {
+        let is_front = observation.offset <= self.acknowledged;
+        let by_rto_or_probe = match trigger {
             // Without duplicate acknowledgements, and a round trip after the last progress, only a
-            // timer sends again. The observer's estimate of that timer does not matter.
+            // timer sends again; `Unknown`: earlier than the observer's estimate of the RTO, too.
             Trigger::Timeout | Trigger::Unknown => {
-                front && now.since(self.progress.0) >= self.bottleneck.path.latest.unwrap_or(Span::ZERO)
+                is_front && now.since(self.progress.time) >= self.bottleneck.path.latest.unwrap_or(Span::ZERO)
             }
             // The probe time-out of TLP (RFC 8985 §7.2).
             Trigger::TailProbe => true,
             Trigger::Fast => false,
         };
-        let outstanding = self.outstanding();
-        if !by_timer {
+        if !by_rto_or_probe {
             if self.timeouts.is_none() && self.recovery_point.is_none() {
                 self.recovery_point = Some(self.highest);
-                self.reduce(outstanding, false);
+                let to_one_segment = false;
+                self.reduce(self.outstanding(), to_one_segment);
             }
             if let Some(timeouts) = &mut self.timeouts {
                 timeouts.resent += u64::from(observation.length);
             }
             return;
         }
-        let timeouts = self.timeouts.get_or_insert(Timeouts {
-            first: now,
+        match &mut self.timeouts {
+            Some(timeouts) => timeouts.again(observation),
+            None => self.timeouts = Some(self.first_timeout(observation)),
+        }
+    }
+
+    /// The state at the first time-out, whose retransmission is `observation`.
+    fn first_timeout(&self, observation: &Observation) -> Timeouts {
+        Timeouts {
+            first: observation.time,
             last_but_one: None,
-            last: now,
-            count: 0,
+            last: observation.time,
+            last_frame: observation.frame,
+            count: 1,
             since: self.progress.max(self.received),
-            outstanding,
+            outstanding: self.outstanding(),
             highest: self.highest,
             delivered: self.delivered,
-            resent: 0,
+            resent: u64::from(observation.length),
             spurious: false,
-            length: 0,
-        });
-        if timeouts.count > 0 {
-            timeouts.last_but_one = Some(timeouts.last);
+            length: observation.length,
         }
-        timeouts.last = now;
-        timeouts.count += 1;
-        timeouts.resent += u64::from(observation.length);
-        timeouts.length = observation.length;
     }
 
     /// An acknowledgement of new data came; checks whether it was late without a time-out.
-    fn late_acknowledgement(
+    fn check_lateness(
         &mut self,
         carried: Option<Carried>,
         observation: &Observation,
         timeline: &mut Timeline,
         stalls: &mut Vec<Stall>,
     ) {
-        let received = self.received.0;
+        let received = self.received.time;
         let Some((begin, end)) = carried.and_then(|carried| self.bottleneck.gap(carried, received)) else { return };
         let outstanding = self.outstanding();
-        let alone = outstanding <= u64::from(self.segment);
+        let alone = outstanding <= u64::from(self.largest_segment);
         if !self.bottleneck.is_long(begin, end, alone) {
             return;
         }
         if !self.bottleneck.is_exact() {
             self.bottleneck.suspect_gap(begin, end, timeline);
         }
-        // A burst after a gap was delayed, but did not stall the sender.
+        // A gap before a burst, but progress went on: no stall.
         let since = self.progress.max(self.received);
-        if !self.bottleneck.is_long(since.0, observation.time, alone) {
+        if !self.bottleneck.is_long(since.time, observation.time, alone) {
             return;
         }
         stalls.push(Stall {
-            begin: since.0,
+            begin: since.time,
             end: observation.time,
-            first_frame: since.1,
+            first_frame: since.frame,
             last_frame: observation.frame,
             outstanding,
             timeouts: 0,
@@ -466,10 +492,11 @@ impl SenderView {
 
     /// Whether the data outstanding at a time-out was delayed and not lost; `None` where the first
     /// acknowledgement after the time-out does not decide that.
-    fn was_held(&self, timeouts: &Timeouts, observation: &Observation) -> Option<bool> {
+    fn originals_arrived(&self, timeouts: &Timeouts, observation: &Observation) -> Option<bool> {
         let now = observation.time;
         let link = self.bottleneck.path.link_estimate();
-        let transmission = link.service.saturating_mul(u64::from(timeouts.length)) / u64::from(self.segment.max(1));
+        let transmission =
+            link.service.saturating_mul(u64::from(timeouts.length)) / u64::from(self.largest_segment.max(1));
         // An acknowledgement sooner than a round trip after the retransmission is for the original
         // (Eifel, RFC 3522). A fifth is left for the error of the estimate.
         let soonest = (link.base + transmission) * 4 / 5;
@@ -477,6 +504,7 @@ impl SenderView {
             return Some(true);
         }
         if let Some((sample, _)) = observation.echo_round_trip {
+            // If the echo is older than the first time-out, it echoes the original.
             return Some(sample > now.since(timeouts.first));
         }
         if observation.delivered.saturating_sub(timeouts.delivered) > timeouts.resent {
@@ -487,62 +515,64 @@ impl SenderView {
     }
 
     /// The first acknowledgement of new data after time-outs came. The outstanding data had been
-    /// delayed (`held`) or lost.
+    /// delayed (`originals_arrived`) or lost.
     fn end_of_timeouts(
         &mut self,
         timeouts: &Timeouts,
-        held: bool,
+        originals_arrived: bool,
         observation: &Observation,
         timeline: &mut Timeline,
         stalls: &mut Vec<Stall>,
     ) {
         let now = observation.time;
-        let carried = self.bottleneck.carried_by(observation, timeouts.delivered, self.segment, held);
-        let inferred = |label: Label| matches!(label, Label::Limited(..));
+        let copy = if originals_arrived { CopyCarried::Original } else { CopyCarried::Last };
+        let carried = self.bottleneck.carried_by(observation, timeouts.delivered, self.largest_segment, copy);
         // The link was empty from when the last packet left it.
-        let begin = self.bottleneck.busy_until().unwrap_or(timeouts.since.0);
+        let link_empty_since = self.bottleneck.busy_until().unwrap_or(timeouts.since.time);
         let mut attribute =
-            |from, to, cause, confidence| timeline.relabel(from, to, Label::Known(cause, confidence), inferred);
+            |from, to, cause, confidence| timeline.relabel(from, to, Label::Known(cause, confidence), is_limited);
         let path_gap;
-        if !held && self.radio_gap_end > timeouts.since.0 && self.radio_gap_end < timeouts.last {
+        if !originals_arrived && self.radio_gap_end > timeouts.since.time && self.radio_gap_end < timeouts.last {
             attribute(self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
-            path_gap = self.radio_gap_end.since(begin);
-        } else if held {
-            let received = self.received.0;
-            let gap = carried.and_then(|carried| self.bottleneck.gap(Carried { first: begin, ..carried }, received));
-            let (begin, end) = gap.unwrap_or((now, now));
+            path_gap = self.radio_gap_end.since(link_empty_since);
+        } else if originals_arrived {
+            let received = self.received.time;
+            let gap = carried
+                .and_then(|carried| self.bottleneck.gap(Carried { first: link_empty_since, ..carried }, received));
+            let (gap_begin, gap_end) = gap.unwrap_or((now, now));
             if !self.bottleneck.is_exact() {
-                attribute(begin, end, Cause::Radio, Confidence::Medium);
+                attribute(gap_begin, gap_end, Cause::Radio, Confidence::Medium);
             }
-            path_gap = end.since(begin);
+            path_gap = gap_end.since(gap_begin);
         } else if let Some(before) = timeouts.last_but_one {
             // The last retransmission but one was lost, too: the path came back between the two.
             let back = before + timeouts.last.since(before) / 2;
-            attribute(begin, back, Cause::Radio, Confidence::Low);
+            attribute(link_empty_since, back, Cause::Radio, Confidence::Low);
             attribute(back, timeouts.last, Cause::Timer, Confidence::Low);
-            path_gap = back.since(begin);
+            path_gap = back.since(link_empty_since);
         } else {
-            attribute(timeouts.since.0, timeouts.first, Cause::Timer, Confidence::Medium);
+            attribute(timeouts.since.time, timeouts.first, Cause::Timer, Confidence::Medium);
             path_gap = Span::ZERO;
         }
-        self.bottleneck.acknowledged(carried, Limit::of_window(self.steady), timeline);
-        if !held {
+        self.bottleneck.acknowledged(carried, Limit::of_window(self.slow_start_over), timeline);
+        if !originals_arrived {
             self.recovery_point = Some(timeouts.highest).filter(|point| self.acknowledged < *point);
         }
         // A sender without timestamps does not detect that the time-out was spurious: it shrinks
         // its window (RFC 3522).
-        if !held || observation.echo_round_trip.is_none() {
-            self.reduce(timeouts.outstanding, true);
+        if !originals_arrived || observation.echo_round_trip.is_none() {
+            let to_one_segment = true;
+            self.reduce(timeouts.outstanding, to_one_segment);
         }
         let since = timeouts.since.max(self.received);
         stalls.push(Stall {
-            begin: since.0,
+            begin: since.time,
             end: now,
-            first_frame: since.1,
+            first_frame: since.frame,
             last_frame: observation.frame,
             outstanding: timeouts.outstanding,
             timeouts: timeouts.count,
-            fate: if held { Fate::Held } else { Fate::Lost },
+            fate: if originals_arrived { Fate::Held } else { Fate::Lost },
             path_gap,
         });
     }
@@ -558,5 +588,15 @@ impl SenderView {
 
 /// Whether the label attributes the time to the sender's own window.
 fn is_window(label: Label) -> bool {
-    matches!(label, Label::Limited(Limit::Window | Limit::SlowStart | Limit::CongestionWindow, _))
+    matches!(label, Label::Limited(Limit::OwnWindowUndecided | Limit::SlowStart | Limit::CongestionWindow, _))
+}
+
+/// Whether the label may still change: its cause is not final.
+fn is_not_known(label: Label) -> bool {
+    !matches!(label, Label::Known(..))
+}
+
+/// Whether the label attributes the time to the sender's limit, which a gap of the link overrides.
+fn is_limited(label: Label) -> bool {
+    matches!(label, Label::Limited(..))
 }

@@ -9,11 +9,11 @@ use airpath_core::{Instant, Span};
 pub struct Stall {
     /// The last progress before.
     pub begin: Instant,
-    /// The first progress after.
+    /// The first progress after; the last retransmission if there was none.
     pub end: Instant,
     /// The frame of the last progress before.
     pub first_frame: u64,
-    /// The frame of the first progress after.
+    /// The frame of the first progress after; of the last retransmission if there was none.
     pub last_frame: u64,
     /// Bytes outstanding.
     pub outstanding: u64,

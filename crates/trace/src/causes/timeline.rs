@@ -31,8 +31,8 @@ pub(super) enum Limit {
     Application,
     /// The receive window.
     Receiver,
-    /// The sender's own window, not judged yet.
-    Window,
+    /// The sender's own window; slow start or congestion window is not decided yet.
+    OwnWindowUndecided,
     /// The sender's own window, in slow start.
     SlowStart,
     /// The sender's own window, after slow start.
@@ -43,15 +43,15 @@ pub(super) enum Limit {
 
 impl Limit {
     /// The sender's own window, in slow start or after it.
-    pub(super) const fn of_window(steady: bool) -> Self {
-        if steady { Self::CongestionWindow } else { Self::SlowStart }
+    pub(super) const fn of_window(slow_start_over: bool) -> Self {
+        if slow_start_over { Self::CongestionWindow } else { Self::SlowStart }
     }
 
     const fn cause(self) -> (Cause, Confidence) {
         match self {
             Self::Application => (Cause::Application, Confidence::Medium),
             Self::Receiver => (Cause::ReceiveWindow, Confidence::High),
-            Self::Window | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
+            Self::OwnWindowUndecided | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
             Self::SlowStart => (Cause::SlowStart, Confidence::Medium),
             Self::Recovery => (Cause::Recovery, Confidence::High),
         }
@@ -76,7 +76,7 @@ impl Timeline {
     /// Adds the time between two frames.
     pub(super) fn push(&mut self, begin: Stamp, end: Stamp, label: Label) {
         match self.pending.back_mut() {
-            Some(last) if last.label == label && last.end.0 == begin.0 => last.end = end,
+            Some(last) if last.label == label && last.end.time == begin.time => last.end = end,
             _ => self.pending.push_back(Slice { begin, end, label }),
         }
     }
@@ -86,27 +86,31 @@ impl Timeline {
         if begin >= end {
             return;
         }
-        let first = self.pending.partition_point(|slice| slice.end.0 <= begin);
+        let first = self.pending.partition_point(|slice| slice.end.time <= begin);
         let mut index = first;
-        while index < self.pending.len() && self.pending[index].begin.0 < end {
+        while index < self.pending.len() && self.pending[index].begin.time < end {
             let slice = self.pending[index];
             if !which(slice.label) {
                 index += 1;
                 continue;
             }
             self.pending.remove(index);
-            let from = slice.begin.0.max(begin);
-            let to = slice.end.0.min(end);
+            let from = slice.begin.time.max(begin);
+            let to = slice.end.time.min(end);
             let parts = [
-                Slice { end: (from, slice.end.1), ..slice },
+                Slice { end: Stamp { time: from, frame: slice.end.frame }, ..slice },
                 Slice {
-                    begin: if from == slice.begin.0 { slice.begin } else { (from, slice.begin.1) },
-                    end: if to == slice.end.0 { slice.end } else { (to, slice.end.1) },
+                    begin: if from == slice.begin.time {
+                        slice.begin
+                    } else {
+                        Stamp { time: from, frame: slice.begin.frame }
+                    },
+                    end: if to == slice.end.time { slice.end } else { Stamp { time: to, frame: slice.end.frame } },
                     label,
                 },
-                Slice { begin: (to, slice.begin.1), ..slice },
+                Slice { begin: Stamp { time: to, frame: slice.begin.frame }, ..slice },
             ];
-            for part in parts.into_iter().filter(|part| part.begin.0 < part.end.0) {
+            for part in parts.into_iter().filter(|part| part.begin.time < part.end.time) {
                 self.pending.insert(index, part);
                 index += 1;
             }
@@ -126,7 +130,7 @@ impl Timeline {
     /// Sets the kind of the sender's own window in a round.
     pub(super) fn set_window_kind(&mut self, round: u32, limit: Limit) {
         for slice in self.pending.iter_mut().rev() {
-            if slice.label == Label::Limited(Limit::Window, round) {
+            if slice.label == Label::Limited(Limit::OwnWindowUndecided, round) {
                 slice.label = Label::Limited(limit, round);
             }
         }
@@ -142,13 +146,13 @@ impl Timeline {
             Load::Queueing => Some((Cause::Queueing, Confidence::Medium)),
         };
         let mut index = 0;
-        while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.0 < until) {
+        while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.time < until) {
             let (cause, confidence) = match slice.label {
                 Label::Known(..) => {
                     index += 1;
                     continue;
                 }
-                Label::Limited(Limit::Window, _) => link.unwrap_or(window.cause()),
+                Label::Limited(Limit::OwnWindowUndecided, _) => link.unwrap_or(window.cause()),
                 Label::Limited(limit, _) => link.unwrap_or(limit.cause()),
                 Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
                 Label::SuspectedGap(_) => {
@@ -166,9 +170,9 @@ impl Timeline {
     /// Relabels a slice, or its part before `until`.
     fn label_until(&mut self, index: usize, until: Instant, label: Label) {
         let slice = self.pending[index];
-        if until < slice.end.0 {
-            self.pending.insert(index + 1, Slice { begin: (until, slice.begin.1), ..slice });
-            self.pending[index].end = (until, slice.end.1);
+        if until < slice.end.time {
+            self.pending.insert(index + 1, Slice { begin: Stamp { time: until, frame: slice.begin.frame }, ..slice });
+            self.pending[index].end = Stamp { time: until, frame: slice.end.frame };
         }
         self.pending[index].label = label;
     }
@@ -223,16 +227,16 @@ impl Timeline {
     fn emit(&mut self, slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
         match &mut self.open {
             Some(open) if open.cause == cause && open.confidence == confidence => {
-                (open.end, open.last_frame) = slice.end;
+                (open.end, open.last_frame) = (slice.end.time, slice.end.frame);
             }
             open => {
                 let piece = Piece {
                     cause,
                     confidence,
-                    begin: slice.begin.0,
-                    end: slice.end.0,
-                    first_frame: slice.begin.1,
-                    last_frame: slice.end.1,
+                    begin: slice.begin.time,
+                    end: slice.end.time,
+                    first_frame: slice.begin.frame,
+                    last_frame: slice.end.frame,
                 };
                 if let Some(before) = open.replace(piece) {
                     settled(&before);

@@ -76,7 +76,7 @@ impl Cell {
     /// Makes a mobile active from the next block on, and assigns it the timeslots with the fewest
     /// mobiles.
     pub fn activate(&mut self, index: usize, now: Instant) {
-        if std::mem::replace(&mut self.mobiles[index].is_active, true) {
+        if std::mem::replace(&mut self.mobiles[index].in_active_list, true) {
             return;
         }
         if self.active.is_empty() {
@@ -94,26 +94,26 @@ impl Cell {
     fn step(&mut self, block: u64, cx: &mut Context<'_>) {
         let Self { active, mobiles, parameters, ends, .. } = self;
         for index in active.iter() {
-            mobiles[usize::from(*index)].begin(block, parameters, ends, cx);
+            mobiles[usize::from(*index)].start_of_block(block, parameters, ends, cx);
         }
         let all = self.slots.len() as u8;
-        let for_data = self.calls.as_mut().map_or(all, |calls| calls.left(start_of(block), all));
+        let slots_free_of_calls = self.calls.as_mut().map_or(all, |calls| calls.left(start_of(block), all));
         for slot in 0..all {
-            self.uplink(block, slot.into(), slot < for_data, cx);
+            self.uplink(block, slot.into(), slot < slots_free_of_calls, cx);
         }
-        for slot in 0..for_data {
+        for slot in 0..slots_free_of_calls {
             self.downlink(block, slot.into(), cx);
         }
         let Self { active, mobiles, slots, slots_of_mobile, .. } = self;
         active.retain(|index| {
             let mobile = &mut mobiles[usize::from(*index)];
-            mobile.end(block, *slots_of_mobile, for_data, cx);
-            mobile.is_active = !mobile.is_idle();
-            if !mobile.is_active {
+            mobile.end_of_block(block, *slots_of_mobile, slots_free_of_calls, cx);
+            mobile.in_active_list = !mobile.is_idle();
+            if !mobile.in_active_list {
                 let first = usize::from(mobile.slot);
                 slots[first..first + usize::from(slots_of_mobile.down)].iter_mut().for_each(|slot| slot.load -= 1);
             }
-            mobile.is_active
+            mobile.in_active_list
         });
     }
 
@@ -129,7 +129,7 @@ impl Cell {
         let last = self.slots[slot].last[Direction::Up as usize];
         for index in in_turn(&self.active, last) {
             let mobile = &mut mobiles[usize::from(index)];
-            let count = self.slots_of_mobile.up_while(mobile.receives());
+            let count = self.slots_of_mobile.up_while(mobile.has_or_expects_downlink_tbf());
             if !has_slot(mobile.slot, slot, count) {
                 continue;
             }

@@ -161,7 +161,7 @@ pub enum Access {
 
 impl Config {
     /// The table of a direction.
-    pub const fn way(&self, direction: Direction) -> &DirectionConfig {
+    pub const fn direction_config(&self, direction: Direction) -> &DirectionConfig {
         match direction {
             Direction::Down => &self.downlink,
             Direction::Up => &self.uplink,

@@ -37,8 +37,9 @@ pub enum Phase {
         /// The block.
         at: u64,
     },
-    /// The mobile responds to the page: it sets up an uplink TBF.
-    Paged,
+    /// The mobile sets up an uplink TBF, to respond to a page or to update its cell after a
+    /// reselection.
+    AwaitsCellUpdate,
     /// An assignment was sent on the CCCH.
     AssignedOnCcch {
         /// The block from which the mobile can be addressed on its packet data channel.
@@ -54,14 +55,14 @@ pub enum Phase {
     /// It was sent; the acknowledgement is due.
     AssignmentSent {
         /// Whether the mobile received it.
-        heard: bool,
+        mobile_heard: bool,
     },
     /// The block reserved for its acknowledgement has passed.
     AssignmentAcknowledged {
         /// The network acts on it from this block on.
         at: u64,
         /// Whether the network received the acknowledgement.
-        heard: bool,
+        network_heard: bool,
     },
     /// The TBF carries data.
     Transfer,
@@ -208,24 +209,29 @@ impl Downlink {
         self.unanswered >= parameters.max_unanswered
     }
 
-    /// Ends the TBF. None is set up before the block `not_before`.
-    pub fn release(&mut self, not_before: u64) {
+    /// Ends the TBF. None is set up before the block `not_before`, if there is one.
+    pub fn release(&mut self, not_before: Option<u64>) {
         self.phase = Phase::None;
         self.poll = None;
         self.half = None;
-        self.not_before = not_before;
+        self.not_before = not_before.unwrap_or(0);
         self.unanswered = 0;
     }
 
     /// Drops the packets of the base station that are sent, wholly or in part.
-    pub fn discard(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
+    pub fn drop_in_flight(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.reset(|packet| ends.lose(DOWN, at, packet, cause, cx));
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
     }
 
     /// Drops the packets of the base station that are not sent yet.
-    pub fn discard_waiting(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
+    pub fn drop_unsent(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.clear_queue(|packet: Packet| ends.lose(DOWN, at, packet, cause, cx));
+    }
+
+    /// Drops the packets of the support node.
+    pub fn drop_in_support_node(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
+        self.queue.clear(|packet| ends.lose(DOWN, at, packet, cause, cx));
     }
 
     /// Sends packets that are not delivered again from their beginning, in the next TBF.
@@ -308,12 +314,12 @@ impl Downlink {
         polls
     }
 
-    /// The mobile responds to the poll with a Packet Downlink Ack/Nack. `is_received` draws whether
-    /// the network receives it; the network acts on it from block `known_at` on. Returns whether it
-    /// is received.
-    pub fn send_ack_nack(&mut self, known_at: u64, is_received: impl FnOnce() -> bool) -> bool {
+    /// The mobile responds to the poll with a Packet Downlink Ack/Nack. `draw_reception` draws
+    /// whether the network receives it; the network acts on it from block `known_at` on. Returns
+    /// whether it is received.
+    pub fn send_ack_nack(&mut self, known_at: u64, draw_reception: impl FnOnce() -> bool) -> bool {
         let Some(poll) = &mut self.poll else { return false };
-        let received = poll.heard && is_received();
+        let received = poll.heard && draw_reception();
         poll.response = Some((known_at, received));
         if received {
             self.receiver.report(&mut self.status);

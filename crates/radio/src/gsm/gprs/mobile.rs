@@ -22,16 +22,14 @@ use crate::conditions::{Conditions, Transition};
 use crate::error::check_queue;
 use crate::gsm::gprs::ConfigError;
 
-/// A mobile that is silent until this block is stuck: only a new connection by its user ends that.
+/// The value of `silent_until` of a stuck mobile: only a new connection by its user ends that.
 const STUCK: u64 = u64::MAX;
-
-/// For `release`: a new TBF may be set up at once.
-const AT_ONCE: u64 = 0;
 
 /// A TDMA frame, rounded to nanoseconds.
 const FRAME: Span = Span::from_nanos(60_000_000 / 13);
 
-/// The parameters that TBFs use.
+/// The parameters that TBFs use. [`Config`] documents the keys of the same names in the tables
+/// `cell`, `rlc` and `tbf`.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     pub network_delay: Span,
@@ -44,6 +42,7 @@ pub struct Parameters {
     pub reaction: Span,
     pub paging_multiframes: u64,
     pub non_drx: Span,
+    /// The READY timer.
     pub ready: Span,
     pub t3192: Span,
     pub countdown: u32,
@@ -99,7 +98,7 @@ pub struct PeriodCounts {
     repeated: u16,
     errored: u16,
     bytes: u32,
-    level: u8,
+    scheme_number: u8,
 }
 
 impl PeriodCounts {
@@ -110,7 +109,7 @@ impl PeriodCounts {
         self.repeated += u16::from(attempt > 1);
         self.errored += u16::from(!received);
         self.bytes += scheme.payload();
-        self.level = scheme.number();
+        self.scheme_number = scheme.number();
     }
 }
 
@@ -157,7 +156,8 @@ pub struct Mobile {
     pub air: Air,
     /// The first of its timeslots, which carries its control channel (PACCH).
     pub slot: u8,
-    pub is_active: bool,
+    /// Whether the cell processes its blocks: from new data until [`Self::is_idle`].
+    pub in_active_list: bool,
     pub counts: [PeriodCounts; 2],
     pub totals: [RadioTotals; 2],
     /// Nothing is sent before this block; down, up.
@@ -181,11 +181,15 @@ impl Mobile {
         let settings = |direction| {
             let window = config.rlc.window.into();
             let settings = Settings { window, packet_overhead: 0, end_overhead: llc::LENGTH_INDICATOR };
-            (settings, llc::framing(config.way(direction).frame.get() as u32))
+            (settings, llc::framing(config.direction_config(direction).frame.get() as u32))
         };
+        // Control blocks have the coding of CS-1 (3GPP TS 45.003 §5.1.1.4).
         let mut schemes = vec![CodingScheme::Cs1];
-        for way in [&config.downlink, &config.uplink] {
-            let used = way.adaptation.as_ref().map_or_else(|| vec![way.scheme], |it| it.schemes.clone());
+        for direction_config in [&config.downlink, &config.uplink] {
+            let used = direction_config
+                .adaptation
+                .as_ref()
+                .map_or_else(|| vec![direction_config.scheme], |it| it.schemes.clone());
             // EGPRS repeats a block in a scheme of the family of its first one, which need not be
             // among those configured (TS 44.060 §8.1.1).
             for original in &used {
@@ -200,7 +204,7 @@ impl Mobile {
             up: Uplink::new(settings(Direction::Up), &up_queue, &config.uplink),
             air: Air::new(conditions, schemes, seed, &path),
             slot: 0,
-            is_active: false,
+            in_active_list: false,
             counts: [PeriodCounts::default(); 2],
             totals: [RadioTotals::default(); 2],
             silent_until: [0; 2],
@@ -221,8 +225,8 @@ impl Mobile {
             && !self.up.has_data()
     }
 
-    /// Whether it has a downlink TBF, or one is being set up.
-    pub fn receives(&self) -> bool {
+    /// Whether it has a downlink TBF, or one is being set up, from the page on.
+    pub fn has_or_expects_downlink_tbf(&self) -> bool {
         self.down.phase != downlink::Phase::None
     }
 
@@ -256,20 +260,20 @@ impl Mobile {
                 if buffer == Buffer::Keep {
                     self.down.restart();
                 } else {
-                    self.down.discard(at, lost, ends, cx);
-                    self.down.discard_waiting(at, lost, ends, cx);
-                    self.down.queue.clear(|packet| ends.lose(direction, at, packet, lost, cx));
+                    self.down.drop_in_flight(at, lost, ends, cx);
+                    self.down.drop_unsent(at, lost, ends, cx);
+                    self.down.drop_in_support_node(at, lost, ends, cx);
                 }
-                self.down.release(AT_ONCE);
+                self.down.release(None);
                 self.listens_until = at;
             }
             Direction::Up => {
                 if buffer == Buffer::Keep {
                     self.up.restart();
                 } else {
-                    self.up.discard(at, lost, ends, cx);
-                    self.up.discard_waiting(at, lost, ends, cx);
-                    self.up.queue.clear(|packet| ends.lose(direction, at, packet, lost, cx));
+                    self.up.drop_in_flight(at, lost, ends, cx);
+                    self.up.drop_unsent(at, lost, ends, cx);
+                    self.up.drop_in_queue(at, lost, ends, cx);
                 }
                 self.up.release();
             }
@@ -278,19 +282,20 @@ impl Mobile {
     }
 
     /// Procedures at the beginning of a block, before anything is sent in it.
-    pub fn begin(&mut self, block: u64, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
+    pub fn start_of_block(&mut self, block: u64, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
         let now = start_of(block);
         self.air.sample(now);
         for adapter in [&mut self.down.adapter, &mut self.up.adapter].into_iter().flatten() {
             adapter.measure(self.air.sample.carrier_to_interference);
         }
         while let Some((at, transition)) = self.air.next_transition(now) {
+            // A network without packet handover: after a `Handover`, too, the mobile reselects.
             if let Transition::Reselection { gap, .. } | Transition::Handover { gap, .. } = transition {
                 self.reselect(now, at + gap, ends, cx);
             }
         }
-        self.begin_down(block, parameters, ends, cx);
-        self.begin_up(block, parameters);
+        self.step_downlink(block, parameters, ends, cx);
+        self.step_uplink(block, parameters);
     }
 
     /// Changes the cell by the radio conditions; the mobile can send in the new one from `until`
@@ -298,25 +303,25 @@ impl Mobile {
     /// network sends nothing before the mobile's cell update (3GPP TS 23.060 §6.9.1), which is
     /// modelled as the response to a page.
     fn reselect(&mut self, now: Instant, until: Instant, ends: &mut Ends, cx: &mut Context<'_>) {
-        let had_tbf = self.down.phase != downlink::Phase::None || self.up.phase != uplink::Phase::None;
+        let had_tbf = self.has_or_expects_downlink_tbf() || self.up.phase != uplink::Phase::None;
         if until <= now && !had_tbf {
-            // An idle mobile that reached the new cell in the past: nothing was interrupted.
+            // The mobile was idle and is polled only now, in the new cell: nothing was interrupted.
             return;
         }
-        self.down.discard(now, DropCause::Handover, ends, cx);
-        self.down.discard_waiting(now, DropCause::Handover, ends, cx);
-        self.down.release(AT_ONCE);
+        self.down.drop_in_flight(now, DropCause::Handover, ends, cx);
+        self.down.drop_unsent(now, DropCause::Handover, ends, cx);
+        self.down.release(None);
         self.up.restart();
         self.up.release();
         self.listens_until = now;
         self.transfer_ended = Some(now);
         self.silent_until = self.silent_until.map(|silent| silent.max(block_from(until)));
         self.reselects_until = block_from(until);
-        self.down.phase = downlink::Phase::Paged;
+        self.down.phase = downlink::Phase::AwaitsCellUpdate;
         self.up.responds_to_page = true;
     }
 
-    fn begin_down(&mut self, block: u64, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
+    fn step_downlink(&mut self, block: u64, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
         use downlink::Phase;
         let now = start_of(block);
         match self.down.phase {
@@ -325,35 +330,36 @@ impl Mobile {
             }
             Phase::Paging { at } if at <= block => {
                 self.up.responds_to_page = true;
-                self.down.phase = Phase::Paged;
+                self.down.phase = Phase::AwaitsCellUpdate;
             }
-            Phase::Paged if self.up.phase == uplink::Phase::Transfer => {
+            Phase::AwaitsCellUpdate if self.up.phase == uplink::Phase::Transfer => {
                 self.down.phase = Phase::AssignmentPending { from: block }
             }
             Phase::AssignedOnCcch { at, heard } if at <= block => {
-                // A lost assignment ends the attempt at the same time: the network learns of it by
-                // the missing response to its next assignment, which takes about as long.
+                // A lost assignment is noticed by the missing answer to the PACCH assignment; this
+                // is modelled as now.
                 if heard {
                     self.down.phase = Phase::AssignmentPending { from: block };
                 } else {
                     self.down.phase = Phase::None;
                 }
             }
-            Phase::AssignmentAcknowledged { at, heard } if at <= block => {
-                if heard {
+            Phase::AssignmentAcknowledged { at, network_heard } if at <= block => {
+                if network_heard {
                     self.down.begin_transfer();
                 } else {
                     self.down.phase = Phase::AssignmentPending { from: block };
                 }
             }
             Phase::Transfer => {
-                if self.down.handle_ack_nack(block) {
-                    self.down.release(block);
+                let ends_tbf = self.down.handle_ack_nack(block);
+                if ends_tbf {
+                    self.down.release(Some(block));
                     self.listens_until = now + parameters.t3192;
                     self.transfer_ended = Some(now);
                 } else if self.down.has_failed(parameters) {
-                    self.down.discard(now, DropCause::AttemptsExhausted, ends, cx);
-                    self.down.release(block_from(now + parameters.t3195));
+                    self.down.drop_in_flight(now, DropCause::AttemptsExhausted, ends, cx);
+                    self.down.release(Some(block_from(now + parameters.t3195)));
                     self.abandon_tbf(now, parameters);
                 }
             }
@@ -372,23 +378,23 @@ impl Mobile {
             // PACCH of its uplink TBF.
             Phase::None
         } else {
-            let sent = now + parameters.network_delay;
+            let at_base_station = now + parameters.network_delay;
             let recently = |span: Span| self.transfer_ended.is_some_and(|ended| now.since(ended) < span);
-            let until = if recently(parameters.non_drx) {
-                ccch_from(sent)
+            let heard_at = if recently(parameters.non_drx) {
+                ccch_from(at_base_station)
             } else {
-                paging_from(sent, self.paging_group, parameters.paging_multiframes)
+                paging_from(at_base_station, self.paging_group, parameters.paging_multiframes)
             };
             if recently(parameters.ready) {
                 let heard = self.air.receives_control(Direction::Down);
-                Phase::AssignedOnCcch { at: block_from(until + parameters.assignment_wait), heard }
+                Phase::AssignedOnCcch { at: block_from(heard_at + parameters.assignment_wait), heard }
             } else {
-                Phase::Paging { at: block_from(until) }
+                Phase::Paging { at: block_from(heard_at) }
             }
         };
     }
 
-    fn begin_up(&mut self, block: u64, parameters: &Parameters) {
+    fn step_uplink(&mut self, block: u64, parameters: &Parameters) {
         use uplink::Phase;
         let now = start_of(block);
         match self.up.phase {
@@ -404,8 +410,7 @@ impl Mobile {
                     self.up.begin_transfer(Contention::Unresolved);
                 }
             }
-            // The request goes with a Packet Downlink Ack/Nack, and the downlink TBF that would be
-            // polled has ended.
+            // The downlink TBF has ended: the poll that would carry the request will not come.
             Phase::RequestPending if self.down.phase != downlink::Phase::Transfer => self.up.phase = Phase::None,
             Phase::Start { at } if at <= block => self.up.begin_transfer(Contention::Resolved),
             Phase::Transfer => {
@@ -452,7 +457,10 @@ impl Mobile {
             | downlink::Phase::AssignmentPending { .. }
             | downlink::Phase::AssignmentSent { .. }
             | downlink::Phase::AssignmentAcknowledged { .. } => Phase::None,
-            _ => {
+            downlink::Phase::None
+            | downlink::Phase::Paging { .. }
+            | downlink::Phase::AwaitsCellUpdate
+            | downlink::Phase::AssignedOnCcch { heard: false, .. } => {
                 let frames = self.access_stream.below(parameters.access_frames.into());
                 let access_burst = start_of(block) + FRAME * (frames + 1);
                 let answered = ccch_from(access_burst + parameters.network_delay);
@@ -466,7 +474,8 @@ impl Mobile {
     pub fn send_control(&mut self, block: u64, parameters: &Parameters) -> DownlinkControl {
         if self.up.has_acknowledgement(block) {
             let heard = self.air.receives_control(Direction::Down);
-            return if self.up.send_acknowledgement(block, heard) {
+            let is_final = self.up.send_acknowledgement(block, heard);
+            return if is_final {
                 DownlinkControl::Polled(UplinkControl::FinalAckNackAcknowledgement)
             } else {
                 DownlinkControl::Sent
@@ -486,8 +495,8 @@ impl Mobile {
         if let downlink::Phase::AssignmentPending { from } = self.down.phase
             && from <= block
         {
-            let heard = self.air.receives_control(Direction::Down);
-            self.down.phase = downlink::Phase::AssignmentSent { heard };
+            let mobile_heard = self.air.receives_control(Direction::Down);
+            self.down.phase = downlink::Phase::AssignmentSent { mobile_heard };
             return DownlinkControl::Polled(UplinkControl::AssignmentAcknowledgement);
         }
         DownlinkControl::None
@@ -497,31 +506,32 @@ impl Mobile {
     /// the timeslot (`has_timeslot` is false).
     pub fn respond(&mut self, block: u64, message: UplinkControl, has_timeslot: bool, parameters: &Parameters) {
         let known_at = parameters.network_response(block);
-        let is_silent = !has_timeslot || self.is_silent(Direction::Up, block);
+        let cannot_send = !has_timeslot || self.is_silent(Direction::Up, block);
         let air = &mut self.air;
         // Drawn only where it matters, so that the stream of errors is used for blocks that are
         // sent.
-        let mut is_received = || !is_silent && air.receives_control(Direction::Up);
+        let mut draw_reception = || !cannot_send && air.receives_control(Direction::Up);
         match message {
             UplinkControl::DownlinkAckNack => {
-                if self.down.send_ack_nack(known_at, is_received) && self.up.phase == uplink::Phase::RequestPending {
+                let was_received = self.down.send_ack_nack(known_at, draw_reception);
+                if was_received && self.up.phase == uplink::Phase::RequestPending {
                     self.up.phase = uplink::Phase::AssignmentPending { from: known_at };
                 }
             }
             UplinkControl::AssignmentAcknowledgement => {
-                if let downlink::Phase::AssignmentSent { heard } = self.down.phase {
-                    self.down.phase =
-                        downlink::Phase::AssignmentAcknowledged { at: known_at, heard: heard && is_received() };
+                if let downlink::Phase::AssignmentSent { mobile_heard } = self.down.phase {
+                    let network_heard = mobile_heard && draw_reception();
+                    self.down.phase = downlink::Phase::AssignmentAcknowledged { at: known_at, network_heard };
                 }
             }
             UplinkControl::FinalAckNackAcknowledgement => {
-                self.up.acknowledge_final(known_at, is_received);
+                self.up.acknowledge_final(known_at, draw_reception);
                 if self.up.phase == uplink::Phase::None {
                     self.transfer_ended = Some(end_of(block));
                 }
             }
             UplinkControl::ResourceRequest => {
-                self.up.phase = if is_received() {
+                self.up.phase = if draw_reception() {
                     uplink::Phase::AssignmentPending { from: known_at }
                 } else {
                     uplink::Phase::None
@@ -536,12 +546,12 @@ impl Mobile {
     }
 
     /// Reports the transmissions of a block period, and the states that have changed. `slots` are
-    /// the timeslots that its multislot class allows, `for_data` the number of the cell's timeslots
-    /// that calls leave.
-    pub fn end(&mut self, block: u64, slots: Timeslots, for_data: u8, cx: &mut Context<'_>) {
+    /// the timeslots that its multislot class allows, `slots_free_of_calls` the number of the
+    /// cell's timeslots that calls leave.
+    pub fn end_of_block(&mut self, block: u64, slots: Timeslots, slots_free_of_calls: u8, cx: &mut Context<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
-            let PeriodCounts { pdus, repeated, errored, bytes, level } =
+            let PeriodCounts { pdus, repeated, errored, bytes, scheme_number: level } =
                 std::mem::take(&mut self.counts[direction as usize]);
             if pdus > 0 {
                 let duration = end_of(block).since(at);
@@ -554,7 +564,7 @@ impl Mobile {
         tracks.report(at, *user, cx, || {
             let down_tbf = match down.phase {
                 downlink::Phase::None => TbfState::None,
-                downlink::Phase::Paging { .. } | downlink::Phase::Paged => TbfState::Paging,
+                downlink::Phase::Paging { .. } | downlink::Phase::AwaitsCellUpdate => TbfState::Paging,
                 downlink::Phase::Transfer => TbfState::Transfer,
                 _ => TbfState::Establishment,
             };
@@ -582,9 +592,10 @@ impl Mobile {
                 LinkState::Connected
             };
             // Calls take the last timeslots of the cell.
-            let available = for_data.saturating_sub(*slot);
+            let available = slots_free_of_calls.saturating_sub(*slot);
             let used = |tbf, slots: u8| f64::from(if tbf == TbfState::Transfer { slots.min(available) } else { 0 });
             let up_slots = slots.up_while(down.phase != downlink::Phase::None);
+            // In the order of `tracks::TRACKS`.
             [
                 mode.into(),
                 StateValue::Number(air.sample.cell.into()),

@@ -292,12 +292,12 @@ impl Uplink {
         }
     }
 
-    /// The mobile acknowledges the final Ack/Nack, if it has received it. `is_received` draws
+    /// The mobile acknowledges the final Ack/Nack, if it has received it. `draw_reception` draws
     /// whether the network receives that; otherwise the network repeats the Ack/Nack from block
     /// `known_at` on.
-    pub fn acknowledge_final(&mut self, known_at: u64, is_received: impl FnOnce() -> bool) {
+    pub fn acknowledge_final(&mut self, known_at: u64, draw_reception: impl FnOnce() -> bool) {
         let Some(AckNack::Unacknowledged { heard }) = self.acknowledgement else { return };
-        if heard && is_received() {
+        if heard && draw_reception() {
             self.sender.handle(&self.status, u64::MAX);
             self.release();
         } else {
@@ -313,14 +313,19 @@ impl Uplink {
     }
 
     /// Drops the packets that are sent in part.
-    pub fn discard(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
+    pub fn drop_in_flight(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.reset(|packet| ends.lose(UP, at, packet, cause, cx));
         self.receiver.restart(self.sender.next_sequence(), self.sender.cut());
     }
 
     /// Drops the packets that the TBF has accepted and not sent.
-    pub fn discard_waiting(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
+    pub fn drop_unsent(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
         self.sender.clear_queue(|packet| ends.lose(UP, at, packet, cause, cx));
+    }
+
+    /// Drops the packets that no TBF has accepted yet.
+    pub fn drop_in_queue(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
+        self.queue.clear(|packet| ends.lose(UP, at, packet, cause, cx));
     }
 
     /// Packets and bytes that wait.
