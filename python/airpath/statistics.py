@@ -34,14 +34,22 @@ def mean_interval(samples: Sequence[float]) -> Interval:
     return Interval(mean, mean - half, mean + half, n)
 
 
+def without_nan(samples: Sequence[float]) -> tuple[float, ...]:
+    """Return the samples of the repetitions that have a value; `nan` marks one without."""
+    return tuple(sample for sample in samples if not math.isnan(sample))
+
+
 def paired_difference(samples: Sequence[float], others: Sequence[float]) -> Interval:
     """Return the mean of `samples - others` with its interval, repetition by repetition.
 
     Two cases use the same random streams in the same repetition, so the deviation of their
     differences is smaller than that of either case. The interval needs only that the repetitions
-    are independent.
+    are independent. A repetition in which either sample is `nan` is left out.
+
+    Raises:
+        ValueError: Fewer than two repetitions have both samples.
     """
-    return mean_interval([a - b for a, b in zip(samples, others, strict=False)])
+    return mean_interval(without_nan([a - b for a, b in zip(samples, others, strict=False)]))
 
 
 @cache

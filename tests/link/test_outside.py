@@ -14,7 +14,7 @@ NEIGHBOURS = pytest.mark.parametrize("neighbour", ["192.0.2.254", "2001:db8::254
 def test_links_nest(link: LinkCommand, host: SmallHost, neighbour: str) -> None:
     far, near = link.wire(delay="20 ms", name="far.toml"), link.wire(delay="30 ms", name="near.toml")
     ping = ["ping", "-c", "3", "-i", "0.2", neighbour]
-    [outer, both] = host(
+    [outer, both] = host.run_leaving_nothing(
         {"words": link.line(*ping, link=far, serve=None)},
         {"words": link.line(*link.line(*ping, link=near, serve=None), link=far, serve=None)},
     )
@@ -30,7 +30,7 @@ def test_a_packet_too_big_further_on_is_answered_by_icmp(link: LinkCommand, host
     ping = ["ping", "-M", "do", "-c", "3", "-i", "0.2", "-W", "1", "-s", "1400", neighbour]
     send = python("send.py", neighbour, 300_000)
     sink = shlex.join(python("sink.py"))
-    [pinged, sent] = host(
+    [pinged, sent] = host.run_leaving_nothing(
         *(
             {"words": link.line(*link.line(*words, serve=None), serve=None, options="--mtu 1300")}
             for words in (ping, send)

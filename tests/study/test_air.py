@@ -191,7 +191,7 @@ def test_ranges_and_spreads_admit_what_the_publication_permits(
 
 def test_gprs_la_has_what_its_page_prints() -> None:
     la = definition.load_study("gprs-la")
-    downloads = next(each for each in la.tables if each.name == "downloads")
+    downloads = next(each for each in la.experiments if each.name == "downloads")
     assert len(downloads.cases) == 8
     assert all(case.repeat >= 64 for case in downloads.cases)
     published = {each.name: list(each.published.values()) for each in downloads.aggregates}

@@ -106,6 +106,8 @@ class Core:
         self.calls: list[dict[str, Any]] = []
         self.outcome = "finished"
         self.stopped: str | None = None
+        self.without_value: set[tuple[float | None, int]] = set()
+        """BLER and repetition of the flows without a round trip."""
 
     def execute(self, scenario: Path, **arguments: Any) -> dict[str, Any]:
         """Replace `airpath.run.execute`."""
@@ -115,9 +117,11 @@ class Core:
         if arguments["progress"] is not None:
             arguments["progress"](repeat, repeat)
         trip = 0.1 + overrides.get("bearer.bler", 0.01) * (1 if overrides.get("bearer.preset") == "dch" else 0.1)
-        flows = [
-            a_flow(repetition=each, outcome=self.outcome, rtt_mean_s=trip + 0.001 * each) for each in range(repeat)
+        trips = [
+            math.nan if (overrides.get("bearer.bler"), each) in self.without_value else trip + 0.001 * each
+            for each in range(repeat)
         ]
+        flows = [a_flow(repetition=each, outcome=self.outcome, rtt_mean_s=value) for each, value in enumerate(trips)]
         return {"stopped": self.stopped, "flows": flows}
 
 
@@ -169,6 +173,13 @@ def test_one_repetition_has_no_interval() -> None:
 def test_a_paired_difference_is_free_of_what_both_share() -> None:
     difference = paired_difference([11.0, 22.0, 33.0], [10.0, 21.0, 32.0])
     assert (difference.mean, difference.low, difference.high) == (1.0, 1.0, 1.0)
+
+
+def test_a_paired_difference_leaves_out_repetitions_without_both_values() -> None:
+    difference = paired_difference([math.nan, 22.0, 33.0, 44.0], [10.0, 21.0, math.nan, 43.0])
+    assert (difference.mean, difference.n) == (1.0, 2)
+    with pytest.raises(ValueError, match="two repetitions"):
+        paired_difference([math.nan, 2.0], [1.0, 1.0])
 
 
 # --- formulas -------------------------------------------------------------------------------------
@@ -229,9 +240,9 @@ def test_tolerances() -> None:
 def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callable[..., Path]) -> None:
     small()
     (found,) = study.studies()
-    trip, rate = found.tables
-    assert found.experiments == ("trip", "rate")
-    assert [case.values for case in trip.cases[:2]] == [
+    trip, rate = found.experiments
+    assert found.experiment_names == ("trip", "rate")
+    assert [case.axis_values for case in trip.cases[:2]] == [
         {"bearer": "dch", "bler": "1 %"},
         {"bearer": "dch", "bler": "10 %"},
     ]
@@ -280,6 +291,21 @@ def test_the_error_of_an_unusable_study_has_place_and_reason(
     with pytest.raises(study.StudyError, match=message) as caught:
         study.studies()
     assert "small/study.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"), [("differences", ""), ("aggregates", 'name = "trip-mean"\nmetric = "round-trip"\ntake = "mean"')]
+)
+def test_an_emulated_experiment_has_no_derived_rows(small: Callable[..., Path], kind: str, keys: str) -> None:
+    emulation = ("[axis.bler]", '[emulation]\nexperiments = ["trip"]\n[axis.bler]')
+    if kind == "differences":
+        small(emulation)
+    else:
+        first = SMALL.index("[[experiment.difference]]")
+        table = SMALL[first : SMALL.index("[[experiment]]", first)]
+        small(emulation, (table, f"[[experiment.aggregate]]\n{keys}\n\n"))
+    with pytest.raises(study.StudyError, match=rf"small/study\.toml:12: emulation: .*'trip' has {kind}.*remove 'trip'"):
+        study.studies()
 
 
 @pytest.mark.parametrize(
@@ -338,6 +364,24 @@ def test_differences_are_paired(small: Callable[..., Path], core: Core) -> None:
     assert difference.interval.mean == pytest.approx(90)
     assert difference.interval.high - difference.interval.low == pytest.approx(0, abs=1e-9)
     assert (difference.published, difference.agrees) == (100, True)
+
+
+def test_differences_are_paired_by_repetition_where_one_has_no_value(small: Callable[..., Path], core: Core) -> None:
+    small()
+    core.without_value = {(0.01, 0), (0.1, 3)}
+    rows = study.run("small", only="trip", repeat=5).rows
+    assert [rows[0].interval.n, rows[1].interval.n] == [4, 4]
+    difference = rows[4]
+    assert difference.interval.n == 3
+    assert difference.interval.mean == pytest.approx(90)
+    assert difference.interval.high - difference.interval.low == pytest.approx(0, abs=1e-9)
+
+
+def test_a_difference_needs_two_repetitions_with_both_values(small: Callable[..., Path], core: Core) -> None:
+    small()
+    core.without_value = {(0.01, 0), (0.1, 1)}
+    with pytest.raises(study.StudyError, match=r"trip, dch, 10 % − 1 %: only 1 of 3 .* 'trip-difference'.*--repeat"):
+        study.run("small", only="trip")
 
 
 def test_the_json_has_the_promised_shape(small: Callable[..., Path], core: Core) -> None:
@@ -524,7 +568,7 @@ def test_every_published_value_of_hsdpa_sim_is_there() -> None:
     published = {
         table.name: sum(value is not None for case in table.cases for value in case.published.values())
         + sum(value is not None for difference in table.differences for value in difference.published.values())
-        for table in hsdpa.tables
+        for table in hsdpa.experiments
     }
     assert published == {
         "rtt": 6,
@@ -537,7 +581,7 @@ def test_every_published_value_of_hsdpa_sim_is_there() -> None:
         "schedulers-3-users": 18,
         "schedulers-6-users": 0,
     }
-    assert all(case.repeat >= 30 for table in hsdpa.tables for case in table.cases)
+    assert all(case.repeat >= 30 for table in hsdpa.experiments for case in table.cases)
 
 
 def test_the_studies_readme_counts_as_the_tables_of_agreement_do() -> None:
@@ -556,7 +600,7 @@ def test_the_studies_readme_counts_as_the_tables_of_agreement_do() -> None:
 
 def test_studies_lie_in_the_checkout_and_in_the_package() -> None:
     folder = ROOT / "studies" / "hsdpa-sim"
-    assert definition.load_study("hsdpa-sim").tables[0].cases[0].scenario.samefile(folder / "round-trip.toml")
+    assert definition.load_study("hsdpa-sim").experiments[0].cases[0].scenario.samefile(folder / "round-trip.toml")
     assert (folder / "README.md").is_file()
 
 

@@ -132,6 +132,21 @@ def test_a_study_under_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| published | simulated | with linux-6 | real | 95 % interval | n | linux-6 to real |" in markdown
 
 
+def test_the_heading_of_the_control_is_the_profile_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    transfer = realtime.Transfer(20_000, 0.1, 0.2, 0.9, 1.0, 14, 0)
+    in_time = realtime.Measured((transfer, transfer), late_s=0.001, overruns=0, valid=True)
+    monkeypatch.setattr(realtime, "measure", lambda *_, **__: in_time)
+    monkeypatch.setattr(realtime, "obstacle", lambda: None)
+    result = study.run("hsdpa-sim", only="utilisation-20kB", clock="real", repeat=2)
+    for overrides, control, compared in (
+        ({"tcp.profile": "linux-2.6"}, "with linux-2.6", "linux-2.6"),
+        ({"tcp.timestamps": False}, "control", "control"),
+    ):
+        emulation = replace(result.study.emulation, set=overrides)
+        markdown = replace(result, study=replace(result.study, emulation=emulation)).render_markdown()
+        assert f"| published | simulated | {control} | real | 95 % interval | n | {compared} to real |" in markdown
+
+
 def test_links_that_stay_invalid_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     transfer = realtime.Transfer(20_000, 0.1, 0.2, 0.9, 1.0, 14, 0)
     late = realtime.Measured((transfer, transfer), late_s=0.05, overruns=3, valid=False)

@@ -175,8 +175,11 @@ class SmallHost:
         """Return the command that makes such a host."""
         return [self.unshare, "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
-    def __call__(self, *runs: dict[str, Any], prepare: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Run these commands; return the report of each: see `ends/small_host.py`."""
+    def run_leaving_nothing(self, *runs: dict[str, Any], prepare: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Run these, assert that nothing is left of each, and return their reports.
+
+        `ends/small_host.py` has the fields of a run and of its report.
+        """
         plan = json.dumps({"runs": runs, "prepare": [*OUTSIDE, *prepare]})
         done = subprocess.run(
             [*self.flags(), *python("small_host.py", plan)],

@@ -2,8 +2,9 @@
 
 use airpath_core::Instant;
 
-/// Wake-ups of nodes, at most one for each.
+/// Wake-ups of nodes, at most one valid entry for each.
 ///
+/// An entry is valid while it equals the node's time in `wakeups`; [`pop`](Self::pop) skips others.
 /// A node whose next wake-up moves to a later time keeps the earlier one: it is called too early
 /// once and then sets the new one. So a timer that every packet postpones costs nothing until its
 /// first time has come.

@@ -75,7 +75,7 @@ pub struct Config {
     /// The initial slow-start threshold, in segments.
     pub initial_slow_start_threshold: Limit,
     /// Whether the congestion window falls back to the initial window after an idle time of one
-    /// retransmission time-out (RFC 5681 §4.1).
+    /// retransmission timeout (RFC 5681 §4.1).
     pub idle_restart: bool,
     /// Whether the congestion window grows only while it limits the sender (RFC 7661 §4.2).
     pub window_validation: bool,
@@ -217,7 +217,7 @@ pub struct Recovery {
     /// Upper bound of the segments that one acknowledgement releases in a recovery without
     /// selective acknowledgements.
     pub burst: Limit,
-    /// Whether a time-out during a recovery lowers the slow-start threshold again, as in ns-2.
+    /// Whether a timeout during a recovery lowers the slow-start threshold again, as in ns-2.
     pub timeouts_add_up: bool,
     /// Whether losses are detected by time instead of counts: RACK (RFC 8985 §6). Needs selective
     /// acknowledgements.
@@ -228,7 +228,7 @@ pub struct Recovery {
     /// Whether the window shrinks in proportion to the delivered data (PRR, RFC 6937) instead of in
     /// one step. Needs selective acknowledgements.
     pub proportional_reduction: bool,
-    /// Whether spurious time-outs are detected by the next acknowledgements (F-RTO, RFC 5682).
+    /// Whether spurious timeouts are detected by the next acknowledgements (F-RTO, RFC 5682).
     pub forward_rto: bool,
     /// Whether spurious retransmissions are detected by timestamps (Eifel detection, RFC 3522) and
     /// undone (RFC 4015).
@@ -242,7 +242,7 @@ pub struct Recovery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialAcks {
-    /// On the first partial acknowledgement only: many losses end in a time-out.
+    /// On the first partial acknowledgement only: many losses end in a timeout.
     Impatient,
     /// On each: one loss is repaired per round trip, whatever their number.
     SlowButSteady,
@@ -272,7 +272,7 @@ pub struct RetransmissionTimeout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Floor {
-    /// The time-out (RFC 6298 §2.4).
+    /// The timeout (RFC 6298 §2.4).
     Timeout,
     /// Four times the variation, which is added to the smoothed round trip, as in Linux.
     Variation,

@@ -111,7 +111,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The last episode was spurious: restore the state before it.
     fn undo(&mut self, now: Instant);
 
-    /// Nothing was sent for one retransmission time-out: the window must not exceed `restart` (RFC
+    /// Nothing was sent for one retransmission timeout: the window must not exceed `restart` (RFC
     /// 5681 §4.1).
     fn on_idle(&mut self, now: Instant, restart: u64);
 

@@ -81,7 +81,7 @@ impl AckSchedule {
         }
     }
 
-    /// A segment arrived in order, full-sized or not. `timeout` is the retransmission time-out of
+    /// A segment arrived in order, full-sized or not. `timeout` is the retransmission timeout of
     /// this end.
     #[inline]
     pub fn on_arrival(&mut self, now: Instant, full: bool, timeout: Span, config: &DelayedAck) -> Schedule {

@@ -1,6 +1,6 @@
-//! F-RTO: detection of spurious retransmission time-outs (RFC 5682).
+//! F-RTO: detection of spurious retransmission timeouts (RFC 5682).
 
-/// State of the algorithm, from a time-out to its verdict.
+/// State of the algorithm, from a timeout to its verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardRto {
     /// Not active.
@@ -16,15 +16,15 @@ pub enum ForwardRto {
     },
 }
 
-/// An acknowledgement after a time-out.
+/// An acknowledgement after a timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
     /// Whether it acknowledges new data cumulatively.
     pub advanced: bool,
-    /// Whether it acknowledges everything that was outstanding at the time-out.
+    /// Whether it acknowledges everything that was outstanding at the timeout.
     pub complete: bool,
     /// With selective acknowledgements: whether it covers a segment that was sent once only, before
-    /// the time-out. `None` without them.
+    /// the timeout. `None` without them.
     pub original_arrived: Option<bool>,
 }
 
@@ -33,9 +33,9 @@ pub struct Evidence {
 pub enum Verdict {
     /// Undecided.
     Open,
-    /// The time-out was caused by loss: repair it.
+    /// No evidence that the timeout was spurious, or the algorithm is off: repair as after a loss.
     Lost,
-    /// The time-out was spurious.
+    /// The timeout was spurious.
     Spurious,
 }
 
@@ -43,6 +43,7 @@ impl ForwardRto {
     /// An acknowledgement came in.
     pub fn on_ack(&mut self, evidence: Evidence) -> Verdict {
         let verdict = match (*self, evidence.original_arrived) {
+            // Without F-RTO, or after its verdict, a timeout counts as caused by loss.
             (Self::Off, _) => return Verdict::Lost,
             // RFC 5682 §3.1 step 3b, and as in Linux already before that step: originals arrive
             // although they were considered lost.

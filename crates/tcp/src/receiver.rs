@@ -104,7 +104,7 @@ impl Receiver {
 
     /// A segment with payload or FIN arrived: `length` sequence numbers from `start` on, including
     /// the FIN as the last. It overlaps the window; what lies outside is cut off. `timeout` is the
-    /// retransmission time-out of this end.
+    /// retransmission timeout of this end.
     #[inline]
     pub fn on_segment(
         &mut self,

@@ -1,4 +1,4 @@
-//! Round trips and the retransmission time-out (RFC 6298).
+//! Round trips and the retransmission timeout (RFC 6298).
 
 use airpath_core::{Instant, Span};
 
@@ -12,17 +12,17 @@ pub struct RoundTrip {
     variation: Span,
     /// The least of the last round trips, for RACK (RFC 8985 §6.2 step 1).
     least: Minimum,
-    /// Number of times the time-out was doubled.
+    /// Number of times the timeout was doubled.
     backoff: u32,
     /// Whether the SYN was retransmitted.
     fallen_back: bool,
 }
 
-/// Lower bound of the time-out before the first measurement, if the SYN was retransmitted (RFC 6298
+/// Lower bound of the timeout before the first measurement, if the SYN was retransmitted (RFC 6298
 /// §5.7).
 const FALLBACK: Span = Span::from_secs(3);
 
-/// Further back-off changes nothing: the maximum bounds the time-out long before.
+/// Further back-off changes nothing: the maximum bounds the timeout long before.
 const MAX_BACKOFF: u32 = 30;
 
 impl RoundTrip {
@@ -66,7 +66,7 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
-    /// The time-out in force, back-off included (RFC 6298 §2).
+    /// The timeout in force, back-off included (RFC 6298 §2).
     pub fn timeout(&self, config: &RetransmissionTimeout) -> Span {
         let base = match self.smoothed {
             None if self.fallen_back => config.initial.max(FALLBACK),
@@ -88,7 +88,7 @@ impl RoundTrip {
         after(now, self.timeout(config))
     }
 
-    /// Doubles the time-out (RFC 6298 §5.5).
+    /// Doubles the timeout (RFC 6298 §5.5).
     pub const fn back_off(&mut self) {
         if self.backoff < MAX_BACKOFF {
             self.backoff += 1;
@@ -101,7 +101,7 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
-    /// Resets the back-off, after a spurious time-out.
+    /// Resets the back-off, after a spurious timeout.
     pub const fn reset_backoff(&mut self) {
         self.backoff = 0;
     }

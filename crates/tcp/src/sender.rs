@@ -36,7 +36,7 @@ pub enum Phase {
     Open,
     /// Repairs losses detected from acknowledgements (RFC 6582, RFC 6675).
     FastRecovery,
-    /// Repairs losses after a time-out, in slow start.
+    /// Repairs losses after a timeout, in slow start.
     Loss,
 }
 
@@ -301,7 +301,7 @@ impl Sender {
         }
     }
 
-    /// The probe time-out, PTO (RFC 8985 §7.2).
+    /// The probe timeout, PTO (RFC 8985 §7.2).
     fn probe_timeout(&self) -> Span {
         /// Longest delay of an acknowledgement by the receiver (WCDelAckT).
         const DELAYED_ACK: Span = Span::from_millis(200);

@@ -39,7 +39,7 @@ fn mean_window(config: &Config, path: Pipe, period: f64, ignored: u32, losses: u
     assert!(pair.run_until(end, |pair| pair.look(Side::Server).received() >= bytes(f64::from(ignored + losses))));
     let segments = (pair.look(Side::Server).received() - begin.1) as f64 / size as f64;
     let statistics = pair.look(Side::Client).statistics();
-    // The formulas exclude time-outs. A retransmission that is lost as well may need one.
+    // The formulas exclude timeouts. A retransmission that is lost as well may need one.
     assert!(statistics.timeouts * 50 <= statistics.fast_retransmits, "{statistics:?}");
     segments * ROUND_TRIP / pair.now().since(begin.0).as_secs_f64()
 }

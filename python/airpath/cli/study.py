@@ -36,12 +36,13 @@ def list_studies(
     if format == "json":
         typer.echo(
             json.dumps(
-                [{"id": each.id, "title": each.title, "experiments": list(each.experiments)} for each in found],
+                [{"id": each.id, "title": each.title, "experiments": list(each.experiment_names)} for each in found],
                 indent=2,
             )
         )
     else:
-        print_table(("study", "what it is", "experiments"), [(e.id, e.title, ", ".join(e.experiments)) for e in found])
+        rows = [(each.id, each.title, ", ".join(each.experiment_names)) for each in found]
+        print_table(("study", "what it is", "experiments"), rows)
 
 
 @app.command("run")

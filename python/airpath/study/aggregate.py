@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal, get_args
 
+from airpath.statistics import without_nan
 from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import Metric
 from airpath.study.rows import Row, Rows
@@ -54,9 +55,18 @@ class Aggregate:
             fixed = dict(zip((axis for axis in values if axis != self.over), others, strict=True))
             members = rows.select(self.experiment, self.metric.name, fixed)
             case = {axis: fixed.get(axis, ALL) for axis in values}
-            samples = self._samples([row.samples for row in members])
-            tolerance = members[0].tolerance
-            made.append(Row(self.experiment, case, self.name, self.metric, published, tolerance, samples))
+            samples = self._samples([without_nan(row.samples) for row in members])
+            made.append(
+                Row(
+                    experiment=self.experiment,
+                    case=case,
+                    metric=self.name,
+                    definition=self.metric,
+                    published=published,
+                    tolerance=members[0].tolerance,
+                    samples=samples,
+                )
+            )
         return made
 
     def _samples(self, members: Sequence[Sequence[float]]) -> tuple[float, ...]:

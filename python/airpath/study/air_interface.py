@@ -233,7 +233,7 @@ def _scheme_share(scheme: str) -> Callable[[Sequence[Flow], Inputs], float]:
 
 
 AIR_METRICS = {
-    name: Metric(name, unit, decimals, formula, observed=KEY)
+    name: Metric(name, unit, decimals, formula, observer_name=KEY)
     for name, unit, decimals, formula in (
         *((f"share-of-cs-{number}", "%", 1, _scheme_share(f"cs-{number}")) for number in range(1, 5)),
         ("share-of-four-slots", "%", 1, _mean(lambda air: 100 * air.slots.get(4, 0.0))),

@@ -105,11 +105,11 @@ def _longest_near(before: bool) -> Callable[[Sequence[Flow], Inputs], float]:
 ARRIVAL_METRICS = {
     metric.name: metric
     for metric in (
-        Metric("inter-arrival-deviation", "ms", 1, _deviation, observed=KEY),
-        Metric("bunched-arrivals", "%", 2, _bunched, ("interval",), observed=KEY),
-        Metric("peak-rate", "kbit/s", 1, _peak_rate, ("interval", "payload"), observed=KEY),
-        Metric("inter-arrival-before-handover", "ms", 1, _longest_near(before=True), observed=KEY),
-        Metric("inter-arrival-between-handovers", "ms", 1, _longest_near(before=False), observed=KEY),
+        Metric("inter-arrival-deviation", "ms", 1, _deviation, observer_name=KEY),
+        Metric("bunched-arrivals", "%", 2, _bunched, ("interval",), observer_name=KEY),
+        Metric("peak-rate", "kbit/s", 1, _peak_rate, ("interval", "payload"), observer_name=KEY),
+        Metric("inter-arrival-before-handover", "ms", 1, _longest_near(before=True), observer_name=KEY),
+        Metric("inter-arrival-between-handovers", "ms", 1, _longest_near(before=False), observer_name=KEY),
     )
 }
 """The metrics by name."""

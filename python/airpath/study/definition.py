@@ -31,7 +31,7 @@ class Case:
     """One combination of the axes' values, ready to be run."""
 
     experiment: str
-    values: dict[str, str]
+    axis_values: dict[str, str]
     """The value of each axis, as rows and tables show it."""
     scenario: Path
     set: dict[str, Any]
@@ -44,6 +44,11 @@ class Case:
     """The published figure of each metric; `None` where the study published none."""
     allow_incomplete: bool = False
     """Whether a flow that does not finish is a result instead of an error."""
+
+    @property
+    def label(self) -> str:
+        """The experiment and the values of the axes, for messages."""
+        return ", ".join((self.experiment, *self.axis_values.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +104,15 @@ class Study:
     id: str
     title: str
     seed: int
-    tables: tuple[Experiment, ...]
+    experiments: tuple[Experiment, ...]
     tolerances: dict[str, Tolerance]
     findings: tuple[FindingDefinition, ...]
     emulation: Emulation
 
     @property
-    def experiments(self) -> tuple[str, ...]:
+    def experiment_names(self) -> tuple[str, ...]:
         """The names of the experiments."""
-        return tuple(experiment.name for experiment in self.tables)
+        return tuple(experiment.name for experiment in self.experiments)
 
 
 def studies() -> list[Study]:
@@ -151,10 +156,10 @@ def read_study(folder: Path) -> Study:
         id=table.take("id", str),
         title=table.take("title", str),
         seed=table.take("seed", int),
-        tables=experiments,
+        experiments=experiments,
         tolerances={name: _tolerance(each) for name, each in table.table("tolerance").named_tables()},
         findings=tuple(_finding(each, experiments) for each in table.tables("finding")),
-        emulation=_emulation(table.table("emulation"), [each.name for each in experiments]),
+        emulation=_emulation(table.table("emulation"), experiments),
     )
     table.finish()
     used = {metric.name for each in experiments for case in each.cases for metric in case.metrics}
@@ -211,7 +216,7 @@ def _experiment(table: Table, folder: Path, axes: Table, repeat: int) -> Experim
         cases.append(
             Case(
                 experiment=name,
-                values=dict(zip(values, combination, strict=True)),
+                axis_values=dict(zip(values, combination, strict=True)),
                 scenario=scenario,
                 set=case_set,
                 inputs=case_inputs,
@@ -273,7 +278,7 @@ def _finding(table: Table, experiments: Sequence[Experiment]) -> FindingDefiniti
     return finding
 
 
-def _emulation(table: Table, experiments: list[str]) -> Emulation:
+def _emulation(table: Table, experiments: Sequence[Experiment]) -> Emulation:
     emulation = Emulation(
         experiments=tuple(table.take("experiments", list, [])),
         repeat=table.take("repeat", int, 10),
@@ -281,9 +286,17 @@ def _emulation(table: Table, experiments: list[str]) -> Emulation:
         set=table.take("set", dict, {}),
     )
     table.finish()
+    known = {each.name: each for each in experiments}
     for name in emulation.experiments:
-        if name not in experiments:
-            raise table.error(f"no experiment '{name}'{did_you_mean(name, experiments)}", "experiments")
+        if name not in known:
+            raise table.error(f"no experiment '{name}'{did_you_mean(name, known)}", "experiments")
+        for kind, derived in (("aggregates", known[name].aggregates), ("differences", known[name].differences)):
+            if derived:
+                raise table.error(
+                    f"the experiment '{name}' has {kind} ('{derived[0].name}'), which a run over emulated links does "
+                    f"not have: remove '{name}' from 'experiments', or move the {kind} to another experiment",
+                    "experiments",
+                )
     if emulation.repeat < 2:
         raise table.error(f"'repeat' is {emulation.repeat}; an interval needs at least 2", "repeat")
     return emulation

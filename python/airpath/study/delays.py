@@ -40,10 +40,10 @@ def _deviation(flows: Sequence[Flow], _: Inputs) -> float:
 
 
 DELAY_METRICS = {
-    name: Metric(name, "%", 1, _share(low, high), observed=KEY)
+    name: Metric(name, "%", 1, _share(low, high), observer_name=KEY)
     for name, low, high in (
         *((f"delays-of-{100 * at}-to-{100 * (at + 1)}-ms", at * _BIN_S, (at + 1) * _BIN_S) for at in range(_BINS)),
         ("delays-of-a-second-or-more", _BINS * _BIN_S, float("inf")),
     )
-} | {"ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observed=KEY)}
+} | {"ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observer_name=KEY)}
 """The metrics by name."""

@@ -13,10 +13,7 @@ from airpath.quantities import parse_size
 from airpath.run import resolve
 from airpath.study.definition import Case, Emulation
 from airpath.study.errors import StudyError
-from airpath.study.rows import Emulated
-
-Key = tuple[str, tuple[str, ...], str]
-"""Identifies a row: its experiment, the values of its case, its metric."""
+from airpath.study.rows import Emulated, RowKey, require_two_values, row_key
 
 _BUDGET = "5 ms"
 """Limit of the lateness of 99 % of the packets: a fiftieth of the round trips of the studies."""
@@ -33,31 +30,34 @@ def run_cases(
     repeat: int,
     links: int,
     on_case_done: Callable[[], None],
-) -> dict[Key, Emulated]:
+) -> dict[RowKey, Emulated]:
     """Run each case over its own link, `repeat` downloads in sequence, and return its figures.
 
     Raises:
-        StudyError: This host cannot make a link, or a download did not finish.
+        StudyError: This host cannot make a link, a download did not finish, or fewer than two
+            downloads have a value of a metric.
     """
     obstacle = realtime.obstacle()
     if obstacle is not None:
         raise StudyError(f"the real clock needs emulated links, and this host cannot make one: {obstacle}")
 
-    def run(case: Case) -> dict[Key, Emulated]:
+    def run(case: Case) -> dict[RowKey, Emulated]:
         measured = _measure(case, emulation, seed, repeat)
         on_case_done()
         flows = [asdict(transfer) for transfer in measured.transfers]
-        return {
-            (case.experiment, tuple(case.values.values()), metric.name): Emulated(
-                samples=tuple(metric.compute([flow], case.inputs) for flow in flows),
+        figures: dict[RowKey, Emulated] = {}
+        for metric in case.metrics:
+            samples = tuple(metric.compute([flow], case.inputs) for flow in flows)
+            require_two_values(samples, case.label, metric.name)
+            figures[row_key(case.experiment, case.axis_values, metric.name)] = Emulated(
+                samples=samples,
                 late_s=measured.late_s,
                 overruns=measured.overruns,
                 valid=measured.valid,
             )
-            for metric in case.metrics
-        }
+        return figures
 
-    figures: dict[Key, Emulated] = {}
+    figures: dict[RowKey, Emulated] = {}
     with ThreadPoolExecutor(links) as pool:
         try:
             for each in pool.map(run, cases):

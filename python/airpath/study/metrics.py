@@ -32,7 +32,7 @@ class Metric:
     from the figure."""
     inputs: tuple[str, ...] = ()
     """The names of the inputs that the formula reads."""
-    observed: str | None = None
+    observer_name: str | None = None
     """The observer that it needs, a name of `observations.OBSERVERS`; a flow has the observation
     under this name."""
 

@@ -1,13 +1,12 @@
 """The result of a study's run.
 
-As data, as text, as the Markdown table of its README, as a report.
+As data, as text, as the Markdown of the study's `agreement.md`, as a report.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.statistics import mean_interval
 from airpath.study.definition import Study
 from airpath.study.rows import Row
 from airpath.study.tolerance import Range, Spread, middle_of
@@ -64,7 +63,10 @@ class StudyResult:
     @property
     def _heads(self) -> tuple[str, ...]:
         if self.is_emulated:
-            return ("published", "simulated", "with linux-6", "real", "95 % interval", "n", "linux-6 to real")
+            # A study without a profile in `[emulation] set` overrides only options of TCP.
+            profile = self.study.emulation.set.get("tcp.profile")
+            control, compared = ("control", "control") if profile is None else (f"with {profile}", profile)
+            return ("published", "simulated", control, "real", "95 % interval", "n", f"{compared} to real")
         return ("published", "ours", "95 % interval", "n")
 
     @property
@@ -118,7 +120,7 @@ class StudyResult:
 
         good, bad = GOOD.terminal, ALERT.terminal
         console.print(f"{self.study.title} ({self.study.id}, seed {self.seed})")
-        for experiment in self.study.tables:
+        for experiment in self.study.experiments:
             rows = self._rows_of(experiment.name)
             if not rows:
                 continue
@@ -151,7 +153,7 @@ class StudyResult:
             "",
             *([self.invalid, ""] if self.invalid else []),
         ]
-        for experiment in self.study.tables:
+        for experiment in self.study.experiments:
             rows = self._rows_of(experiment.name)
             if not rows:
                 continue
@@ -180,7 +182,7 @@ class StudyResult:
         """
         from airpath.study.report import Details, write
 
-        texts = {experiment.name: experiment.text for experiment in self.study.tables}
+        texts = {experiment.name: experiment.text for experiment in self.study.experiments}
         write(self.to_dict(), path, details=Details(self.study.title, texts, [row.agrees for row in self.rows]))
 
     def _rows_of(self, experiment: str) -> list[Row]:
@@ -204,7 +206,7 @@ def _figures(row: Row) -> list[str]:
     interval = f"{number(shown.low)} to {number(shown.high)}"
     if row.difference is None:
         return [published, number(shown.mean), interval, str(shown.n)]
-    simulated = [number(row.interval.mean), number(mean_interval(row.control).mean)]
+    simulated = [number(row.interval.mean), number(row.control_interval.mean)]
     difference = f"{100 * row.difference:+.1f} %".replace("-", "−")
     return [published, *simulated, number(shown.mean), interval, str(shown.n), difference]
 
@@ -231,7 +233,7 @@ def _emulated(row: Row) -> dict[str, Any]:
         return {}
     run, interval = row.emulated, row.emulated.interval
     figures = {"ours": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
-    figures["control"] = mean_interval(row.control).mean
+    figures["control"] = row.control_interval.mean
     return {"emulated": figures | {"late_s": run.late_s, "overruns": run.overruns, "valid": run.valid}}
 
 

@@ -1,11 +1,34 @@
 """The rows of a study: published beside ours."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airpath.statistics import Interval, mean_interval
+from airpath.statistics import Interval, mean_interval, without_nan
+from airpath.study.errors import StudyError
 from airpath.study.metrics import Metric
 from airpath.study.tolerance import UNIFORM, Published, Tolerance
+
+RowKey = tuple[str, tuple[str, ...], str]
+"""Identifies a row: its experiment, the values of its axes, its metric."""
+
+
+def row_key(experiment: str, case: Mapping[str, str], metric: str) -> RowKey:
+    """Return the key of the row of a metric in a case."""
+    return experiment, tuple(case.values()), metric
+
+
+def require_two_values(samples: Sequence[float], case: str, metric: str) -> None:
+    """Check that at least two repetitions of a case have a value of a metric.
+
+    Raises:
+        StudyError: They do not, so the mean has no interval.
+    """
+    found = len(without_nan(samples))
+    if found < 2:
+        raise StudyError(
+            f"{case}: only {found} of {len(samples)} repetitions have a value of '{metric}'; an interval needs two: "
+            "raise the number of repetitions with --repeat"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +36,7 @@ class Emulated:
     """A figure of one case under the real clock: the kernel's TCP over an emulated link."""
 
     samples: tuple[float, ...] = field(repr=False)
-    """One value per download."""
+    """One value per download; `nan` where it has none."""
     late_s: float
     """99 % of the packets left the link at most this late."""
     overruns: int
@@ -24,7 +47,7 @@ class Emulated:
     @property
     def interval(self) -> Interval:
         """The mean over the downloads, with its 95 % interval."""
-        return mean_interval(self.samples)
+        return mean_interval(without_nan(self.samples))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +66,26 @@ class Row:
     tolerance: Tolerance
     """How far from the published figure ours may lie."""
     samples: tuple[float, ...] = field(repr=False)
-    """Ours, one value per repetition."""
+    """Ours, one value per repetition; `nan` where it has none."""
     control: tuple[float, ...] = field(default=(), repr=False)
     """With the real clock: simulated with a TCP configured like the kernel's."""
     emulated: Emulated | None = None
     """With the real clock: the figure over an emulated link."""
 
     @property
+    def key(self) -> RowKey:
+        """Identifies the row in its study."""
+        return row_key(self.experiment, self.case, self.metric)
+
+    @property
     def interval(self) -> Interval:
         """Ours: the mean over the repetitions, with its 95 % interval."""
-        return mean_interval(self.samples)
+        return mean_interval(without_nan(self.samples))
+
+    @property
+    def control_interval(self) -> Interval:
+        """The mean of the control over the repetitions, with its 95 % interval."""
+        return mean_interval(without_nan(self.control))
 
     @property
     def agrees(self) -> bool | None:
@@ -76,7 +109,7 @@ class Row:
 
         `None` without the real clock.
         """
-        return None if self.emulated is None else mean_interval(self.control).mean / self.emulated.interval.mean - 1
+        return None if self.emulated is None else self.control_interval.mean / self.emulated.interval.mean - 1
 
 
 class Rows:

@@ -7,8 +7,8 @@ side by side.
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import isnan
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 from airpath.result import Result
@@ -19,7 +19,7 @@ from airpath.study.emulation import run_cases
 from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.observations import OBSERVERS
 from airpath.study.result import Finding, StudyResult
-from airpath.study.rows import Row, Rows
+from airpath.study.rows import Row, Rows, require_two_values
 
 Progress = Callable[[int, int], None]
 Clock = Literal["virtual", "real"]
@@ -66,16 +66,23 @@ def run(
     if clock == "virtual":
         total = sum(repeat or case.repeat for each in experiments for case in each.cases)
         counter = _Counter(total, progress)
-        rows = [row for each in experiments for row in _rows_of(each, study, seed, repeat, counter)]
+        rows = [row for each in experiments for row in _rows_of(each, study, seed, repeat=repeat, counter=counter)]
     else:
-        rows = _emulated_rows(study, experiments, seed, repeat or study.emulation.repeat, links, progress)
+        downloads = repeat or study.emulation.repeat
+        rows = _rows_with_both_clocks(study, experiments, seed, downloads=downloads, links=links, progress=progress)
     return StudyResult(study, seed, rows, _findings(study, {each.name for each in experiments}, Rows(rows)))
 
 
-def _emulated_rows(
-    study: Study, experiments: Sequence[Experiment], seed: int, downloads: int, links: int, progress: Progress | None
+def _rows_with_both_clocks(
+    study: Study,
+    experiments: Sequence[Experiment],
+    seed: int,
+    *,
+    downloads: int,
+    links: int,
+    progress: Progress | None,
 ) -> list[Row]:
-    """Return the simulated rows, each with its control and its emulated figure.
+    """Return the simulated rows, each with its control and its figure under the real clock.
 
     The control is simulated with a TCP configured like the kernel's. It separates the effect of the
     TCP implementation from the effect of the clock.
@@ -83,19 +90,19 @@ def _emulated_rows(
     cases = [case for each in experiments for case in each.cases]
     # Each case is simulated twice (study's TCP, kernel's TCP) and downloaded over an emulated link.
     counter = _Counter(sum(2 * case.repeat + downloads for case in cases), progress)
-    rows = [row for each in experiments for row in _rows_of(each, study, seed, None, counter)]
+    rows = [row for each in experiments for row in _rows_of(each, study, seed, repeat=None, counter=counter)]
     controls = [each.with_overrides(study.emulation.set) for each in experiments]
-    control_rows = [row for each in controls for row in _rows_of(each, study, seed, None, counter)]
+    control_rows = [row for each in controls for row in _rows_of(each, study, seed, repeat=None, counter=counter)]
     emulated = run_cases(
         cases,
         study.emulation,
         seed=seed,
         repeat=downloads,
         links=links,
-        on_case_done=lambda: counter.add(downloads),
+        on_case_done=lambda: counter.add_whole_case(downloads),
     )
     return [
-        replace(row, control=control.samples, emulated=emulated[row.experiment, tuple(row.case.values()), row.metric])
+        replace(row, control=control.samples, emulated=emulated[row.key])
         for row, control in zip(rows, control_rows, strict=True)
     ]
 
@@ -104,37 +111,42 @@ def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Expe
     """Return the experiments to run."""
     if clock == "real":
         for name in only or ():
-            if name in study.experiments and name not in study.emulation.experiments:
+            if name in study.experiment_names and name not in study.emulation.experiments:
                 raise UnknownNameError(
                     f"experiment of {study.id} for the real clock", name, study.emulation.experiments
                 )
         only = only or study.emulation.experiments
     if only is None:
-        return list(study.tables)
+        return list(study.experiments)
     for name in only:
-        if name not in study.experiments:
-            raise UnknownNameError(f"experiment of {study.id}", name, study.experiments)
-    return [experiment for experiment in study.tables if experiment.name in only]
+        if name not in study.experiment_names:
+            raise UnknownNameError(f"experiment of {study.id}", name, study.experiment_names)
+    return [experiment for experiment in study.experiments if experiment.name in only]
 
 
-def _rows_of(experiment: Experiment, study: Study, seed: int, repeat: int | None, counter: "_Counter") -> list[Row]:
+def _rows_of(experiment: Experiment, study: Study, seed: int, *, repeat: int | None, counter: "_Counter") -> list[Row]:
     """Run the cases of an experiment and return its rows.
 
-    First one per case and metric, then those made of them.
+    First one row per case and metric, then aggregates and differences. `repeat` replaces the
+    repetitions of each case; `None` keeps them.
     """
     measured: list[Row] = []
     for case in experiment.cases:
         repetitions = _run_case(case, seed, repeat or case.repeat, counter)
         for metric in case.metrics:
-            values = (metric.compute(flows, case.inputs) for flows in repetitions)
-            samples = tuple(value for value in values if not isnan(value))
-            if len(samples) < 2:
-                raise StudyError(
-                    f"{_place(case)}: only {len(samples)} of {len(repetitions)} repetitions have a value of "
-                    f"'{metric.name}'; an interval needs two: raise the number of repetitions with --repeat"
+            samples = tuple(metric.compute(flows, case.inputs) for flows in repetitions)
+            require_two_values(samples, case.label, metric.name)
+            measured.append(
+                Row(
+                    experiment=experiment.name,
+                    case=case.axis_values,
+                    metric=metric.name,
+                    definition=metric,
+                    published=case.published[metric.name],
+                    tolerance=study.tolerances[metric.name],
+                    samples=samples,
                 )
-            tolerance, published = study.tolerances[metric.name], case.published[metric.name]
-            measured.append(Row(experiment.name, case.values, metric.name, metric, published, tolerance, samples))
+            )
     table = Rows(measured)
     aggregates = [row for each in experiment.aggregates for row in each.rows(table, experiment.axes)]
     # Differences are defined between measured rows only, not between aggregates.
@@ -146,13 +158,25 @@ def _difference_rows(difference: Difference, rows: Rows) -> list[Row]:
     """Return the rows that are differences between two measured rows, repetition by repetition."""
     made = []
     axis, metric = difference.axis, difference.metric
-    for minuend in rows.select(difference.experiment, metric.name, {axis: difference.minuend}):
-        subtrahend = rows.counterpart(minuend, {axis: difference.subtrahend})
-        samples = tuple(a - b for a, b in zip(minuend.samples, subtrahend.samples, strict=True))
-        other_axes = {name: value for name, value in minuend.case.items() if name != axis}
+    for minuend_row in rows.select(difference.experiment, metric.name, {axis: difference.minuend}):
+        subtrahend_row = rows.counterpart(minuend_row, {axis: difference.subtrahend})
+        # The difference is `nan` in a repetition in which either row is.
+        samples = tuple(a - b for a, b in zip(minuend_row.samples, subtrahend_row.samples, strict=True))
+        other_axes = {name: value for name, value in minuend_row.case.items() if name != axis}
         case = other_axes | {axis: f"{difference.minuend} − {difference.subtrahend}"}
-        published = difference.published[tuple(other_axes.values())]
-        made.append(Row(minuend.experiment, case, difference.name, metric, published, minuend.tolerance, samples))
+        label = ", ".join((difference.experiment, *case.values()))
+        require_two_values(samples, label, difference.name)
+        made.append(
+            Row(
+                experiment=difference.experiment,
+                case=case,
+                metric=difference.name,
+                definition=metric,
+                published=difference.published[tuple(other_axes.values())],
+                tolerance=minuend_row.tolerance,
+                samples=samples,
+            )
+        )
     return made
 
 
@@ -163,7 +187,7 @@ def _run_case(case: Case, seed: int, repeat: int, counter: "_Counter") -> list[l
         StudyError: The run failed, or a flow did not finish.
         KeyboardInterrupt: Ctrl-C.
     """
-    observers = sorted({metric.observed for metric in case.metrics if metric.observed is not None})
+    observers = sorted({metric.observer_name for metric in case.metrics if metric.observer_name is not None})
     with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
         summary = execute(
             case.scenario,
@@ -182,28 +206,24 @@ def _run_case(case: Case, seed: int, repeat: int, counter: "_Counter") -> list[l
     if summary["stopped"] == "interrupted":
         raise KeyboardInterrupt
     if summary["stopped"] is not None:
-        raise StudyError(f"{_place(case)}: {summary['stopped']}")
+        raise StudyError(f"{case.label}: {summary['stopped']}")
     repetitions: list[list[dict[str, Any]]] = [[] for _ in range(repeat)]
     for flow in flows:
         if flow["outcome"] != "finished" and not case.allow_incomplete:
             raise StudyError(
-                f"{_place(case)}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}; "
+                f"{case.label}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}; "
                 f"give {case.scenario.name} a longer duration, or set allow_incomplete in study.toml"
             )
         repetitions[flow["repetition"]].append(flow)
-    counter.next_case(repeat)
+    counter.end_case(repeat)
     return repetitions
 
 
 def _with_observations(flows: list[dict[str, Any]], result: Result, observers: Sequence[str]) -> list[dict[str, Any]]:
     """Return the flows, each with its observations under the names of the observers."""
+    # One value per flow, in the order of the summary's flows.
     columns = {name: OBSERVERS[name](result) for name in observers}
     return [flow | {name: column[index] for name, column in columns.items()} for index, flow in enumerate(flows)]
-
-
-def _place(case: Case) -> str:
-    """Return the name of a case in messages."""
-    return f"{case.experiment}, {', '.join(case.values.values())}"
 
 
 def _findings(study: Study, experiments: set[str], rows: Rows) -> list[Finding]:
@@ -214,36 +234,42 @@ def _findings(study: Study, experiments: set[str], rows: Rows) -> list[Finding]:
             continue
         try:
             holds = CHECKS[each.check](each, rows)
-        except LookupError as error:
+        except (LookupError, ValueError) as error:
             raise StudyError(f"finding '{each.id}' of {study.id}: {error}") from error
         findings.append(Finding(each.id, each.text, holds))
     return findings
 
 
 class _Counter:
-    """Counts finished repetitions over all cases."""
+    """Counts finished repetitions over all cases.
+
+    Emulated cases end in the threads of a pool. A lock protects the count and the callback.
+    """
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._total = total
-        self._finished_cases = 0
+        self._before_this_case = 0
         """Repetitions of the cases that are done."""
         self._progress = progress
+        self._lock = Lock()
 
     @property
     def on_progress(self) -> Progress | None:
         """The callback for the progress of the current case; `None` without one."""
         return None if self._progress is None else self._report
 
-    def next_case(self, repetitions: int) -> None:
+    def end_case(self, repetitions: int) -> None:
         """Add the repetitions of a case whose progress was reported by `on_progress`."""
-        self._finished_cases += repetitions
+        with self._lock:
+            self._before_this_case += repetitions
 
-    def add(self, repetitions: int) -> None:
-        """Add repetitions that were not reported by `on_progress`, and report them."""
+    def add_whole_case(self, repetitions: int) -> None:
+        """Add the repetitions of a case without `on_progress`, and report them."""
+        self.end_case(repetitions)
+        self._report(0)
+
+    def _report(self, done: int, _: int = 0) -> None:
+        """Report the repetitions that are done; the total of the current case is not used."""
         if self._progress is not None:
-            self._report(repetitions, repetitions)
-        self._finished_cases += repetitions
-
-    def _report(self, done: int, _total_of_case: int) -> None:
-        assert self._progress is not None
-        self._progress(self._finished_cases + done, self._total)
+            with self._lock:
+                self._progress(self._before_this_case + done, self._total)

@@ -111,7 +111,7 @@ def _repair(flows: Sequence[Flow], _: Inputs) -> float:
 
 
 SENDER_METRICS = {
-    name: Metric(name, unit, decimals, formula, inputs, observed=KEY)
+    name: Metric(name, unit, decimals, formula, inputs, observer_name=KEY)
     for name, unit, decimals, formula, inputs in (
         ("time-to-product", "s", 2, _time_to_product, ("product",)),
         ("acknowledgements-in-a-group", "1", 2, _group, ()),

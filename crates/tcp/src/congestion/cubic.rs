@@ -128,7 +128,7 @@ impl Cubic {
             Counting::Bytes => ack.bytes.min(self.slow_start_limit) as f64 / f64::from(self.segment_size),
             Counting::Acknowledgements => 1.0,
         };
-        // One acknowledgement of many bytes, as after a time-out, does not pass the threshold.
+        // One acknowledgement of many bytes, as after a timeout, does not pass the threshold.
         let window = |growth: f64| (self.state.window + growth).min(self.state.threshold);
         match &mut self.hystart {
             SlowStartExit::None | SlowStartExit::Linux(_) => self.state.window = window(growth),

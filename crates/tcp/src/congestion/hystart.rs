@@ -40,7 +40,7 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    /// For a new connection, or a restart after a time-out.
+    /// For a new connection, or a restart after a timeout.
     pub const fn new(paced: bool) -> Self {
         Self {
             paced,
@@ -54,7 +54,7 @@ impl HyStart {
         }
     }
 
-    /// The detector reset after a time-out.
+    /// The detector reset after a timeout.
     pub const fn restarted(&self) -> Self {
         Self::new(self.paced)
     }

@@ -79,7 +79,7 @@ impl CongestionControl for NewReno {
         if self.window >> FRACTION < self.threshold {
             self.window += self.slow_start(ack) << FRACTION;
             if self.counting == Counting::Bytes && self.threshold < self.window >> FRACTION {
-                // One acknowledgement of many bytes, as after a time-out, does not pass the
+                // One acknowledgement of many bytes, as after a timeout, does not pass the
                 // threshold.
                 self.window = self.threshold << FRACTION;
             }

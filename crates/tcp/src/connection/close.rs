@@ -1,4 +1,4 @@
-//! The end of a connection: orderly, by a reset, or by a time-out (RFC 9293 §3.6).
+//! The end of a connection: orderly, by a reset, or by a timeout (RFC 9293 §3.6).
 
 use airpath_core::{Context, Instant, TcpTrigger};
 

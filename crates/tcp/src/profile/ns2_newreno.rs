@@ -49,7 +49,7 @@ pub(super) const CONFIG: Config = Config {
     pacing: false,
     initial_window: InitialWindow::Segments(2),
     initial_slow_start_threshold: Limit::at_most(40),
-    // slow_start_restart_ acts on a time-out only.
+    // slow_start_restart_ acts on a timeout only.
     idle_restart: false,
     // control_increase_ 0.
     window_validation: false,
@@ -72,7 +72,7 @@ pub(super) const CONFIG: Config = Config {
         partial_acks: PartialAcks::Impatient,
         // send_much(…, 2) in fast recovery.
         burst: Limit::at_most(2),
-        // slowdown(CLOSE_SSTHRESH_HALF) with every time-out.
+        // slowdown(CLOSE_SSTHRESH_HALF) with every timeout.
         timeouts_add_up: true,
         ..RECOVERY
     },

@@ -301,7 +301,7 @@ impl Sender {
         }
     }
 
-    /// Reordering was observed: raises the duplicate threshold. After a time-out the order is
+    /// Reordering was observed: raises the duplicate threshold. After a timeout the order is
     /// unknown, as in Linux.
     fn note_reordering(&mut self, delivery: &Delivery, highest: Option<Sequence>, shared: &Shared<'_>) {
         /// Upper bound of `net.ipv4.tcp_reordering` (`TCP_MAX_REORDERING` of Linux 2.4).

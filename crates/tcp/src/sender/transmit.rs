@@ -315,7 +315,7 @@ impl Sender {
         }
     }
 
-    /// RFC 9293 §3.8.6.1: the first probe after a retransmission time-out, then at doubled
+    /// RFC 9293 §3.8.6.1: the first probe after a retransmission timeout, then at doubled
     /// intervals.
     fn schedule_window_probe(&self, now: Instant, shared: &mut Shared<'_>) {
         let config = &shared.config.retransmission_timeout;

@@ -284,7 +284,7 @@ fn idle_restart_reduces_the_congestion_window() {
         > . 1001:2001(1000) ack 1
         > . 2001:3001(1000) ack 1
         +0.1 < . 1:1(0) ack 3001
-        // RFC 5681 §4.1: after one time-out, 1 s, the window is the initial one.
+        // RFC 5681 §4.1: after one timeout, 1 s, the window is the initial one.
         +1.1 ! write 3000
         > . 3001:4001(1000) ack 1
         > -",

@@ -15,7 +15,7 @@ use airpath_tcp::{
 };
 
 /// Settings for short scripts: segments of 1000 bytes, no options but selective acknowledgement,
-/// NewReno from 10 segments, a time-out of exactly 1 s, acknowledgements after 200 ms or two
+/// NewReno from 10 segments, a timeout of exactly 1 s, acknowledgements after 200 ms or two
 /// segments.
 fn plain() -> Config {
     let base = Profile::Linux6.config();

@@ -69,7 +69,7 @@ fn a_lost_syn_is_retransmitted_and_limits_the_initial_window() {
         +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK>
         > . 1:1(0) ack 1
         ! write 5000
-        // RFC 5681 §3.1: one segment; RFC 6298 §5.7: a time-out of 3 s.
+        // RFC 5681 §3.1: one segment; RFC 6298 §5.7: a timeout of 3 s.
         > . 1:1001(1000) ack 1
         +3 > . 1:1001(1000) ack 1",
     );

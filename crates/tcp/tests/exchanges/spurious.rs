@@ -56,7 +56,7 @@ fn frto_with_sack_an_original_that_arrives_undoes_the_timeout() {
 
 #[test]
 fn eifel_detection_by_timestamps() {
-    // RFC 3522: the time-out was at 1.1 s and later; the echoed segment was sent at 100 ms.
+    // RFC 3522: the timeout was at 1.1 s and later; the echoed segment was sent at 100 ms.
     let config = Config { timestamps: true, ..cumulative() };
     let eifel = Config { recovery: airpath_tcp::Recovery { eifel: true, ..config.recovery }, ..config.clone() };
     let script = "+1 > . 1:989(988) ack 1

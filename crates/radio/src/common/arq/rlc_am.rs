@@ -259,7 +259,7 @@ impl RlcAm {
         while carried.pdus < room
             && let Some(peeked) = self.sender.peek_repeat()
         {
-            // TS 25.322 §9.6: the maximum number of transmissions is MaxDAT − 1.
+            // TS 25.322 §9.6: the maximum number of transmissions is MaxDAT − 1. Next: `give_up`.
             if peeked.attempt >= self.max_dat {
                 if self.give_up(peeked.sequence, carried) {
                     continue;
@@ -318,8 +318,10 @@ impl RlcAm {
         )
     }
 
-    /// A PDU may not be sent once more. Returns whether its packets were discarded: if not, it
-    /// waits for the end of a discard before, or the RLC is to reset.
+    /// A PDU reached MaxDAT. Returns whether its packets were discarded: if not, it waits for the
+    /// end of a discard before, or the RLC is to reset.
+    ///
+    /// Next: [`Discarding::begin`], or `exhausted`, on which the bearer calls [`Resets::begin`].
     fn give_up(&mut self, sequence: u64, carried: &mut Carried) -> bool {
         if !self.discarding.is_configured() {
             carried.exhausted = true;

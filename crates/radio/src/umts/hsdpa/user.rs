@@ -182,6 +182,7 @@ impl User {
             let carried = down.fill(now, iub.credits, &up.rlc, pdus, dropped);
             iub.send(now, Unit::all(&carried, pdus.drain(..)));
             down.lose(now, dropped, cx);
+            // MaxDAT reached without a discard (`RlcAm::give_up`), or MaxMRW. Next: `begin_reset`.
             if carried.exhausted && !self.resets.is_running() {
                 self.begin_reset(now, Direction::Down, cx);
             } else if carried.pdus == 0 {
@@ -273,6 +274,7 @@ impl User {
         }
     }
 
+    /// Next: [`Resets::expire`] in `work`, which leads to `fail` after MaxRST RESETs.
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let Self { resets, down, up, .. } = self;
         resets.begin(now, direction, if direction == Direction::Down { down } else { &mut up.rlc });
@@ -346,6 +348,7 @@ impl User {
             self.up.totals.add(&event);
             cx.radio(now, || event);
         }
+        // MaxDAT reached without a discard (`RlcAm::give_up`), or MaxMRW. Next: `begin_reset`.
         if carried.exhausted && !self.resets.is_running() {
             self.begin_reset(now, Direction::Up, cx);
         }

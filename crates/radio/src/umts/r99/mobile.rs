@@ -217,6 +217,7 @@ impl Mobile {
         if carried.pdus > 0 {
             self.report(now, direction, &format, carried, errored, cx);
         }
+        // MaxDAT reached without a discard (`RlcAm::give_up`), or MaxMRW. Next: `expire_reset`.
         if carried.exhausted && !self.resets.is_running() {
             self.begin_reset(now, direction, cx);
         }
@@ -271,6 +272,7 @@ impl Mobile {
         self.tracks.link(now, LinkState::Reset, cx);
     }
 
+    /// After MaxRST RESETs without an answer. Next: `fail` in `mobile/movement.rs`.
     fn expire_reset(&mut self, now: Instant, cx: &mut Context<'_>) {
         match self.resets.expire(now) {
             Some(Late::Again(direction)) => self.links[direction as usize].rlc.control = Some(Control::Reset),

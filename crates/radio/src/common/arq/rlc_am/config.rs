@@ -19,7 +19,8 @@ pub struct Rlc {
     /// with padding.
     #[serde(default = "concatenation")]
     pub concatenation: bool,
-    /// What is done about that PDU instead. Without it, the RLC resets ("no discard after MaxDAT").
+    /// What is done about a PDU that reached MaxDAT. Without it, the RLC resets ("no discard after
+    /// MaxDAT").
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
     /// Timer_RST: how long an answer to a RESET is waited for.

@@ -49,14 +49,16 @@ impl Resets {
         self.running.map(|running| running.expires)
     }
 
-    /// The sender of a direction, whose `rlc` this is, begins one.
+    /// The sender of a direction, whose `rlc` this is, begins one. Next: [`Self::expire`], unless
+    /// [`Self::acknowledged`] comes first.
     pub fn begin(&mut self, now: Instant, direction: Direction, rlc: &mut RlcAm) {
         self.running = Some(Running { direction, attempts: 1, expires: now + self.timer });
         rlc.is_stopped = true;
         rlc.control = Some(Control::Reset);
     }
 
-    /// Whether an answer is late by `now`, and what that leads to.
+    /// Whether an answer is late by `now`, and what that leads to. Next: `fail` of the bearer's
+    /// mobile after [`Late::Failed`].
     pub fn expire(&mut self, now: Instant) -> Option<Late> {
         let running = self.running.as_mut().filter(|running| running.expires <= now)?;
         running.attempts += 1;
