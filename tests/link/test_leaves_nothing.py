@@ -1,8 +1,8 @@
 """A link leaves nothing behind: after any end of it, the host is in the state before.
 
-The host is one of our own: PID, network and mount namespaces around the whole test. Everything there
-can be compared, and no other process of the machine changes it. `host.run_leaving_nothing` compares
-it before and after each run.
+The host is one of our own: PID, network and mount namespaces around the whole test. Everything in
+it can be compared, and no other process of the machine changes it. `host.run_leaving_nothing`
+compares it before and after each run.
 """
 
 import random
