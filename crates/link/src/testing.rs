@@ -371,10 +371,9 @@ pub fn order_kept<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<
 ///   push;
 /// - departures are in the order of their `due`, and not after `now`;
 /// - once `pop` has returned `None`, the next wake-up is after `now`; and, polled on time, no
-///   departure
-/// is earlier than its wake-up;
+///   departure is earlier than its wake-up;
 /// - the events match: `Queued` with each admission, `Delivered` at each `due`, `Dropped` with each
-/// loss; and, polled on time, they are in the order of their times;
+///   loss; and, polled on time, they are in the order of their times;
 /// - a command is applied and reported if [`Bearer::check`] accepts it, and otherwise refused.
 ///
 /// # Panics

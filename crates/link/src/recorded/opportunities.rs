@@ -9,7 +9,7 @@ use super::{OPPORTUNITY, Recording};
 /// Sends by the opportunities of a recording, as mahimahi's `link_queue.cc` does:
 ///
 /// - Each opportunity carries 1500 bytes: of one or several packets, or of a part of one whose
-///  remainder uses the next. A packet leaves, whole, at the opportunity of its last byte.
+///   remainder uses the next. A packet leaves, whole, at the opportunity of its last byte.
 /// - Unused bytes of an opportunity are lost.
 /// - A packet that arrives exactly at an opportunity is too late for it.
 #[derive(Clone, Debug)]

@@ -7,17 +7,15 @@
 //!    block of [`Repetition::Blocks`] has the TTI to itself and keeps its size, whatever the state
 //!    of the channel: the transport block of an H-ARQ process does not change. [`Repetition::Pdus`]
 //!    fills the rest of the TTI with new PDUs.
-//! 2. Otherwise the scheduler picks one of the users that have something new. What arrives at the
-//!    very beginning of a TTI goes in the next one.
-//! 3. The block, or each of its PDUs, is received in error with a probability that depends on
-//! nothing
-//!    but the attempt. What was received in error becomes due again the retransmission delay after the
-//!    end of the TTI (the receiver has to have the whole TTI to find the error; NACK and turnaround
-//!    follow), in the first TTI that begins from then on: with 9.5 ms and TTIs of 2 ms six TTIs after the
-//!    first transmission. There are as many H-ARQ processes as that takes.
-//! 4. A packet is passed on at the end of the TTI that completes it (and all before it, in
-//! sequence),
-//!    and leaves the fixed one-way delay later.
+//! 2. Otherwise the scheduler picks one of the users that have new data. Data that arrives at the
+//!    very beginning of a TTI is sent in the next one.
+//! 3. The block, or each of its PDUs, is received in error with a probability that depends only on
+//!    the attempt. Data received in error is due again one retransmission delay after the end of
+//!    the TTI, in the first TTI that begins from then on: the receiver needs the whole TTI to
+//!    detect the error; NACK and turnaround follow. With 9.5 ms and TTIs of 2 ms this is six TTIs
+//!    after the first transmission. The number of H-ARQ processes is the number that this takes.
+//! 4. A packet is passed on at the end of the TTI that completes it and all packets before it. It
+//!    leaves after the fixed one-way delay.
 //!
 //! Nothing that happens inside depends on when the channel is polled: TTIs are worked off in their
 //! order, up to the time of the call, each with what had been pushed before it began.
