@@ -65,17 +65,12 @@ NAMES = {"Cx": "Context", "Way": "Path", "World": "Network", "Pump": "Forwarder"
 
 # Still to be rewritten. An entry goes when its part is done; the list goes with the last one.
 NOT_YET = (
-    "ARCHITECTURE.md",
-    "README.md",
-    "crates/path/",
     "crates/python/",
     "crates/radio/",
-    "crates/scenario/",
-    "crates/sim/",
-    "crates/trace/",
-    "docs/",
-    "examples/",
-    "presets/",
+    "crates/scenario/tests/archive.rs",
+    "crates/sim/src/flow/transactions.rs",
+    "docs/bearers/gprs.md",
+    "docs/performance.md",
     "studies/",
 )
 # Texts that are not checked, each with its reason.
