@@ -120,7 +120,7 @@ def test_without_namespaces_nothing_works_and_the_checks_report_it(under: Under)
 @pytest.mark.parametrize(
     ("hide", "step"),
     [
-        ("mount --bind /dev/null /dev/net/tun", "not what it should be"),
+        ("mount --bind /dev/null /dev/net/tun", "is not the character device"),
         ("mount -t tmpfs none /dev/net", "modprobe tun"),
     ],
 )

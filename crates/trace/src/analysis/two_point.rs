@@ -94,7 +94,7 @@ pub fn tables(ends: &JoinedCaptures) -> impl Iterator<Item = (&'static str, Tabl
         direction.gaps.iter().map(move |gap| ArrivalGapRow { joined, from, gap })
     });
     let rows = directions().map(|(joined, from, direction)| TwoPointRow { joined, from, direction });
-    let tables = [("one_way", table(rows)), ("arrival_gaps", table(gaps)), ("passages", table(transits))];
+    let tables = [("one_way", table(rows)), ("arrival_gaps", table(gaps)), ("transits", table(transits))];
     tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)))
 }
 
@@ -134,7 +134,7 @@ impl Record for TwoPointRow<'_> {
     }
 }
 
-/// A row of `silences`.
+/// A row of `arrival_gaps`.
 struct ArrivalGapRow<'a> {
     joined: &'a JoinedConnection,
     from: End,
@@ -159,7 +159,7 @@ impl Record for ArrivalGapRow<'_> {
     }
 }
 
-/// A row of `passages`: a packet in transit.
+/// A row of `transits`: a packet in transit.
 struct TransitRow<'a> {
     joined: &'a JoinedConnection,
     from: End,
