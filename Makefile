@@ -31,7 +31,7 @@ test:
 	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
 	@rm -f $(AIRPATH_SKIPPED)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
-	$(BIN)/pytest --numprocesses=auto
+	$(BIN)/pytest
 
 rust-tests: lint-rust
 	cargo test --workspace --locked --quiet --no-run
