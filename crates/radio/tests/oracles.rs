@@ -33,7 +33,7 @@ fn assert_mean(samples: &[f64], expected: f64) {
     assert!((mean - expected).abs() < tolerance, "{mean} instead of {expected} ± {tolerance}");
 }
 
-/// The mean of the largest of `n` geometric numbers of attempts, each of which fails with `p`:
+/// The mean of the largest of `n` geometric numbers of attempts that each fail with `p`:
 /// the sum over k of P(the largest exceeds k) = 1 − (1 − p^k)^n.
 fn expected_attempts(p: f64, n: f64) -> f64 {
     (0..200).map(f64::from).map(|k| 1.0 - libm::pow(1.0 - libm::pow(p, k), n)).sum()

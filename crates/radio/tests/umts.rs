@@ -482,7 +482,7 @@ fn fast_fading_costs_its_margin() {
 
 #[test]
 fn the_uplink_depends_on_the_level_of_the_cell_and_not_on_its_interference() {
-    // A mobile between three cells, one of which may serve it: much interference, and far more
+    // A mobile between three cells, and one may serve it: much interference, and far more
     // level than it needs.
     let conditions = r#"
         network = { frequency = "2.1 GHz", reuse = 1, load = 1.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
@@ -513,7 +513,7 @@ fn the_uplink_depends_on_the_level_of_the_cell_and_not_on_its_interference() {
 
 #[test]
 fn a_discard_loses_what_cannot_be_repeated_and_nothing_else() {
-    // Five packets at once, nothing of which arrives downwards for 3.5 s, and ten when it
+    // Five packets at once: nothing arrives downwards for 3.5 s, and ten when it
     // does again.
     let mut arrivals = traffic(15, 500, Span::ZERO);
     arrivals[5..].iter_mut().for_each(|arrival| arrival.at = ms(4000));

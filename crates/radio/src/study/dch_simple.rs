@@ -1,7 +1,7 @@
 //! UMTS dedicated channels (DCH): each user has its own, at a constant rate, with the ARQ of the
 //! RLC.
 //!
-//! A DCH is a number of parallel channels, each of which carries one PDU in each TTI. What was in
+//! A DCH is a number of parallel channels. Each carries one PDU in each TTI. What was in
 //! error is sent again by the RLC, between new PDUs, a fixed delay later: the time that it takes
 //! the receiver's status report to get through. The RLC of 3GPP TS 25.322 requests these reports by
 //! polling, and paces them by timers; the model, as the study `hsdpa-sim`, has their mean effect.

@@ -11,7 +11,7 @@ pub struct Tournament {
 }
 
 impl Tournament {
-    /// A tree with this number of entries, none of which has a wake-up.
+    /// A tree with this number of entries, all without a wake-up.
     pub fn new(entries: usize) -> Self {
         let leaves = entries.next_power_of_two();
         Self { nodes: (0..2 * leaves).map(|node| (Instant::FAR_FUTURE, (node % leaves) as u32)).collect() }

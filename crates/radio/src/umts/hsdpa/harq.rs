@@ -1,4 +1,4 @@
-//! Hybrid ARQ at the base station: processes of a mobile, each of which sends a block and waits for
+//! Hybrid ARQ at the base station: processes of a mobile. Each sends a block and waits for
 //! its answer (TS 25.321 §11.6.1).
 
 use airpath_core::{Instant, Span};

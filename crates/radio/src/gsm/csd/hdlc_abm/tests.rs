@@ -6,7 +6,7 @@ use airpath_core::{Probability, RandomStream, Seed, Span};
 
 use super::*;
 
-/// Two stations, each of which may send a frame in each step of 20 ms; a frame takes seven steps.
+/// Two stations. Each may send a frame in each step of 20 ms; a frame takes seven steps.
 struct Pair {
     stations: [Station; 2],
     waiting: [u64; 2],
