@@ -25,13 +25,15 @@ demo: setup
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 
 # One core links the package while the other lints. The property tests have one seed: their result
-# is the same on every machine. At the end pytest lists its own skips and those of the Rust tests.
+# is the same on every machine. Tests that depend on real time run alone, at the end. The last lines
+# are a list of all skipped tests.
 test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test:
 	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
 	@rm -f $(AIRPATH_SKIPPED)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m 'not soak and not real_time'
+	$(BIN)/pytest -m 'not soak and real_time'
 
 rust-tests: lint-rust
 	cargo test --workspace --locked --quiet --no-run

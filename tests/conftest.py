@@ -6,7 +6,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,17 @@ from support import DOWNLOAD, Command
 from support.link import ENDS, LinkCommand, SmallHost
 from support.needs import program, require
 from support.skips import Skips
-from support.two_phases import TwoPhases
+
+REAL_TIME = (
+    "tests/command/test_doctor.py",
+    "tests/command/test_startup.py",
+    "tests/link/",
+    "tests/measure/",
+    "tests/study/test_two_clocks.py",
+    "tests/trace/test_causes.py",
+    "tests/trace/test_link.py",
+)
+"""Tests that measure real time or send real packets: `make test` runs them one after the other."""
 
 # Under nohup, and in the background of a shell, processes of the tests would ignore these signals;
 # a shell cannot trap a signal that was ignored at its start.
@@ -29,9 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Skips(), "airpath-skips")
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoPhases:
-    """Run tests that depend on real time when no other test runs (`pytest -n 2`)."""
-    return TwoPhases(config, log)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that depend on real time."""
+    for item in items:
+        if item.nodeid.startswith(REAL_TIME):
+            item.add_marker("real_time")
 
 
 @pytest.fixture

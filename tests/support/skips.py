@@ -8,8 +8,9 @@ import pytest
 
 from support.needs import is_optional, require
 
-RUST = "AIRPATH_SKIPPED"
-"""Environment variable: the file to which the Rust tests append a line for each skip."""
+FILE = "AIRPATH_SKIPPED"
+"""Environment variable: the file to which each test run, also of Rust, appends a line for each
+skip."""
 
 
 class Skips:
@@ -44,13 +45,12 @@ class Skips:
         return report
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the skipped tests with their reasons, those of the Rust tests included."""
+        """Print the skipped tests with their reasons, those of earlier runs included."""
+        skipped = [(report.nodeid, _reason(report)) for report in terminalreporter.stats.get("skipped", [])]
         reasons: dict[str, list[str]] = {}
-        for report in terminalreporter.stats.get("skipped", []):
-            reasons.setdefault(_reason(report), []).append(report.nodeid)
-        for line in _rust():
-            test, _, reason = line.partition(": ")
+        for test, reason in _earlier() + skipped:
             reasons.setdefault(reason, []).append(test)
+        _append(skipped)
         terminalreporter.section("not tested on this machine")
         if not reasons:
             terminalreporter.line("nothing was skipped")
@@ -66,7 +66,17 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     return text.removeprefix("Skipped: ")
 
 
-def _rust() -> list[str]:
-    """Return the lines that the Rust tests wrote."""
-    path = os.environ.get(RUST)
-    return Path(path).read_text().splitlines() if path and Path(path).is_file() else []
+def _earlier() -> list[tuple[str, str]]:
+    """Return the tests that earlier runs skipped, and their reasons."""
+    path = os.environ.get(FILE)
+    if not path or not Path(path).is_file():
+        return []
+    parts = (line.partition(": ") for line in Path(path).read_text().splitlines())
+    return [(test, reason) for test, _, reason in parts]
+
+
+def _append(skipped: list[tuple[str, str]]) -> None:
+    """Append this run's skips to the file."""
+    if path := os.environ.get(FILE):
+        with Path(path).open("a") as file:
+            file.writelines(f"{test}: {' '.join(reason.split())}\n" for test, reason in skipped)

@@ -1,7 +1,8 @@
 //! Kernel namespaces, which separate an emulated link from the host's own network.
 //!
 //! A network namespace exists while a process is in it or a descriptor of it is open. None has a
-//! name in the file system, so nothing can be left behind.
+//! name in the file system, so nothing can be left behind. The programs in it end with the emulator
+//! ([`crate::supervisor`]).
 
 use std::fs::{self, File};
 use std::io;

@@ -1,5 +1,8 @@
 //! The event loop of a link while its command runs: packets, signals, ends of programs, the control
 //! socket.
+//!
+//! It waits in `ppoll` until the next wake-up of the path ([`Forwarder::next_wakeup`]). That is the
+//! departure time that a link computed when a packet entered.
 
 mod signals;
 

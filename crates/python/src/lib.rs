@@ -50,7 +50,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(preset, module)?)
 }
 
-/// Returns the states of radio connections in which nothing is carried, as pairs of aspect and name.
+/// Returns the states of radio connections that carry nothing, as pairs of aspect and name.
 #[pyfunction]
 fn states_without_transfer() -> Vec<(&'static str, &'static str)> {
     let silent = airpath_core::state::all().filter(|(_, _, is_silent)| *is_silent);

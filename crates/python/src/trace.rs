@@ -59,11 +59,11 @@ pub fn trace<'py>(
     let options =
         Options { source, select, peer, radio, causes, exchanges, observations, stream, ..Options::default() };
     let mut refused = None;
-    let mut tell = |text: &str| {
+    let mut write = |text: &str| {
         let Some(line) = &line else { return true };
         Python::attach(|py| line.call1(py, (text,))).map_err(|error| refused = Some(error)).is_ok()
     };
-    let report = interruptible(py, |stop| analyse(&options, stop, &mut tell), None, || (0, 0))?;
+    let report = interruptible(py, |stop| analyse(&options, stop, &mut write), None, || (0, 0))?;
     if let Some(error) = refused {
         return Err(error);
     }

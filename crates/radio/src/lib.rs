@@ -12,7 +12,8 @@
 //! | [`study::dch_simple`] | the study's UMTS dedicated channels: a constant rate, ARQ by its mean effect |
 //! | [`study::hs_dsch_simple`] | the study's shared channel: schedulers, drawn C/I levels, hybrid ARQ |
 //! | [`conditions`] | radio conditions of a mobile: C/I, serving cell, movement |
-//! | [`model`] | what a model declares, and the list of all models |
+//! | [`model`] | the interface of a model |
+//! | [`registry`] | the list of all models |
 //! | [`common`] | mechanisms that several technologies use |
 
 pub mod common;
@@ -21,11 +22,13 @@ mod error;
 pub mod gsm;
 pub mod model;
 pub mod plain;
+pub mod registry;
 pub mod study;
 pub mod umts;
 
 pub use error::{ModelError, ValueError};
-pub use model::{Model, Models};
+pub use model::Model;
+pub use registry::Models;
 
 /// The guide to schedulers, compiled and run.
 #[cfg(doctest)]

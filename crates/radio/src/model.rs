@@ -1,7 +1,7 @@
-//! Bearer models: what each declares, and the list of those that airpath has.
+//! The interface of a bearer model.
 //!
 //! A model is a folder with the type of its parameters, which implements [`Model`], and one line in
-//! [`Models::shipped`]. Another crate adds its own with [`Models::with`].
+//! [`Models::shipped`](crate::Models::shipped).
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::conditions;
 use crate::error::ModelError;
-use crate::{conditions, gsm, plain, study, umts};
 
 /// The parameters of a bearer model: the `[bearer]` table of a scenario without `preset` and
 /// `model`.
@@ -174,7 +174,7 @@ impl Entry {
     /// Reads parameters.
     ///
     /// # Errors
-    /// If a key is missing or unknown, or a value is of the wrong type.
+    /// If a key is missing or unknown, or a value has the wrong type.
     pub fn read(&self, value: toml::Value) -> Result<Box<dyn AnyModel>, ReadError> {
         (self.read)(value)
     }
@@ -194,54 +194,5 @@ impl Entry {
         };
         let keys = properties.and_then(|it| it.as_object()).map(|it| it.keys().cloned().collect());
         keys.unwrap_or_default()
-    }
-}
-
-/// A list of models, by name.
-#[derive(Clone, Debug)]
-pub struct Models(Vec<Entry>);
-
-impl Models {
-    /// The models of airpath: one line each.
-    pub fn shipped() -> Self {
-        Self(vec![
-            Entry::of::<plain::Wired>(),
-            Entry::of::<plain::Recorded>(),
-            Entry::of::<gsm::csd::Config>(),
-            Entry::of::<gsm::gprs::Config>(),
-            Entry::of::<study::dch_simple::Config>(),
-            Entry::of::<umts::r99::Config>(),
-            Entry::of::<study::hs_dsch_simple::Config>(),
-            Entry::of::<umts::hsdpa::Config>(),
-        ])
-    }
-
-    /// The same list and one model more. It replaces one of the same name.
-    #[must_use]
-    pub fn with<M: Model>(mut self) -> Self {
-        self.0.retain(|entry| entry.name != M::NAME);
-        self.0.push(Entry::of::<M>());
-        self
-    }
-
-    /// The model called `name`.
-    pub fn get(&self, name: &str) -> Option<&Entry> {
-        self.0.iter().find(|entry| entry.name == name)
-    }
-
-    /// The model that was called `name` before.
-    pub fn get_former(&self, name: &str) -> Option<&Entry> {
-        self.0.iter().find(|entry| entry.former_names.contains(&name))
-    }
-
-    /// All, in the order of the list.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.0.iter()
-    }
-}
-
-impl Default for Models {
-    fn default() -> Self {
-        Self::shipped()
     }
 }

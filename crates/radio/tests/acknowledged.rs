@@ -85,7 +85,7 @@ fn the_window_stops_the_sender() {
 }
 
 #[test]
-fn receivers_tell_new_from_gap_from_useless() {
+fn receivers_distinguish_new_gap_and_useless() {
     let mut sender = sender(4, 0, &[600]);
     let pdus = all_new(&mut sender, 100);
     let mut receiver = Receiver::new(4);
@@ -101,7 +101,7 @@ fn receivers_tell_new_from_gap_from_useless() {
 }
 
 #[test]
-fn a_report_does_not_judge_what_it_cannot_know() {
+fn a_report_does_not_judge_pdus_sent_after_it() {
     let (mut sender, mut receiver) = (sender(64, 0, &[300]), Receiver::new(64));
     let pdus = all_new(&mut sender, 100);
     receiver.receive(&pdus[2]);
@@ -112,7 +112,7 @@ fn a_report_does_not_judge_what_it_cannot_know() {
     let polled = sender.transmissions();
     assert_eq!(sender.next_repeat().map(|pdu| pdu.sequence), Some(0));
     sender.handle(&early, polled);
-    assert_eq!(sender.next_repeat().map(|pdu| pdu.sequence), Some(1), "0 is on its way again, 1 is still to go");
+    assert_eq!(sender.next_repeat().map(|pdu| pdu.sequence), Some(1), "0 is in flight again, 1 is still to be sent");
     sender.handle(&early, polled);
     assert!(!sender.has_repeats());
     sender.handle(&early, u64::MAX);
@@ -137,7 +137,7 @@ fn a_part_of_a_bitmap_judges_a_part() {
 }
 
 #[test]
-fn repeats_without_being_asked_go_round_the_unacknowledged() {
+fn unrequested_repeats_cycle_through_the_unacknowledged() {
     let (mut sender, mut receiver) = (sender(64, 0, &[300]), Receiver::new(64));
     let pdus = all_new(&mut sender, 100);
     receiver.receive(&pdus[1]);
@@ -170,7 +170,7 @@ fn a_reset_loses_what_was_sent_and_a_restart_sends_it_again() {
         receiver.restart(sender.next_sequence(), sender.cut());
         assert_eq!(lost, if keeps { vec![] } else { vec![1] });
         assert_eq!(sender.backlog(NOW).0, if keeps { 2 } else { 1 });
-        assert_eq!(receiver.receive(&late), Reception::Useless, "it is of the time before");
+        assert_eq!(receiver.receive(&late), Reception::Useless, "it was sent before the reset");
         all_new(&mut sender, 50).iter().for_each(|pdu| {
             assert_eq!(receiver.receive(pdu), Reception::New);
         });
@@ -198,8 +198,8 @@ fn transfer(settings: Settings, payload: u32, sizes: &[u32], loss: (f64, f64), d
             Some(pdu) => Some(pdu),
             None => sender.next_new(NOW, payload, 0, |_| panic!("it drops nothing")),
         };
-        // With nothing to send, no answer comes: after some time something is repeated without
-        // being asked for.
+        // With nothing to send, no answer comes: after some time something is repeated
+        // without a request.
         idle = if pdu.is_some() { 0 } else { idle + 1 };
         let pdu = if idle > 3 * (delays.0 + delays.1) { sender.repeat_from(0) } else { pdu };
         assert!(sender.next_sequence() - sender.first_unacknowledged() <= settings.window);

@@ -80,7 +80,7 @@ proptest! {
 
     /// Sampling less often gives the same conditions, over jumps of any length.
     #[test]
-    fn what_is_told_does_not_depend_on_when_it_was_asked(
+    fn samples_do_not_depend_on_the_times_of_queries(
         seed: u64,
         mut times in prop::collection::vec(0u64..4_000_000, 1..12),
         between in prop::collection::vec(0u64..4_000_000, 0..40),
@@ -93,7 +93,7 @@ proptest! {
             let reported: Vec<(u64, Sample)> = all.iter().map(|millis| (*millis, often.at(at(*millis)))).collect();
             for millis in &times {
                 let sample = seldom.at(at(*millis));
-                let same = reported.iter().find(|(time, _)| time == millis).expect("it was asked then, too");
+                let same = reported.iter().find(|(time, _)| time == millis).expect("it was sampled then, too");
                 prop_assert_eq!(sample, same.1, "at {} ms", millis);
             }
         }
@@ -101,7 +101,7 @@ proptest! {
 
     /// The changes of the last minute are returned, the same to all callers.
     #[test]
-    fn the_last_minute_is_told_to_all(seed: u64, minutes in 2u64..100) {
+    fn the_last_minute_is_reported_to_all(seed: u64, minutes in 2u64..100) {
         for config in kinds() {
             let end = at(minutes * 60_000);
             let late = transitions(&mut make(&config, seed), end);
@@ -145,7 +145,7 @@ fn hysteresis_makes_changes_rarer_and_later() {
 
 #[test]
 fn weak_signals_end_coverage_and_it_comes_back() {
-    // A single cell whose edge lies on the way.
+    // A single cell whose edge the route crosses.
     let config = driving(
         "cells.count = 1\nnetwork.power_over_noise = \"150 dB\"\nmovement = { start = \"0 m\", to = \"10 km\" }",
     );

@@ -108,7 +108,7 @@ fn a_modem_waits_for_what_may_fill_a_frame() {
         let arrivals = paced(1, Span::ZERO, Span::ZERO, 84);
         drive(&mut line, &arrivals, Polling::OnTime, HORIZON).departures[0].1.due.as_secs_f64()
     };
-    // 92 octets, of which byte stuffing makes 104; six more and inserted zeros on the line; 20 ms
+    // 92 octets; byte stuffing makes 104 of them; six more and inserted zeros on the line; 20 ms
     // in the modems.
     let (serial, line) = (104.0 / 960.0, 110.0 / 1200.0 * 1.016129 + 0.020);
     assert!((due("") - line).abs() < 1e-6);

@@ -1,5 +1,5 @@
-//! The pages of `docs/bearers`: the keys of every model with type, default and meaning, from its
-//! types and their comments.
+//! The pages of `docs/bearers`: the list of models, and the keys of every model with type, default
+//! and meaning, from its types and their comments.
 //!
 //! `AIRPATH_BLESS=1 cargo test -p airpath-radio --test reference` writes them again.
 
@@ -31,6 +31,8 @@ fn the_pages_of_all_models_are_up_to_date() {
     let schema = settings.into_generator().into_root_schema_for::<conditions::Config>();
     pages.push((CONDITIONS.to_owned(), page("# `[bearer.conditions]`: radio conditions", "", schema.as_value())));
 
+    pages.push((INDEX.to_owned(), index()));
+
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bearers");
     let bless = std::env::var_os("AIRPATH_BLESS").is_some();
     for (name, text) in &pages {
@@ -60,6 +62,21 @@ fn every_key_has_a_meaning() {
 
 const BLESS: &str = "run `AIRPATH_BLESS=1 cargo test -p airpath-radio --test reference`";
 const CONDITIONS: &str = "conditions";
+const INDEX: &str = "README";
+
+/// The list of models.
+fn index() -> String {
+    let mut text = format!(
+        "# Bearer models\n\nThis page is made from the types of the models: to change it, change those and\n{BLESS}.\n\n\
+         | `model` | what |\n| --- | --- |\n"
+    );
+    for entry in Models::shipped().iter() {
+        let name = entry.name;
+        writeln!(text, "| [`{name}`]({name}.md) | {} |", entry.title).expect("a string");
+    }
+    text.push_str("\n[`[bearer.conditions]`](conditions.md) has the keys of radio conditions.\n");
+    text
+}
 
 /// One key of a model.
 struct Key {

@@ -89,8 +89,8 @@ fn what_lies_there_already_does_not_give_way_to_what_comes() {
     );
 }
 
-/// The parameters of a preset, of which the key `key` in `table` gives way to a file: laid over the
-/// preset, it would stand beside it.
+/// The parameters of a preset without the key `key` in `table`, which a file replaces. If the file
+/// were added to the preset, both would be set.
 fn recorded_instead(preset: &str, table: &str, key: &str, file: &str) -> String {
     let whole = read(&format!("format = 1\n[bearer]\npreset = {preset:?}\n"), Path::new("")).to_toml();
     let (before, behind) = whole.split_once(&format!("[{table}]\n")).expect("the preset has it");

@@ -1,4 +1,7 @@
 //! F-RTO: detection of spurious retransmission timeouts (RFC 5682).
+//!
+//! `sender/losses.rs` starts it at a timeout, `sender/acknowledge.rs` passes each acknowledgement
+//! to it, and `sender/transmit.rs` sends new data instead of retransmissions in step 2b.
 
 /// State of the algorithm, from a timeout to its verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,6 +14,7 @@ mod clock;
 mod compression;
 mod connections;
 mod digest;
+mod direction;
 mod pairing;
 mod path_log;
 mod quantiles;
@@ -29,8 +30,9 @@ pub use arrival_gap::{ArrivalGap, Burst};
 pub use clock::{Clock, Fit};
 pub use compression::Compression;
 pub use digest::{CaptureDigest, PacketDigest};
+pub use direction::Direction;
 pub use quantiles::Quantiles;
-pub use transit::{Direction, Fate, Transit};
+pub use transit::{Fate, Transit};
 
 /// A connection in both captures.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +134,7 @@ pub fn join(first: CaptureDigest, second: CaptureDigest, options: &JoinOptions) 
             (fit.clock, Some(fit))
         }
     };
-    let connections = paired.into_iter().map(|paired| transit::joined(paired, &clock, options)).collect();
+    let connections = paired.into_iter().map(|paired| direction::joined(paired, &clock, options)).collect();
     Ok(JoinedCaptures { clock, fit, connections })
 }
 

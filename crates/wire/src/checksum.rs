@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::ip::Protocol;
+use crate::protocol::Protocol;
 
 /// A partial sum. Parts are added in any order; all but the last have an even number of bytes.
 ///

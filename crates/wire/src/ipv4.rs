@@ -6,7 +6,7 @@ use airpath_core::Ecn;
 
 use crate::checksum::Sum;
 use crate::error::{ParseError, after, leading};
-use crate::ip::Protocol;
+use crate::protocol::Protocol;
 
 const NAME: &str = "IPv4";
 

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use airpath_core::Ecn;
 
 use crate::error::{ParseError, leading};
-use crate::ip::Protocol;
+use crate::protocol::Protocol;
 
 const NAME: &str = "IPv6";
 

@@ -22,6 +22,7 @@ pub mod icmp;
 pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
+mod protocol;
 pub mod segment;
 pub mod tcp;
 pub mod udp;

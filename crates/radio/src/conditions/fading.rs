@@ -4,8 +4,8 @@
 //! R. H. Clarke's model ("A statistical theory of mobile-radio reception", Bell System Technical
 //! Journal 47, 1968): waves of equal strength from equally spaced directions, each with a random
 //! phase; the speed of the mobile shifts the frequency of each by the cosine of its direction. The
-//! whole pattern is turned by a random angle. It is a function of time that is computed wherever it
-//! is asked for.
+//! whole pattern is turned by a random angle. It is a function of time: each point is computed on
+//! demand.
 
 use airpath_core::{Frequency, Instant, Seed, Speed};
 

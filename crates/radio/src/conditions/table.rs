@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_as_often_as_the_table_says_and_hold() {
+    fn values_have_the_shares_of_the_table_and_hold() {
         let text = "hold = \"1 s\"\nvalues = [\"3 dB\", \"9 dB\"]\nweights = [1, 3]";
         let table: Table = toml::from_str(text).expect("a table");
         let process = table.process(Seed::new(1), "a").expect("sound");

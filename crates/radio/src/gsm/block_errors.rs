@@ -3,7 +3,7 @@
 //!
 //! The tables are those of an ideal receiver. What a real one loses is a number of decibels for
 //! each modulation, by which all curves are shifted: the mean distance to the points that TS 45.005
-//! asks for.
+//! requires.
 //!
 //! ```
 //! use airpath_radio::conditions::Profile;

@@ -19,6 +19,7 @@
 //! | `coding_scheme` | payload of a block |
 //! | `llc` | headers and segments of LLC and SNDCP |
 //! | `multislot` | timeslots that a mobile uses |
+//! | `parameters` | parameters and deadlines of TBFs |
 //! | `cell` | the scheduler of blocks on timeslots |
 //! | `mobile` | establishment and release of TBFs, radio log |
 //! | `downlink`, `uplink` | the phases of a TBF, polls, Ack/Nack |
@@ -68,6 +69,7 @@ mod llc;
 mod mobile;
 pub mod multiframe;
 pub mod multislot;
+mod parameters;
 mod radio_block;
 mod shares;
 mod tracks;
@@ -92,7 +94,8 @@ use crate::conditions;
 use crate::model::Model;
 use cell::Cell;
 use ends::Ends;
-use mobile::{Mobile, Parameters};
+use mobile::Mobile;
+use parameters::Parameters;
 use voice::Calls;
 
 impl Model for Config {

@@ -99,7 +99,7 @@ impl TransactionsFlow {
             return None;
         }
         match side {
-            Side::Mobile => self.ask(now, network),
+            Side::Mobile => self.send_requests(now, network),
             Side::Server => {
                 for exchange in &mut self.exchanges {
                     exchange.responder.step(&mut exchange.server);
@@ -121,7 +121,7 @@ impl TransactionsFlow {
         }
     }
 
-    fn ask(&mut self, now: Instant, network: &mut Network<'_>) {
+    fn send_requests(&mut self, now: Instant, network: &mut Network<'_>) {
         loop {
             if self.client.opens(now) {
                 if self.opened == 0 {

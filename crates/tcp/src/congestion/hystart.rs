@@ -1,6 +1,11 @@
 //! HyStart (Ha and Rhee, "Taming the elephants: new TCP slow start", 2011), as in
 //! `net/ipv4/tcp_cubic.c` of Linux: slow start ends when round trips rise, or when an ACK train
 //! (the closely spaced acknowledgements of a round) lasts half a round trip.
+//!
+//! Differences from HyStart++ (RFC 9406, [`super::hystart_plus_plus`]): slow start ends at once,
+//! without conservative rounds. A round's least round trip is compared with the connection's least,
+//! not with the last round's. An ACK train also ends slow start. The detector is inactive below
+//! `LOW_WINDOW`, and it restarts after a timeout.
 
 use airpath_core::{Instant, Span};
 

@@ -1,4 +1,6 @@
 //! HyStart++ (RFC 9406): slow start slows down, then ends, when round trips rise.
+//!
+//! It is used in the initial slow start only (RFC 9406 §4.2). Linux has [`super::hystart`] instead.
 
 use airpath_core::Span;
 

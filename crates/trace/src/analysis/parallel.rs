@@ -33,10 +33,10 @@ use super::reading::{Packet, Reading, captured};
 use super::{Options, TraceError};
 use airpath_observe::flows::{SHARDS, hash, shard_of};
 use airpath_wire::segment::Segment;
-use batch::{Batch, BatchResult, Work};
+use batch::{Batch, BatchResult};
 use epoch::Epoch;
 use flow_order::FlowOrder;
-use shard::ShardSlot;
+use shard::{ShardSlot, Work};
 
 pub use merge::merged;
 

@@ -148,7 +148,7 @@ impl SenderView {
         } else if self.application_limited {
             Limit::Application
         } else if room.is_some_and(|room| room < i64::from(self.largest_segment)) {
-            Limit::Receiver
+            Limit::ReceiveWindow
         } else {
             Limit::OwnWindowUndecided
         };

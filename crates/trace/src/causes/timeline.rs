@@ -30,7 +30,7 @@ pub(super) enum Limit {
     /// The application: all its data is sent.
     Application,
     /// The receive window.
-    Receiver,
+    ReceiveWindow,
     /// The sender's own window; slow start or congestion window is not decided yet.
     OwnWindowUndecided,
     /// The sender's own window, in slow start.
@@ -50,7 +50,7 @@ impl Limit {
     const fn cause(self) -> (Cause, Confidence) {
         match self {
             Self::Application => (Cause::Application, Confidence::Medium),
-            Self::Receiver => (Cause::ReceiveWindow, Confidence::High),
+            Self::ReceiveWindow => (Cause::ReceiveWindow, Confidence::High),
             Self::OwnWindowUndecided | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
             Self::SlowStart => (Cause::SlowStart, Confidence::Medium),
             Self::Recovery => (Cause::Recovery, Confidence::High),

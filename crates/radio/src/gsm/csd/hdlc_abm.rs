@@ -143,7 +143,7 @@ pub struct Station {
 struct Question {
     kind: Kind,
     /// How often it was sent.
-    asked: u32,
+    attempts: u32,
     /// When to send it again; `None` if it is still to be sent.
     again: Option<Instant>,
 }
@@ -217,7 +217,7 @@ impl Station {
         if let Some(question) = &mut self.question
             && question.again.is_none()
         {
-            question.asked += 1;
+            question.attempts += 1;
             question.again = Some(now + self.settings.acknowledgement_timer);
             return Some(match question.kind {
                 Kind::Begin => Frame::Begin { cut: position },
@@ -257,15 +257,15 @@ impl Station {
         match &mut self.question {
             Some(question) if question.again.is_some_and(|again| again <= now) => {
                 question.again = None;
-                if question.asked >= self.settings.attempts {
+                if question.attempts >= self.settings.attempts {
                     match question.kind {
-                        Kind::Poll => *question = Question { kind: Kind::Begin, asked: 0, again: None },
+                        Kind::Poll => *question = Question { kind: Kind::Begin, attempts: 0, again: None },
                         Kind::Begin => self.is_disconnected = true,
                     }
                 }
             }
             None if self.sending.timer().is_some_and(|timer| timer <= now) => {
-                self.question = Some(Question { kind: Kind::Poll, asked: 0, again: None });
+                self.question = Some(Question { kind: Kind::Poll, attempts: 0, again: None });
             }
             _ => {}
         }

@@ -1,5 +1,4 @@
-//! A stream of octets that waits or is in flight: only how many octets of which PPP
-//! frame.
+//! A stream of octets, waiting or in flight. It stores the number of octets of each PPP frame.
 
 use std::collections::VecDeque;
 

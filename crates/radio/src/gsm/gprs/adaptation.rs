@@ -151,7 +151,8 @@ impl Adapter {
         self.errored += u32::from(!received);
     }
 
-    /// The network has learnt what was measured: the scheme from now on.
+    /// Chooses the scheme from now on. `downlink.rs` and `uplink.rs` call it when an Ack/Nack has
+    /// brought the measurements to the network.
     pub fn decide(&mut self) -> CodingScheme {
         if let (Some(ci), Some(average)) = (&self.config.ci, self.average) {
             let threshold = |place: usize| ci.thresholds[place].get();

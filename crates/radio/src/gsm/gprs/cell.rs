@@ -9,9 +9,10 @@ use airpath_core::{Context, Direction, Instant};
 
 use super::downlink::Demand;
 use super::ends::Ends;
-use super::mobile::{DownlinkControl, Mobile, Parameters, UplinkControl};
+use super::mobile::{DownlinkControl, Mobile, UplinkControl};
 use super::multiframe::{POLL_TO_REPLY, block_after, start_of};
 use super::multislot::Timeslots;
+use super::parameters::Parameters;
 use super::voice::Calls;
 
 /// Blocks for which reservations are stored: more than [`POLL_TO_REPLY`].

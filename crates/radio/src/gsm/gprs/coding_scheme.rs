@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemes_carry_what_the_specification_says() {
+    fn schemes_have_the_rates_of_the_specification() {
         // Bits per second of RLC data in a timeslot: 50 blocks a second.
         let rates = CodingScheme::ALL.map(|scheme| scheme.payload() * scheme.blocks() * 8 * 50);
         let expected =

@@ -105,8 +105,8 @@ pub struct Rlc {
 pub struct Tbf {
     /// How an idle mobile requests an uplink TBF.
     pub access: Access,
-    /// Random access: the number of frames in one of which, all equally likely, the access burst is
-    /// sent.
+    /// Random access: the access burst is sent in one of this number of frames. All are equally
+    /// likely.
     pub access_frames: u32,
     /// From the end of an assignment on the common channel to when the mobile can be addressed on
     /// its packet data channel.
@@ -171,7 +171,7 @@ impl Config {
     /// The timeslots of a mobile.
     pub(super) fn slots(&self) -> Result<Timeslots, ConfigError> {
         let class = multislot::Class::of(self.mobile.multislot_class)
-            .ok_or(ConfigError::MultislotClass { known: multislot::KNOWN })?;
+            .ok_or(ConfigError::MultislotClass { known: multislot::MODELLED })?;
         let up = self.mobile.uplink_slots;
         if up == 0 || up > class.send {
             return Err(ConfigError::UplinkSlots { class: self.mobile.multislot_class, max: class.send });

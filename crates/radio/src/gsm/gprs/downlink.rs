@@ -19,9 +19,9 @@ use super::air::Air;
 use super::coding_scheme::CodingScheme;
 use super::config::DirectionConfig;
 use super::ends::Ends;
-use super::mobile::{Parameters, PeriodCounts};
 use super::multiframe::{end_of, start_of};
-use super::radio_block::{self, Half};
+use super::parameters::Parameters;
+use super::radio_block::{self, Half, PeriodCounts};
 use crate::common::arq::acknowledged::{Framing, Receiver, Sender, Settings, Status};
 use crate::common::arq::rlc_queue::RlcQueue;
 

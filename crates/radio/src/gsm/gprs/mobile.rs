@@ -2,8 +2,8 @@
 //! them.
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, LinkState, ModeState, Probability, RadioEvent, RadioTotals, RandomStream,
-    Seed, Span, StateValue, TbfState, UserId,
+    Context, Direction, DropCause, Instant, LinkState, ModeState, RadioEvent, RadioTotals, RandomStream, Seed, Span,
+    StateValue, TbfState, UserId,
 };
 use airpath_link::command::Buffer;
 
@@ -15,8 +15,10 @@ use super::ends::Ends;
 use super::llc;
 use super::multiframe::{block_from, ccch_from, end_of, paging_from, start_of};
 use super::multislot::Timeslots;
+use super::parameters::Parameters;
+use super::radio_block::PeriodCounts;
 use super::tracks::Tracks;
-use super::uplink::{self, Uplink};
+use super::uplink::{self, Contention, Uplink};
 use crate::common::arq::acknowledged::Settings;
 use crate::conditions::{Conditions, Transition};
 use crate::error::check_queue;
@@ -27,91 +29,6 @@ const STUCK: u64 = u64::MAX;
 
 /// A TDMA frame, rounded to nanoseconds.
 const FRAME: Span = Span::from_nanos(60_000_000 / 13);
-
-/// The parameters that TBFs use. [`Config`] documents the keys of the same names in the tables
-/// `cell`, `rlc` and `tbf`.
-#[derive(Clone, Debug)]
-pub struct Parameters {
-    pub network_delay: Span,
-    pub poll_interval: u32,
-    pub ack_interval: u32,
-    pub base_station_buffer: u64,
-    pub access: Access,
-    pub access_frames: u32,
-    pub assignment_wait: Span,
-    pub reaction: Span,
-    pub paging_multiframes: u64,
-    pub non_drx: Span,
-    /// The READY timer.
-    pub ready: Span,
-    pub t3192: Span,
-    pub countdown: u32,
-    pub delayed_release: Span,
-    pub extended_uplink: Span,
-    pub keep_interval: Span,
-    pub max_unanswered: u32,
-    pub t3195: Span,
-    pub stuck: Probability,
-}
-
-impl Parameters {
-    pub fn new(config: &Config) -> Self {
-        let Config { cell, rlc, tbf, .. } = config;
-        Self {
-            network_delay: cell.network_delay,
-            poll_interval: rlc.poll_interval,
-            ack_interval: rlc.ack_interval,
-            base_station_buffer: rlc.base_station_buffer.get(),
-            access: tbf.access,
-            access_frames: tbf.access_frames,
-            assignment_wait: tbf.assignment_wait,
-            reaction: tbf.reaction,
-            paging_multiframes: tbf.paging_multiframes.into(),
-            non_drx: tbf.non_drx,
-            ready: tbf.ready,
-            t3192: tbf.t3192,
-            countdown: tbf.countdown,
-            delayed_release: tbf.delayed_release,
-            extended_uplink: tbf.extended_uplink,
-            keep_interval: tbf.keep_interval,
-            max_unanswered: tbf.max_unanswered,
-            t3195: tbf.t3195,
-            stuck: tbf.stuck,
-        }
-    }
-
-    /// The first block in which the network can respond to what it received in `block`.
-    pub fn network_response(&self, block: u64) -> u64 {
-        block_from(end_of(block) + self.network_delay)
-    }
-
-    /// The first block in which a mobile can use what an assignment in `block` gave it.
-    pub fn assignment_start(&self, block: u64) -> u64 {
-        block_from(end_of(block) + self.reaction)
-    }
-}
-
-/// RLC blocks that a mobile sent or received in one block period, on all of its timeslots.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PeriodCounts {
-    pdus: u16,
-    repeated: u16,
-    errored: u16,
-    bytes: u32,
-    scheme_number: u8,
-}
-
-impl PeriodCounts {
-    /// Counts an RLC block.
-    #[inline]
-    pub fn add(&mut self, scheme: CodingScheme, attempt: u32, received: bool) {
-        self.pdus += 1;
-        self.repeated += u16::from(attempt > 1);
-        self.errored += u16::from(!received);
-        self.bytes += scheme.payload();
-        self.scheme_number = scheme.number();
-    }
-}
 
 /// The control message for which an uplink block is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,16 +52,6 @@ pub enum DownlinkControl {
     Sent,
     /// A message to which the mobile responds in a reserved uplink block.
     Polled(UplinkControl),
-}
-
-/// Whether the network has identified the mobile of a new uplink TBF (TS 44.060 §7.1.2.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contention {
-    /// One-phase access: each block carries the mobile's identity until the network has confirmed
-    /// it.
-    Unresolved,
-    /// The assignment already named the mobile.
-    Resolved,
 }
 
 /// A mobile.

@@ -30,7 +30,7 @@ impl Timeslots {
 }
 
 /// The modelled classes, for messages.
-pub const KNOWN: &str = "1 to 12, 32 and 33";
+pub const MODELLED: &str = "1 to 12, 32 and 33";
 
 impl Class {
     /// The class of this number; `None` for those that are not modelled (above 12 the mobile sends

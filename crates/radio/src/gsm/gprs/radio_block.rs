@@ -6,7 +6,6 @@ use airpath_core::{Direction, Instant, Packet};
 use super::adaptation::Adapter;
 use super::air::Air;
 use super::coding_scheme::CodingScheme;
-use super::mobile::PeriodCounts;
 use crate::common::arq::acknowledged::{Pdu, Receiver, Sender};
 
 /// An RLC block of EGPRS whose first half was sent, in a scheme with half its payload (TS 44.060
@@ -16,6 +15,28 @@ pub struct Half {
     pdu: Pdu,
     scheme: CodingScheme,
     received: bool,
+}
+
+/// RLC blocks that a mobile sent or received in one block period, on all of its timeslots.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PeriodCounts {
+    pub pdus: u16,
+    pub repeated: u16,
+    pub errored: u16,
+    pub bytes: u32,
+    pub scheme_number: u8,
+}
+
+impl PeriodCounts {
+    /// Counts an RLC block.
+    #[inline]
+    pub fn add(&mut self, scheme: CodingScheme, attempt: u32, received: bool) {
+        self.pdus += 1;
+        self.repeated += u16::from(attempt > 1);
+        self.errored += u16::from(!received);
+        self.bytes += scheme.payload();
+        self.scheme_number = scheme.number();
+    }
 }
 
 /// A radio block that is about to be sent.

@@ -22,9 +22,9 @@ use super::air::Air;
 use super::coding_scheme::CodingScheme;
 use super::config::DirectionConfig;
 use super::ends::Ends;
-use super::mobile::{Contention, Parameters, PeriodCounts};
 use super::multiframe::{end_of, start_of};
-use super::radio_block::{self, Half};
+use super::parameters::Parameters;
+use super::radio_block::{self, Half, PeriodCounts};
 use crate::common::arq::acknowledged::{Framing, Receiver, Sender, Settings, Status};
 use crate::common::arq::rlc_queue::RlcQueue;
 
@@ -33,6 +33,16 @@ const UP: Direction = Direction::Up;
 /// Octets of the mobile's identity (TLLI) in each block until the network has confirmed it (TS
 /// 44.060 §7.1.2.3).
 const CONTENTION_BYTES: u32 = 4;
+
+/// Whether the network has identified the mobile of a new uplink TBF (TS 44.060 §7.1.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contention {
+    /// One-phase access: each block carries the mobile's identity until the network has confirmed
+    /// it.
+    Unresolved,
+    /// The assignment already named the mobile.
+    Resolved,
+}
 
 /// The phase of an uplink TBF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_block_as_erlang_says() {
+    fn blocked_calls_follow_erlang_b() {
         let (interval, duration) = (Span::from_secs(20), Span::from_secs(60));
         let voice = Voice { channels: 5, interval, duration };
         let mut calls = Calls::new(&voice, Seed::new(1), "voice");

@@ -75,8 +75,8 @@ pub fn bler(cqi: u8, combining: Combining, attempts: u32, last: f64, sum: f64) -
     if ratio <= 0.0 { 1.0 } else { block_error_rate(10.0 * libm::log10(ratio) + SPREADING_GAIN, cqi) }
 }
 
-/// SNR gain per attempt of incremental redundancy after k attempts, each of which brings
-/// new bits as long as the code has any.
+/// SNR gain per attempt of incremental redundancy after k attempts. Each attempt brings new bits as
+/// long as the code has any.
 ///
 /// By Shannon, a symbol carries e bits where the ratio is at least 2^e − 1. After k attempts the
 /// code rate is R/k, but not below 1/3, and so a symbol carries as much less; what goes beyond the

@@ -2,9 +2,9 @@
 //!
 //! Power control keeps the share of errors at its target as long as its power reaches (outer loop,
 //! TS 25.214 §5.1.2). Where C/I is below what the format needs, it does not: the odds of an error
-//! then grow by a factor of ten for each `ci_per_decade`. Errors come in bursts: a Markov chain
-//! with two states, one of which loses everything, has the configured share of errors and mean
-//! burst length. Over a pause it advances at once.
+//! then grow by a factor of ten for each `ci_per_decade`. Errors come in bursts, by a
+//! Markov chain with two states. The bad state loses everything. The chain has the configured share
+//! of errors and mean burst length. Over a pause it advances at once.
 
 use airpath_core::{Instant, Probability, RandomStream, Span};
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn share_and_burst_length_are_those_asked_for() {
+    fn share_and_burst_length_are_as_configured() {
         for (target, burst) in [(0.01, None), (0.01, Some(4.0)), (0.1, None), (0.1, Some(3.0))] {
             let draws = draws(&mut errors(target, burst), 400_000, 0.0, None);
             let runs = draws.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;

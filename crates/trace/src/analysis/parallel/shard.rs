@@ -1,10 +1,11 @@
-//! A shard of the connections, and its queue.
+//! A shard of the connections: its queue, its state, and the processing of a batch.
 
 use std::collections::VecDeque;
 
-use super::batch::Batch;
+use super::batch::{Batch, BatchResult};
 use crate::analysis::Options;
-use crate::analysis::collect::Collector;
+use crate::analysis::collect::{Collector, END_OF_CAPTURE};
+use crate::analysis::reporter::Reporter;
 use airpath_observe::flows::{FlowNumber, Limits, Shard};
 
 /// A shard in the work queue.
@@ -30,5 +31,42 @@ impl ShardSlot<'_> {
         let flows = Shard::new(Limits::default().of_a_shard());
         let worker = Worker { flows, begun: 0, open: None, collector: Collector::new(options, None) };
         Self { worker: Some(Box::new(worker)), batches: VecDeque::new() }
+    }
+}
+
+/// A batch with the state of its shard, and its result once it is processed.
+pub struct Work<'a> {
+    pub shard: usize,
+    pub epoch: u64,
+    pub worker: Box<Worker<'a>>,
+    pub batch: Batch,
+    pub result: BatchResult,
+}
+
+impl Work<'_> {
+    /// Processes the batch, and empties it.
+    pub fn process(mut self) -> Self {
+        let Worker { flows, begun, open, collector } = &mut *self.worker;
+        let ended = &mut self.result.ended;
+        let mut reporter = Reporter { collector, on_end: |flow, _: &mut Collector<'_>| ended.push(flow) };
+        for (hash, segment) in &self.batch.segments {
+            reporter.collector.set_frame(segment.frame);
+            let before = *begun;
+            flows.segment(*hash, segment, begun, &mut reporter);
+            if *begun > before {
+                self.result.begun.push(segment.frame);
+            }
+        }
+        if self.batch.ending > 0 {
+            reporter.collector.set_frame(END_OF_CAPTURE);
+            let open = open.get_or_insert_with(|| flows.held().into_iter());
+            for (_, index) in open.take(self.batch.ending) {
+                flows.finish_one(index, &mut reporter);
+            }
+        }
+        std::mem::swap(&mut self.result.lines, reporter.collector.lines());
+        self.batch.segments.clear();
+        self.batch.ending = 0;
+        self
     }
 }

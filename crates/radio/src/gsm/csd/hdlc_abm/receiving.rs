@@ -30,7 +30,7 @@ enum Slot {
     /// It is to be requested.
     Missing,
     /// It was requested, and is requested again then.
-    Asked(Instant),
+    Requested(Instant),
     /// It has arrived, with this number of octets.
     Here(u32),
 }
@@ -52,11 +52,11 @@ impl Receiving {
 
     /// When it requests the longest missing frame again.
     pub fn next_repetition(&self) -> Option<Instant> {
-        let asked = self.slots.iter().filter_map(|slot| match slot {
-            Slot::Asked(again) => Some(*again),
+        let requested = self.slots.iter().filter_map(|slot| match slot {
+            Slot::Requested(again) => Some(*again),
             _ => None,
         });
-        asked.chain(self.rejected).min()
+        requested.chain(self.rejected).min()
     }
 
     /// The peer wants an answer. It will send again all that is missing, and all behind that.
@@ -97,12 +97,12 @@ impl Receiving {
     fn take_missing(&mut self, now: Instant, again: Instant) -> Option<u64> {
         let is_due = |slot: &Slot| match slot {
             Slot::Missing => true,
-            Slot::Asked(again) => *again <= now,
+            Slot::Requested(again) => *again <= now,
             Slot::Here(_) => false,
         };
         let index = self.slots.iter().position(is_due)?;
         self.missing -= u32::from(matches!(self.slots[index], Slot::Missing));
-        self.slots[index] = Slot::Asked(again);
+        self.slots[index] = Slot::Requested(again);
         Some(self.next + index as u64)
     }
 

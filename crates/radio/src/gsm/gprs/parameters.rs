@@ -1,0 +1,69 @@
+//! Parameters and deadlines of the procedures of TBFs.
+
+use airpath_core::{Probability, Span};
+
+use super::config::{Access, Config};
+use super::multiframe::{block_from, end_of};
+
+/// The parameters that TBFs use. [`Config`] documents the keys of the same names in the tables
+/// `cell`, `rlc` and `tbf`.
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    pub network_delay: Span,
+    pub poll_interval: u32,
+    pub ack_interval: u32,
+    pub base_station_buffer: u64,
+    pub access: Access,
+    pub access_frames: u32,
+    pub assignment_wait: Span,
+    pub reaction: Span,
+    pub paging_multiframes: u64,
+    pub non_drx: Span,
+    /// The READY timer.
+    pub ready: Span,
+    pub t3192: Span,
+    pub countdown: u32,
+    pub delayed_release: Span,
+    pub extended_uplink: Span,
+    pub keep_interval: Span,
+    pub max_unanswered: u32,
+    pub t3195: Span,
+    pub stuck: Probability,
+}
+
+impl Parameters {
+    pub fn new(config: &Config) -> Self {
+        let Config { cell, rlc, tbf, .. } = config;
+        Self {
+            network_delay: cell.network_delay,
+            poll_interval: rlc.poll_interval,
+            ack_interval: rlc.ack_interval,
+            base_station_buffer: rlc.base_station_buffer.get(),
+            access: tbf.access,
+            access_frames: tbf.access_frames,
+            assignment_wait: tbf.assignment_wait,
+            reaction: tbf.reaction,
+            paging_multiframes: tbf.paging_multiframes.into(),
+            non_drx: tbf.non_drx,
+            ready: tbf.ready,
+            t3192: tbf.t3192,
+            countdown: tbf.countdown,
+            delayed_release: tbf.delayed_release,
+            extended_uplink: tbf.extended_uplink,
+            keep_interval: tbf.keep_interval,
+            max_unanswered: tbf.max_unanswered,
+            t3195: tbf.t3195,
+            stuck: tbf.stuck,
+        }
+    }
+
+    /// The first block in which the network can respond to what it received in `block`.
+    pub fn network_response(&self, block: u64) -> u64 {
+        block_from(end_of(block) + self.network_delay)
+    }
+
+    /// The first block in which a mobile can use what an assignment in `block` gave it.
+    pub fn assignment_start(&self, block: u64) -> u64 {
+        block_from(end_of(block) + self.reaction)
+    }
+}
