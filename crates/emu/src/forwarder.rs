@@ -25,29 +25,29 @@ pub struct Forwarder<'a> {
     pub lateness: Lateness,
     /// Transit time of the last packet, in the order of [`Direction::BOTH`].
     pub transit: [Span; 2],
-    /// Packets that the link did not carry.
+    /// Packets dropped before the entry of the path or after its exit.
     pub dropped: DropCounters,
     /// All packets due by then have been delivered.
     pub delivered_until: Instant,
     path: PolledPath<'a>,
-    inside: Inside,
+    observed: ObservedPackets,
     server: &'a Port,
     mobile: &'a Port,
     read_buffer: Box<[u8; MAX_READ]>,
     /// Packets that leave with one write.
     run: Run,
-    /// The number of the next packet; as many have entered.
+    /// Identifier of the next packet. It equals the number of packets that have entered.
     next_id: u64,
 }
 
-/// The packets in the network, and their observers.
+/// The packets on the path, and the taps that observe them.
 #[derive(Debug)]
-struct Inside {
+struct ObservedPackets {
     packets: PacketBuffer,
     taps: Taps,
 }
 
-/// Packets that were dropped outside of the path.
+/// Packets dropped before the entry of the path or after its exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropCounters {
     /// At the entry, by cause, in the order of [`EntryDropCause::ALL`].
@@ -64,29 +64,31 @@ impl DropCounters {
     }
 }
 
-/// A run: consecutive segments of one super-segment that leave together.
+/// A run: consecutive segments of one super-segment (the kernel's GSO packet), sent by one write.
 #[derive(Debug, Default)]
 struct Run {
-    /// `None` if the run is empty.
-    start: Option<RunStart>,
+    /// Its first packet; `None` if the run is empty.
+    first: Option<SegmentKey>,
     /// Its packets, from the first segment on.
     slots: Vec<Slot>,
 }
 
-/// The first packet of a run. The others have the same direction, super-segment and ECN field.
+/// What decides whether a packet continues a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct RunStart {
+struct SegmentKey {
     direction: Direction,
+    /// Index in the packet buffer.
     super_segment: u32,
-    /// Its segment number.
-    first: u32,
+    /// Its number in the super-segment.
+    segment: u32,
     ecn: Ecn,
 }
 
 impl Run {
     /// Whether `next` is the segment that follows this run, so that they can leave together.
-    fn continues(&self, next: RunStart) -> bool {
-        self.start.is_some_and(|start| RunStart { first: start.first + self.slots.len() as u32, ..start } == next)
+    fn continues(&self, next: SegmentKey) -> bool {
+        let length = self.slots.len() as u32;
+        self.first.is_some_and(|first| SegmentKey { segment: first.segment + length, ..first } == next)
     }
 }
 
@@ -100,7 +102,7 @@ impl<'a> Forwarder<'a> {
             dropped: DropCounters::default(),
             delivered_until: Instant::ZERO,
             path,
-            inside: Inside { packets: PacketBuffer::default(), taps },
+            observed: ObservedPackets { packets: PacketBuffer::default(), taps },
             server,
             mobile,
             read_buffer: Box::new([0; MAX_READ]),
@@ -114,10 +116,10 @@ impl<'a> Forwarder<'a> {
         self.next_id
     }
 
-    /// Packets in the network.
+    /// Packets on the path.
     #[inline]
-    pub fn packets_inside(&self) -> usize {
-        self.inside.packets.len()
+    pub fn packets_on_path(&self) -> usize {
+        self.observed.packets.len()
     }
 
     /// The path.
@@ -127,12 +129,12 @@ impl<'a> Forwarder<'a> {
 
     /// The packet observers.
     pub const fn taps(&self) -> &Taps {
-        &self.inside.taps
+        &self.observed.taps
     }
 
     /// The packet observers, when the link has ended.
     pub fn into_taps(self) -> Taps {
-        self.inside.taps
+        self.observed.taps
     }
 
     /// Changes the conditions of a hop at `now`.
@@ -140,7 +142,7 @@ impl<'a> Forwarder<'a> {
     /// # Errors
     /// If the hop cannot carry out the command; then nothing has changed.
     pub fn command(&mut self, now: Instant, hop: usize, command: &BearerCommand) -> Result<(), CommandError> {
-        self.path.command(now, hop, command, &mut self.inside)
+        self.path.command(now, hop, command, &mut self.observed)
     }
 
     /// Reads packets of `direction` at the end where they enter. Returns whether there were any.
@@ -158,7 +160,7 @@ impl<'a> Forwarder<'a> {
             let bytes = &self.read_buffer[received.packet];
             let virtio = VirtioHeader::from_bytes(&received.virtio);
             match Frame::inspect(&virtio, bytes) {
-                Ok(frame) => self.inside.enter(now, direction, frame, bytes, &mut self.path, &mut self.next_id),
+                Ok(frame) => self.observed.enter(now, direction, frame, bytes, &mut self.path, &mut self.next_id),
                 Err(cause) => self.dropped.at_entry[cause as usize] += 1,
             }
         }
@@ -173,20 +175,20 @@ impl<'a> Forwarder<'a> {
     pub fn deliver(&mut self) -> io::Result<[bool; 2]> {
         let mut any = [false; 2];
         let mut now = self.clock.now();
-        while let Some((direction, Departure { due, packet })) = self.path.pop(now, &mut self.inside) {
+        while let Some((direction, Departure { due, packet })) = self.path.pop(now, &mut self.observed) {
             any[direction as usize] = true;
             // Each reading of the clock is also the new horizon: packets due by then leave, too.
             now = self.clock.now();
             self.lateness.record(now.since(due));
-            let BufferedPacket { super_segment, segment, entered, .. } = self.inside.packets.packet(packet.slot);
+            let BufferedPacket { super_segment, segment, entered, .. } = self.observed.packets.packet(packet.slot);
             self.transit[direction as usize] = due.since(entered);
-            let next = RunStart { direction, super_segment, first: segment, ecn: packet.ecn };
+            let next = SegmentKey { direction, super_segment, segment, ecn: packet.ecn };
             if !self.run.continues(next) {
                 self.send_run()?;
-                self.run.start = Some(next);
+                self.run.first = Some(next);
             }
             self.run.slots.push(packet.slot);
-            let Inside { packets, taps } = &mut self.inside;
+            let ObservedPackets { packets, taps } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
             let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
             let app_event = taps.leaves(due, now, direction, &packet, view);
@@ -200,9 +202,11 @@ impl<'a> Forwarder<'a> {
 
     /// Sends the packets of the run, and empties it.
     fn send_run(&mut self) -> io::Result<()> {
-        let Some(RunStart { direction, super_segment, first, ecn }) = self.run.start.take() else { return Ok(()) };
+        let Some(SegmentKey { direction, super_segment, segment: first, ecn }) = self.run.first.take() else {
+            return Ok(());
+        };
         let count = self.run.slots.len() as u32;
-        let super_segment = self.inside.packets.super_segment(super_segment);
+        let super_segment = self.observed.packets.super_segment(super_segment);
         let mut header = [0; MAX_HEADER];
         let segments = first..=first + (count - 1);
         let written = super_segment.frame.write_segments(&super_segment.bytes, segments, ecn, &mut header);
@@ -215,7 +219,7 @@ impl<'a> Forwarder<'a> {
             self.dropped.at_exit += u64::from(count);
         }
         for slot in self.run.slots.drain(..) {
-            self.inside.packets.release(slot);
+            self.observed.packets.release(slot);
         }
         Ok(())
     }
@@ -233,7 +237,7 @@ impl<'a> Forwarder<'a> {
     }
 }
 
-impl Inside {
+impl ObservedPackets {
     /// The packets of a super-segment enter the path.
     fn enter(
         &mut self,
@@ -264,13 +268,13 @@ impl Inside {
     }
 }
 
-impl SegmentLookup for Inside {
+impl SegmentLookup for ObservedPackets {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.packets.segment(slot)
     }
 }
 
-impl PacketStore for Inside {
+impl PacketStore for ObservedPackets {
     fn take_dropped(&mut self, dropped: &Dropped) {
         let slot = dropped.packet.slot;
         self.taps.lost(self.packets.packet(slot).direction, &dropped.packet);
@@ -290,7 +294,7 @@ impl PacketStore for Inside {
                 let packet = BufferedPacket { super_segment, segment: 0, direction, entered: now, header: None };
                 Some(self.packets.add(packet))
             }
-            // Kinds of contents that are added later: the link does not carry them.
+            // `Contents` is non-exhaustive: the emulator has no form for further kinds.
             _ => None,
         }
     }

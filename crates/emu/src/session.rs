@@ -171,7 +171,7 @@ impl<'a> Session<'a> {
                 last_packet = now;
             }
             let wakeup = self.forwarder.next_wakeup();
-            let has_packets = self.forwarder.packets_inside() > 0;
+            let has_packets = self.forwarder.packets_on_path() > 0;
             let polls = self.waiting.polls(now, last_packet, wakeup, has_packets);
             // The kernel often has a response before it returns from taking a packet: reading is
             // cheaper than polling.

@@ -20,7 +20,8 @@ pub struct Network<'a> {
     /// Packets that end points have sent.
     pub packets: u64,
     buffer: PacketBuffer,
-    /// Number of hops: nodes of the event queue from here on are end points.
+    /// Number of hops. Nodes of the event queue with smaller numbers are hops; the others are end
+    /// points.
     hops: u32,
 }
 
@@ -122,7 +123,7 @@ impl<'a> Network<'a> {
     /// reached an end point; [`Self::payload_for`] has its payload during that call.
     #[inline]
     pub fn drain_hop(&mut self, now: Instant, hop: usize, mut arrived: impl FnMut(&mut Self, Side, &Packet)) {
-        // The hop is served exactly at its wake-up, so `due` is `now`.
+        // The hop wakes when a packet is due, so `Departure::due` equals `now` and is not needed.
         while let Some((direction, Departure { packet, .. })) = &self.path.pop(now, hop, &mut self.buffer) {
             if let Some(next) = self.path.forward(now, hop, *direction, packet, &mut self.buffer) {
                 self.rearm(next);

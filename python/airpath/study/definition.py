@@ -92,9 +92,9 @@ class Emulation:
     """Number of downloads per case, in sequence."""
     sysctl: dict[str, str]
     """Kernel parameters in the namespaces of a link."""
-    set: dict[str, Any]
-    """Overrides of the scenario that configure the simulator's TCP like the kernel's: the
-    control."""
+    control_overrides: dict[str, Any]
+    """Overrides of the scenario that configure the simulator's TCP like the kernel's: the key `set`
+    in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ def _emulation(table: Table, experiments: Sequence[Experiment]) -> Emulation:
         experiments=tuple(table.take("experiments", list, [])),
         repeat=table.take("repeat", int, 10),
         sysctl={key: str(value) for key, value in table.take("sysctl", dict, {}).items()},
-        set=table.take("set", dict, {}),
+        control_overrides=table.take("set", dict, {}),
     )
     table.finish()
     known = {each.name: each for each in experiments}

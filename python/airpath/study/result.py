@@ -64,7 +64,7 @@ class StudyResult:
     def _heads(self) -> tuple[str, ...]:
         if self.is_emulated:
             # A study without a profile in `[emulation] set` overrides only options of TCP.
-            profile = self.study.emulation.set.get("tcp.profile")
+            profile = self.study.emulation.control_overrides.get("tcp.profile")
             control, compared = ("control", "control") if profile is None else (f"with {profile}", profile)
             return ("published", "simulated", control, "real", "95 % interval", "n", f"{compared} to real")
         return ("published", "ours", "95 % interval", "n")

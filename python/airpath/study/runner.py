@@ -35,7 +35,7 @@ def run(
     links: int = 6,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Run a study and return its rows, published beside ours, and its findings.
+    """Run a study. Return its rows (published figure and ours) and its findings.
 
     Args:
         name: The study, as `studies` lists them.
@@ -55,22 +55,22 @@ def run(
         StudyError: A file of the study is invalid, a run failed, a flow did not finish, or this
             host cannot make a link.
         ScenarioError: A scenario of the study is invalid.
-        ValueError: `repeat` is below two, which an interval needs at least.
+        ValueError: `repeat` is below two. A confidence interval needs two repetitions.
         KeyboardInterrupt: Ctrl-C.
     """
     study = load_study(name)
     experiments = _chosen(study, [only] if isinstance(only, str) else only, clock)
     if repeat is not None and repeat < 2:
-        raise ValueError(f"repeat is {repeat}; an interval needs at least two repetitions")
+        raise ValueError(f"repeat is {repeat}; a confidence interval needs at least two repetitions")
     seed = study.seed if seed is None else seed
     if clock == "virtual":
-        total = sum(repeat or case.repeat for each in experiments for case in each.cases)
+        total = sum(repeat or case.repeat for experiment in experiments for case in experiment.cases)
         counter = _Counter(total, progress)
-        rows = [row for each in experiments for row in _rows_of(each, study, seed, repeat=repeat, counter=counter)]
+        rows = _rows_of_all(experiments, study, seed, repeat=repeat, counter=counter)
     else:
         downloads = repeat or study.emulation.repeat
         rows = _rows_with_both_clocks(study, experiments, seed, downloads=downloads, links=links, progress=progress)
-    return StudyResult(study, seed, rows, _findings(study, {each.name for each in experiments}, Rows(rows)))
+    return StudyResult(study, seed, rows, _findings(study, {experiment.name for experiment in experiments}, Rows(rows)))
 
 
 def _rows_with_both_clocks(
@@ -87,12 +87,12 @@ def _rows_with_both_clocks(
     The control is simulated with a TCP configured like the kernel's. It separates the effect of the
     TCP implementation from the effect of the clock.
     """
-    cases = [case for each in experiments for case in each.cases]
+    cases = [case for experiment in experiments for case in experiment.cases]
     # Each case is simulated twice (study's TCP, kernel's TCP) and downloaded over an emulated link.
     counter = _Counter(sum(2 * case.repeat + downloads for case in cases), progress)
-    rows = [row for each in experiments for row in _rows_of(each, study, seed, repeat=None, counter=counter)]
-    controls = [each.with_overrides(study.emulation.set) for each in experiments]
-    control_rows = [row for each in controls for row in _rows_of(each, study, seed, repeat=None, counter=counter)]
+    rows = _rows_of_all(experiments, study, seed, repeat=None, counter=counter)
+    controls = [experiment.with_overrides(study.emulation.control_overrides) for experiment in experiments]
+    control_rows = _rows_of_all(controls, study, seed, repeat=None, counter=counter)
     emulated = run_cases(
         cases,
         study.emulation,
@@ -101,6 +101,7 @@ def _rows_with_both_clocks(
         links=links,
         on_case_done=lambda: counter.add_whole_case(downloads),
     )
+    # `_emulation` rejects experiments with aggregates or differences: each row has a figure.
     return [
         replace(row, control=control.samples, emulated=emulated[row.key])
         for row, control in zip(rows, control_rows, strict=True)
@@ -111,6 +112,7 @@ def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Expe
     """Return the experiments to run."""
     if clock == "real":
         for name in only or ():
+            # The loop below reports names that no experiment has.
             if name in study.experiment_names and name not in study.emulation.experiments:
                 raise UnknownNameError(
                     f"experiment of {study.id} for the real clock", name, study.emulation.experiments
@@ -122,6 +124,15 @@ def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Expe
         if name not in study.experiment_names:
             raise UnknownNameError(f"experiment of {study.id}", name, study.experiment_names)
     return [experiment for experiment in study.experiments if experiment.name in only]
+
+
+def _rows_of_all(
+    experiments: Sequence[Experiment], study: Study, seed: int, *, repeat: int | None, counter: "_Counter"
+) -> list[Row]:
+    """Run the cases of experiments and return their rows, as `_rows_of` does for one."""
+    return [
+        row for experiment in experiments for row in _rows_of(experiment, study, seed, repeat=repeat, counter=counter)
+    ]
 
 
 def _rows_of(experiment: Experiment, study: Study, seed: int, *, repeat: int | None, counter: "_Counter") -> list[Row]:
@@ -148,9 +159,9 @@ def _rows_of(experiment: Experiment, study: Study, seed: int, *, repeat: int | N
                 )
             )
     table = Rows(measured)
-    aggregates = [row for each in experiment.aggregates for row in each.rows(table, experiment.axes)]
+    aggregates = [row for aggregate in experiment.aggregates for row in aggregate.rows(table, experiment.axes)]
     # Differences are defined between measured rows only, not between aggregates.
-    differences = [row for each in experiment.differences for row in _difference_rows(each, table)]
+    differences = [row for difference in experiment.differences for row in _difference_rows(difference, table)]
     return [*measured, *aggregates, *differences]
 
 
@@ -229,14 +240,14 @@ def _with_observations(flows: list[dict[str, Any]], result: Result, observers: S
 def _findings(study: Study, experiments: set[str], rows: Rows) -> list[Finding]:
     """Check the findings whose experiments were run."""
     findings = []
-    for each in study.findings:
-        if not each.experiments <= experiments:
+    for finding in study.findings:
+        if not finding.experiments <= experiments:
             continue
         try:
-            holds = CHECKS[each.check](each, rows)
+            holds = CHECKS[finding.check](finding, rows)
         except (LookupError, ValueError) as error:
-            raise StudyError(f"finding '{each.id}' of {study.id}: {error}") from error
-        findings.append(Finding(each.id, each.text, holds))
+            raise StudyError(f"finding '{finding.id}' of {study.id}: {error}") from error
+        findings.append(Finding(finding.id, finding.text, holds))
     return findings
 
 
@@ -255,7 +266,7 @@ class _Counter:
 
     @property
     def on_progress(self) -> Progress | None:
-        """The callback for the progress of the current case; `None` without one."""
+        """The callback for `execute`; `None` if the caller of `run` gave none."""
         return None if self._progress is None else self._report
 
     def end_case(self, repetitions: int) -> None:

@@ -90,7 +90,7 @@ impl Bottleneck {
     }
 
     /// Whether arrivals are exact, from the capture of the other end.
-    pub(super) fn is_exact(&self) -> bool {
+    pub(super) fn has_arrivals(&self) -> bool {
         self.arrivals.is_some()
     }
 
@@ -115,7 +115,7 @@ impl Bottleneck {
         arrival: &Arrival,
         segment: u32,
         received: Instant,
-        window: Limit,
+        window_kind: Limit,
         timeline: &mut Timeline,
     ) {
         let carried = self.carried_for(arrival, segment);
@@ -131,7 +131,7 @@ impl Bottleneck {
         {
             self.suspect_gap(begin, end, timeline);
         }
-        self.busy(carried, window, timeline);
+        self.busy(carried, window_kind, timeline);
     }
 
     /// When the link carried a packet that arrived.
@@ -193,14 +193,14 @@ impl Bottleneck {
     }
 
     /// Processes the segments of an acknowledgement, unless arrivals are exact.
-    pub(super) fn acknowledged(&mut self, carried: Option<Carried>, window: Limit, timeline: &mut Timeline) {
+    pub(super) fn acknowledged(&mut self, carried: Option<Carried>, window_kind: Limit, timeline: &mut Timeline) {
         if let Some(carried) = carried.filter(|_| self.arrivals.is_none()) {
-            self.busy(carried, window, timeline);
+            self.busy(carried, window_kind, timeline);
         }
     }
 
     /// Updates the load and the service time of the link.
-    fn busy(&mut self, carried: Carried, window: Limit, timeline: &mut Timeline) {
+    fn busy(&mut self, carried: Carried, window_kind: Limit, timeline: &mut Timeline) {
         let Carried { segments, full, first, last, left } = carried;
         let estimate = self.path.link_estimate();
         if let Some(done) = self.link.busy_until()
@@ -210,7 +210,7 @@ impl Bottleneck {
             self.path.service_sample(left.since(done) / segments);
         }
         let done = self.link.busy_until().unwrap_or(first).max(first);
-        let report = &mut |until, load| timeline.set_load(until, load, window);
+        let report = &mut |until, load| timeline.set_load(until, load, window_kind);
         if segments > 1 {
             let others = estimate.service.saturating_mul(segments - 1);
             let before = (left - others.min(left.since(first))).max(first);
@@ -283,7 +283,7 @@ impl Bottleneck {
 
     /// A duplicate was reported: the link carried it for the service time of a segment.
     pub(super) fn spurious(&self, now: Instant, timeline: &mut Timeline) {
-        if self.is_exact() {
+        if self.has_arrivals() {
             return;
         }
         let end = now - self.return_delay().min(now.since(Instant::ZERO));
@@ -294,10 +294,10 @@ impl Bottleneck {
     }
 
     /// Nothing is outstanding: the link runs empty.
-    pub(super) fn run_empty(&mut self, window: Limit, timeline: &mut Timeline) {
+    pub(super) fn run_empty(&mut self, window_kind: Limit, timeline: &mut Timeline) {
         self.confirm_gap(timeline);
-        self.link.run_empty(self.path.link_estimate(), &mut |until, load| timeline.set_load(until, load, window));
-        timeline.set_load(Instant::FAR_FUTURE, Load::Free, window);
+        self.link.run_empty(self.path.link_estimate(), &mut |until, load| timeline.set_load(until, load, window_kind));
+        timeline.set_load(Instant::FAR_FUTURE, Load::Free, window_kind);
     }
 }
 

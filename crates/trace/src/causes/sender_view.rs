@@ -1,8 +1,7 @@
 //! What limits the sender, from a capture at the sender.
 //!
-//! The growth of the congestion window is judged by round trips. A round starts with the first new
-//! data after the acknowledgement that ended the round before, and ends when that data is
-//! acknowledged.
+//! The growth of the congestion window is judged by rounds. A round starts with the first new data
+//! after the end of the round before. It ends when that data is acknowledged.
 
 use airpath_core::{Instant, Span};
 
@@ -14,6 +13,10 @@ use airpath_observe::{Observation, Trigger};
 
 /// Data sent within this time of an acknowledgement was waiting for that acknowledgement.
 const ACK_CLOCKED_WITHIN: Span = Span::from_millis(10);
+
+/// Segments that may be acknowledged before a sender reacts: a delayed acknowledgement covers two,
+/// and one may be in flight.
+const MIN_PAUSE_SEGMENTS: u64 = 3;
 
 /// After a pause as long as the retransmission time-out a sender restarts with its initial window
 /// (RFC 5681 §4.1). Few time-outs are shorter than this.
@@ -29,7 +32,7 @@ struct Round {
     ends_beyond: i64,
     /// The highest offset sent when the round began.
     highest_at_start: i64,
-    /// The largest flight in this round and in the one before. The usable window was at least
+    /// The largest flight in this round and in the one before. The sender's window was at least
     /// this large.
     flight: u64,
     flight_before: u64,
@@ -125,13 +128,13 @@ impl SenderView {
 
     /// Processes the packets that arrived until `now`, where a capture of the other end shows them.
     pub(super) fn arrivals_until(&mut self, now: Instant, timeline: &mut Timeline) {
-        let window = Limit::of_window(self.slow_start_over);
+        let window_kind = Limit::own_window(self.slow_start_over);
         while let Some(arrival) = self.bottleneck.next_arrival(now) {
             if let Some(timeouts) = &mut self.timeouts {
                 // Data from before the first time-out still arrives: the time-out was spurious.
                 timeouts.spurious |= arrival.sent < timeouts.first;
             }
-            self.bottleneck.arrived(&arrival, self.largest_segment, self.received.time, window, timeline);
+            self.bottleneck.arrived(&arrival, self.largest_segment, self.received.time, window_kind, timeline);
         }
     }
 
@@ -164,7 +167,7 @@ impl SenderView {
         let is_sub_mss_after_all_acked = self.round_close_pending && observation.length < self.largest_segment;
         let held_by_nagle = is_sub_mss_after_all_acked && now.since(self.progress.time) < ACK_CLOCKED_WITHIN;
         let held_since = if self.slow_start_over {
-            // After slow start the window has room for a sub-MSS segment: it fitted from then on.
+            // After slow start the window had room for this segment since the last send.
             Some(self.last_send)
         } else {
             // In slow start the congestion window may have been exactly full until an ACK arrived.
@@ -179,7 +182,7 @@ impl SenderView {
         let new = end > self.highest;
         if new {
             if self.idle() {
-                self.start_flight(observation);
+                self.start_busy_period(observation);
             }
             self.largest_segment = self.largest_segment.max(observation.length);
             self.highest = end;
@@ -213,8 +216,8 @@ impl SenderView {
             return;
         }
         if let Some((timeouts, first_ack)) = self.undecided.take() {
-            // F-RTO (RFC 5682 §2.1): the second acknowledgement covers data that was sent once,
-            // before the time-out. So the originals were delayed, and not lost.
+            // F-RTO (RFC 5682 §2.1): if the second acknowledgement covers data that was sent once,
+            // before the time-out, then the originals were delayed and not lost.
             let originals_arrived = observation.newly_acknowledged.is_some_and(|sending| sending.last < timeouts.first);
             self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);
         }
@@ -239,7 +242,7 @@ impl SenderView {
             let carried =
                 self.bottleneck.carried_by(observation, self.delivered, self.largest_segment, CopyCarried::Last);
             self.check_lateness(carried, observation, timeline, stalls);
-            self.bottleneck.acknowledged(carried, Limit::of_window(self.slow_start_over), timeline);
+            self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
         }
         self.delivered = self.delivered.max(observation.delivered);
         self.acknowledged = self.acknowledged.max(acknowledged);
@@ -294,16 +297,16 @@ impl SenderView {
                 path_gap: timeouts.last.since(timeouts.since.time),
             });
         }
-        self.close_flight(timeline);
+        self.end_busy_period(timeline);
     }
 
-    /// New data is sent with nothing outstanding.
-    fn start_flight(&mut self, observation: &Observation) {
+    /// New data is sent with nothing outstanding: a busy period starts.
+    fn start_busy_period(&mut self, observation: &Observation) {
         // After an idle period the window restarts (RFC 5681 §4.1).
         let pause = observation.time.since(self.progress.time.max(self.last_send));
         let restart = pause > PAUSE.max(self.bottleneck.path.latest.unwrap_or(Span::ZERO));
-        // Without a threshold a restart enters slow start again. With one, `judge_growth` ends slow
-        // start there.
+        // Before the first loss a restart enters slow start again. After a loss only a time-out
+        // does (see `reduce`).
         if restart && self.threshold.is_none() {
             self.slow_start_over = false;
         }
@@ -324,8 +327,8 @@ impl SenderView {
     /// Ends the round, and starts the next.
     fn next_round(&mut self, timeline: &mut Timeline) {
         self.judge_growth();
-        let limit = Limit::of_window(self.slow_start_over);
-        timeline.set_window_kind(self.round.number, limit);
+        let window_kind = Limit::own_window(self.slow_start_over);
+        timeline.set_window_kind(self.round.number, window_kind);
         self.round = Round {
             number: self.round.number + 2,
             // The next new data starts at the highest offset.
@@ -333,6 +336,7 @@ impl SenderView {
             highest_at_start: self.highest,
             flight: self.outstanding(),
             flight_before: self.round.flight,
+            // The acknowledgement that ended the round before counts in this one.
             acknowledgements: 1,
             application_limited: self.application_limited,
         };
@@ -342,14 +346,14 @@ impl SenderView {
     /// after the test for data that Nagle's algorithm held.
     fn close_pending_round(&mut self, timeline: &mut Timeline) {
         if std::mem::take(&mut self.round_close_pending) {
-            self.close_flight(timeline);
+            self.end_busy_period(timeline);
         }
     }
 
-    /// All data is delivered, or the connection ended: ends the last round of the flight.
-    fn close_flight(&mut self, timeline: &mut Timeline) {
+    /// All data is delivered, or the connection ended: ends the last round of the busy period.
+    fn end_busy_period(&mut self, timeline: &mut Timeline) {
         self.next_round(timeline);
-        self.bottleneck.run_empty(Limit::of_window(self.slow_start_over), timeline);
+        self.bottleneck.run_empty(Limit::own_window(self.slow_start_over), timeline);
         self.timeouts = None;
         self.recovery_point = None;
     }
@@ -359,10 +363,10 @@ impl SenderView {
     fn detect_application_limit(&mut self, newly_delivered: u64, timeline: &mut Timeline) {
         self.acknowledged_since_send += newly_delivered;
         let room = self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.largest_segment));
-        // A sender that halves its window sends nothing until half of the flight is acknowledged:
-        // until as much is acknowledged as is outstanding. The factor 3/2 adds a margin of a half.
+        // A sender that halves its window sends nothing until the acknowledged bytes equal the
+        // outstanding bytes. The factor of 3/2 adds a margin.
         let outstanding = self.outstanding();
-        let enough = (3 * u64::from(self.largest_segment)).max(outstanding * 3 / 2);
+        let enough = (MIN_PAUSE_SEGMENTS * u64::from(self.largest_segment)).max(outstanding * 3 / 2);
         let paused = self.acknowledged_since_send >= enough;
         if self.application_limited || self.recovery_point.is_some() || !room || !paused {
             return;
@@ -411,8 +415,8 @@ impl SenderView {
         let now = observation.time;
         let is_front = observation.offset <= self.acknowledged;
         let by_rto_or_probe = match trigger {
-            // Without duplicate acknowledgements, and a round trip after the last progress, only a
-            // timer sends again; `Unknown`: earlier than the observer's estimate of the RTO, too.
+            // Without duplicate acknowledgements only a timer retransmits a round trip after the
+            // last progress. With `Unknown` it fired before the observer's estimate of the RTO.
             Trigger::Timeout | Trigger::Unknown => {
                 is_front && now.since(self.progress.time) >= self.bottleneck.path.latest.unwrap_or(Span::ZERO)
             }
@@ -470,10 +474,11 @@ impl SenderView {
         if !self.bottleneck.is_long(begin, end, alone) {
             return;
         }
-        if !self.bottleneck.is_exact() {
+        // With a capture of the other end, `arrivals_until` has marked the gap.
+        if !self.bottleneck.has_arrivals() {
             self.bottleneck.suspect_gap(begin, end, timeline);
         }
-        // A gap before a burst, but progress went on: no stall.
+        // No stall: there was progress during the gap, before the burst.
         let since = self.progress.max(self.received);
         if !self.bottleneck.is_long(since.time, observation.time, alone) {
             return;
@@ -532,6 +537,7 @@ impl SenderView {
         let mut attribute =
             |from, to, cause, confidence| timeline.relabel(from, to, Label::Known(cause, confidence), is_limited);
         let path_gap;
+        // The radio log has the end of the gap. The sender then waited for its timer.
         if !originals_arrived && self.radio_gap_end > timeouts.since.time && self.radio_gap_end < timeouts.last {
             attribute(self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
             path_gap = self.radio_gap_end.since(link_empty_since);
@@ -540,7 +546,7 @@ impl SenderView {
             let gap = carried
                 .and_then(|carried| self.bottleneck.gap(Carried { first: link_empty_since, ..carried }, received));
             let (gap_begin, gap_end) = gap.unwrap_or((now, now));
-            if !self.bottleneck.is_exact() {
+            if !self.bottleneck.has_arrivals() {
                 attribute(gap_begin, gap_end, Cause::Radio, Confidence::Medium);
             }
             path_gap = gap_end.since(gap_begin);
@@ -554,7 +560,7 @@ impl SenderView {
             attribute(timeouts.since.time, timeouts.first, Cause::Timer, Confidence::Medium);
             path_gap = Span::ZERO;
         }
-        self.bottleneck.acknowledged(carried, Limit::of_window(self.slow_start_over), timeline);
+        self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
         if !originals_arrived {
             self.recovery_point = Some(timeouts.highest).filter(|point| self.acknowledged < *point);
         }

@@ -43,7 +43,7 @@ pub(super) enum Limit {
 
 impl Limit {
     /// The sender's own window, in slow start or after it.
-    pub(super) const fn of_window(slow_start_over: bool) -> Self {
+    pub(super) const fn own_window(slow_start_over: bool) -> Self {
         if slow_start_over { Self::CongestionWindow } else { Self::SlowStart }
     }
 
@@ -139,7 +139,7 @@ impl Timeline {
     /// Sets the load of the link until an instant. A full link is the cause; else the sender's
     /// limit is. `window` stands for the kind of the sender's own window where that has not been
     /// judged.
-    pub(super) fn set_load(&mut self, until: Instant, load: Load, window: Limit) {
+    pub(super) fn set_load(&mut self, until: Instant, load: Load, window_kind: Limit) {
         let link = match load {
             Load::Free => None,
             Load::Full => Some((Cause::PathRate, Confidence::Medium)),
@@ -152,7 +152,7 @@ impl Timeline {
                     index += 1;
                     continue;
                 }
-                Label::Limited(Limit::OwnWindowUndecided, _) => link.unwrap_or(window.cause()),
+                Label::Limited(Limit::OwnWindowUndecided, _) => link.unwrap_or(window_kind.cause()),
                 Label::Limited(limit, _) => link.unwrap_or(limit.cause()),
                 Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
                 Label::SuspectedGap(_) => {

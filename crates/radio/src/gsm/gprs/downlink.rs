@@ -57,12 +57,12 @@ pub enum Phase {
         /// Whether the mobile received it.
         mobile_heard: bool,
     },
-    /// The block reserved for its acknowledgement has passed.
-    AssignmentAcknowledged {
-        /// The network acts on it from this block on.
+    /// The reserved block has passed. From block `at` on the network acts on the result.
+    AssignmentAnswerDue {
+        /// See above.
         at: u64,
         /// Whether the network received the acknowledgement.
-        network_heard: bool,
+        received: bool,
     },
     /// The TBF carries data.
     Transfer,
@@ -209,12 +209,17 @@ impl Downlink {
         self.unanswered >= parameters.max_unanswered
     }
 
-    /// Ends the TBF. None is set up before the block `not_before`, if there is one.
-    pub fn release(&mut self, not_before: Option<u64>) {
+    /// Ends the TBF. A new one may be set up at once.
+    pub fn release(&mut self) {
+        self.release_until(0);
+    }
+
+    /// Ends the TBF. No other is set up before the block `not_before`.
+    pub fn release_until(&mut self, not_before: u64) {
         self.phase = Phase::None;
         self.poll = None;
         self.half = None;
-        self.not_before = not_before.unwrap_or(0);
+        self.not_before = not_before;
         self.unanswered = 0;
     }
 

@@ -24,7 +24,7 @@ use crate::conditions::{Conditions, Transition};
 use crate::error::check_queue;
 use crate::gsm::gprs::ConfigError;
 
-/// The value of `silent_until` of a stuck mobile: only a new connection by its user ends that.
+/// `silent_until` of a stuck mobile: it neither sends nor receives until its user reconnects.
 const STUCK: u64 = u64::MAX;
 
 /// A TDMA frame, rounded to nanoseconds.
@@ -69,14 +69,15 @@ pub struct Mobile {
     pub totals: [RadioTotals; 2],
     /// Nothing is sent before this block; down, up.
     silent_until: [u64; 2],
-    /// It changes its cell until this block.
+    /// Cell reselection lasts until this block.
     reselects_until: u64,
     tracks: Tracks,
     access_stream: RandomStream,
-    paging_group: u64,
+    /// Random bits that select the paging group.
+    paging_draw: u64,
     /// When the last TBF ended.
     transfer_ended: Option<Instant>,
-    /// It monitors its packet data channel until then without a downlink TBF (T3192).
+    /// Without a downlink TBF the mobile monitors its PDCH until this time (T3192).
     listens_until: Instant,
 }
 
@@ -85,7 +86,7 @@ impl Mobile {
     pub fn new(config: &Config, user: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         let path = format!("{name}/user-{user}");
         let conditions = Conditions::new(&config.conditions, user, seed, &format!("{path}/conditions"))?;
-        let settings = |direction| {
+        let settings_and_framing = |direction| {
             let window = config.rlc.window.into();
             let settings = Settings { window, packet_overhead: 0, end_overhead: llc::LENGTH_INDICATOR };
             (settings, llc::framing(config.direction_config(direction).frame.get() as u32))
@@ -97,8 +98,8 @@ impl Mobile {
                 .adaptation
                 .as_ref()
                 .map_or_else(|| vec![direction_config.scheme], |it| it.schemes.clone());
-            // EGPRS repeats a block in a scheme of the family of its first one, which need not be
-            // among those configured (TS 44.060 §8.1.1).
+            // EGPRS retransmits a block in a scheme of the family of its original scheme. That
+            // scheme need not be configured (TS 44.060 §8.1.1).
             for original in &used {
                 schemes.extend(used.iter().map(|current| original.repeated_as(*current)));
             }
@@ -107,8 +108,8 @@ impl Mobile {
         let up_queue = check_queue(config.uplink.queue.as_ref(), "uplink")?;
         Ok(Self {
             user: UserId(user as u16),
-            down: Downlink::new(settings(Direction::Down), &down_queue, &config.downlink),
-            up: Uplink::new(settings(Direction::Up), &up_queue, &config.uplink),
+            down: Downlink::new(settings_and_framing(Direction::Down), &down_queue, &config.downlink),
+            up: Uplink::new(settings_and_framing(Direction::Up), &up_queue, &config.uplink),
             air: Air::new(conditions, schemes, seed, &path),
             slot: 0,
             in_active_list: false,
@@ -118,7 +119,7 @@ impl Mobile {
             reselects_until: 0,
             tracks: Tracks::default(),
             access_stream: seed.stream(&format!("{path}/access")),
-            paging_group: seed.stream(&format!("{path}/paging")).bits(),
+            paging_draw: seed.stream(&format!("{path}/paging")).bits(),
             transfer_ended: None,
             listens_until: Instant::ZERO,
         })
@@ -150,9 +151,9 @@ impl Mobile {
         }
     }
 
-    /// Ends the TBF of a direction by a commanded handover. Packets that are not delivered are kept
-    /// for the new cell, or dropped with all that wait, according to `buffer`. For a change of cell
-    /// by the radio conditions see [`Self::reselect`].
+    /// Ends the TBF of a direction at a commanded handover. Packets that are not delivered are kept
+    /// for the new cell, or dropped with all that wait, according to `buffer`. For cell reselection
+    /// see [`Self::reselect`].
     pub fn hand_over(
         &mut self,
         direction: Direction,
@@ -171,7 +172,7 @@ impl Mobile {
                     self.down.drop_unsent(at, lost, ends, cx);
                     self.down.drop_in_support_node(at, lost, ends, cx);
                 }
-                self.down.release(None);
+                self.down.release();
                 self.listens_until = at;
             }
             Direction::Up => {
@@ -196,7 +197,7 @@ impl Mobile {
             adapter.measure(self.air.sample.carrier_to_interference);
         }
         while let Some((at, transition)) = self.air.next_transition(now) {
-            // A network without packet handover: after a `Handover`, too, the mobile reselects.
+            // The network does not support PS handover: the mobile reselects instead.
             if let Transition::Reselection { gap, .. } | Transition::Handover { gap, .. } = transition {
                 self.reselect(now, at + gap, ends, cx);
             }
@@ -205,19 +206,19 @@ impl Mobile {
         self.step_uplink(block, parameters);
     }
 
-    /// Changes the cell by the radio conditions; the mobile can send in the new one from `until`
-    /// on. Frames in the old base station are lost; the mobile sends its own frames again. The
-    /// network sends nothing before the mobile's cell update (3GPP TS 23.060 §6.9.1), which is
-    /// modelled as the response to a page.
+    /// Cell reselection because of the radio conditions. The mobile can send in the new cell from
+    /// `until` on. LLC frames in the old base station are lost. The mobile sends its own LLC frames
+    /// again. The network sends nothing before the mobile's cell update (3GPP TS 23.060 §6.9.1),
+    /// which is modelled as the response to a page.
     fn reselect(&mut self, now: Instant, until: Instant, ends: &mut Ends, cx: &mut Context<'_>) {
         let had_tbf = self.has_or_expects_downlink_tbf() || self.up.phase != uplink::Phase::None;
         if until <= now && !had_tbf {
-            // The mobile was idle and is polled only now, in the new cell: nothing was interrupted.
+            // The mobile was idle, and its first block is in the new cell: nothing was interrupted.
             return;
         }
         self.down.drop_in_flight(now, DropCause::Handover, ends, cx);
         self.down.drop_unsent(now, DropCause::Handover, ends, cx);
-        self.down.release(None);
+        self.down.release();
         self.up.restart();
         self.up.release();
         self.listens_until = now;
@@ -243,16 +244,16 @@ impl Mobile {
                 self.down.phase = Phase::AssignmentPending { from: block }
             }
             Phase::AssignedOnCcch { at, heard } if at <= block => {
-                // A lost assignment is noticed by the missing answer to the PACCH assignment; this
-                // is modelled as now.
+                // A real network detects a lost CCCH assignment when the PACCH assignment stays
+                // unanswered. The model detects it now.
                 if heard {
                     self.down.phase = Phase::AssignmentPending { from: block };
                 } else {
                     self.down.phase = Phase::None;
                 }
             }
-            Phase::AssignmentAcknowledged { at, network_heard } if at <= block => {
-                if network_heard {
+            Phase::AssignmentAnswerDue { at, received } if at <= block => {
+                if received {
                     self.down.begin_transfer();
                 } else {
                     self.down.phase = Phase::AssignmentPending { from: block };
@@ -261,12 +262,12 @@ impl Mobile {
             Phase::Transfer => {
                 let ends_tbf = self.down.handle_ack_nack(block);
                 if ends_tbf {
-                    self.down.release(Some(block));
+                    self.down.release();
                     self.listens_until = now + parameters.t3192;
                     self.transfer_ended = Some(now);
                 } else if self.down.has_failed(parameters) {
                     self.down.drop_in_flight(now, DropCause::AttemptsExhausted, ends, cx);
-                    self.down.release(Some(block_from(now + parameters.t3195)));
+                    self.down.release_until(block_from(now + parameters.t3195));
                     self.abandon_tbf(now, parameters);
                 }
             }
@@ -290,7 +291,7 @@ impl Mobile {
             let heard_at = if recently(parameters.non_drx) {
                 ccch_from(at_base_station)
             } else {
-                paging_from(at_base_station, self.paging_group, parameters.paging_multiframes)
+                paging_from(at_base_station, self.paging_draw, parameters.paging_multiframes)
             };
             if recently(parameters.ready) {
                 let heard = self.air.receives_control(Direction::Down);
@@ -321,7 +322,7 @@ impl Mobile {
             Phase::RequestPending if self.down.phase != downlink::Phase::Transfer => self.up.phase = Phase::None,
             Phase::Start { at } if at <= block => self.up.begin_transfer(Contention::Resolved),
             Phase::Transfer => {
-                self.up.take_acknowledgement(block);
+                self.up.handle_ack_nack(block);
                 if self.up.has_failed(parameters) {
                     self.up.restart();
                     self.up.release();
@@ -346,7 +347,7 @@ impl Mobile {
         *silent = (*silent).max(block);
     }
 
-    /// Connects again, which takes until `block` in a direction: the mobile is no longer stuck.
+    /// The user reconnects. The mobile is silent in a direction until `block`, and no longer stuck.
     pub fn reconnect(&mut self, direction: Direction, block: u64) {
         let silent = &mut self.silent_until[direction as usize];
         *silent = if *silent == STUCK { block } else { (*silent).max(block) };
@@ -363,14 +364,14 @@ impl Mobile {
             downlink::Phase::AssignedOnCcch { heard: true, .. }
             | downlink::Phase::AssignmentPending { .. }
             | downlink::Phase::AssignmentSent { .. }
-            | downlink::Phase::AssignmentAcknowledged { .. } => Phase::None,
+            | downlink::Phase::AssignmentAnswerDue { .. } => Phase::None,
             downlink::Phase::None
             | downlink::Phase::Paging { .. }
             | downlink::Phase::AwaitsCellUpdate
             | downlink::Phase::AssignedOnCcch { heard: false, .. } => {
                 let frames = self.access_stream.below(parameters.access_frames.into());
-                let access_burst = start_of(block) + FRAME * (frames + 1);
-                let answered = ccch_from(access_burst + parameters.network_delay);
+                let access_burst_end = start_of(block) + FRAME * (frames + 1);
+                let answered = ccch_from(access_burst_end + parameters.network_delay);
                 let heard = self.air.receives_control(Direction::Down);
                 Phase::Access { at: block_from(answered + parameters.reaction), heard }
             }
@@ -379,9 +380,9 @@ impl Mobile {
 
     /// Sends a control message on the PACCH, if one is pending.
     pub fn send_control(&mut self, block: u64, parameters: &Parameters) -> DownlinkControl {
-        if self.up.has_acknowledgement(block) {
+        if self.up.has_ack_nack(block) {
             let heard = self.air.receives_control(Direction::Down);
-            let is_final = self.up.send_acknowledgement(block, heard);
+            let is_final = self.up.send_ack_nack(block, heard);
             return if is_final {
                 DownlinkControl::Polled(UplinkControl::FinalAckNackAcknowledgement)
             } else {
@@ -427,8 +428,8 @@ impl Mobile {
             }
             UplinkControl::AssignmentAcknowledgement => {
                 if let downlink::Phase::AssignmentSent { mobile_heard } = self.down.phase {
-                    let network_heard = mobile_heard && draw_reception();
-                    self.down.phase = downlink::Phase::AssignmentAcknowledged { at: known_at, network_heard };
+                    let received = mobile_heard && draw_reception();
+                    self.down.phase = downlink::Phase::AssignmentAnswerDue { at: known_at, received };
                 }
             }
             UplinkControl::FinalAckNackAcknowledgement => {
@@ -458,7 +459,7 @@ impl Mobile {
     pub fn end_of_block(&mut self, block: u64, slots: Timeslots, slots_free_of_calls: u8, cx: &mut Context<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
-            let PeriodCounts { pdus, repeated, errored, bytes, scheme_number: level } =
+            let PeriodCounts { pdus, repeated, errored, bytes, last_scheme: level } =
                 std::mem::take(&mut self.counts[direction as usize]);
             if pdus > 0 {
                 let duration = end_of(block).since(at);
@@ -482,6 +483,7 @@ impl Mobile {
             };
             let mode = if *reselects_until > block {
                 ModeState::Reselection
+            // Commanded outages and handovers, and a stuck mobile, are logged as no coverage.
             } else if !air.sample.covered || silent_until.iter().all(|until| *until > block) {
                 ModeState::NoCoverage
             } else {

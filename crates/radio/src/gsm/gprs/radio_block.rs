@@ -24,7 +24,8 @@ pub struct PeriodCounts {
     pub repeated: u16,
     pub errored: u16,
     pub bytes: u32,
-    pub scheme_number: u8,
+    /// Number of the coding scheme of the last block.
+    pub last_scheme: u8,
 }
 
 impl PeriodCounts {
@@ -35,7 +36,7 @@ impl PeriodCounts {
         self.repeated += u16::from(attempt > 1);
         self.errored += u16::from(!received);
         self.bytes += scheme.payload();
-        self.scheme_number = scheme.number();
+        self.last_scheme = scheme.number();
     }
 }
 

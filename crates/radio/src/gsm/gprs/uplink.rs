@@ -106,13 +106,13 @@ pub struct Uplink {
     contention: Contention,
     /// The countdown has begun.
     is_closed: bool,
-    acknowledgement: Option<AckNack>,
+    ack_nack: Option<AckNack>,
     /// Whether that Ack/Nack is the final one.
     is_final: bool,
     status: Status,
     /// The number of transmissions before that Ack/Nack: later ones are not covered.
     reported_transmissions: u64,
-    since_acknowledgement: u32,
+    since_ack_nack: u32,
     /// Scheduled blocks from which the network received nothing, in a row (N3101).
     unanswered: u32,
     idle_since: Option<(u64, u64)>,
@@ -133,11 +133,11 @@ impl Uplink {
             responds_to_page: false,
             contention: Contention::Resolved,
             is_closed: false,
-            acknowledgement: None,
+            ack_nack: None,
             is_final: false,
             status: Status::default(),
             reported_transmissions: 0,
-            since_acknowledgement: 0,
+            since_ack_nack: 0,
             unanswered: 0,
             idle_since: None,
             repeat_from: 0,
@@ -160,8 +160,8 @@ impl Uplink {
         self.contention = contention;
         self.is_closed = false;
         self.is_final = false;
-        self.acknowledgement = None;
-        self.since_acknowledgement = 0;
+        self.ack_nack = None;
+        self.since_ack_nack = 0;
         self.unanswered = 0;
         self.idle_since = None;
         self.responds_to_page = false;
@@ -170,7 +170,7 @@ impl Uplink {
     /// Ends the TBF.
     pub fn release(&mut self) {
         self.phase = Phase::None;
-        self.acknowledgement = None;
+        self.ack_nack = None;
         self.half = None;
     }
 
@@ -222,7 +222,7 @@ impl Uplink {
         let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
         let filled = radio_block::fill(sender, half, repeat_from, (self.scheme, less), at, dropped);
         let sent = filled.as_ref().map(|filled| filled.transmit(UP, half, receiver, adapter.as_mut(), air, counts));
-        self.since_acknowledgement += sent.map_or(0, |sent| sent.completed);
+        self.since_ack_nack += sent.map_or(0, |sent| sent.completed);
         let mut any_received = sent.is_some_and(|sent| sent.any_received);
         if sent.is_none() {
             any_received = air.receives_control(UP);
@@ -234,11 +234,10 @@ impl Uplink {
         self.sender.hand_over(self.receiver.complete(), |packet| ends.deliver(UP, end_of(block), packet));
         if any_received {
             let is_last = self.is_closed && !self.sender.has_new();
-            let is_due = self.contention == Contention::Unresolved
-                || is_last
-                || self.since_acknowledgement >= parameters.ack_interval;
+            let is_due =
+                self.contention == Contention::Unresolved || is_last || self.since_ack_nack >= parameters.ack_interval;
             let is_kept = !self.is_closed && !self.sender.has_new() && self.sender.has_unacknowledged();
-            if self.acknowledgement.is_none() && (is_due || is_kept || !self.sender.is_open()) {
+            if self.ack_nack.is_none() && (is_due || is_kept || !self.sender.is_open()) {
                 self.acknowledge(parameters.network_response(block));
             }
         }
@@ -248,10 +247,10 @@ impl Uplink {
     fn acknowledge(&mut self, from: u64) {
         self.receiver.report(&mut self.status);
         self.reported_transmissions = self.sender.transmissions();
-        self.since_acknowledgement = 0;
+        self.since_ack_nack = 0;
         self.is_final =
             self.is_closed && !self.sender.has_new() && self.receiver.next_expected() == self.sender.next_sequence();
-        self.acknowledgement = Some(AckNack::Ready { from });
+        self.ack_nack = Some(AckNack::Ready { from });
     }
 
     /// Accepts packets before the countdown, until they fill the next block. Begins the countdown
@@ -273,27 +272,27 @@ impl Uplink {
     }
 
     /// Whether a Packet Uplink Ack/Nack is to be sent in `block`.
-    pub fn has_acknowledgement(&self, block: u64) -> bool {
-        matches!(self.acknowledgement, Some(AckNack::Ready { from }) if from <= block)
+    pub fn has_ack_nack(&self, block: u64) -> bool {
+        matches!(self.ack_nack, Some(AckNack::Ready { from }) if from <= block)
     }
 
     /// Sends the Packet Uplink Ack/Nack; `heard` is true if the mobile receives it. Returns
     /// whether it is the final one, which is to be acknowledged.
-    pub fn send_acknowledgement(&mut self, block: u64, heard: bool) -> bool {
+    pub fn send_ack_nack(&mut self, block: u64, heard: bool) -> bool {
         if self.is_final {
-            self.acknowledgement = Some(AckNack::Unacknowledged { heard });
+            self.ack_nack = Some(AckNack::Unacknowledged { heard });
         } else {
-            self.acknowledgement = heard.then_some(AckNack::Heard { at: block + 2 });
+            self.ack_nack = heard.then_some(AckNack::Heard { at: block + 2 });
         }
         self.is_final
     }
 
     /// The mobile handles a Packet Uplink Ack/Nack that it has by `block`.
-    pub fn take_acknowledgement(&mut self, block: u64) {
-        if let Some(AckNack::Heard { at }) = self.acknowledgement
+    pub fn handle_ack_nack(&mut self, block: u64) {
+        if let Some(AckNack::Heard { at }) = self.ack_nack
             && at <= block
         {
-            self.acknowledgement = None;
+            self.ack_nack = None;
             self.contention = Contention::Resolved;
             self.sender.handle(&self.status, self.reported_transmissions);
             if let Some(adapter) = &mut self.adapter {
@@ -306,13 +305,13 @@ impl Uplink {
     /// whether the network receives that; otherwise the network repeats the Ack/Nack from block
     /// `known_at` on.
     pub fn acknowledge_final(&mut self, known_at: u64, draw_reception: impl FnOnce() -> bool) {
-        let Some(AckNack::Unacknowledged { heard }) = self.acknowledgement else { return };
+        let Some(AckNack::Unacknowledged { heard }) = self.ack_nack else { return };
         if heard && draw_reception() {
             self.sender.handle(&self.status, u64::MAX);
             self.release();
         } else {
             self.unanswered += 1;
-            self.acknowledgement = Some(AckNack::Ready { from: known_at });
+            self.ack_nack = Some(AckNack::Ready { from: known_at });
         }
     }
 
