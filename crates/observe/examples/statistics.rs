@@ -49,8 +49,8 @@ fn count(path: &str) -> Result<(), String> {
     let (mut decoder, mut flows, mut sums) = (Decoder::default(), Flows::default(), Sums::default());
     let mut most_open = 0;
     while let Some(record) = reader.next_record() {
-        if let Decoded::Segment(segment) = decoder.decode(&record) {
-            flows.segment(&segment, &mut sums);
+        if let Decoded::Segment(segment) = &decoder.decode(&record) {
+            flows.segment(segment, &mut sums);
             most_open = most_open.max(flows.open());
         }
     }

@@ -39,11 +39,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::radio::RadioLog;
 use crate::two_point::{JoinError, JoinedCaptures};
+use airpath_capture::decode::Decoded;
 use airpath_capture::read::OpenError;
 use airpath_observe::flows::{FlowNumber, Flows};
 use airpath_web::Exchanges;
 use collect::{Collector, END_OF_CAPTURE};
-use reading::Packet;
 use reporter::Reporter;
 use table::Table;
 use two_point::both_ends;
@@ -239,8 +239,9 @@ fn undivided(
     let mut reporter = Reporter { collector: &mut collector, on_end };
     let reading = options.source.packets(options.in_one_thread(), |packet| {
         match packet {
-            Packet::Segment(segment) => flows.segment(segment, &mut reporter),
-            Packet::Datagram(datagram) => reporter.collector.datagram(datagram),
+            Decoded::Segment(segment) => flows.segment(segment, &mut reporter),
+            Decoded::Datagram(datagram) => reporter.collector.datagram(datagram),
+            Decoded::Skipped(_) => {}
         }
         goes_on.get() && !stop.load(Ordering::Relaxed)
     })?;

@@ -29,8 +29,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::collect::Collector;
-use super::reading::{Packet, Reading, captured};
+use super::reading::{Reading, captured};
 use super::{Options, TraceError};
+use airpath_capture::decode::Decoded;
 use airpath_observe::flows::{SHARDS, hash, shard_of};
 use airpath_wire::segment::Segment;
 use batch::{Batch, BatchResult};
@@ -180,10 +181,10 @@ impl<'a> WorkQueue<'a> {
         let mut batches: [Batch; SHARDS] = Default::default();
         let reading = captured(files, |packet| {
             // No collector of a shard reads datagrams.
-            let Packet::Segment(segment) = packet else { return true };
+            let Decoded::Segment(segment) = packet else { return true };
             let hash = hash(&segment.route);
             let segments = &mut batches[shard_of(hash)].segments;
-            segments.push((hash, Segment { payload: &[], ..segment }));
+            segments.push((hash, Segment { payload: &[], ..*segment }));
             if segments.len() < SEGMENTS {
                 return true;
             }

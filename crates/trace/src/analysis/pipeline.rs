@@ -6,7 +6,8 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 
 use super::TraceError;
-use super::reading::{Packet, Reading, captured};
+use super::reading::{Reading, captured};
+use airpath_capture::decode::Decoded;
 use airpath_wire::segment::{Datagram, Segment};
 
 /// Packets of a batch: with their headers about the size of a core's second-level cache.
@@ -23,14 +24,14 @@ const BATCHES_AHEAD: usize = 4;
 ///
 /// # Errors
 /// As [`captured`].
-pub fn read_ahead(files: &[PathBuf], mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<Reading, TraceError> {
+pub fn read_ahead(files: &[PathBuf], mut take: impl FnMut(&Decoded<'_>) -> bool) -> Result<Reading, TraceError> {
     let (full, batches) = sync_channel(BATCHES_AHEAD);
     let (back, empty) = channel();
     thread::scope(|scope| {
         let reader = scope.spawn(move || {
             let mut batch = Batch::default();
             let reading = captured(files, |packet| {
-                batch.add(&packet);
+                batch.add(packet);
                 if !batch.is_full() {
                     return true;
                 }
@@ -43,7 +44,7 @@ pub fn read_ahead(files: &[PathBuf], mut take: impl FnMut(&Packet<'_>) -> bool) 
         });
         'batches: for mut batch in batches.iter() {
             for (packet, payload) in &batch.packets {
-                if !take(&packet.with(&batch.payload[payload.clone()])) {
+                if !take(&with(packet, &batch.payload[payload.clone()])) {
                     break 'batches;
                 }
             }
@@ -60,15 +61,15 @@ pub fn read_ahead(files: &[PathBuf], mut take: impl FnMut(&Packet<'_>) -> bool) 
 /// Packets in transfer between the threads; their payloads are stored one after the other.
 #[derive(Default)]
 struct Batch {
-    packets: Vec<(Packet<'static>, Range<usize>)>,
+    packets: Vec<(Decoded<'static>, Range<usize>)>,
     payload: Vec<u8>,
 }
 
 impl Batch {
-    fn add(&mut self, packet: &Packet<'_>) {
+    fn add(&mut self, packet: &Decoded<'_>) {
         let start = self.payload.len();
-        self.payload.extend_from_slice(packet.payload());
-        self.packets.push((packet.with(&[]), start..self.payload.len()));
+        self.payload.extend_from_slice(payload(packet));
+        self.packets.push((with(packet, &[]), start..self.payload.len()));
     }
 
     fn is_full(&self) -> bool {
@@ -81,19 +82,19 @@ impl Batch {
     }
 }
 
-impl<'a> Packet<'a> {
-    const fn payload(&self) -> &'a [u8] {
-        match self {
-            Self::Segment(segment) => segment.payload,
-            Self::Datagram(datagram) => datagram.payload,
-        }
+fn payload<'a>(packet: &Decoded<'a>) -> &'a [u8] {
+    match packet {
+        Decoded::Segment(segment) => segment.payload,
+        Decoded::Datagram(datagram) => datagram.payload,
+        Decoded::Skipped(_) => &[],
     }
+}
 
-    /// The same packet with a payload.
-    const fn with<'b>(&self, payload: &'b [u8]) -> Packet<'b> {
-        match *self {
-            Self::Segment(segment) => Packet::Segment(Segment { payload, ..segment }),
-            Self::Datagram(datagram) => Packet::Datagram(Datagram { payload, ..datagram }),
-        }
+/// The same packet with a payload.
+const fn with<'a>(packet: &Decoded<'_>, payload: &'a [u8]) -> Decoded<'a> {
+    match *packet {
+        Decoded::Segment(segment) => Decoded::Segment(Segment { payload, ..segment }),
+        Decoded::Datagram(datagram) => Decoded::Datagram(Datagram { payload, ..datagram }),
+        Decoded::Skipped(cause) => Decoded::Skipped(cause),
     }
 }

@@ -11,7 +11,6 @@ use crate::event_log::{CapturePoint, EventLog};
 use airpath_capture::decode::{Decoded, Decoder};
 use airpath_capture::read::{Ending, LinkType, Reader};
 use airpath_capture::skipped::Counts;
-use airpath_wire::segment::{Datagram, Segment};
 
 /// The name of standard input as a file.
 pub const STANDARD_INPUT: &str = "-";
@@ -106,22 +105,14 @@ impl Step {
     }
 }
 
-/// A decoded packet of a capture.
-pub enum Packet<'a> {
-    /// A TCP segment.
-    Segment(Segment<'a>),
-    /// A UDP datagram.
-    Datagram(Datagram<'a>),
-}
-
 /// Passes the segments of an event log to `take`, until that returns `false`.
-pub fn logged(log: &EventLog, point: CapturePoint, mut take: impl FnMut(Packet<'_>) -> bool) -> Reading {
+pub fn logged(log: &EventLog, point: CapturePoint, mut take: impl FnMut(&Decoded<'_>) -> bool) -> Reading {
     let mut reading = Reading::default();
     let mut times = None;
     log.segments(point, |segment| {
         reading.segments += 1;
         times = Some((times.map_or(segment.time, |(first, _)| first), segment.time));
-        take(Packet::Segment(segment))
+        take(&Decoded::Segment(segment))
     });
     let name = log.name().to_owned();
     let frames = reading.segments;
@@ -129,12 +120,12 @@ pub fn logged(log: &EventLog, point: CapturePoint, mut take: impl FnMut(Packet<'
     reading
 }
 
-/// Reads and decodes captures one after the other, until `take` returns `false`. Frame numbers
-/// continue through all files.
+/// Reads and decodes captures one after the other, until `take` returns `false`. It gets no skipped
+/// frames. Frame numbers continue through all files.
 ///
 /// # Errors
 /// If a file cannot be opened or is no capture. Later damage is no error: [`Reading`] reports it.
-pub fn captured(files: &[PathBuf], mut take: impl FnMut(Packet<'_>) -> bool) -> Result<Reading, TraceError> {
+pub fn captured(files: &[PathBuf], mut take: impl FnMut(&Decoded<'_>) -> bool) -> Result<Reading, TraceError> {
     let mut reading = Reading::default();
     let mut decoder = Decoder::default();
     let mut base = 0;
@@ -148,19 +139,19 @@ pub fn captured(files: &[PathBuf], mut take: impl FnMut(Packet<'_>) -> bool) -> 
         while goes_on && let Some(record) = reader.next_record() {
             of_file.stamped(record.time, last.replace(record.time), base + record.frame);
             of_file.link_type = of_file.link_type.or(Some(record.link_type));
-            match decoder.decode(&record) {
-                Decoded::Segment(mut segment) => {
+            let mut packet = decoder.decode(&record);
+            match &mut packet {
+                Decoded::Segment(segment) => {
                     reading.segments += 1;
                     segment.frame += base;
-                    goes_on = take(Packet::Segment(segment));
                 }
-                Decoded::Datagram(mut datagram) => {
+                Decoded::Datagram(datagram) => {
                     reading.datagrams += 1;
                     datagram.frame += base;
-                    goes_on = take(Packet::Datagram(datagram));
                 }
-                Decoded::Skipped(_) => {}
+                Decoded::Skipped(_) => continue,
             }
+            goes_on = take(&packet);
         }
         of_file.frames = reader.frames();
         of_file.dropped = reader.interfaces().iter().map(|interface| interface.dropped).sum();

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::TraceError;
 use super::pipeline::read_ahead;
-use super::reading::{Packet, Reading, STANDARD_INPUT, captured, logged};
+use super::reading::{Reading, STANDARD_INPUT, captured, logged};
 use crate::event_log::{CapturePoint, EventLog};
+use airpath_capture::decode::Decoded;
 
 /// Where packets come from.
 #[derive(Clone, Debug)]
@@ -44,12 +45,12 @@ impl Source {
     pub(super) fn packets(
         &self,
         one_thread: bool,
-        mut take: impl FnMut(&Packet<'_>) -> bool,
+        take: impl FnMut(&Decoded<'_>) -> bool,
     ) -> Result<Reading, TraceError> {
         match self {
-            Self::Captures(files) if one_thread => captured(files, |packet| take(&packet)),
+            Self::Captures(files) if one_thread => captured(files, take),
             Self::Captures(files) => read_ahead(files, take),
-            Self::Log(log, point) => Ok(logged(log, *point, |packet| take(&packet))),
+            Self::Log(log, point) => Ok(logged(log, *point, take)),
         }
     }
 }

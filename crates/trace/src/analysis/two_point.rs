@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::reading::Packet;
 use super::records::{number, span, time};
 use super::table::{Fields, Record, Table, table};
 use super::{Options, Selector, Source, TraceError};
@@ -10,6 +9,7 @@ use crate::two_point::{
     ArrivalGap, CaptureDigest, Clock, Direction, Fate, JoinOptions, JoinedCaptures, JoinedConnection, Quantiles,
     Transit, join,
 };
+use airpath_capture::decode::Decoded;
 use airpath_observe::flows::{FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, End, Observation};
 use airpath_wire::segment::Segment;
@@ -52,7 +52,7 @@ fn digest(
     let mut flows = Flows::default();
     let mut selected = SelectedDigests { select, matched: false, digest: CaptureDigest::default() };
     let reading = source.packets(one_thread, |packet| {
-        if let Packet::Segment(segment) = packet {
+        if let Decoded::Segment(segment) = packet {
             flows.segment(segment, &mut selected);
         }
         !stop.load(Ordering::Relaxed)
