@@ -1,6 +1,7 @@
 //! The simple models of the study `hsdpa-sim`; extensions are marked as such.
 
 pub mod dch_simple;
+pub mod dedicated_channel;
 mod error;
 pub mod hs_dsch_simple;
 pub mod uplink;

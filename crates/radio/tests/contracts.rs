@@ -7,33 +7,32 @@ use airpath_link::testing::{Arrival, Commands, Script, Traffic, contracts, idle_
 use airpath_radio::common::shared_channel::harq::Combining;
 use airpath_radio::common::shared_channel::scheduler::SchedulerName;
 use airpath_radio::gsm::csd::{self, GsmCsd};
-use airpath_radio::study::dch_simple::{self, DchSimple, ErrorUnit};
+use airpath_radio::study::dch_simple::{self, DchSimple};
+use airpath_radio::study::dedicated_channel::{Dch, ErrorUnit};
 use airpath_radio::study::hs_dsch_simple::{self, HsDschSimple};
 use airpath_radio::study::uplink::Uplink;
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(600_000_000_000);
 
-fn dch_config() -> impl Strategy<Value = dch_simple::Dch> {
+fn dch_config() -> impl Strategy<Value = Dch> {
     (
         (prop::sample::select(vec!["2 ms", "10 ms", "20 ms"]), 10u32..200, 1u32..14, any::<bool>()),
         (prop::sample::select(vec![0.0, 0.01, 0.3, 0.7]), 0u64..100_000, prop::option::of(1u32..4)),
         (any::<bool>(), 0u64..50_000, queue()),
     )
         .prop_map(
-            |((tti, pdu, channels, together), (bler, retransmission, max_attempts), (in_sequence, delay, queue))| {
-                dch_simple::Dch {
-                    tti: tti.parse().expect("a time"),
-                    pdu: format!("{pdu} B").parse().expect("a size"),
-                    channels,
-                    error_unit: if together { ErrorUnit::Tti } else { ErrorUnit::Pdu },
-                    bler: Probability::new(bler).expect("within range"),
-                    retransmission_delay: Span::from_micros(retransmission),
-                    max_attempts,
-                    in_sequence,
-                    delay: Span::from_micros(delay),
-                    queue,
-                }
+            |((tti, pdu, channels, together), (bler, retransmission, max_attempts), (in_sequence, delay, queue))| Dch {
+                tti: tti.parse().expect("a time"),
+                pdu: format!("{pdu} B").parse().expect("a size"),
+                channels,
+                error_unit: if together { ErrorUnit::Tti } else { ErrorUnit::Pdu },
+                bler: Probability::new(bler).expect("within range"),
+                retransmission_delay: Span::from_micros(retransmission),
+                max_attempts,
+                in_sequence,
+                delay: Span::from_micros(delay),
+                queue,
             },
         )
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::multiplexing::paths::OneWay;
 use crate::study::ConfigError;
-use crate::study::dch_simple::Dch;
+use crate::study::dedicated_channel::Dch;
 
 /// The uplink of one user, not shared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
