@@ -182,6 +182,19 @@ mod tests {
     }
 
     #[test]
+    fn without_scaling_the_window_stays_within_the_header() {
+        let mut window = window(100_000, 1_000_000);
+        window.limit(65_535);
+        assert_eq!((window.edge(), window.maximum()), (FIRST_BYTE + 65_535, 65_535));
+        assert_eq!(window.offer(FIRST_BYTE, FIRST_BYTE, 1000), 65_535);
+        assert!(!window.on_arrival(1000), "it is as large as it may be");
+        window.measure(Span::from_millis(100));
+        let read = FIRST_BYTE + 65_535;
+        window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 1000);
+        assert_eq!(window.offer(read, read, 1000), 65_535, "a fast reader gets no more");
+    }
+
+    #[test]
     fn silly_windows_are_not_offered() {
         let mut window = window(4000, 4000);
         assert_eq!(window.offer(1, 1, 1000), 4000);
