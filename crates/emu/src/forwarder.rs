@@ -177,7 +177,7 @@ impl<'a> Forwarder<'a> {
         let mut now = self.clock.now();
         while let Some((direction, Departure { due, packet })) = self.path.pop(now, &mut self.observed) {
             any[direction as usize] = true;
-            // Each reading of the clock is also the new horizon: packets due by then leave, too.
+            // The next `pop` uses this reading: packets that fell due meanwhile leave as well.
             now = self.clock.now();
             self.lateness.record(now.since(due));
             let BufferedPacket { super_segment, segment, entered, .. } = self.observed.packets.packet(packet.slot);
@@ -224,8 +224,8 @@ impl<'a> Forwarder<'a> {
         Ok(())
     }
 
-    /// When to call [`Self::deliver`] next if no packet enters; `None` if no hop and no planned
-    /// change has an event.
+    /// When to call [`Self::deliver`] next if no packet enters. `None` if no packet has arrived, no
+    /// hop has a wake-up and no planned change of conditions remains.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
         self.path.next_wakeup()

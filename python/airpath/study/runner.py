@@ -101,7 +101,8 @@ def _rows_with_both_clocks(
         links=links,
         on_case_done=lambda: counter.add_whole_case(downloads),
     )
-    # `_emulation` rejects experiments with aggregates or differences: each row has a figure.
+    # `definition._emulation` rejects experiments with aggregates or differences: each row is a
+    # measured one, and `emulated` has its key.
     return [
         replace(row, control=control.samples, emulated=emulated[row.key])
         for row, control in zip(rows, control_rows, strict=True)

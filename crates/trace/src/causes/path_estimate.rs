@@ -18,7 +18,7 @@ pub(super) struct PathEstimate {
     shortest: Option<Span>,
     shortest_full: Option<Span>,
     /// The last round trip.
-    pub(super) latest: Option<Span>,
+    pub(super) latest_round_trip: Option<Span>,
     /// The last progress, and the usual interval between two.
     last_progress: Option<Instant>,
     interval: Option<Span>,
@@ -37,7 +37,7 @@ impl PathEstimate {
         let sample = sample.min(LONGEST);
         let base = self.shortest.map_or(sample, |shortest| shortest.min(sample));
         self.shortest = Some(base);
-        self.latest = Some(sample);
+        self.latest_round_trip = Some(sample);
         if segments > 0 {
             // The link transmitted the segments one after the other.
             let alone = base + sample.saturating_sub(base) / segments;

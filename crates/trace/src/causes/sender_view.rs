@@ -14,9 +14,9 @@ use airpath_observe::{Observation, Trigger};
 /// Data sent within this time of an acknowledgement was waiting for that acknowledgement.
 const ACK_CLOCKED_WITHIN: Span = Span::from_millis(10);
 
-/// Segments that may be acknowledged before a sender reacts: a delayed acknowledgement covers two,
-/// and one may be in flight.
-const MIN_PAUSE_SEGMENTS: u64 = 3;
+/// A sender is application-limited only if it sent nothing while this many segments were
+/// acknowledged. A delayed acknowledgement covers two segments; the third is a margin.
+const MIN_ACKNOWLEDGED_SEGMENTS: u64 = 3;
 
 /// After a pause as long as the retransmission time-out a sender restarts with its initial window
 /// (RFC 5681 §4.1). Few time-outs are shorter than this.
@@ -112,7 +112,7 @@ pub(super) struct SenderView {
     /// Time-outs followed by one acknowledgement, of the original or of the retransmission: the
     /// next acknowledgement decides (F-RTO, RFC 5682).
     undecided: Option<(Timeouts, Observation)>,
-    /// The end of the last gap in the radio log.
+    /// The end of the last radio gap, in which the radio carried nothing.
     radio_gap_end: Instant,
     /// Whether slow start is over.
     slow_start_over: bool,
@@ -167,7 +167,7 @@ impl SenderView {
         let is_sub_mss_after_all_acked = self.round_close_pending && observation.length < self.largest_segment;
         let held_by_nagle = is_sub_mss_after_all_acked && now.since(self.progress.time) < ACK_CLOCKED_WITHIN;
         let held_since = if self.slow_start_over {
-            // After slow start the window had room for this segment since the last send.
+            // After slow start the window is assumed to have had room since the last send.
             Some(self.last_send)
         } else {
             // In slow start the congestion window may have been exactly full until an ACK arrived.
@@ -222,7 +222,8 @@ impl SenderView {
             self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);
         }
         let newly_delivered = observation.delivered.saturating_sub(self.delivered);
-        // If this frame itself is the spurious one, the other end sent it: it is not ours.
+        // A segment can itself be the spurious retransmission. Then the other end sent it, and it
+        // shows nothing about the retransmissions of this end.
         if observation.spurious.is_some_and(|spurious| spurious.frame != observation.frame) {
             self.spurious(now, timeline);
         }
@@ -267,13 +268,13 @@ impl SenderView {
         self.received = Stamp::of(observation);
     }
 
-    /// The radio log has a gap in the direction of the data.
+    /// The radio carried nothing in the direction of the data from `begin` to `end`.
     pub(super) fn data_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
         timeline.relabel(begin, end, Label::Known(Cause::Radio, Confidence::High), is_not_known);
         self.radio_gap_end = end;
     }
 
-    /// The radio log has a gap in the direction of the acknowledgements.
+    /// The radio carried no acknowledgements from `begin` to `end`.
     pub(super) fn acknowledgement_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
         timeline.relabel(begin, end, Label::AcknowledgementGap, is_not_known);
         self.radio_gap_end = end;
@@ -304,7 +305,7 @@ impl SenderView {
     fn start_busy_period(&mut self, observation: &Observation) {
         // After an idle period the window restarts (RFC 5681 §4.1).
         let pause = observation.time.since(self.progress.time.max(self.last_send));
-        let restart = pause > PAUSE.max(self.bottleneck.path.latest.unwrap_or(Span::ZERO));
+        let restart = pause > PAUSE.max(self.bottleneck.path.latest_round_trip.unwrap_or(Span::ZERO));
         // Before the first loss a restart enters slow start again. After a loss only a time-out
         // does (see `reduce`).
         if restart && self.threshold.is_none() {
@@ -363,12 +364,12 @@ impl SenderView {
     fn detect_application_limit(&mut self, newly_delivered: u64, timeline: &mut Timeline) {
         self.acknowledged_since_send += newly_delivered;
         let room = self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.largest_segment));
-        // A sender that halves its window sends nothing until the acknowledged bytes equal the
-        // outstanding bytes. The factor of 3/2 adds a margin.
+        // A sender that halves its window sends nothing until half of the flight is acknowledged.
+        // Then the acknowledged bytes equal those still outstanding. 3/2 adds a margin.
         let outstanding = self.outstanding();
-        let enough = (MIN_PAUSE_SEGMENTS * u64::from(self.largest_segment)).max(outstanding * 3 / 2);
-        let paused = self.acknowledged_since_send >= enough;
-        if self.application_limited || self.recovery_point.is_some() || !room || !paused {
+        let enough = (MIN_ACKNOWLEDGED_SEGMENTS * u64::from(self.largest_segment)).max(outstanding * 3 / 2);
+        let sends_nothing = self.acknowledged_since_send >= enough;
+        if self.application_limited || self.recovery_point.is_some() || !room || !sends_nothing {
             return;
         }
         self.application_limited = true;
@@ -415,10 +416,11 @@ impl SenderView {
         let now = observation.time;
         let is_front = observation.offset <= self.acknowledged;
         let by_rto_or_probe = match trigger {
-            // Without duplicate acknowledgements only a timer retransmits a round trip after the
-            // last progress. With `Unknown` it fired before the observer's estimate of the RTO.
+            // At the front, a round trip after the last progress, only the timer retransmits.
+            // `Unknown`: the timer expired earlier than the observer's estimate of the RTO.
             Trigger::Timeout | Trigger::Unknown => {
-                is_front && now.since(self.progress.time) >= self.bottleneck.path.latest.unwrap_or(Span::ZERO)
+                is_front
+                    && now.since(self.progress.time) >= self.bottleneck.path.latest_round_trip.unwrap_or(Span::ZERO)
             }
             // The probe time-out of TLP (RFC 8985 §7.2).
             Trigger::TailProbe => true,
@@ -470,17 +472,17 @@ impl SenderView {
         let received = self.received.time;
         let Some((begin, end)) = carried.and_then(|carried| self.bottleneck.gap(carried, received)) else { return };
         let outstanding = self.outstanding();
-        let alone = outstanding <= u64::from(self.largest_segment);
-        if !self.bottleneck.is_long(begin, end, alone) {
+        let one_segment_outstanding = outstanding <= u64::from(self.largest_segment);
+        if !self.bottleneck.is_long(begin, end, one_segment_outstanding) {
             return;
         }
         // With a capture of the other end, `arrivals_until` has marked the gap.
         if !self.bottleneck.has_arrivals() {
             self.bottleneck.suspect_gap(begin, end, timeline);
         }
-        // No stall: there was progress during the gap, before the burst.
+        // No stall: the last progress, or the last data of the other end, is recent.
         let since = self.progress.max(self.received);
-        if !self.bottleneck.is_long(since.time, observation.time, alone) {
+        if !self.bottleneck.is_long(since.time, observation.time, one_segment_outstanding) {
             return;
         }
         stalls.push(Stall {
@@ -537,7 +539,7 @@ impl SenderView {
         let mut attribute =
             |from, to, cause, confidence| timeline.relabel(from, to, Label::Known(cause, confidence), is_limited);
         let path_gap;
-        // The radio log has the end of the gap. The sender then waited for its timer.
+        // The end of the radio gap is known. From then on the sender waited for its timer.
         if !originals_arrived && self.radio_gap_end > timeouts.since.time && self.radio_gap_end < timeouts.last {
             attribute(self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
             path_gap = self.radio_gap_end.since(link_empty_since);

@@ -151,9 +151,9 @@ impl Mobile {
         }
     }
 
-    /// Ends the TBF of a direction at a commanded handover. Packets that are not delivered are kept
-    /// for the new cell, or dropped with all that wait, according to `buffer`. For cell reselection
-    /// see [`Self::reselect`].
+    /// Ends the TBF of a direction at a commanded handover. `buffer` decides about all undelivered
+    /// packets, queued ones included: the new cell sends them, or they are dropped. For cell
+    /// reselection see [`Self::reselect`].
     pub fn hand_over(
         &mut self,
         direction: Direction,
@@ -213,7 +213,7 @@ impl Mobile {
     fn reselect(&mut self, now: Instant, until: Instant, ends: &mut Ends, cx: &mut Context<'_>) {
         let had_tbf = self.has_or_expects_downlink_tbf() || self.up.phase != uplink::Phase::None;
         if until <= now && !had_tbf {
-            // The mobile was idle, and its first block is in the new cell: nothing was interrupted.
+            // The reselection is over and the mobile had no TBF: nothing was interrupted.
             return;
         }
         self.down.drop_in_flight(now, DropCause::Handover, ends, cx);
@@ -318,7 +318,7 @@ impl Mobile {
                     self.up.begin_transfer(Contention::Unresolved);
                 }
             }
-            // The downlink TBF has ended: the poll that would carry the request will not come.
+            // The downlink TBF has ended: no Packet Downlink Ack/Nack will carry the request.
             Phase::RequestPending if self.down.phase != downlink::Phase::Transfer => self.up.phase = Phase::None,
             Phase::Start { at } if at <= block => self.up.begin_transfer(Contention::Resolved),
             Phase::Transfer => {
@@ -416,8 +416,8 @@ impl Mobile {
         let known_at = parameters.network_response(block);
         let cannot_send = !has_timeslot || self.is_silent(Direction::Up, block);
         let air = &mut self.air;
-        // Drawn only where it matters, so that the stream of errors is used for blocks that are
-        // sent.
+        // A closure, so that only a message that is sent draws from the random stream of block
+        // errors.
         let mut draw_reception = || !cannot_send && air.receives_control(Direction::Up);
         match message {
             UplinkControl::DownlinkAckNack => {
@@ -459,6 +459,7 @@ impl Mobile {
     pub fn end_of_block(&mut self, block: u64, slots: Timeslots, slots_free_of_calls: u8, cx: &mut Context<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
+            // `RadioEvent::level` is the number of the coding scheme on this bearer.
             let PeriodCounts { pdus, repeated, errored, bytes, last_scheme: level } =
                 std::mem::take(&mut self.counts[direction as usize]);
             if pdus > 0 {
