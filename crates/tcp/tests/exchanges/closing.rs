@@ -135,6 +135,38 @@ fn aborting_sends_a_reset() {
 }
 
 #[test]
+fn a_closed_connection_refuses_what_a_segment_occupies() {
+    // RFC 9293 §3.10.7.1: number 0, and an acknowledgement of all that the segment occupies.
+    let mut script = open(&plain());
+    script.run(
+        "! abort
+        > R 1:1(0) ack 1
+        < S 0:0(0)",
+    );
+    let reset = script.sent();
+    assert_eq!((reset.sequence, script.relative(reset.acknowledgment)), (0, 1));
+    script.run("< S 0:100(100)");
+    let reset = script.sent();
+    assert_eq!((reset.sequence, script.relative(reset.acknowledgment)), (0, 101));
+}
+
+#[test]
+fn a_fin_needs_space_in_the_window() {
+    let mut script = Script::connect(&plain());
+    script.run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 win 1000 <mss 1000>
+        > . 1:1(0) ack 1
+        ! write 1000
+        > . 1:1001(1000) ack 1
+        ! close
+        > -
+        +0.1 < . 1:1(0) ack 1001 win 1000
+        > F 1001:1001(0) ack 1",
+    );
+}
+
+#[test]
 fn a_peer_that_does_not_answer() {
     let mut config = plain();
     config.retransmission_timeout.retries = 2;

@@ -2,6 +2,7 @@
 
 use airpath_core::Span;
 use airpath_tcp::{Config, Profile};
+use airpath_wire::tcp::Options;
 
 use crate::plain;
 use crate::script::Script;
@@ -159,4 +160,8 @@ fn one_way_agents_are_open_from_the_start() {
         +6 > S 0:0(0)",
     );
     assert_eq!(script.connection.next_wakeup().map(|at| at.since(script.now)), Some(Span::from_secs(12)));
+    // The agent's opening segment has no options.
+    let mut script = Script::listen(&Config { timestamps: true, window_scaling: true, ..opening });
+    script.run("! write 3000");
+    assert_eq!(script.sent().options, Options::default());
 }

@@ -131,6 +131,17 @@ impl Script {
         assert_eq!(found, wanted, "`{whole}`");
     }
 
+    /// The header of the segment that the connection sends now.
+    #[track_caller]
+    pub fn sent(&mut self) -> TcpHeader {
+        self.next(self.now).expect("it sends a segment").header
+    }
+
+    /// A number of the peer relative to its SYN.
+    pub const fn relative(&self, number: u32) -> u32 {
+        number.wrapping_sub(THEIRS)
+    }
+
     fn with<T>(&mut self, act: impl FnOnce(&mut Connection, Instant, &mut Context<'_>) -> T) -> T {
         let mut dropped = Vec::new();
         let mut cx = Context::new(None, &mut dropped, ComponentId(0));
