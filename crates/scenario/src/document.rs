@@ -30,7 +30,11 @@ impl Node {
 
     /// Reads a document; `file` is what errors call it.
     pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
-        let line = |span: Range<usize>| Origin::Line { file: file.to_owned(), line: line_of(text, span.start) };
+        let line_ends: Vec<usize> = text.match_indices('\n').map(|(offset, _)| offset).collect();
+        let line = |span: Range<usize>| Origin::Line {
+            file: file.to_owned(),
+            line: 1 + line_ends.partition_point(|end| *end < span.start),
+        };
         let table = DeTable::parse(text).map_err(|error| {
             let origin = error.span().map_or_else(|| Origin::File(file.to_owned()), line);
             ScenarioError::new(error.message(), origin, "").help("this is not valid TOML")
@@ -338,10 +342,6 @@ fn from_value(value: &DeValue<'_>, line: &impl Fn(Range<usize>) -> Origin) -> Va
             float.as_str().parse().map_or_else(|_| toml::Value::String(float.as_str().to_owned()), toml::Value::Float),
         ),
     }
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count()
 }
 
 #[cfg(test)]
