@@ -1,4 +1,4 @@
-//! Whole downloads: how losses are repaired.
+//! Whole downloads: how often the window is reduced, and how losses are repaired.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -8,6 +8,27 @@ use airpath_scenario::Scenario;
 use airpath_sim::Setup;
 use airpath_sim::flow::Flow;
 use airpath_tcp::Statistics;
+
+/// One download through CoDel, which marks where the sender uses ECN, and else drops.
+const CODEL: &str = r#"
+format = 1
+duration = "60 s"
+[fixed]
+rate = "10 Mbit/s"
+[fixed.down]
+queue = { discipline = "codel", packets = 1000, ecn = true }
+[bearer]
+model = "wired"
+[bearer.downlink]
+delay = "0 s"
+[bearer.uplink]
+delay = "0 s"
+[tcp]
+profile = "linux-6"
+[[flow]]
+kind = "download"
+bytes = "10 GB"
+"#;
 
 /// One download of an agent of ns-2 over a lossy path.
 const LOSSY: &str = r#"
@@ -44,6 +65,19 @@ fn download(text: &str, sets: &[(&str, &str)]) -> Download {
     let Flow::Transfer(flow) = &simulation.flows()[0] else { panic!("the flow is a download") };
     let sender = *flow.sender().statistics();
     Download { seconds, sender }
+}
+
+#[test]
+fn without_reordering_no_reduction_is_undone() {
+    for algorithm in ["new-reno", "cubic"] {
+        for delay in ["10 ms", "25 ms", "50 ms", "100 ms"] {
+            let path = [("fixed.delay", delay), ("tcp.congestion.algorithm", algorithm)];
+            let detection = download(CODEL, &path).sender;
+            let none = download(CODEL, &[path[0], path[1], ("tcp.recovery.eifel", "false")]).sender;
+            assert_eq!(detection.undos, 0, "{algorithm}, {delay}: {detection:?}");
+            assert_eq!(detection, none, "{algorithm}, {delay}");
+        }
+    }
 }
 
 #[test]

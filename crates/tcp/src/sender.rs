@@ -87,6 +87,8 @@ pub struct Sender {
     rack: Option<Rack>,
     frto: ForwardRto,
     episode: Option<Episode>,
+    /// Time of the first retransmission since none was outstanding (`retrans_stamp` of Linux).
+    first_repeat: Option<Instant>,
     probe: TailProbe,
 
     /// The segment whose round trip is being measured, where only one is at a time: its end and its
@@ -167,6 +169,7 @@ impl Sender {
             rack: None,
             frto: ForwardRto::Off,
             episode: None,
+            first_repeat: None,
             probe: TailProbe::Idle,
             timed: None,
             last_sent: Instant::ZERO,

@@ -11,6 +11,7 @@ use crate::frto::{Evidence, Verdict};
 use crate::scoreboard::Delivery;
 use crate::sequence::{Sequence, from_wire};
 use crate::timers::Timer;
+use crate::undo::is_answer_to_original;
 
 /// The acknowledgement information of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,9 @@ impl Sender {
         }
         if advanced || duplicate {
             self.schedule_probe(now, shared);
+        }
+        if self.phase == Phase::Open && self.first_repeat.is_some() {
+            self.forget_first_repeat();
         }
         changes
     }
@@ -355,7 +359,7 @@ impl Sender {
         let eifel = recovery.eifel
             && changes.advanced
             && self.phase != Phase::Open
-            && episode.is_answer_to_original(ack.echo.map(|(_, end)| end));
+            && is_answer_to_original(self.first_repeat, ack.echo.map(|(_, end)| end));
         let reported =
             duplicate_report.is_some_and(|start| episode.on_duplicate_report(start)) && recovery.duplicate_undo;
         if eifel || reported {

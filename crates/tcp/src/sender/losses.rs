@@ -55,7 +55,8 @@ impl Sender {
         let before = self.congestion_window();
         // Lost, and retransmitted in the previous recovery.
         let repairing = self.selective && self.scoreboard.first().is_some_and(Sent::is_lost);
-        self.episode = Some(Episode::new(self.acknowledged));
+        self.forget_first_repeat();
+        self.episode = Some(Episode::new(self.acknowledged, self.scoreboard.repeats_in_flight()));
         self.reduce(now, Signal::Loss, false, shared);
         self.phase = Phase::FastRecovery;
         self.recover = self.next;
@@ -79,6 +80,13 @@ impl Sender {
         }
         self.restart_timer(now, shared);
         shared.timers.stop(Timer::TailProbe);
+    }
+
+    /// Without an outstanding retransmission, the next is the first again.
+    pub(super) fn forget_first_repeat(&mut self) {
+        if !self.scoreboard.has_repeats() {
+            self.first_repeat = None;
+        }
     }
 
     /// A recovery has ended, but data sent during it is lost too: starts the next one (RFC 6675 §5
@@ -110,7 +118,7 @@ impl Sender {
         self.retries += 1;
         let recovering = self.phase != Phase::Open;
         if !recovering {
-            self.episode = Some(Episode::new(self.acknowledged));
+            self.episode = Some(Episode::new(self.acknowledged, self.scoreboard.repeats_in_flight()));
         }
         // RFC 5681 §3.1: the second retransmission by the timer does not lower the threshold again.
         let again = recovering && !shared.config.recovery.timeouts_add_up;
