@@ -226,7 +226,8 @@ pub struct Recovery {
     /// selective acknowledgements.
     pub tail_loss_probe: bool,
     /// Whether the window shrinks in proportion to the delivered data (PRR, RFC 6937) instead of in
-    /// one step. Needs selective acknowledgements.
+    /// one step. After a loss, this needs selective acknowledgements; after an ECN echo, it does
+    /// not.
     pub proportional_reduction: bool,
     /// Whether spurious timeouts are detected by the next acknowledgements (F-RTO, RFC 5682).
     pub forward_rto: bool,

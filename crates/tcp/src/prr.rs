@@ -1,5 +1,5 @@
-//! Proportional rate reduction (RFC 6937): during a fast recovery the window shrinks in proportion
-//! to the delivered data, so that sending never pauses.
+//! Proportional rate reduction (RFC 6937): during a fast recovery, or after an ECN echo, the window
+//! shrinks in proportion to the delivered data, so that sending never pauses.
 
 /// State of one recovery.
 #[derive(Clone, Copy, Debug)]

@@ -83,10 +83,15 @@ pub struct Sender {
     threshold: u32,
     /// Whether losses are detected by distance (FACK).
     forward: bool,
+    /// The reduction in progress: in a fast recovery, or after a mark.
     prr: Option<ProportionalReduction>,
     rack: Option<Rack>,
     frto: ForwardRto,
     episode: Option<Episode>,
+    /// Time of the first retransmission since none was outstanding (`retrans_stamp` of Linux).
+    first_repeat: Option<Instant>,
+    /// Whether an undo restores the window: no mark required the last reduction.
+    restorable: bool,
     probe: TailProbe,
 
     /// The segment whose round trip is being measured, where only one is at a time: its end and its
@@ -133,7 +138,11 @@ pub struct EcnState {
     pub enabled: bool,
     /// Set CWR on the next new data: the window was reduced.
     pub reduced: bool,
-    /// ECN echoes until this is acknowledged belong to a window that was already reduced.
+    /// The window was reduced because of a mark, and nothing above `until` is acknowledged yet (the
+    /// state CWR of Linux).
+    reducing: bool,
+    /// ECN echoes up to the acknowledgement of this number belong to a window that was already
+    /// reduced.
     until: Sequence,
 }
 
@@ -167,6 +176,8 @@ impl Sender {
             rack: None,
             frto: ForwardRto::Off,
             episode: None,
+            first_repeat: None,
+            restorable: false,
             probe: TailProbe::Idle,
             timed: None,
             last_sent: Instant::ZERO,
@@ -178,7 +189,7 @@ impl Sender {
             small_end: 0,
             override_silly: false,
             release: Instant::ZERO,
-            marks: EcnState { enabled: false, reduced: false, until: 0 },
+            marks: EcnState { enabled: false, reduced: false, reducing: false, until: 0 },
         }
     }
 

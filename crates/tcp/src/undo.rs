@@ -10,23 +10,25 @@ use crate::sequence::Sequence;
 pub struct Episode {
     /// Everything below was acknowledged at the start.
     pub begin: Sequence,
-    /// Time of the first retransmission.
-    first_repeat: Option<Instant>,
     /// Retransmitted segments, less those reported as duplicates.
     unexplained: u32,
+    /// Whether a segment was retransmitted.
+    repeated: bool,
     /// Whether every duplicate report so far was for a retransmitted segment.
     explicable: bool,
 }
 
 impl Episode {
-    /// An episode that starts with everything below `begin` acknowledged.
-    pub const fn new(begin: Sequence) -> Self {
-        Self { begin, first_repeat: None, unexplained: 0, explicable: true }
+    /// An episode that starts with everything below `begin` acknowledged. `in_flight`
+    /// retransmissions were sent before it, and may still be reported as duplicates
+    /// (`tcp_init_undo` of Linux).
+    pub const fn new(begin: Sequence, in_flight: u32) -> Self {
+        Self { begin, unexplained: in_flight, repeated: false, explicable: true }
     }
 
     /// A segment is retransmitted.
-    pub fn on_repeat(&mut self, now: Instant) {
-        self.first_repeat.get_or_insert(now);
+    pub const fn on_repeat(&mut self) {
+        self.repeated = true;
         self.unexplained += 1;
     }
 
@@ -41,16 +43,16 @@ impl Episode {
             // More duplicates than retransmissions: the network duplicates, and nothing is proven.
             None => self.explicable = false,
         }
-        self.explicable && self.unexplained == 0 && self.first_repeat.is_some()
+        self.explicable && self.unexplained == 0 && self.repeated
     }
+}
 
-    /// An acknowledgement of new data echoes the timestamp of a segment sent before
-    /// `echoed_before`. Returns whether that was before the first retransmission, so that the
-    /// original arrived (RFC 3522 §3.2 step 5).
-    pub fn is_answer_to_original(&self, echoed_before: Option<Instant>) -> bool {
-        match (self.first_repeat, echoed_before) {
-            (Some(repeat), Some(before)) => before <= repeat,
-            _ => false,
-        }
+/// An acknowledgement of new data echoes the timestamp of a segment sent before `echoed_before`.
+/// Returns whether that was before the first retransmission, so that the original arrived (RFC 3522
+/// §3.2 step 5).
+pub fn is_answer_to_original(first_repeat: Option<Instant>, echoed_before: Option<Instant>) -> bool {
+    match (first_repeat, echoed_before) {
+        (Some(repeat), Some(before)) => before <= repeat,
+        _ => false,
     }
 }

@@ -79,6 +79,21 @@ fn fast_recoveries_are_those_of_ns2() {
 }
 
 #[test]
+fn an_opening_packet_keeps_sack_and_ecn() {
+    // The receiver sends no opening packet itself.
+    let config = Config { selective_acknowledgement: true, ecn: true, ..config() };
+    let (_, statistics) = transfer(&config, 1_000_000, &[100, 103]);
+    // The two lost packets, and the rescue retransmission (RFC 6675 §4, rule 4).
+    assert_eq!((statistics.retransmitted_segments, statistics.fast_retransmits, statistics.timeouts), (3, 1, 0));
+    let (up, down) = path();
+    let mut pair = Pair::new(&config, up, down.mark(200));
+    pair.connection(Side::Server).write(1_000_000);
+    pair.run(Span::from_secs(100));
+    assert_eq!(pair.look(Side::Client).statistics().marked_segments, 3, "of 685 and the opening packet");
+    assert_eq!(pair.look(Side::Server).statistics().ecn_reductions, 3);
+}
+
+#[test]
 fn recoveries_with_a_timeout_differ_by_clock_ticks() {
     // ns-2 draws the phase of its clock at random (`boot_time_`), and stores its averages in
     // eighths of a tick: the timer expires some ticks of 10 ms earlier or later.

@@ -92,6 +92,9 @@ impl Connection {
         let first_window = self.config.receive_buffer.initial.get().max(u64::from(self.config.maximum_segment_size));
         self.sender.set_initial_peer_window(first_window);
         if self.config.opening_segment {
+            // In force from the start: an end that only receives never sends an opening segment.
+            self.sender.selective = self.config.selective_acknowledgement;
+            self.sender.marks.enabled = self.config.ecn;
             self.sender.next = FIRST_BYTE;
             self.opening.step = Step::Idle;
         } else {

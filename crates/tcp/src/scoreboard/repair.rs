@@ -1,7 +1,8 @@
 //! The next segment to retransmit (`NextSeg`, RFC 6675 §4).
 
+use airpath_core::Instant;
+
 use super::{Scoreboard, Sent};
-#[cfg(any(test, feature = "testing"))]
 use crate::sequence::Sequence;
 
 impl Scoreboard {
@@ -48,6 +49,23 @@ impl Scoreboard {
             index += 1;
         }
         None
+    }
+
+    /// Whether a retransmission may be unacknowledged, or the oldest segment was retransmitted
+    /// (`tcp_any_retrans_done` of Linux).
+    #[inline]
+    pub fn has_repeats(&self) -> bool {
+        !self.repeating.is_empty() || self.first().is_some_and(Sent::is_repeated)
+    }
+
+    /// Number of retransmissions in flight.
+    pub fn repeats_in_flight(&self) -> u32 {
+        let in_flight = |(start, at): &&(Sequence, Instant)| {
+            self.segments.get(self.index_of(*start)).is_some_and(|segment| {
+                (segment.start, segment.at) == (*start, *at) && segment.is(Sent::REPEATING) && !segment.is_sacked()
+            })
+        };
+        self.repeating.iter().filter(in_flight).count() as u32
     }
 
     /// The highest segment that has not arrived (rule 4, and the probe of RFC 8985 §7.3).

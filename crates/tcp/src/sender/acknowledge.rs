@@ -11,6 +11,7 @@ use crate::frto::{Evidence, Verdict};
 use crate::scoreboard::Delivery;
 use crate::sequence::{Sequence, from_wire};
 use crate::timers::Timer;
+use crate::undo::is_answer_to_original;
 
 /// The acknowledgement information of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -86,9 +87,18 @@ impl Sender {
                 rack.on_duplicate_report(self.acknowledged, self.next);
             }
         }
-        if ack.marked && self.marks.enabled && ack.number >= self.marks.until && self.phase == Phase::Open {
-            self.on_mark(now, shared);
-            changes.marked = true;
+        if self.marks.reducing && ack.number > self.marks.until {
+            self.marks.reducing = false;
+            self.prr = None;
+        }
+        if ack.marked && self.marks.enabled {
+            self.restorable = false;
+            // The echo for the last segment of a reduced window is still of that window: the
+            // receiver sees CWR with the next one.
+            if ack.number > self.marks.until && self.phase == Phase::Open {
+                self.on_mark(now, shared);
+                changes.marked = true;
+            }
         }
         self.end_probe(now, ack, duplicate_report, shared);
         self.look_for_undo(now, ack, duplicate_report, shared, &mut changes);
@@ -98,6 +108,9 @@ impl Sender {
         }
         if advanced || duplicate {
             self.schedule_probe(now, shared);
+        }
+        if self.phase == Phase::Open && self.first_repeat.is_some() {
+            self.forget_first_repeat();
         }
         changes
     }
@@ -132,6 +145,9 @@ impl Sender {
                 if lost || self.has_enough_duplicates(duplicate) {
                     self.begin_recovery(now, delivery, shared);
                     changes.recovery_began = true;
+                } else if self.prr.is_some() {
+                    let pipe = self.in_flight(shared.config);
+                    self.reduce_in_proportion(delivery, pipe, advanced);
                 } else if advanced {
                     self.grow(now, delivery.bytes, changes.round_trip, shared);
                 }
@@ -154,10 +170,7 @@ impl Sender {
                 if !self.selective {
                     self.on_partial_or_duplicate(advanced, duplicate, delivery);
                 }
-                if let Some(prr) = &mut self.prr {
-                    let pipe = self.scoreboard.pipe();
-                    prr.on_ack(delivery.bytes, pipe, advanced && !lost, u64::from(self.segment_size));
-                }
+                self.reduce_in_proportion(delivery, self.scoreboard.pipe(), advanced && !lost);
             }
             Phase::Loss => {
                 if self.judge_timeout(advanced, delivery) == Verdict::Spurious {
@@ -178,6 +191,14 @@ impl Sender {
                     self.grow(now, delivery.bytes, changes.round_trip, shared);
                 }
             }
+        }
+    }
+
+    /// Proportional rate reduction, where it is in progress, with `pipe` bytes in flight.
+    #[inline]
+    pub(super) fn reduce_in_proportion(&mut self, delivery: &Delivery, pipe: u64, progress: bool) {
+        if let Some(prr) = &mut self.prr {
+            prr.on_ack(delivery.bytes, pipe, progress, u64::from(self.segment_size));
         }
     }
 
@@ -318,10 +339,14 @@ impl Sender {
         }
     }
 
-    /// RFC 3168 §6.1.2: reduces the window as for a loss, without a retransmission.
+    /// RFC 3168 §6.1.2: reduces the window as for a loss, without a retransmission. As in Linux
+    /// (`tcp_enter_cwr`), the reduction is proportional if that of a recovery is.
     fn on_mark(&mut self, now: Instant, shared: &mut Shared<'_>) {
+        let window = self.congestion_window();
         self.reduce(now, Signal::Mark, false, shared);
-        self.marks.until = self.next;
+        self.marks.reducing = true;
+        self.prr = self.proportional_reduction(window, shared);
+        self.probe = TailProbe::Idle;
         self.episode = None;
         shared.statistics.ecn_reductions += 1;
     }
@@ -333,7 +358,7 @@ impl Sender {
         let TailProbe::Sent { end, repeated } = self.probe else { return };
         let spurious = report.is_some_and(|start| start < end)
             || (self.acknowledged == end && ack.bare && ack.blocks.is_empty() && self.last_progress != now);
-        if self.acknowledged > end && repeated && !spurious && self.phase == Phase::Open {
+        if self.acknowledged > end && repeated && !spurious && self.phase == Phase::Open && !self.marks.reducing {
             self.reduce(now, Signal::Loss, false, shared);
             self.episode = None;
         }
@@ -355,7 +380,7 @@ impl Sender {
         let eifel = recovery.eifel
             && changes.advanced
             && self.phase != Phase::Open
-            && episode.is_answer_to_original(ack.echo.map(|(_, end)| end));
+            && is_answer_to_original(self.first_repeat, ack.echo.map(|(_, end)| end));
         let reported =
             duplicate_report.is_some_and(|start| episode.on_duplicate_report(start)) && recovery.duplicate_undo;
         if eifel || reported {

@@ -51,14 +51,21 @@ impl Sender {
     /// Starts a fast recovery (RFC 6582 §3.2 step 3, RFC 6675 §5 step 4).
     pub(super) fn begin_recovery(&mut self, now: Instant, delivery: &Delivery, shared: &mut Shared<'_>) {
         shared.statistics.fast_retransmits += 1;
-        let flight_size = self.outstanding();
         let before = self.congestion_window();
         // Lost, and retransmitted in the previous recovery.
         let repairing = self.selective && self.scoreboard.first().is_some_and(Sent::is_lost);
-        self.episode = Some(Episode::new(self.acknowledged));
-        self.reduce(now, Signal::Loss, false, shared);
+        self.forget_first_repeat();
+        self.episode = Some(Episode::new(self.acknowledged, self.scoreboard.repeats_in_flight()));
+        if self.is_reducing_for_mark() {
+            // As in Linux, losses of data sent after the mark begin the next recovery.
+            self.recover = self.marks.until;
+        } else {
+            self.reduce(now, Signal::Loss, false, shared);
+            self.prr = self.proportional_reduction(before, shared);
+            self.recover = self.next;
+        }
+        self.marks.reducing = false;
         self.phase = Phase::FastRecovery;
-        self.recover = self.next;
         self.partial = false;
         self.rescued = false;
         self.urgent = true;
@@ -67,18 +74,33 @@ impl Sender {
             self.scoreboard.lose_first();
         }
         if self.selective {
-            if shared.config.recovery.proportional_reduction
-                && let Some(threshold) = self.controller.slow_start_threshold()
-            {
-                let mut prr = ProportionalReduction::new(threshold, flight_size, before);
-                prr.on_ack(delivery.bytes, self.scoreboard.pipe(), false, u64::from(self.segment_size));
-                self.prr = Some(prr);
-            }
+            self.reduce_in_proportion(delivery, self.scoreboard.pipe(), false);
         } else {
+            self.prr = None;
             self.inflation = u64::from(self.duplicate_acks) * u64::from(self.segment_size);
         }
         self.restart_timer(now, shared);
         shared.timers.stop(Timer::TailProbe);
+    }
+
+    /// Whether the window was reduced because of a mark, and the oldest outstanding data was sent
+    /// before.
+    const fn is_reducing_for_mark(&self) -> bool {
+        self.marks.reducing && self.acknowledged < self.marks.until
+    }
+
+    /// A proportional reduction from `window` to the slow-start threshold, if it is configured.
+    pub(super) fn proportional_reduction(&self, window: u64, shared: &Shared<'_>) -> Option<ProportionalReduction> {
+        let threshold =
+            self.controller.slow_start_threshold().filter(|_| shared.config.recovery.proportional_reduction)?;
+        Some(ProportionalReduction::new(threshold, self.outstanding(), window))
+    }
+
+    /// Without an outstanding retransmission, the next is the first again.
+    pub(super) fn forget_first_repeat(&mut self) {
+        if !self.scoreboard.has_repeats() {
+            self.first_repeat = None;
+        }
     }
 
     /// A recovery has ended, but data sent during it is lost too: starts the next one (RFC 6675 §5
@@ -110,10 +132,11 @@ impl Sender {
         self.retries += 1;
         let recovering = self.phase != Phase::Open;
         if !recovering {
-            self.episode = Some(Episode::new(self.acknowledged));
+            self.episode = Some(Episode::new(self.acknowledged, self.scoreboard.repeats_in_flight()));
         }
-        // RFC 5681 §3.1: the second retransmission by the timer does not lower the threshold again.
-        let again = recovering && !shared.config.recovery.timeouts_add_up;
+        // RFC 5681 §3.1: the second retransmission by the timer does not lower the threshold again,
+        // nor does the first if a mark did.
+        let again = (recovering || self.is_reducing_for_mark()) && !shared.config.recovery.timeouts_add_up;
         self.reduce(now, Signal::Timeout, again, shared);
         if self.scoreboard.first().is_some_and(|first| first.is_sacked()) {
             // RFC 2018 §8: discards SACK information, since the receiver may have reneged.
@@ -131,6 +154,7 @@ impl Sender {
         self.duplicate_acks = 0;
         self.inflation = 0;
         self.prr = None;
+        self.marks.reducing = false;
         self.probe = TailProbe::Idle;
         self.timed = None;
         self.urgent = true;
@@ -153,7 +177,9 @@ impl Sender {
     /// The last reduction was spurious: restores the state before it (RFC 4015 §3.3).
     pub(super) fn undo(&mut self, now: Instant, shared: &mut Shared<'_>) {
         shared.statistics.undos += 1;
-        self.controller.undo(now);
+        if self.restorable {
+            self.controller.undo(now);
+        }
         self.scoreboard.lose_nothing();
         if let Some(rack) = &mut self.rack {
             rack.restart_search();
@@ -166,8 +192,13 @@ impl Sender {
         self.restart_timer(now, shared);
     }
 
-    /// Reduces the window, and sets CWR (RFC 3168 §6.1.2).
+    /// Reduces the window, and sets CWR (RFC 3168 §6.1.2). Marks of the outstanding data do not
+    /// reduce it again.
     pub(super) fn reduce(&mut self, now: Instant, signal: Signal, again: bool, shared: &Shared<'_>) {
+        self.marks.until = self.next;
+        if !again {
+            self.restorable = signal != Signal::Mark;
+        }
         self.controller.on_congestion(&Congested {
             now,
             signal,

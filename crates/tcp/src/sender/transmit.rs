@@ -224,8 +224,11 @@ impl Sender {
         let segment = *self.scoreboard.get(index);
         self.scoreboard.send_again(now, index);
         self.timed = None;
+        if cause != Cause::TailProbe {
+            self.first_repeat.get_or_insert(now);
+        }
         if let Some(episode) = &mut self.episode {
-            episode.on_repeat(now);
+            episode.on_repeat();
         }
         if let Some(prr) = &mut self.prr {
             prr.on_sent(u64::from(segment.length));

@@ -3,6 +3,7 @@
 use airpath_tcp::Config;
 
 use crate::recovery::ten_segments;
+use crate::script::Script;
 use crate::{cumulative, plain};
 
 #[test]
@@ -98,4 +99,83 @@ fn dsack_of_a_duplicating_network_undoes_nothing() {
         < . 1:1(0) ack 10001 <sack 1001:2001>
         ? undos 1",
     );
+}
+
+/// Segment numbers of a script: `@3` is the start of the fourth segment of `size` bytes.
+fn numbered(script: &str, size: u32) -> String {
+    let mut parts = script.split('@');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let number: u32 = part[..digits].parse().expect("a segment number");
+        text += &format!("{}{}", 1 + number * size, &part[digits..]);
+    }
+    text
+}
+
+/// Segments 0, 12 and 15 are lost. The first recovery, from 0.2 s on, retransmits 0 and, at 0.25 s,
+/// 12; the second begins at 0.3 s, and retransmits 15.
+fn second_recovery(config: &Config) -> Script {
+    let mut script = ten_segments(config);
+    let size = script.connection.negotiated().segment_size;
+    let ts = |echo: u32| if config.timestamps { format!(",ts 2:{echo}") } else { String::new() };
+    let (first, second) = (ts(100), ts(200));
+    script.run(&numbered(
+        &format!(
+            "+0.1 < . 1:1(0) ack @0 <sack @1:@2{first}>
+            > . @10:@11({size}) ack 1
+            < . 1:1(0) ack @0 <sack @1:@3{first}>
+            > . @11:@12({size}) ack 1
+            < . 1:1(0) ack @0 <sack @1:@4{first}>
+            > . @0:@1({size}) ack 1
+            < . 1:1(0) ack @0 <sack @1:@10{first}>
+            > . @12:@13({size}) ack 1
+            > . @13:@14({size}) ack 1
+            +0.05 < . 1:1(0) ack @0 <sack @1:@12{first}>
+            > . @14:@15({size}) ack 1
+            > . @15:@16({size}) ack 1
+            < . 1:1(0) ack @0 <sack @1:@12,sack @13:@15{first}>
+            > . @16:@17({size}) ack 1
+            > . @17:@18({size}) ack 1
+            < . 1:1(0) ack @0 <sack @1:@12,sack @13:@15,sack @16:@17{first}>
+            > . @12:@13({size}) ack 1
+            > . @18:@19({size}) ack 1
+            ? fast_retransmits 1
+            +0.05 < . 1:1(0) ack @12 <sack @13:@15,sack @16:@17{second}>
+            ? fast_retransmits 2
+            > -
+            < . 1:1(0) ack @12 <sack @13:@15,sack @16:@19{second}>
+            > . @15:@16({size}) ack 1
+            ? undos 0"
+        ),
+        size,
+    ));
+    script
+}
+
+#[test]
+fn eifel_detection_counts_retransmissions_of_the_last_recovery() {
+    let mut config = Config { timestamps: true, ..plain() };
+    config.recovery.eifel = true;
+    // The retransmission of 12 was needed; it is older than the first of this recovery.
+    second_recovery(&config).run(&numbered(
+        "+0.05 < . 1:1(0) ack @15 <sack @16:@19,ts 2:250>
+        ? undos 0",
+        988,
+    ));
+}
+
+#[test]
+fn dsack_counts_retransmissions_of_the_last_recovery() {
+    let mut config = plain();
+    config.recovery.duplicate_undo = true;
+    second_recovery(&config).run(&numbered(
+        // The original of 12 arrived late, but nothing shows that 15 did.
+        "+0.05 < . 1:1(0) ack @15 <sack @12:@13,sack @16:@19>
+        ? undos 0
+        > . @19:@20(1000) ack 1
+        +0.05 < . 1:1(0) ack @19 <sack @15:@16>
+        ? undos 1",
+        1000,
+    ));
 }
