@@ -388,7 +388,7 @@ def test_the_json_has_the_promised_shape(small: Callable[..., Path], core: Core)
     small()
     data = study.run("small", seed=9, repeat=2).to_dict()
     assert json.loads(json.dumps(data)) == data
-    assert list(data) == ["study", "seed", "version", "rows", "findings"]
+    assert list(data) == ["study", "seed", "version", "complete", "rows", "findings"]
     assert (data["study"], data["seed"]) == ("small", 9)
     keys = ["experiment", "case", "metric", "unit", "published", "ours", "low", "high", "n"]
     assert all(list(row) == keys for row in data["rows"])
@@ -453,6 +453,20 @@ def test_a_flow_that_does_not_finish_is_an_error(small: Callable[..., Path], cor
     core.outcome = "unfinished"
     with pytest.raises(study.StudyError, match=r"trip, dch, 1 %: download was unfinished .* longer duration"):
         study.run("small")
+
+
+def test_ctrl_c_keeps_the_complete_experiments(small: Callable[..., Path], core: Core) -> None:
+    small()
+
+    def interrupt(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    result = study.run("small", progress=interrupt)
+    assert not result.complete
+    assert not result.to_dict()["complete"]
+    assert {row.experiment for row in result.rows} == {"trip"}
+    assert study.run("small").complete
 
 
 def test_interruption_and_other_ends_are_not_taken_for_results(small: Callable[..., Path], core: Core) -> None:
