@@ -268,10 +268,10 @@ impl Node {
                 .help(did_you_mean(wrong, known));
         }
         // serde names the Rust type that a table is read into.
-        let message = match message.split_once(", expected struct ") {
-            Some((found, _)) => format!("{found}, expected a table"),
-            None => message.to_owned(),
-        };
+        if let Some((found, _)) = message.split_once(", expected struct ") {
+            let help = format!("set its keys, as in `{field}.KEY = VALUE`");
+            return ScenarioError::new(format!("{found}, expected a table"), node.origin.clone(), field).help(help);
+        }
         ScenarioError::new(message, node.origin.clone(), field)
     }
 

@@ -140,7 +140,8 @@ impl Preset {
         let is_path = name.contains(['/', '\\']) || name.ends_with(".toml");
         if !is_path {
             let names = Self::names(kind);
-            let known = names.iter().map(String::as_str);
+            let common = COMMON_NAMES.iter().filter(|_| kind == Kind::Bearer).map(|(common, _)| *common);
+            let known = names.iter().map(String::as_str).chain(common);
             let error = wrong(format!("there is no {} `{name}`", kind.word()));
             let meant = nearest(name, known).map_or_else(String::new, |name| format!("did you mean `{name}`? "));
             return Err(match kind {
@@ -151,8 +152,10 @@ impl Preset {
             });
         }
         let path = folder.join(name);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| wrong(format!("the {} file `{}` cannot be read: {error}", kind.word(), path.display())))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            wrong(format!("the {} file `{}` cannot be read: {error}", kind.word(), path.display()))
+                .help("check the path and its permissions")
+        })?;
         Self::parse(kind, &text, name)
     }
 
@@ -234,6 +237,8 @@ mod tests {
         let error =
             Preset::load_kind(Kind::Bearer, "driving", Path::new(""), &Origin::Default).expect_err("an environment");
         assert!(error.to_string().contains("bearer.conditions.environment"), "{error}");
+        let error = Preset::load("gsmm", Path::new(""), &Origin::Default).expect_err("no such preset");
+        assert!(error.to_string().contains("did you mean `gsm`?"), "{error}");
         for (common, preset) in COMMON_NAMES {
             let found = Preset::load(common, Path::new(""), &Origin::Default).expect("a common name");
             assert_eq!(found.name, preset);
