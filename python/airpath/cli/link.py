@@ -181,9 +181,11 @@ def _advised(parameters: Mapping[str, str]) -> Iterator[None]:
             raise
         checks = json.loads(_native.doctor())["checks"]
         check = next(each for each in checks if each["name"] == "congestion controls")
+        # The advice is about the congestion controls that airpath's studies use.
+        advice = check["next_step"] or ""
         raise Problem(
             f"{error} ({check['finding']})",
-            next_step=check["next_step"] or "select one that can be set in links; `airpath doctor` lists them",
+            next_step=advice if parameters[CONGESTION_CONTROL] in advice else "select one that can be set in links",
         ) from None
 
 
