@@ -188,14 +188,27 @@ def _check(done: Finished, case: Wrong) -> None:
         assert "\n  next: " in done.err or "did you mean" in done.err
 
 
-@pytest.mark.parametrize("program", ["run", "report", "trace", "link", "presets show"])
-def test_a_folder_of_another_user(tmp_path: Path, program: str) -> None:
+CLOSED = [
+    wrong("run", "run {closed}", "closed/x"),
+    wrong("report", "report {closed} -o /dev/null", "closed/x"),
+    wrong(
+        "report-output", "report kept -o {closed}", "closed/x.toml cannot be written", "check the permissions", code=3
+    ),
+    wrong("trace", "trace {closed}", "closed/x"),
+    wrong("trace-output", "trace {capture} -o {closed}", "closed/x.toml cannot be written", "permissions", code=3),
+    wrong("link", "link {closed} -- true", "closed/x", code=125),
+    wrong("presets", "presets show {closed}", "closed/x", "permissions"),
+]
+
+
+@pytest.mark.parametrize("case", CLOSED)
+def test_a_folder_of_another_user(tmp_path: Path, case: Wrong) -> None:
     (tmp_path / "closed").mkdir(mode=0)
-    more = {"report": ["-o", "/dev/null"], "link": ["--", "true"]}.get(program, [])
-    line = [*as_ordinary_user(), *Command(tmp_path).line(*program.split(), tmp_path / "closed" / "x.toml", *more)]
+    arguments = case.line.format(closed=tmp_path / "closed" / "x.toml", capture=CAPTURE).split()
+    line = [*as_ordinary_user(), *Command(tmp_path).line(*arguments)]
     done = subprocess.run(line, cwd="/", env=plain_environment(), capture_output=True, text=True, check=False)
-    found = Finished(done.returncode, done.stdout, done.stderr)
-    _check(found, Wrong("", ("closed/x.toml", "ermission denied"), code=125 if program == "link" else 2))
+    assert "ermission denied" in done.stderr
+    _check(Finished(done.returncode, done.stdout, done.stderr), case)
 
 
 @needs("full-device")
@@ -246,7 +259,8 @@ def test_ctrl_c_prints_the_complete_experiments(
 
     monkeypatch.setattr(runner, "_rows_of", interrupted)
     code = main(["study", "run", "hsdpa-sim", "--only", "rtt,utilisation-20kB", "--repeat", "2", "--format", "json"])
-    done = Finished(code, *capsys.readouterr())
+    captured = capsys.readouterr()
+    done = Finished(code, captured.out, captured.err)
     _check(done, Wrong("", ("interrupted",), code=130))
     assert not done.json["complete"]
     assert {row["experiment"] for row in done.json["rows"]} == {calls[0][0].name}

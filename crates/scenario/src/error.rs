@@ -86,7 +86,7 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// Names of the kernel and of other tools, each with the path of the key or the value in a scenario.
+/// Names of the kernel and of other tools, each with the path of the key in a scenario.
 const NAMES_ELSEWHERE: [(&str, &str); 3] = [
     ("cc", "congestion.algorithm"),
     ("congestion_control", "congestion.algorithm"),

@@ -44,7 +44,7 @@ def sources_of(
     files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
     peer = None if peer is None else Path(peer)
     if len(files) > 1 and (folder := next((each for each in files if each.is_dir()), None)):
-        from airpath import TraceError
+        from airpath._native import TraceError
 
         raise TraceError(
             f"{folder} is a folder, and a result folder is analysed alone; `airpath trace compare` compares it with "
