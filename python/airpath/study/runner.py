@@ -58,7 +58,7 @@ def run(
             host cannot make a link.
         ScenarioError: A scenario of the study is invalid.
         ValueError: `repeat` is below two. A confidence interval needs two repetitions.
-        KeyboardInterrupt: Ctrl-C before an experiment was complete, or under the real clock.
+        KeyboardInterrupt: Ctrl-C before an experiment was complete.
     """
     study = load_study(name)
     experiments = _chosen(study, [only] if isinstance(only, str) else only, clock)
@@ -69,18 +69,16 @@ def run(
         total = sum(repeat or case.repeat for experiment in experiments for case in experiment.cases)
         counter = _Counter(total, progress)
         rows = []
-        done: set[str] = set()
         try:
             for experiment in experiments:
                 rows += _rows_of(experiment, study, seed, repeat=repeat, counter=counter)
-                done.add(experiment.name)
         except KeyboardInterrupt:
-            if not done:
+            if not rows:
                 raise
     else:
         downloads = repeat or study.emulation.repeat
         rows = _rows_with_both_clocks(study, experiments, seed, downloads=downloads, links=links, progress=progress)
-        done = {experiment.name for experiment in experiments}
+    done = {row.experiment for row in rows}
     complete = len(done) == len(experiments)
     return StudyResult(study, seed, rows, _findings(study, done, Rows(rows)), complete)
 
@@ -113,10 +111,15 @@ def _rows_with_both_clocks(
         links=links,
         on_case_done=lambda: counter.add_whole_case(downloads),
     )
-    # `_emulation` rejects experiments with aggregates or differences: each row has a figure.
+    # `_emulation` rejects experiments with aggregates or differences: each row has a figure, unless
+    # Ctrl-C came before.
+    incomplete = {row.experiment for row in rows if row.key not in emulated}
+    if len(incomplete) == len(experiments):
+        raise KeyboardInterrupt
     return [
         replace(row, control=control.samples, emulated=emulated[row.key])
         for row, control in zip(rows, control_rows, strict=True)
+        if row.experiment not in incomplete
     ]
 
 
