@@ -18,6 +18,10 @@ class NoLinkError(LookupError):
     """The link is not running, or several run and none was selected."""
 
 
+class NotReadyError(NoLinkError):
+    """The link is not yet ready for requests."""
+
+
 def running() -> list[int]:
     """Return the process numbers of the links that run on this host, in this network namespace."""
     listed = Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace")
@@ -55,6 +59,7 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request to a link and return its response.
 
     Raises:
+        NotReadyError: It waits for its server.
         NoLinkError: It has just ended.
         ValueError: It rejects the request; the message has the reason.
     """
@@ -65,6 +70,8 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
             link.sendall(json.dumps(request).encode() + b"\n")
             with link.makefile("rb") as answers:
                 line = answers.readline()
+    except TimeoutError:
+        raise NotReadyError(f"the link of process {process} is not ready yet: it waits for its server") from None
     except OSError as error:
         raise NoLinkError(f"the link of process {process} does not answer: {error.strerror or error}") from None
     if not line:

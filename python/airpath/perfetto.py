@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from airpath.files import replacing
+
 Event = dict[str, Any]
 
 
@@ -21,7 +23,7 @@ def write(events: Iterable[Event], out: Path) -> Path:
     Raises:
         OSError: The file cannot be written.
     """
-    with out.open("w", encoding="utf-8") as file:
+    with replacing(out) as draft, draft.open("w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
         for index, event in enumerate(events):
             file.write((",\n" if index else "") + json.dumps(event, separators=(",", ":")))

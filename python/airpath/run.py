@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from airpath.files import printable, read_text
 from airpath.result import Result, is_result
+
+MAX_SEED = 2**63 - 1
+"""The largest seed: TOML has integers of 64 bits with a sign."""
 
 # The files that runs and reports write into a result folder; no other file is ever removed.
 _WRITTEN_BY_A_RUN = frozenset(
@@ -56,6 +60,8 @@ def run(
         ResultError: The result could not be written in full; the written part is kept.
         FileNotFoundError: There is no such scenario file.
         FileExistsError: `out` has a file that is not of a result.
+        NotTextError: The scenario file is not UTF-8 text.
+        ValueError: `repeat` or `seed` is out of range.
     """
     temporary = None
     if out is None:
@@ -93,6 +99,10 @@ def execute(
     """
     from airpath import _native
 
+    if repeat < 1:
+        raise ValueError(f"repeat is {repeat}; a run has at least one repetition")
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise ValueError(f"seed is {seed}; select one from 0 to {MAX_SEED}")
     text, name = read_scenario(scenario)
     sets = override_texts(set)
     if out is not None:
@@ -125,11 +135,13 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
         return tomli_w.dumps(scenario), "<dictionary>"
     if isinstance(scenario, str) and "\n" in scenario:
         return scenario, "<text>"
-    return Path(scenario).read_text(encoding="utf-8"), str(scenario)
+    return read_text(Path(scenario)), printable(scenario)
 
 
 def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """Return overrides as on the command line: text unchanged, other values as TOML."""
+    if overrides is not None and not isinstance(overrides, Mapping):
+        raise TypeError(f"set is a {type(overrides).__name__}; write a dictionary, as in {{'bearer.bler': 0.1}}")
     texts = []
     for key, value in (overrides or {}).items():
         texts.append((key, str(value) if isinstance(value, str | Path) else _inline(value)))

@@ -58,7 +58,7 @@ WRONG_ARGUMENTS: dict[str, tuple[list[str], list[str]]] = {
     "folder": (["run", "."], ["is a folder"]),
     "preset": (
         ["presets", "show", "hs-dsch-348"],
-        ["did you mean 'hs-dsch-3", "`airpath presets list`"],
+        ["no preset `hs-dsch-348`", "did you mean `hs-dsch-3"],
     ),
     "study": (["study", "run", "hsdpa"], ["no study 'hsdpa'", "did you mean 'hsdpa-sim'?"]),
     "experiment": (["study", "run", "hsdpa-sim", "--only", "rt"], ["'rt'", "did you mean 'rtt'?"]),

@@ -126,7 +126,7 @@ def test_a_full_disk_below_standard_output(airpath_command: Command, scenario: C
             check=False,
         )
     assert process.returncode == 3
-    assert "standard output cannot be written: the disk is full" in process.stderr
+    assert "standard output cannot be written: No space left on device" in process.stderr
     assert "Traceback" not in process.stderr
 
 

@@ -5,16 +5,17 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airpath import study
+from airpath import realtime, study
 from airpath.statistics import mean_interval, paired_difference, student_t
-from airpath.study import checks, definition, metrics, runner
-from airpath.study.rows import Row, Rows
+from airpath.study import checks, definition, emulation, metrics, runner
+from airpath.study.definition import Case
+from airpath.study.rows import Emulated, Row, RowKey, Rows, row_key
 from airpath.study.tolerance import Tolerance
 from airpath.study.toml_lines import lines_of
 from support import ROOT, Command
@@ -297,13 +298,13 @@ def test_the_error_of_an_unusable_study_has_place_and_reason(
     ("kind", "keys"), [("differences", ""), ("aggregates", 'name = "trip-mean"\nmetric = "round-trip"\ntake = "mean"')]
 )
 def test_an_emulated_experiment_has_no_derived_rows(small: Callable[..., Path], kind: str, keys: str) -> None:
-    emulation = ("[axis.bler]", '[emulation]\nexperiments = ["trip"]\n[axis.bler]')
+    table_of_emulation = ("[axis.bler]", '[emulation]\nexperiments = ["trip"]\n[axis.bler]')
     if kind == "differences":
-        small(emulation)
+        small(table_of_emulation)
     else:
         first = SMALL.index("[[experiment.difference]]")
         table = SMALL[first : SMALL.index("[[experiment]]", first)]
-        small(emulation, (table, f"[[experiment.aggregate]]\n{keys}\n\n"))
+        small(table_of_emulation, (table, f"[[experiment.aggregate]]\n{keys}\n\n"))
     with pytest.raises(study.StudyError, match=rf"small/study\.toml:12: emulation: .*'trip' has {kind}.*remove 'trip'"):
         study.studies()
 
@@ -388,7 +389,7 @@ def test_the_json_has_the_promised_shape(small: Callable[..., Path], core: Core)
     small()
     data = study.run("small", seed=9, repeat=2).to_dict()
     assert json.loads(json.dumps(data)) == data
-    assert list(data) == ["study", "seed", "version", "rows", "findings"]
+    assert list(data) == ["study", "seed", "version", "complete", "rows", "findings"]
     assert (data["study"], data["seed"]) == ("small", 9)
     keys = ["experiment", "case", "metric", "unit", "published", "ours", "low", "high", "n"]
     assert all(list(row) == keys for row in data["rows"])
@@ -453,6 +454,52 @@ def test_a_flow_that_does_not_finish_is_an_error(small: Callable[..., Path], cor
     core.outcome = "unfinished"
     with pytest.raises(study.StudyError, match=r"trip, dch, 1 %: download was unfinished .* longer duration"):
         study.run("small")
+
+
+def test_ctrl_c_keeps_the_complete_experiments(small: Callable[..., Path], core: Core) -> None:
+    small()
+
+    def interrupt(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    result = study.run("small", progress=interrupt)
+    assert not result.complete
+    assert not result.to_dict()["complete"]
+    assert {row.experiment for row in result.rows} == {"trip"}
+    assert study.run("small").complete
+
+
+def test_ctrl_c_under_the_real_clock_keeps_the_complete_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_experiment(cases: Sequence[Case], *_: Any, **__: Any) -> dict[RowKey, Emulated]:
+        figure = Emulated(samples=(1.0, 2.0), late_s=0.0, overruns=0, valid=True)
+        return {
+            row_key(case.experiment, case.axis_values, metric.name): figure
+            for case in cases
+            if case.experiment == cases[0].experiment
+            for metric in case.metrics
+        }
+
+    monkeypatch.setattr(runner, "run_cases", first_experiment)
+    names = definition.load_study("hsdpa-sim").emulation.experiments[:2]
+    result = study.run("hsdpa-sim", only=names, clock="real", repeat=2)
+    assert not result.complete
+    assert len({row.experiment for row in result.rows}) == 1
+    monkeypatch.setattr(runner, "run_cases", lambda *_, **__: {})
+    with pytest.raises(KeyboardInterrupt):
+        study.run("hsdpa-sim", only=names[0], clock="real", repeat=2)
+
+
+def test_ctrl_c_ends_the_emulated_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(realtime, "obstacle", lambda: None)
+    monkeypatch.setattr(emulation, "_measure", interrupt)
+    found = definition.load_study("hsdpa-sim")
+    cases = found.experiments[0].cases
+    figures = emulation.run_cases(cases, found.emulation, seed=1, repeat=2, links=1, on_case_done=lambda: None)
+    assert figures == {}
 
 
 def test_interruption_and_other_ends_are_not_taken_for_results(small: Callable[..., Path], core: Core) -> None:

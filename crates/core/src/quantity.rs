@@ -28,7 +28,7 @@ pub enum UnitError {
         example: &'static str,
     },
     /// A unit of another quantity.
-    #[error("`{unit}` is not a unit of a {what}: expected one of {units}")]
+    #[error("`{unit}` is not a unit of a {what}: {}expected one of {units}", suggestion(.unit, .units))]
     WrongUnit {
         /// The unit as given.
         unit: String,
@@ -67,6 +67,36 @@ pub enum UnitError {
         /// The text as given.
         text: String,
     },
+}
+
+/// Spellings of units in other tools, in small letters, each with its unit here.
+const SPELLINGS: [(&str, &str); 18] = [
+    ("bps", "bit/s"),
+    ("bits/s", "bit/s"),
+    ("kbps", "kbit/s"),
+    ("kbit", "kbit/s"),
+    ("kbits/s", "kbit/s"),
+    ("mbps", "Mbit/s"),
+    ("mbit", "Mbit/s"),
+    ("mbits/s", "Mbit/s"),
+    ("gbps", "Gbit/s"),
+    ("gbit", "Gbit/s"),
+    ("gbits/s", "Gbit/s"),
+    ("sec", "s"),
+    ("seconds", "s"),
+    ("msec", "ms"),
+    ("usec", "us"),
+    ("byte", "B"),
+    ("bytes", "B"),
+    ("minutes", "min"),
+];
+
+/// `did you mean …? ` with the one of `units` that `unit` stands for, or nothing.
+fn suggestion(unit: &str, units: &str) -> String {
+    let small = unit.to_ascii_lowercase();
+    let spelled = SPELLINGS.iter().find(|(spelling, _)| *spelling == small).map(|(_, name)| *name);
+    let meant = units.split(", ").find(|name| Some(*name) == spelled || name.eq_ignore_ascii_case(unit));
+    meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
 }
 
 /// Parses `number unit` into a whole number of the smallest unit, exactly: without floats.

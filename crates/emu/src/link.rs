@@ -19,7 +19,7 @@ use crate::clock::{Clock, time_of_day};
 use crate::control::ControlSocket;
 use crate::forwarder::Forwarder;
 use crate::lateness::LatenessRow;
-use crate::namespace::NetworkNamespace;
+use crate::namespace::{Listeners, NetworkNamespace};
 use crate::observe::Observer;
 use crate::radio_state::Listener;
 use crate::record::Recorder;
@@ -296,8 +296,12 @@ fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
 const SERVER_CHECK_PAUSES: [u16; 5] = [10, 20, 40, 80, 160];
 const MOST_SERVER_CHECKS: usize = 64;
 
+/// Checks for which a server that listens at loopback addresses only is given time to open others.
+const MOST_LOOPBACK_CHECKS: usize = 4;
+
 /// Waits until the server listens at some port, at most ten seconds.
 fn await_server(network: &NetworkNamespace, supervisor: &mut Supervisor) -> Result<(), LinkError> {
+    let mut loopback_checks = 0;
     for check in 0..MOST_SERVER_CHECKS {
         let mut events = [PollFd::new(supervisor.descriptor(), PollFlags::POLLIN)];
         let pause = SERVER_CHECK_PAUSES[check.min(SERVER_CHECK_PAUSES.len() - 1)];
@@ -307,8 +311,16 @@ fn await_server(network: &NetworkNamespace, supervisor: &mut Supervisor) -> Resu
                 Some(ChildEvent::Command(_)) | None => LinkError::InitGone,
             });
         }
-        if network.has_listener() {
-            return Ok(());
+        match network.listeners() {
+            Listeners::Reachable => return Ok(()),
+            Listeners::Loopback if loopback_checks == MOST_LOOPBACK_CHECKS => {
+                eprintln!(
+                    "airpath: the server listens at 127.0.0.1 only; let it listen at 0.0.0.0, or the host `server`"
+                );
+                return Ok(());
+            }
+            Listeners::Loopback => loopback_checks += 1,
+            Listeners::None => {}
         }
     }
     eprintln!("airpath: the server listens at no port yet; the command starts anyway");

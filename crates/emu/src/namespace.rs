@@ -19,6 +19,17 @@ pub const FORWARDING: &str = "net.ipv4.ip_forward";
 #[derive(Debug)]
 pub struct NetworkNamespace(OwnedFd);
 
+/// Which sockets of a network namespace listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Listeners {
+    /// None.
+    None,
+    /// Only sockets at loopback addresses, which packets of the link do not reach.
+    Loopback,
+    /// At least one that packets of the link can reach.
+    Reachable,
+}
+
 impl NetworkNamespace {
     /// The network namespace of the calling thread.
     pub fn current() -> io::Result<Self> {
@@ -44,16 +55,17 @@ impl NetworkNamespace {
         Ok(namespace)
     }
 
-    /// Whether a program in it listens for connections or datagrams. The calling thread is in it
+    /// Which sockets in it listen for connections or datagrams. The calling thread is in it
     /// afterwards.
-    pub fn has_listener(&self) -> bool {
-        // proc(5): state 0A is a listening TCP socket; every UDP socket with a port is listed.
-        let lists = |table: &str| fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
-        let listens =
-            |table: &str| lists(table).lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some("0A"));
-        self.enter().is_ok()
-            && (["tcp", "tcp6"].into_iter().any(listens)
-                || ["udp", "udp6"].into_iter().any(|table| lists(table).lines().count() > 1))
+    pub fn listeners(&self) -> Listeners {
+        if self.enter().is_err() {
+            return Listeners::None;
+        }
+        let sockets = |table: &str| {
+            let text = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+            listening(&text, table.starts_with("tcp"))
+        };
+        ["tcp", "tcp6", "udp", "udp6"].into_iter().map(sockets).max().unwrap_or(Listeners::None)
     }
 
     /// Number of packets that the interface `name` in it dropped instead of sending. The calling
@@ -137,6 +149,41 @@ pub fn parameter(key: &str) -> io::Result<String> {
     Ok(fs::read_to_string(path)?.trim_end().to_owned())
 }
 
+/// Which sockets listen in a table of proc(5): TCP sockets in state 0A, or all UDP sockets.
+fn listening(table: &str, is_tcp: bool) -> Listeners {
+    let of_line = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let (Some(address), Some(state)) = (columns.get(1), columns.get(3)) else { return Listeners::None };
+        if is_tcp && *state != "0A" {
+            Listeners::None
+        } else if is_loopback(address) {
+            Listeners::Loopback
+        } else {
+            Listeners::Reachable
+        }
+    };
+    table.lines().skip(1).map(of_line).max().unwrap_or(Listeners::None)
+}
+
+/// Whether an address of proc(5) is a loopback address: 127.0.0.0/8, `::1`, or the former in IPv6.
+/// It is printed in words of 32 bits in the byte order of the host.
+fn is_loopback(address: &str) -> bool {
+    let address = address.split(':').next().unwrap_or_default();
+    let word = |index: usize| {
+        let digits = address.get(8 * index..8 * index + 8)?;
+        u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)
+    };
+    let is_127 = |word: Option<[u8; 4]>| word.is_some_and(|bytes| bytes[0] == 127);
+    match address.len() {
+        8 => is_127(word(0)),
+        _ if word(0) == Some([0; 4]) && word(1) == Some([0; 4]) => {
+            (word(2) == Some([0; 4]) && word(3) == Some([0, 0, 0, 1]))
+                || (word(2) == Some([0, 0, 0xff, 0xff]) && is_127(word(3)))
+        }
+        _ => false,
+    }
+}
+
 /// As in sysctl(8), dots separate; a slash in the name stands for a dot within a part. Parameters
 /// of a network namespace begin with `net`, and no name leads out of there.
 fn path_of(key: &str) -> Option<String> {
@@ -153,6 +200,25 @@ fn path_of(key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn sockets_at_loopback_are_distinguished() {
+        let table = |rows: &[(&str, &str)]| {
+            let row = |(address, state): &(&str, &str)| format!("\n   0: {address} 00000000:0000 {state} 0 0");
+            "  sl  local_address rem_address   st".to_owned() + &rows.iter().map(row).collect::<String>()
+        };
+        let (loopback, any) = (("0100007F:1F40", "0A"), ("00000000:1F40", "0A"));
+        assert_eq!(listening(&table(&[]), true), Listeners::None);
+        assert_eq!(listening(&table(&[("00000000:1F40", "01")]), true), Listeners::None);
+        assert_eq!(listening(&table(&[loopback]), true), Listeners::Loopback);
+        assert_eq!(listening(&table(&[loopback, any]), true), Listeners::Reachable);
+        assert_eq!(listening(&table(&[("0100007F:0035", "07")]), false), Listeners::Loopback);
+        let ipv6 = |address: &str| listening(&table(&[(address, "0A")]), true);
+        assert_eq!(ipv6("00000000000000000000000001000000:1F40"), Listeners::Loopback);
+        assert_eq!(ipv6("0000000000000000FFFF00000100007F:1F40"), Listeners::Loopback);
+        assert_eq!(ipv6("00000000000000000000000000000000:1F40"), Listeners::Reachable);
+    }
 
     #[test]
     fn no_parameter_lies_outside_of_the_network() {

@@ -33,13 +33,15 @@ impl BearerConfig {
     pub(crate) fn read(mut node: Node, folder: &Path, models: &Models) -> Result<(Self, Node), ScenarioError> {
         let given = node.take("conditions");
         let mut base = Node::table(node.origin().clone());
-        if let Some(preset) = node.take("preset") {
-            let name: String = preset.read("bearer.preset")?;
-            let preset = Preset::load_kind(Kind::Bearer, &name, folder, preset.origin()).map_err(|mut error| {
-                error.field.get_or_insert_with(|| "bearer.preset".to_owned());
-                error
-            })?;
+        if let Some(preset_node) = node.take("preset") {
+            let name: String = preset_node.read("bearer.preset")?;
+            let preset =
+                Preset::load_kind(Kind::Bearer, &name, folder, preset_node.origin()).map_err(|mut error| {
+                    error.field.get_or_insert_with(|| "bearer.preset".to_owned());
+                    error
+                })?;
             base = preset.content;
+            refuse_other_model(&node, &base, &name, preset_node.origin())?;
         }
         let Some(model) = node.take("model").or_else(|| base.take("model")) else {
             return Err(ScenarioError::new("this key is missing", node.origin().clone(), "bearer.preset")
@@ -105,6 +107,21 @@ impl Serialize for BearerConfig {
         table.insert("model".to_owned(), self.0.name().into());
         table.serialize(serializer)
     }
+}
+
+/// Rejects a preset whose model is not the `model` of the scenario: a resolved scenario, which is
+/// what a replay reads, has the keys of its model.
+fn refuse_other_model(node: &Node, preset: &Node, name: &str, origin: &Origin) -> Result<(), ScenarioError> {
+    let model = |node: &Node| node.get("model").and_then(Node::as_str).map(str::to_owned);
+    let (Some(own), Some(other)) = (model(node), model(preset)) else { return Ok(()) };
+    if own == other {
+        return Ok(());
+    }
+    let message = format!("preset `{name}` has the model `{other}`, but this scenario has `model = \"{own}\"`");
+    Err(ScenarioError::new(message, origin.clone(), "bearer.preset").help(format!(
+        "name a preset of the model `{own}`, or run the original scenario with this preset: a resolved scenario, as \
+         in a result folder, keeps its model"
+    )))
 }
 
 /// The error of a model as one of the scenario, without an origin.

@@ -150,7 +150,7 @@ impl Node {
     /// Sets the value at the dotted `path` to `text`: a TOML value, or else a string. A
     /// number in the path picks an element of an array; without one, every element is meant.
     pub fn set(&mut self, path: &str, text: &str) -> Result<(), ScenarioError> {
-        let origin = Origin::Argument(format!("--set {path}={text}"));
+        let origin = Origin::Argument(format!("override {path}={text}"));
         let value = parse_value(text);
         let keys: Vec<&str> = path.split('.').map(str::trim).collect();
         if keys.iter().any(|key| key.is_empty()) {
@@ -270,6 +270,11 @@ impl Node {
         {
             return ScenarioError::new(format!("`{wrong}` is not known"), node.origin.clone(), field)
                 .help(did_you_mean(wrong, known));
+        }
+        // serde names the Rust type that a table is read into.
+        if let Some((found, _)) = message.split_once(", expected struct ") {
+            let help = format!("set its keys, as in `{field}.KEY = VALUE`");
+            return ScenarioError::new(format!("{found}, expected a table"), node.origin.clone(), field).help(help);
         }
         ScenarioError::new(message, node.origin.clone(), field)
     }
@@ -404,7 +409,7 @@ mod tests {
         base.set("delay", "2 ms").expect("a path");
         base.set("queue.packets", "many").expect("a path");
         let error = base.read::<Link>("").expect_err("no number").to_string();
-        assert!(error.starts_with("--set queue.packets=many: queue.packets: invalid type"), "{error}");
+        assert!(error.starts_with("override queue.packets=many: queue.packets: invalid type"), "{error}");
         base.set("queue.packets", "7").expect("a path");
         let link = base.read::<Link>("").expect("all well");
         assert_eq!((link.delay, link.queue.map(|q| q.packets)), (Span::from_millis(2), Some(7)));

@@ -25,7 +25,7 @@ pub enum Origin {
         /// The line.
         line: usize,
     },
-    /// On the command line, as this argument.
+    /// In an argument: `override key=value`, or a change of a running link as JSON.
     Argument(String),
     /// Somewhere in this file, such as a key that is missing.
     File(String),
@@ -86,8 +86,23 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// The one of `known` that `wrong` most likely stands for, if it is close to any.
+/// Names of the kernel and of other tools, each with the path of the key in a scenario.
+const NAMES_ELSEWHERE: [(&str, &str); 3] = [
+    ("cc", "congestion.algorithm"),
+    ("congestion_control", "congestion.algorithm"),
+    ("congestion-control", "congestion.algorithm"),
+];
+
+/// The name in `known` that is most similar to `wrong`, or a path below one of them that other
+/// tools call `wrong`.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let elsewhere = NAMES_ELSEWHERE
+        .iter()
+        .find(|(name, path)| *name == wrong && path.split('.').next().is_some_and(|key| known.contains(&key)));
+    if let Some((_, path)) = elsewhere {
+        return Some(path);
+    }
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))

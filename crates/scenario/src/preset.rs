@@ -11,9 +11,19 @@ use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
 use crate::document::{Node, join};
-use crate::error::{Origin, ScenarioError, did_you_mean};
+use crate::error::{Origin, ScenarioError, nearest};
 
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
+
+/// Common names of radio technologies, each with the preset that it selects.
+pub const COMMON_NAMES: [(&str, &str); 6] = [
+    ("gsm", "gsm-csd-9600"),
+    ("gprs", "gprs-4+1"),
+    ("edge", "egprs-4+1"),
+    ("umts", "umts-r99-384"),
+    ("3g", "umts-r99-384"),
+    ("hsdpa", "hsdpa-cat6"),
+];
 
 /// The kind of a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +131,8 @@ impl Preset {
 
     /// The preset called `name` of this kind.
     pub(crate) fn load_kind(kind: Kind, name: &str, folder: &Path, origin: &Origin) -> Result<Self, ScenarioError> {
+        let common = COMMON_NAMES.iter().find(|(common, _)| kind == Kind::Bearer && common.eq_ignore_ascii_case(name));
+        let name = common.map_or(name, |(_, preset)| preset);
         if let Some(text) = kind.shipped(name) {
             return Self::parse(kind, text, &format!("{} {name}", kind.word()));
         }
@@ -128,18 +140,22 @@ impl Preset {
         let is_path = name.contains(['/', '\\']) || name.ends_with(".toml");
         if !is_path {
             let names = Self::names(kind);
-            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            let common = COMMON_NAMES.iter().filter(|_| kind == Kind::Bearer).map(|(common, _)| *common);
+            let known = names.iter().map(String::as_str).chain(common);
             let error = wrong(format!("there is no {} `{name}`", kind.word()));
+            let meant = nearest(name, known).map_or_else(String::new, |name| format!("did you mean `{name}`? "));
             return Err(match kind {
                 Kind::Bearer if Kind::Environment.shipped(name).is_some() => {
                     error.help(format!("that is an environment: write `bearer.conditions.environment = \"{name}\"`"))
                 }
-                _ => error.help(format!("{}; a path to a file of your own works too", did_you_mean(name, &known))),
+                _ => error.help(format!("{meant}`airpath presets list` shows all; the path of a file works, too")),
             });
         }
         let path = folder.join(name);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| wrong(format!("the {} file `{}` cannot be read: {error}", kind.word(), path.display())))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            wrong(format!("the {} file `{}` cannot be read: {error}", kind.word(), path.display()))
+                .help("check the path and its permissions")
+        })?;
         Self::parse(kind, &text, name)
     }
 
@@ -221,6 +237,12 @@ mod tests {
         let error =
             Preset::load_kind(Kind::Bearer, "driving", Path::new(""), &Origin::Default).expect_err("an environment");
         assert!(error.to_string().contains("bearer.conditions.environment"), "{error}");
+        let error = Preset::load("gsmm", Path::new(""), &Origin::Default).expect_err("no such preset");
+        assert!(error.to_string().contains("did you mean `gsm`?"), "{error}");
+        for (common, preset) in COMMON_NAMES {
+            let found = Preset::load(common, Path::new(""), &Origin::Default).expect("a common name");
+            assert_eq!(found.name, preset);
+        }
         let error = Preset::load("./none.toml", Path::new("nowhere"), &Origin::Default).expect_err("no such file");
         assert!(error.to_string().contains("cannot be read"), "{error}");
     }

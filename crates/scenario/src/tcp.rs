@@ -25,17 +25,11 @@ impl Settings {
     /// Reads a `tcp` table over the scenario's `defaults`. One that names a profile begins from
     /// that profile afresh.
     pub(crate) fn read(own: Option<Node>, at: &str, defaults: &Node) -> Result<Self, ScenarioError> {
-        let mut node = defaults.clone();
+        let mut node = written_out(defaults.clone());
         let mut field = "tcp";
-        if let Some(mut own) = own {
+        if let Some(own) = own {
             field = at;
-            if let Some(name) = own.as_str() {
-                // `tcp = "linux-6"` is short for `tcp = { profile = "linux-6" }`.
-                let mut table = Node::table(own.origin().clone());
-                let profile = Node::from_value(toml::Value::String(name.to_owned()), own.origin());
-                table.insert("profile", profile);
-                own = table;
-            }
+            let own = written_out(own);
             if own.get("profile").is_some() {
                 node = own;
             } else {
@@ -67,4 +61,24 @@ impl Settings {
         })?;
         Ok(Self { profile, config: Arc::new(config) })
     }
+}
+
+/// Writes out the short forms `tcp = "linux-6"` (the profile) and `tcp.congestion = "cubic"` (the
+/// algorithm).
+fn written_out(tcp: Node) -> Node {
+    let mut tcp = table_with("profile", tcp);
+    if let Some(congestion) = tcp.take("congestion") {
+        tcp.insert("congestion", table_with("algorithm", congestion));
+    }
+    tcp
+}
+
+/// A text as a table in which it is the value of `key`; any other node is returned unchanged.
+fn table_with(key: &str, node: Node) -> Node {
+    if node.as_str().is_none() {
+        return node;
+    }
+    let mut table = Node::table(node.origin().clone());
+    table.insert(key, node);
+    table
 }

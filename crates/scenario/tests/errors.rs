@@ -221,11 +221,41 @@ fn a_setting_from_the_command_line_is_named_as_such() {
     assert!(set("flow.bytes", "5 MB").expect("it can be set").contains("bytes = \"5 MB\""));
     assert!(set("flow.0.tcp", "windows-xp").expect("it can be set").contains("windows-xp"));
     let error = set("bearer.bler", "2").expect_err("no probability").to_string();
-    assert!(error.starts_with("--set bearer.bler=2: bearer.downlink.bler: `2` is not a probability"), "{error}");
+    assert!(error.starts_with("override bearer.bler=2: bearer.downlink.bler: `2` is not a probability"), "{error}");
     let error = set("bearer.rtae", "2").expect_err("no such key").to_string();
-    assert!(error.starts_with("--set bearer.rtae=2: bearer.rtae: unknown key"), "{error}");
+    assert!(error.starts_with("override bearer.rtae=2: bearer.rtae: unknown key"), "{error}");
+    for cc in ["cc", "congestion_control"] {
+        let error = set(&format!("tcp.{cc}"), "cubic").expect_err("no such key").to_string();
+        assert!(error.contains("did you mean `congestion.algorithm`?"), "{error}");
+    }
+    for (key, value) in
+        [("tcp.congestion.algorithm", "reno"), ("tcp.congestion", "reno"), ("flow.tcp.congestion", "reno")]
+    {
+        assert!(set(key, value).expect("a name of the kernel").contains("algorithm = \"new-reno\""), "{key}");
+    }
+    assert!(set("tcp", "windows-xp").expect("a profile").contains("profile = \"windows-xp\""));
+    assert!(set("tcp.congestion", "cubic").expect("an algorithm").contains("algorithm = \"cubic\""));
+    let error = set("tcp.recovery", "rack").expect_err("a table").to_string();
+    assert!(error.contains("expected a table") && !error.contains("struct"), "{error}");
+    let error = set("fixed.rate", "10 Mbps").expect_err("no unit here").to_string();
+    assert!(error.contains("did you mean `Mbit/s`?"), "{error}");
+    assert!(set("bearer.preset", "gprs").expect("a common name").contains("model = \"gprs\""));
     let error = set("tcp.profile", "linux-7").expect_err("no such profile").to_string();
     assert!(error.contains("there is no TCP profile `linux-7`; did you mean `linux-6`?"), "{error}");
+}
+
+#[test]
+fn a_preset_of_another_model_is_not_laid_over_a_resolved_scenario() {
+    let resolved = read(GOOD).expect("good").to_toml();
+    let set = |preset: &str| {
+        Scenario::read(&resolved, "s.toml", Path::new("."), &[("bearer.preset".to_owned(), preset.to_owned())])
+    };
+    let error = set("gprs-4+1").expect_err("another model").to_string();
+    assert!(
+        error.starts_with("override bearer.preset=gprs-4+1: bearer.preset: preset `gprs-4+1` has the model `gprs`")
+    );
+    assert!(error.contains("run the original scenario with this preset"), "{error}");
+    assert!(set("umts-dch-64").is_ok(), "a preset of the same model");
 }
 
 #[test]

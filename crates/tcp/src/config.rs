@@ -131,6 +131,8 @@ pub struct DelayedAck {
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
     /// Slow start and congestion avoidance (RFC 5681), with the recovery of RFC 6582 or RFC 6675.
+    /// The kernel and iperf3 call it `reno`.
+    #[serde(alias = "reno")]
     NewReno,
     /// CUBIC (RFC 9438).
     Cubic,

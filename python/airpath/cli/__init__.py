@@ -3,14 +3,17 @@
 Data goes to standard output, messages to standard error. `main` handles all errors.
 """
 
-import errno
+import codecs
+import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, show
+from airpath.cli.messages import ExitCode, Problem, os_problem, show
+from airpath.files import printable
 from airpath.suggest import did_you_mean
 
 
@@ -20,22 +23,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from airpath.cli.application import app
 
     try:
-        code = app(arguments, prog_name="airpath", standalone_mode=False)
-        sys.stdout.flush()
+        with _explained():
+            code = app(arguments, prog_name="airpath", standalone_mode=False)
+            sys.stdout.flush()
     except Problem as problem:
         show(problem)
         return problem.exit_code
-    except typer.TyperException as error:
-        show(_usage_problem(error))
-        return ExitCode.BAD_INPUT
     except typer.Abort:
         return ExitCode.INTERRUPTED
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        show(Problem("standard output cannot be written: the disk is full", exit_code=ExitCode.NOT_WRITTEN))
-        return ExitCode.NOT_WRITTEN
+    except BrokenPipeError:
+        return _pipe_closed()
     return int(code or 0)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Convert the errors of every command to a `Problem`."""
+    try:
+        yield
+    except typer.TyperException as error:
+        raise _usage_problem(error) from None
+    except SystemExit as stop:
+        # Typer ends the process after a closed pipe.
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise stop.__context__ from None
+        raise
+    except UnicodeEncodeError as error:
+        raise Problem(f"'{printable(error.object)}' is not UTF-8 text", next_step="rename the file") from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise os_problem(error) from None
+
+
+def _pipe_closed() -> ExitCode:
+    """Discard the rest of standard output: its reader is gone."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+    return ExitCode.PIPE_CLOSED
 
 
 def _open_standard_streams() -> None:
@@ -48,6 +74,28 @@ def _open_standard_streams() -> None:
                 os.close(null)
             os.set_inheritable(descriptor, True)
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
+    codecs.register_error("airpath", _replacement)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="airpath")
+
+
+_ASCII = str.maketrans(
+    {"→": "->", "✓": "yes", "✗": "no", "±": "+-", "−": "-", "×": "x", "·": ".", "–": "-", "…": "..."}
+)
+
+
+def _replacement(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace characters that the encoding of a stream lacks.
+
+    Linux names are bytes: those that are not UTF-8 are written as they are.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    if all("\udc80" <= each <= "\udcff" for each in text):
+        return os.fsencode(text), error.end
+    return text.translate(_ASCII).encode("ascii", "backslashreplace"), error.end
 
 
 def _usage_problem(error: typer.TyperException) -> Problem:

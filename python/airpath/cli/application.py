@@ -29,6 +29,7 @@ Exit codes:
   2    bad usage, or a scenario, preset, result folder or capture that cannot be used
   3    the result could not be written in full; the written part is kept
   130  interrupted by Ctrl-C; the result until then is kept
+  141  the reader of standard output closed the pipe
 """
 
 # Plain help text: it needs no import of rich, and is the same on a terminal, in a pipe and in a

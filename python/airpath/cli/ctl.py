@@ -33,16 +33,19 @@ def ctl(
     \b
     Exit codes:
       0    done
-      1    the link is not running
+      1    the link is not running, or not ready
       2    the link does not support the change; nothing was changed
     """
     from airpath.cli.key_value import parse_pairs
-    from airpath.control import NoLinkError, find, send
+    from airpath.control import NoLinkError, NotReadyError, find, send
 
     values = {key: _value(text) for key, text in parse_pairs("", change or [], example='outage="3 s"').items()}
     request: dict[str, Any] = {"change": values} if values else {"status": {}}
     try:
         answer = send(find(link), request)
+    except NotReadyError as error:
+        next_step = "try again when the server listens; its output shows what it does"
+        raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None
     except NoLinkError as error:
         next_step = "start one with `airpath link`, or select one with --link"
         raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None

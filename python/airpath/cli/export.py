@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, explained
+from airpath.cli.messages import Problem, explained, writing
 
 
 def export(
@@ -49,15 +49,9 @@ def export(
                 f"{result} has no repetition {repetition}; it has {loaded.repetitions.height}",
                 next_step="repetitions count from 0",
             )
-        try:
+        with writing(out):
             files = (
                 exports.csv(loaded, out) if format == "csv" else [exports.perfetto(loaded, out, repetition=repetition)]
             )
-        except OSError as error:
-            raise Problem(
-                f"{out} cannot be written: {error.strerror or error}",
-                next_step="free disk space, or select another path with -o",
-                exit_code=ExitCode.NOT_WRITTEN,
-            ) from None
     for file in files:
         typer.echo(file)

@@ -5,13 +5,18 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.messages import Problem, explained, note
+from airpath.cli.messages import COMMAND_LINE, Problem, explained, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
+from airpath.files import printable, read_text
+
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 FAILED = 125
 """The exit code if the link itself fails, as in env(1), nice(1) and timeout(1)."""
@@ -136,7 +141,7 @@ def _run(
             raise Problem(
                 f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
             )
-    with explained():
+    with explained(), _advised(parameters), replacing_result(out):
         text, name = _scenario(scenario)
         needed = _native.files(
             text, name, overrides
@@ -164,16 +169,36 @@ def _run(
     return json.loads(result)
 
 
+@contextmanager
+def _advised(parameters: Mapping[str, str]) -> Iterator[None]:
+    """Add the advice of `airpath doctor` to the error of a congestion control."""
+    from airpath import LinkError, _native
+
+    try:
+        yield
+    except LinkError as error:
+        if CONGESTION_CONTROL not in parameters or CONGESTION_CONTROL not in str(error):
+            raise
+        checks = json.loads(_native.doctor())["checks"]
+        check = next(each for each in checks if each["name"] == "congestion controls")
+        # The advice is about the congestion controls that airpath's studies use.
+        advice = check["next_step"] or ""
+        raise Problem(
+            f"{error} ({check['finding']})",
+            next_step=advice if parameters[CONGESTION_CONTROL] in advice else "select one that can be set in links",
+        ) from None
+
+
 def _scenario(scenario: str) -> tuple[str, str]:
     """Return the text and name of a scenario: of its file, or of one with only a preset."""
     path = Path(scenario)
     if path.suffix == ".toml":
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         # Only a preset has a title.
         if not re.search(r"^title\s*=", text, re.MULTILINE):
-            return text, scenario
+            return text, printable(scenario)
     text = f"format = 1\nname = {json.dumps(path.stem)}\n\n[bearer]\npreset = {json.dumps(scenario)}\n"
-    return text, "command line"
+    return text, COMMAND_LINE
 
 
 def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:

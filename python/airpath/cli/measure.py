@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.messages import Problem, explained, help_without_command, note
+from airpath.cli.messages import Problem, explained, help_without_command, note, replacing_result
 from airpath.cli.option_groups import with_groups
 from airpath.cli.options import Out
 
@@ -243,7 +243,7 @@ def _measure(host: str, work: dict[str, Any], limit: str, common: Common, *, icm
         raise Problem("--ipv4 and --ipv6 exclude each other", next_step="use one of them, or none")
     family = "v4" if common.ipv4 else "v6" if common.ipv6 else "any"
     request = json.dumps({"host": host, "family": family, "work": work, "icmp": icmp, "limit": limit})
-    with explained(), progress_bar(f"{work['kind']} {host}") as progress:
+    with explained(), replacing_result(common.out), progress_bar(f"{work['kind']} {host}") as progress:
         if common.out is not None:
             clear_result_folder(common.out)
         if common.format == "jsonl":

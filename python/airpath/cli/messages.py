@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
@@ -13,6 +13,10 @@ import typer
 
 if TYPE_CHECKING:
     from airpath._native import ScenarioError
+
+
+COMMAND_LINE = "command line"
+"""The name of a scenario that is made from an argument: it has no lines."""
 
 
 class ExitCode(IntEnum):
@@ -28,6 +32,8 @@ class ExitCode(IntEnum):
     """The result could not be written in full; the written part is kept."""
     INTERRUPTED = 130
     """Ctrl-C; the result until then is kept, marked as partial."""
+    PIPE_CLOSED = 141
+    """The reader of standard output closed the pipe, as after the signal SIGPIPE."""
 
 
 class Problem(Exception):  # noqa: N818 - its text is a message to the user
@@ -77,6 +83,7 @@ def help_without_command(context: typer.Context) -> None:
 def explained() -> Iterator[None]:
     """Convert exceptions about bad input or an unwritable result to a `Problem`."""
     from airpath import LinkError, MeasureError, ResultError, ScenarioError, TraceError, UnreadableResultError
+    from airpath.files import NotTextError
 
     try:
         yield
@@ -84,7 +91,7 @@ def explained() -> Iterator[None]:
         raise Problem(error.message, where=_place(error), next_step=error.help) from None
     except (LinkError, MeasureError) as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
-    except TraceError as error:
+    except (TraceError, NotTextError) as error:
         message, _, next_step = str(error).partition("; ")
         raise Problem(message, next_step=next_step or None) from None
     except UnreadableResultError as error:
@@ -93,23 +100,95 @@ def explained() -> Iterator[None]:
         raise Problem(str(error), exit_code=ExitCode.NOT_WRITTEN) from None
     except FileExistsError as error:
         raise Problem(str(error)) from None
-    except UnicodeDecodeError as error:
-        raise Problem(f"a file is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except BrokenPipeError:
         # The reader of standard output closed the pipe.
         raise
     except OSError as error:
-        code = ExitCode.NOT_WRITTEN if error.errno == errno.ENOSPC else ExitCode.BAD_INPUT
-        raise Problem(f"{error.filename}: {error.strerror}", exit_code=code) from None
+        raise os_problem(error) from None
 
 
-def _place(error: "ScenarioError") -> str:
+def os_problem(error: OSError) -> Problem:
+    """Convert an error of the operating system; without a file name it concerns standard output."""
+    if error.filename is None:
+        return not_written("standard output", error)
+    code = ExitCode.NOT_WRITTEN if error.errno in _DISK_FULL else ExitCode.BAD_INPUT
+    return Problem(f"{os.fsdecode(error.filename)}: {error.strerror}", next_step=_advice(error), exit_code=code)
+
+
+def not_written(output: Path | str, error: OSError) -> Problem:
+    """Convert an error of writing an output."""
+    return Problem(
+        f"{output} cannot be written: {error.strerror or error}",
+        next_step=_advice(error),
+        exit_code=ExitCode.NOT_WRITTEN,
+    )
+
+
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_ADVICE = {
+    errno.ENOENT: "create the folder, or check the path",
+    errno.ENOTDIR: "a part of the path is a file; check the path",
+    errno.EISDIR: "name a file, not a folder",
+    errno.EACCES: "check the permissions of the path, or select another one",
+    errno.EPERM: "check the permissions of the path, or select another one",
+    errno.EROFS: "the file system is read-only; select another path",
+    errno.ENOSPC: "free disk space, or select another path",
+    errno.EDQUOT: "free disk space, or select another path",
+}
+
+
+def _advice(error: OSError) -> str | None:
+    return _ADVICE.get(error.errno or 0)
+
+
+@contextmanager
+def writing(output: Path | str) -> Iterator[None]:
+    """Convert errors of writing an output to a `Problem`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise not_written(output, error) from None
+
+
+def check_outputs(*files: Path | None, folders: Iterable[Path | None] = ()) -> None:
+    """Check that outputs can be written, before long work starts; `None` is an output not wanted.
+
+    Raises:
+        Problem: One cannot be written.
+    """
+    from airpath.files import check_folder_writable, check_writable
+
+    for check, paths in ((check_writable, files), (check_folder_writable, folders)):
+        for path in paths:
+            if path is not None:
+                with writing(path):
+                    check(path)
+
+
+@contextmanager
+def replacing_result(out: Path | None) -> Iterator[None]:
+    """Print a note after the block if `out` had an earlier result, which the block replaced."""
+    from airpath.result import is_result
+
+    replaces = out is not None and is_result(out)
+    yield
+    if replaces:
+        note(f"the earlier result in {out} was replaced")
+
+
+def _place(error: "ScenarioError") -> str | None:
     """Return file, line and field, and the text of the line if it is readable.
 
     For an override the argument.
     """
     if error.file is None:
-        return str(error).partition(f": {error.message}")[0]
+        place, found, _ = str(error).partition(f": {error.message}")
+        return place.replace("override ", "--set ", 1) if found else None
+    if error.file == COMMAND_LINE:
+        return f"{COMMAND_LINE}, {error.field}"
     place = error.file if error.line is None else f"{error.file}:{error.line}"
     if error.field is not None:
         place += f", {error.field}"

@@ -5,13 +5,17 @@ from typing import Annotated
 
 import typer
 
+from airpath.run import MAX_SEED
+
 Overrides = Annotated[
     list[str] | None,
     typer.Option(metavar="K=V", help="Override a value by its dotted path; may be given many times."),
 ]
 """`--set`: overrides of the scenario's values."""
 
-Seed = Annotated[int | None, typer.Option(min=0, metavar="N", help="Random seed, in place of the scenario's.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Random seed, in place of the scenario's.")
+]
 """`--seed`."""
 
 Capture = Annotated[bool, typer.Option("--capture", help="Write pcapng captures of both ends; needs --out.")]

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import Problem, explained, help_without_command
-from airpath.suggest import did_you_mean
+from airpath.cli.messages import explained, help_without_command
 
 app = typer.Typer(help="List and show bearer presets.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -55,17 +54,9 @@ def show_preset(
       airpath presets show hs-dsch-384 --format toml > my-bearer.toml
       airpath presets show my-bearer.toml
     """
-    from pathlib import Path
-
     from airpath.cli.output import print_table
-    from airpath.preset import preset, presets
+    from airpath.preset import preset
 
-    names = [each.name for each in presets()]
-    if name not in names and not Path(name).exists():
-        raise Problem(
-            f"no preset and no file '{name}'{did_you_mean(name, names)}",
-            next_step="`airpath presets list` shows the presets",
-        )
     with explained():
         found = preset(name)
     if format == "json":

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from airpath.cli.key_value import parse_pairs
-from airpath.cli.messages import ExitCode, Problem, explained, note
+from airpath.cli.messages import ExitCode, Problem, explained, note, replacing_result
 from airpath.cli.options import NoLog, Out, Overrides
 from airpath.tables import flat_rows
 
@@ -46,7 +46,7 @@ def replay(
     from airpath.replay import execute
 
     overrides = parse_pairs("--set", set or [], example="fixed.delay='80 ms'")
-    with explained():
+    with explained(), replacing_result(out):
         original = load(result)
         try:
             summary = execute(original, set=overrides, out=out, log=not no_log)

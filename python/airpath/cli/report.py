@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, explained
+from airpath.cli.messages import check_outputs, explained, writing
 
 
 def report(
@@ -25,14 +25,9 @@ def report(
     from airpath.report import write
 
     with explained():
+        check_outputs(out)
         for folder in results:
             load(folder)  # name every unusable folder's fault before the drawing starts
-        try:
+        with writing(out):
             write(results, out)
-        except OSError as error:
-            raise Problem(
-                f"{out} cannot be written: {error.strerror or error}",
-                next_step="free some space or name another file with -o",
-                exit_code=ExitCode.NOT_WRITTEN,
-            ) from None
     typer.echo(out)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from airpath.cli.key_value import parse_pairs
-from airpath.cli.messages import Problem, explained
+from airpath.cli.messages import Problem, explained, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
 
 Format = Literal["text", "json", "jsonl", "csv"]
@@ -59,12 +59,12 @@ def run(
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
     overrides = parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
-    _check_file(scenario)
     with explained():
+        _check_file(scenario)
         resolved = resolve(scenario, set=overrides)
     if format == "jsonl":
         print_start(resolved, seed, repeat)
-    with explained(), progress_bar(scenario.name) as progress:
+    with explained(), replacing_result(out), progress_bar(scenario.name) as progress:
         summary = execute(
             scenario,
             set=overrides,
@@ -85,6 +85,12 @@ def _check_file(scenario: Path) -> None:
         return
     if scenario.is_dir():
         raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
+    if preset := _preset_of(scenario):
+        raise Problem(
+            f"'{scenario}' is a preset, not a scenario",
+            next_step=f"`airpath link {preset} -- CMD` runs a program on it; a scenario file names it as\n"
+            f'        [bearer]\n        preset = "{preset}"',
+        )
     beside = {each.stem: each for each in scenario.parent.glob("*.toml")}
     match = get_close_matches(scenario.stem, beside, n=1)
     raise Problem(
@@ -93,3 +99,16 @@ def _check_file(scenario: Path) -> None:
         if match
         else "check the path; examples/ has scenarios to start from",
     )
+
+
+def _preset_of(scenario: Path) -> str | None:
+    """Return the name of the preset that was given in place of a scenario file, if it is one."""
+    from airpath import ScenarioError
+    from airpath.preset import preset
+
+    if len(scenario.parts) != 1 or scenario.suffix:
+        return None
+    try:
+        return preset(scenario).name
+    except ScenarioError:
+        return None

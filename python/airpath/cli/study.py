@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, explained, help_without_command, note
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, note, writing
+from airpath.run import MAX_SEED
 
 app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -67,7 +68,9 @@ def run_study(
             help="On standard output: tables, rows and findings as JSON, or the tables of the study's README."
         ),
     ] = "text",
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Random seed, in place of the study's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Random seed, in place of the study's.")
+    ] = None,
     repeat: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Repetitions per row, in place of the study's numbers.")
     ] = None,
@@ -88,7 +91,7 @@ def run_study(
       1    a finding does not hold, or a run of the study failed
       2    bad usage
       3    the report could not be written
-      130  interrupted by Ctrl-C; nothing is printed
+      130  interrupted by Ctrl-C; the complete experiments are printed
     """
     from airpath import study
     from airpath.cli.output import console
@@ -98,6 +101,7 @@ def run_study(
         raise Problem(
             "--report draws only simulated figures", next_step="remove --clock real, or use --format markdown"
         )
+    check_outputs(report)
     names = None if only is None else [name for each in only for name in each.split(",")]
     try:
         with explained(), progress_bar(id) as progress:
@@ -107,7 +111,7 @@ def run_study(
     except study.StudyError as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
     except KeyboardInterrupt:
-        raise Problem("interrupted; a study prints its rows only at the end", exit_code=ExitCode.INTERRUPTED) from None
+        raise Problem("interrupted before an experiment was complete", exit_code=ExitCode.INTERRUPTED) from None
     match format:
         case "json":
             typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
@@ -116,9 +120,10 @@ def run_study(
         case _:
             result.render_text(console())
     if report is not None:
-        try:
+        with writing(report):
             result.report(report)
-        except OSError as error:
-            raise Problem(f"{report} cannot be written: {error.strerror}", exit_code=ExitCode.NOT_WRITTEN) from None
         note(f"the report is in {report}")
+    if not result.complete:
+        note("interrupted: only the experiments that were complete are printed")
+        raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(result.exit_code)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, explained, note
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, note, writing
 
 if TYPE_CHECKING:
     from airpath.trace import Trace
@@ -114,6 +114,7 @@ def trace(
             raise Problem("--in-full needs a report", next_step="add -o report.html, or remove it")
         if repetition is not None and not any(each.is_dir() for each in (*files, radio or Path("-"))):
             raise Problem("--repetition needs a result folder", next_step="name a folder, or remove it")
+        check_outputs(out, perfetto, har, folders=[xplot])
         from airpath.trace import trace as analyse
 
         columns = _columns(radio_columns)
@@ -177,14 +178,8 @@ def written(what: str, out: Path, write: Callable[[], object]) -> None:
         out: The path.
         write: Writes it.
     """
-    try:
+    with writing(out):
         write()
-    except OSError as error:
-        raise Problem(
-            f"{out} cannot be written: {error.strerror or error}",
-            next_step="free disk space, or select another path",
-            exit_code=ExitCode.NOT_WRITTEN,
-        ) from None
     note(f"{_WRITTEN[what]} in {out}")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from airpath.cli.messages import Problem, explained
+from airpath.cli.messages import Problem, check_outputs, explained
 
 
 def compare(
@@ -47,6 +47,7 @@ def compare(
     with explained():
         if len(files) < 2:
             raise Problem("a comparison needs two captures", next_step="name another, or use `airpath trace`")
+        check_outputs(out)
         traces = [trace(path, flow=flow) for path in files]
         table = compared(traces)
         match format:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from airpath.files import replacing
 from airpath.result import NotLoggedError, Result
 from airpath.tables import EVENT_TABLES
 
@@ -35,10 +36,12 @@ def csv(result: Result, folder: Path) -> list[Path]:
         except NotLoggedError:
             continue
         path = folder / f"{table}.csv"
-        frame.collect().write_csv(path)
+        with replacing(path) as draft:
+            frame.collect().write_csv(draft)
         written.append(path)
     for name, frame in SUMMARIES.items():
         path = folder / f"{name}.csv"
-        getattr(result, frame).write_csv(path)
+        with replacing(path) as draft:
+            getattr(result, frame).write_csv(draft)
         written.append(path)
     return sorted(written)

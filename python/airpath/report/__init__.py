@@ -17,6 +17,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from airpath.files import write_text
 from airpath.result import Result, load
 
 
@@ -42,5 +43,5 @@ def write(results: Sequence[Path | Result], out: Path, *, command: str | None = 
     if not results:
         raise ValueError("a report needs at least one result")
     loaded = [each if isinstance(each, Result) else load(each) for each in results]
-    out.write_text(page(loaded, out, command), encoding="utf-8")
+    write_text(out, page(loaded, out, command))
     return out

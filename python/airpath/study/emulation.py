@@ -33,6 +33,8 @@ def run_cases(
 ) -> dict[RowKey, Emulated]:
     """Run each case over its own link, `repeat` downloads in sequence, and return its figures.
 
+    After Ctrl-C it returns those of the cases that were complete.
+
     Raises:
         StudyError: This host cannot make a link, a download did not finish, or fewer than two
             downloads have a value of a metric.
@@ -65,6 +67,8 @@ def run_cases(
         except realtime.RealtimeError as error:
             pool.shutdown(cancel_futures=True)
             raise StudyError(f"under the real clock: {error}") from error
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
     return figures
 
 

@@ -9,6 +9,7 @@ from math import floor, log10
 from pathlib import Path
 from typing import Any
 
+from airpath.files import write_text
 from airpath.plot import ENOUGH
 from airpath.report.figures import Figure, figure
 from airpath.report.page import render
@@ -56,7 +57,7 @@ def write(data: Mapping[str, Any], out: Path, *, details: Details | None = None,
     Raises:
         OSError: The file cannot be written.
     """
-    out.write_text(page(data, out, details=details, command=command), encoding="utf-8")
+    write_text(out, page(data, out, details=details, command=command))
     return out
 
 

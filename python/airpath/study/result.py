@@ -33,6 +33,8 @@ class StudyResult:
     seed: int
     rows: list[Row]
     findings: list[Finding]
+    complete: bool = True
+    """Whether all experiments were run; false after Ctrl-C."""
 
     @property
     def exit_code(self) -> int:
@@ -110,7 +112,14 @@ class StudyResult:
             for row in self.rows
         ]
         findings = [{"id": each.id, "text": each.text, "holds": each.holds} for each in self.findings]
-        return {"study": self.study.id, "seed": self.seed, "version": __version__, "rows": rows, "findings": findings}
+        return {
+            "study": self.study.id,
+            "seed": self.seed,
+            "version": __version__,
+            "complete": self.complete,
+            "rows": rows,
+            "findings": findings,
+        }
 
     def render_text(self, console: "Console") -> None:
         """Print one table per experiment, then the findings."""

@@ -37,6 +37,8 @@ def run(
 ) -> StudyResult:
     """Run a study. Return its rows (published figure and ours) and its findings.
 
+    After Ctrl-C the result has the experiments that were complete; its `complete` is false.
+
     Args:
         name: The study, as `studies` lists them.
         only: Run these experiments alone. Findings that need other experiments are left out.
@@ -56,7 +58,7 @@ def run(
             host cannot make a link.
         ScenarioError: A scenario of the study is invalid.
         ValueError: `repeat` is below two. A confidence interval needs two repetitions.
-        KeyboardInterrupt: Ctrl-C.
+        KeyboardInterrupt: Ctrl-C before an experiment was complete.
     """
     study = load_study(name)
     experiments = _chosen(study, [only] if isinstance(only, str) else only, clock)
@@ -66,11 +68,19 @@ def run(
     if clock == "virtual":
         total = sum(repeat or case.repeat for experiment in experiments for case in experiment.cases)
         counter = _Counter(total, progress)
-        rows = _rows_of_all(experiments, study, seed, repeat=repeat, counter=counter)
+        rows = []
+        try:
+            for experiment in experiments:
+                rows += _rows_of(experiment, study, seed, repeat=repeat, counter=counter)
+        except KeyboardInterrupt:
+            if not rows:
+                raise
     else:
         downloads = repeat or study.emulation.repeat
         rows = _rows_with_both_clocks(study, experiments, seed, downloads=downloads, links=links, progress=progress)
-    return StudyResult(study, seed, rows, _findings(study, {experiment.name for experiment in experiments}, Rows(rows)))
+    done = {row.experiment for row in rows}
+    complete = len(done) == len(experiments)
+    return StudyResult(study, seed, rows, _findings(study, done, Rows(rows)), complete)
 
 
 def _rows_with_both_clocks(
@@ -102,10 +112,14 @@ def _rows_with_both_clocks(
         on_case_done=lambda: counter.add_whole_case(downloads),
     )
     # `definition._emulation` rejects experiments with aggregates or differences: each row is a
-    # measured one, and `emulated` has its key.
+    # measured one, and `emulated` has its key unless Ctrl-C came before.
+    incomplete = {row.experiment for row in rows if row.key not in emulated}
+    if len(incomplete) == len(experiments):
+        raise KeyboardInterrupt
     return [
         replace(row, control=control.samples, emulated=emulated[row.key])
         for row, control in zip(rows, control_rows, strict=True)
+        if row.experiment not in incomplete
     ]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from airpath.files import write_text
 from airpath.trace.data import TraceData, analyse
 from airpath.trace.radio_log import addresses
 from airpath.trace.sources import Source, sources_of
@@ -101,7 +102,7 @@ class Trace(TraceData):
         Raises:
             OSError: The file cannot be written.
         """
-        Path(out).write_text(json.dumps(self.archive, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_text(Path(out), json.dumps(self.archive, indent=1, ensure_ascii=False) + "\n")
         return Path(out)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from airpath.files import write_text
 from airpath.quantities import seconds
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
@@ -51,7 +52,7 @@ def write(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str |
     Raises:
         OSError: The file cannot be written.
     """
-    out.write_text(page(trace, out, in_full=in_full, command=command), encoding="utf-8")
+    write_text(out, page(trace, out, in_full=in_full, command=command))
     return out
 
 

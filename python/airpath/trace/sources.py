@@ -43,6 +43,13 @@ def sources_of(
     """Return the input: captures, or the captures or event log of a result folder."""
     files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
     peer = None if peer is None else Path(peer)
+    if len(files) > 1 and (folder := next((each for each in files if each.is_dir()), None)):
+        from airpath._native import TraceError
+
+        raise TraceError(
+            f"{folder} is a folder, and a result folder is analysed alone; `airpath trace compare` compares it with "
+            "captures"
+        )
     arguments = tuple(map(str, files))
     sources = Sources(tuple(files), peer=peer)
     if len(files) == 1 and files[0].is_dir():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from airpath.files import write_text
 from airpath.trace.figures.view import SENDERS, other
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def xplot(trace: "TraceData", folder: Path) -> list[Path]:
                 continue
             path = folder / f"{flow['connection']}-{sender}.xpl"
             reported = blocks.filter((pl.col("connection") == flow["connection"]) & (pl.col("from") == other(sender)))
-            path.write_text("\n".join(_lines(flow, own, reported, sender)) + "\n", encoding="ascii")
+            write_text(path, "\n".join(_lines(flow, own, reported, sender)) + "\n")
             written.append(path)
     return written
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from airpath.files import write_text
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
@@ -45,7 +46,7 @@ def write(traces: Sequence[TraceData], out: Path, *, command: str | None = None)
     """
     if not traces:
         raise ValueError("a comparison needs at least one trace")
-    out.write_text(page(traces, out, command), encoding="utf-8")
+    write_text(out, page(traces, out, command))
     return out
 
 

@@ -1,0 +1,330 @@
+"""Wrong inputs of new users: the place, the next step, a documented exit code, no work lost."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airpath
+from airpath.control import running
+from support import ROOT, Command, Finished, plain_environment
+from support.link import LinkCommand, python, until
+from support.needs import as_ordinary_user, needs
+
+DOCUMENTED = {
+    int(code)
+    for code in re.findall(r"^\| (\d+) \|", (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8"), re.MULTILINE)
+}
+"""The exit codes of docs/exit-codes.md."""
+
+CAPTURE = ROOT / "tests" / "captures" / "clean-mobile.pcapng"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong input, and what the command answers."""
+
+    line: str
+    """The arguments, as in a shell; `{capture}` is a capture, `\udce9` a byte that is not UTF-8."""
+    err: tuple[str, ...] = ()
+    """Texts that standard error contains: the place and the next step."""
+    code: int = 2
+    environment: dict[str, str] = field(default_factory=dict)
+    out: tuple[str, ...] = ()
+    """Texts that standard output contains."""
+
+
+def wrong(name: str, line: str, *err: str, marks: Any = (), **values: Any) -> Any:
+    """Return a row of the table."""
+    return pytest.param(Wrong(line, err, **values), id=name, marks=marks)
+
+
+LATIN = {"PYTHONIOENCODING": "latin-1"}
+
+NAMES = [
+    wrong(f"preset-{common}", f"presets show {common}", code=0, out=(f"{preset}: ",))
+    for common, preset in (
+        ("gsm", "gsm-csd-9600"),
+        ("gprs", "gprs-4+1"),
+        ("edge", "egprs-4+1"),
+        ("umts", "umts-r99-384"),
+        ("3g", "umts-r99-384"),
+        ("hsdpa", "hsdpa-cat6"),
+    )
+]
+
+INPUTS = [
+    # Tracebacks.
+    wrong(
+        "seed", "run small.toml --seed 99999999999999999999999", "--seed", "less than or equal to 9223372036854775807"
+    ),
+    wrong("seed-of-toml", f"run small.toml --seed {2**63}", "--seed", "less than or equal to 9223372036854775807"),
+    wrong(
+        "seed-of-study",
+        "study run hsdpa-sim --seed 99999999999999999999999",
+        "--seed",
+        "less than or equal to 9223372036854775807",
+    ),
+    wrong("scenario-not-utf-8", "run n\udce9.toml", "no scenario file 'n", "check the path"),
+    wrong("scenario-name-not-utf-8", "run small\udce9.toml", code=0, out=("download",)),
+    wrong("report-name-not-utf-8", "report kept -o o\udce9.html", code=0, out=("o",)),
+    wrong("trace-name-not-utf-8", "trace {capture} -o o\udce9.html", "the report is in o", code=0),
+    wrong("trace-latin-1", "trace {capture}", code=0, environment=LATIN, out=("192.0.2.1",)),
+    wrong("trace-ascii", "trace {capture}", code=0, environment={"PYTHONIOENCODING": "ascii"}, out=("->",)),
+    wrong("repeat-latin-1", "run small.toml --repeat 3", code=0, environment=LATIN, out=("download",)),
+    wrong(
+        "study-latin-1",
+        "study run hsdpa-sim --only rtt --repeat 2",
+        code=0,
+        environment=LATIN,
+        out=("yes agrees",),
+    ),
+    # Work done, then thrown away.
+    wrong("study-report", "study run hsdpa-sim --report nope/x.html", "nope/x.html", "create the folder", code=3),
+    wrong("trace-report", "trace {capture} -o nope/x.html", "nope/x.html", "create the folder", code=3),
+    wrong("trace-xplot", "trace {capture} --xplot small.toml/plots", "small.toml", "part of the path", code=3),
+    wrong("trace-har", "trace {capture} --har nope/x.har", "nope/x.har", "create the folder", code=3),
+    wrong("trace-perfetto", "trace {capture} --perfetto kept", "kept", "name a file", code=3),
+    wrong("compare-report", "trace compare {capture} {capture} -o nope/x", "nope/x", "create the folder", code=3),
+    wrong("out-replaces", "run small.toml --out kept", "the earlier result in kept was replaced", code=0),
+    wrong("replay-replaces", "replay kept --out other", "the earlier result in other was replaced", code=0),
+    # Errors that mislead or do not help.
+    *NAMES,
+    wrong("no-preset", "presets show gsmm", "no preset `gsmm`", "did you mean `gsm", "airpath presets list"),
+    wrong("run-common-name", "run small.toml --set bearer.preset=gprs", code=0, out=("download",)),
+    wrong("run-preset", "run hs-dsch-384", "'hs-dsch-384' is a preset", "airpath link hs-dsch-384", "[bearer]"),
+    wrong("run-gprs", "run gprs", "'gprs' is a preset", "airpath link gprs-4+1", 'preset = "gprs-4+1"'),
+    wrong("tcp-cc", "run small.toml --set tcp.cc=reno", "at --set tcp.cc=reno", "`congestion.algorithm`"),
+    wrong(
+        "tcp-congestion-control",
+        "run small.toml --set tcp.congestion_control=reno",
+        "at --set tcp.congestion_control=reno",
+        "`congestion.algorithm`",
+    ),
+    wrong("short-congestion", "run small.toml --set tcp.congestion=cubic", code=0, out=("download",)),
+    wrong("short-profile", "run small.toml --set tcp=windows-xp", code=0, out=("download",)),
+    wrong("no-such-profile", "run small.toml --set tcp=windows-xq", "--set tcp=windows-xq", "`windows-xp`"),
+    wrong("not-a-table", "run small.toml --set tcp.recovery=rack", "--set tcp.recovery=rack", "expected a table"),
+    wrong("reno", "run small.toml --set tcp.congestion.algorithm=reno", code=0, out=("download",)),
+    wrong("key-of-bearer", "run small.toml --set bearer.presett=1", "--set bearer.presett=1", "`preset`"),
+    *(
+        wrong(
+            f"unit-{unit}",
+            f"run small.toml --set 'fixed.rate=10 {unit}'",
+            f"--set fixed.rate=10 {unit}: fixed.rate",
+            f"did you mean `{right}`?",
+        )
+        for unit, right in (("Mbps", "Mbit/s"), ("mbit", "Mbit/s"), ("kbps", "kbit/s"))
+    ),
+    wrong("binary", f"run {sys.executable}", f"{sys.executable}:1: not UTF-8 text", "save the file as UTF-8"),
+    wrong("latin-1-scenario", "run latin.toml", "latin.toml:2: not UTF-8 text", "save the file as UTF-8"),
+    wrong(
+        "replay-other-model",
+        "replay kept --set bearer.preset=gprs-4+1",
+        "at --set bearer.preset=gprs-4+1",
+        'this scenario has `model = "hs-dsch-simple"`',
+        "run the original scenario",
+    ),
+    wrong("trace-and-folder", "trace {capture} kept", "kept is a folder", "airpath trace compare"),
+    wrong("report-no-folder", "report kept -o nonexistent/x.html", "nonexistent/x.html", "create the folder", code=3),
+    wrong("report-to-folder", "report kept -o kept", "kept", "name a file", code=3),
+    wrong("ctl-none", "ctl --link 1 outage='1 s'", "no link runs as process 1", "airpath link", code=1),
+    wrong("link-no-preset", "link gprss -- true", "no preset `gprss`", "at command line, bearer.preset", code=125),
+]
+
+
+@pytest.fixture
+def files(airpath_command: Command, scenario: Callable[..., Path]) -> Path:
+    """The folder of the command: scenarios, and the results `kept` and `other`."""
+    path = scenario()
+    folder = path.parent
+    (folder / "latin.toml").write_bytes('format = 1\nname = "é"\n'.encode("latin-1"))
+    (folder / os.fsdecode(b"small\xe9.toml")).write_bytes(path.read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize("case", INPUTS)
+def test_a_wrong_input(airpath_command: Command, files: Path, case: Wrong) -> None:
+    arguments = [word.format(capture=CAPTURE) for word in shlex.split(case.line)]
+    for result in ("kept", "other"):
+        if result in arguments:
+            assert airpath_command("run", "small.toml", "--out", result).code == 0
+    done = _run(airpath_command, arguments, case.environment)
+    _check(done, case)
+
+
+def _run(command: Command, arguments: Sequence[str], environment: dict[str, str]) -> Finished:
+    done = subprocess.run(
+        command.line(*arguments),
+        cwd=command.folder,
+        env=plain_environment() | environment,
+        capture_output=True,
+        check=False,
+    )
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
+    out, err = (each.decode(encoding, "surrogateescape") for each in (done.stdout, done.stderr))
+    return Finished(done.returncode, out, err)
+
+
+def _check(done: Finished, case: Wrong) -> None:
+    assert "Traceback" not in done.err, done.err
+    assert "struct " not in done.err
+    assert "panicked" not in done.err
+    assert done.code in DOCUMENTED
+    assert done.code == case.code, done.err
+    for words in case.err:
+        assert words in done.err
+    for words in case.out:
+        assert words in done.out
+    if done.code not in (0, 130, 141):
+        assert done.err.startswith("error: ")
+        assert "\n  next: " in done.err or "did you mean" in done.err
+
+
+CLOSED = [
+    wrong("run", "run {closed}", "closed/x"),
+    wrong("report", "report {closed} -o /dev/null", "closed/x"),
+    wrong(
+        "report-output", "report kept -o {closed}", "closed/x.toml cannot be written", "check the permissions", code=3
+    ),
+    wrong("trace", "trace {closed}", "closed/x"),
+    wrong("trace-output", "trace {capture} -o {closed}", "closed/x.toml cannot be written", "permissions", code=3),
+    wrong("link", "link {closed} -- true", "closed/x", code=125),
+    wrong("presets", "presets show {closed}", "closed/x", "permissions"),
+]
+
+
+@pytest.mark.parametrize("case", CLOSED)
+def test_a_folder_of_another_user(tmp_path: Path, case: Wrong) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    arguments = case.line.format(closed=tmp_path / "closed" / "x.toml", capture=CAPTURE).split()
+    line = [*as_ordinary_user(), *Command(tmp_path).line(*arguments)]
+    done = subprocess.run(line, cwd="/", env=plain_environment(), capture_output=True, text=True, check=False)
+    assert "ermission denied" in done.stderr
+    _check(Finished(done.returncode, done.stdout, done.stderr), case)
+
+
+@needs("full-device")
+@pytest.mark.parametrize("line", [["trace", CAPTURE], ["presets", "list"], ["study", "list"]], ids=lambda line: line[0])
+def test_a_full_standard_output(airpath_command: Command, line: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            airpath_command.line(*line), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    done = Finished(process.returncode, "", process.stderr)
+    _check(done, Wrong("", ("standard output cannot be written", "free disk space"), code=3))
+
+
+@pytest.mark.parametrize("line", [["run", "small.toml", "--repeat", "500"], ["trace", CAPTURE]], ids=["run", "trace"])
+def test_a_closed_pipe(airpath_command: Command, files: Path, line: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    words = airpath_command.line(*line, "--format", "jsonl")
+    process = subprocess.run(words, cwd=files, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    _check(Finished(process.returncode, "", process.stderr), Wrong("", code=141))
+    assert process.stderr == ""
+
+
+def test_a_full_disk_keeps_the_earlier_report(airpath_command: Command, files: Path, small_disk: Path) -> None:
+    assert airpath_command("run", "small.toml", "--out", "kept").code == 0
+    report = small_disk / "x.html"
+    report.write_text("earlier")
+    done = airpath_command("report", "kept", "-o", report)
+    _check(done, Wrong("", (str(report), "free disk space"), code=3))
+    assert [each.name for each in small_disk.iterdir()] == ["x.html"]
+    assert report.read_text() == "earlier"
+
+
+def test_ctrl_c_prints_the_complete_experiments(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airpath.cli import main
+    from airpath.study import runner
+
+    rows_of, calls = runner._rows_of, []
+
+    def interrupted(*arguments: Any, **named: Any) -> list[Any]:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return rows_of(*arguments, **named)
+
+    monkeypatch.setattr(runner, "_rows_of", interrupted)
+    code = main(["study", "run", "hsdpa-sim", "--only", "rtt,utilisation-20kB", "--repeat", "2", "--format", "json"])
+    captured = capsys.readouterr()
+    done = Finished(code, captured.out, captured.err)
+    _check(done, Wrong("", ("interrupted",), code=130))
+    assert not done.json["complete"]
+    assert {row["experiment"] for row in done.json["rows"]} == {calls[0][0].name}
+
+
+def test_wrong_arguments_in_python(files: Path) -> None:
+    path = files / "small.toml"
+    with pytest.raises(TypeError, match=r"set is a str; write a dictionary, as in \{'bearer.bler': 0.1\}"):
+        airpath.run(path, set="bearer.bler=0.1")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="repeat is 0; a run has at least one repetition"):
+        airpath.run(path, repeat=0)
+    with pytest.raises(ValueError, match=f"seed is {2**63}; select one from 0 to {2**63 - 1}"):
+        airpath.run(path, seed=2**63)
+    with pytest.raises(airpath.ScenarioError, match="override blr=1: blr: unknown key"):
+        airpath.run(path, set={"blr": 1})
+
+
+LINKS = [
+    wrong("link-gprs", "link gprs --serve {server} -- true", code=0),
+    wrong(
+        "link-common-name",
+        "link wired --set bearer.preset=umts --serve {server} -- true",
+        code=0,
+    ),
+    wrong(
+        "link-congestion-control",
+        "link wired --sysctl net.ipv4.tcp_congestion_control=nonesuch --serve {server} -- true",
+        "cannot be set to `nonesuch`",
+        "can be set in links",
+        "next: select one",
+        code=125,
+    ),
+    wrong(
+        "link-loopback",
+        "link wired --serve {loopback} -- true",
+        "the server listens at 127.0.0.1 only",
+        "let it listen at 0.0.0.0",
+        code=0,
+    ),
+    wrong("link-replaces", "link wired --out kept --serve {server} -- true", "result in kept was replaced", code=0),
+]
+
+
+@pytest.mark.parametrize("case", LINKS)
+def test_a_wrong_input_of_a_link(link: LinkCommand, files: Path, case: Wrong) -> None:
+    loopback = python("import socket, time; at = socket.create_server(('127.0.0.1', 8000)); time.sleep(100)")
+    servers = {"server": shlex.join(python("listen.py")), "loopback": shlex.join(loopback)}
+    command = Command(files)
+    arguments = [word.format(**servers) for word in shlex.split(case.line)]
+    if "kept" in arguments:
+        assert command("run", "small.toml", "--out", "kept").code == 0
+    _check(command(*arguments), case)
+
+
+def test_a_change_of_a_link(link: LinkCommand) -> None:
+    command = Command(link.folder)
+    with link.started("sleep", "100") as process:
+        until(lambda: process.pid in running(), "the control socket")
+        done = command("ctl", "--link", str(process.pid), "rate=128kbps")
+        _check(done, Wrong("", ("`kbps` is not a unit", "did you mean `kbit/s`?"), code=2))
+
+
+def test_a_link_that_waits_for_its_server(link: LinkCommand) -> None:
+    with link.started("true", serve="exec sleep 100") as process:
+        until(lambda: process.pid in running(), "the control socket")
+        done = Command(link.folder)("ctl", "--link", str(process.pid))
+        _check(done, Wrong("", ("is not ready yet: it waits for its server", "try again"), code=1))
