@@ -18,14 +18,28 @@ struct Impairments {
     queue: usize,
     rate: u64,
     delay: u64,
+    /// Every packet with a multiple of this number is CE marked; none if zero.
+    mark: u64,
 }
 
 fn impairments() -> impl Strategy<Value = Impairments> {
     let chances = (any::<u64>(), 0.0..0.3, 0.0..0.2, 0.0..0.4, 1u64..300);
+    let marks = prop_oneof![Just(0u64), 1u64..40];
     let path = ((0u64..3000, prop_oneof![Just(0u64), 0u64..5000]), 1usize..60, 64u64..20_000, 0u64..300);
-    (chances, path).prop_map(|((seed, loss, duplication, reordering, lateness), (outage, queue, rate, delay))| {
-        Impairments { seed, loss, duplication, reordering, lateness, outage, queue, rate, delay }
-    })
+    (chances, path, marks).prop_map(
+        |((seed, loss, duplication, reordering, lateness), (outage, queue, rate, delay), mark)| Impairments {
+            seed,
+            loss,
+            duplication,
+            reordering,
+            lateness,
+            outage,
+            queue,
+            rate,
+            delay,
+            mark,
+        },
+    )
 }
 
 impl Impairments {
@@ -36,6 +50,7 @@ impl Impairments {
         Pipe::of(vec![Hop::new(rate, Span::from_millis(self.delay), self.queue)])
             .chance(self.seed ^ which, self.loss, self.duplication, self.reordering, Span::from_millis(self.lateness))
             .outage(at(from), at(from + length))
+            .mark(self.mark)
     }
 }
 
