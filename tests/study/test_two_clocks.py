@@ -142,7 +142,7 @@ def test_the_heading_of_the_control_is_the_profile_of_the_study(monkeypatch: pyt
         ({"tcp.profile": "linux-2.6"}, "with linux-2.6", "linux-2.6"),
         ({"tcp.timestamps": False}, "control", "control"),
     ):
-        emulation = replace(result.study.emulation, set=overrides)
+        emulation = replace(result.study.emulation, control_overrides=overrides)
         markdown = replace(result, study=replace(result.study, emulation=emulation)).render_markdown()
         assert f"| published | simulated | {control} | real | 95 % interval | n | {compared} to real |" in markdown
 
