@@ -17,7 +17,7 @@ SILENT = {
 
 
 @dataclass(frozen=True)
-class Silence:
+class RadioGap:
     """A time in which the radio carried nothing, in nanoseconds of the run."""
 
     begin: int
@@ -26,12 +26,12 @@ class Silence:
     name: str
 
 
-def silences(result: Path) -> list[Silence]:
+def radio_gaps(result: Path) -> list[RadioGap]:
     """Those of the first repetition of a result folder."""
     found = []
     for part in sorted((result / "events" / "changes").glob("*.parquet")):
         breaks = pl.read_parquet(part, columns=["time", "duration", "direction", "kind"]).drop_nulls("duration")
-        found += [Silence(time, time + lasts, way, kind) for time, lasts, way, kind in breaks.iter_rows()]
+        found += [RadioGap(time, time + lasts, way, kind) for time, lasts, way, kind in breaks.iter_rows()]
     parts = sorted((result / "events" / "states").glob("*.parquet"))
     if not parts:
         return found
@@ -43,7 +43,7 @@ def silences(result: Path) -> list[Silence]:
         times = track["time"].to_list()
         rows = zip(times, [*times[1:], last], track["aspect"], track["direction"], track["name"], strict=True)
         found += [
-            Silence(begin, end, direction, name)
+            RadioGap(begin, end, direction, name)
             for begin, end, aspect, direction, name in rows
             if name in SILENT[aspect] and end > begin
         ]
@@ -54,6 +54,6 @@ def write(result: Path, target: Path) -> None:
     """Writes them as CSV, on the clock of the captures."""
     lines = ["begin,end,direction,name"]
     lines += [
-        f"{ORIGIN + each.begin},{ORIGIN + each.end},{each.direction or ''},{each.name}" for each in silences(result)
+        f"{ORIGIN + each.begin},{ORIGIN + each.end},{each.direction or ''},{each.name}" for each in radio_gaps(result)
     ]
     target.write_text("\n".join(lines) + "\n")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from radio_log import silences
+from radio_log import radio_gaps
 
 CAUSES = (
     "set-up",
@@ -35,7 +35,7 @@ PAUSE = 0.1
 A link that is busy for a round trip or longer is full.
 """
 
-SILENCE = 150_000_000
+LEAST_GAP = 150_000_000
 """Nanoseconds without a transmission after which a radio with queued data counts as silent.
 
 If the transit of the quickest packet takes longer, that time applies instead.
@@ -260,7 +260,7 @@ class Flow:
         done = times.with_columns(done=pl.col("left") - propagation)
         return _lasting(done, "queued", "done"), done
 
-    def silences(self, direction: str, component: str) -> Intervals:
+    def radio_gaps(self, direction: str, component: str) -> Intervals:
         """When the radio or link has data to send, but sends nothing or may not send."""
         begins, ends = [], []
         for begin, end in self.states(direction):
@@ -283,7 +283,7 @@ class Flow:
                 .sort("queued")
             )
             queued, left = inside["queued"].to_numpy(), inside["left"].to_numpy()
-            least = max(SILENCE, float((left - queued).min())) if len(left) else SILENCE
+            least = max(LEAST_GAP, float((left - queued).min())) if len(left) else LEAST_GAP
             stop, start = np.concatenate([[0], stops]), np.concatenate([starts, [self.span[1]]])
             for begin, end in zip(stop, start, strict=True):
                 # A packet that leaves only after the next TTI has waited for it.
@@ -295,9 +295,7 @@ class Flow:
 
     def states(self, direction: str) -> list[tuple[int, int]]:
         """When the radio was in a state that carries nothing in this direction."""
-        return [
-            (silence.begin, silence.end) for silence in silences(self.result) if silence.direction in {None, direction}
-        ]
+        return [(gap.begin, gap.end) for gap in radio_gaps(self.result) if gap.direction in {None, direction}]
 
     def base_round_trip(self) -> float:
         """The shortest round trip, that of the handshake included."""
@@ -365,7 +363,7 @@ class Flow:
         waits, served = self.waiting(service, times)
         base = self.base_round_trip()
         window = max(base, 2 * service)
-        forward, backward = self.silences(self.forward, component), self.silences(self.backward, component)
+        forward, backward = self.radio_gaps(self.forward, component), self.radio_gaps(self.backward, component)
         spurious, recovery = self.spurious(served), self.recovery()
         timer = self.timer(
             Intervals(np.concatenate([forward.begins, backward.begins]), np.concatenate([forward.ends, backward.ends]))

@@ -98,7 +98,7 @@ pub fn tables(ends: &JoinedCaptures) -> impl Iterator<Item = (&'static str, Tabl
     tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)))
 }
 
-/// A row of `ways`: one direction of a connection.
+/// A row of `one_way`: one direction of a connection.
 struct TwoPointRow<'a> {
     joined: &'a JoinedConnection,
     from: End,
