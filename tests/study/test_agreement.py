@@ -1,0 +1,41 @@
+"""Each whole study: its findings, and the table of agreement in its folder."""
+
+import pytest
+
+from airpath import study
+from support import ROOT
+
+FAILING = {
+    "gprs-la": ["half-of-the-time-in-cs-1"],
+    "gprs-proxy": [],
+    "gsm-csd": [],
+    "hsdpa-sim": [],
+    "umts-live": [
+        "product-does-best-1460",
+        "driving-halves-the-downlink",
+        "duplicate-acknowledgements",
+        "gaps-are-longer-in-a-car",
+        "gaps-of-the-longest-length-in-a-car",
+        "delay-periods-of-the-longest-length",
+    ],
+}
+"""The findings that do not hold; the README of the study has the reason for each."""
+
+
+def test_every_study_is_tested() -> None:
+    assert {each.id for each in study.studies()} == FAILING.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(FAILING))
+def test_findings_and_table_are_as_published(name: str) -> None:
+    result = study.run(name)
+    assert [finding.id for finding in result.findings if not finding.holds] == FAILING[name]
+    if name == "hsdpa-sim":
+        agree, published = result.agreement
+        assert published == 55
+        assert agree / published >= 0.9, [row for row in result.rows if row.agrees is False]
+    table = (ROOT / "studies" / name / "agreement.md").read_text(encoding="utf-8")
+    assert result.render_markdown() == table, (
+        f"the table differs: airpath study run {name} --format markdown > studies/{name}/agreement.md"
+    )
