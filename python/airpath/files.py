@@ -53,7 +53,8 @@ def replacing(path: Path) -> Iterator[Path]:
         yield path
         return
     target = path.resolve()
-    draft = target.with_name(f"{target.name}.draft")
+    # Hidden, and of this process: it replaces no file of the user.
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         yield draft
         draft.replace(target)

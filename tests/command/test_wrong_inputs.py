@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,21 +156,7 @@ def test_a_wrong_input(airpath_command: Command, files: Path, case: Wrong) -> No
     for result in ("kept", "other"):
         if result in arguments:
             assert airpath_command("run", "small.toml", "--out", result).code == 0
-    done = _run(airpath_command, arguments, case.environment)
-    _check(done, case)
-
-
-def _run(command: Command, arguments: Sequence[str], environment: dict[str, str]) -> Finished:
-    done = subprocess.run(
-        command.line(*arguments),
-        cwd=command.folder,
-        env=plain_environment() | environment,
-        capture_output=True,
-        check=False,
-    )
-    encoding = environment.get("PYTHONIOENCODING", "utf-8")
-    out, err = (each.decode(encoding, "surrogateescape") for each in (done.stdout, done.stderr))
-    return Finished(done.returncode, out, err)
+    _check(airpath_command(*arguments, timeout=120, **case.environment), case)
 
 
 def _check(done: Finished, case: Wrong) -> None:

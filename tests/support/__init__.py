@@ -50,13 +50,14 @@ class Command:
     folder: Path
 
     def __call__(self, *arguments: str | Path, timeout: float = 120, **environment: str) -> Finished:
-        """Run it to its end."""
+        """Run it to its end; bytes that its encoding lacks become surrogates."""
         done = subprocess.run(
             self.line(*arguments),
             cwd=self.folder,
             env=plain_environment() | environment,
             capture_output=True,
-            text=True,
+            encoding=environment.get("PYTHONIOENCODING", "utf-8"),
+            errors="surrogateescape",
             timeout=timeout,
             check=False,
         )
