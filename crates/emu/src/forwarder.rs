@@ -9,6 +9,7 @@ use airpath_path::{Contents, PacketStore, Path, PolledPath};
 
 use crate::clock::Clock;
 use crate::lateness::Lateness;
+use crate::observe::Passage;
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer};
 use crate::port::{MAX_READ, Port, Sent};
@@ -180,7 +181,8 @@ impl<'a> Forwarder<'a> {
             // The next `pop` uses this reading: packets that fell due meanwhile leave as well.
             now = self.clock.now();
             self.lateness.record(now.since(due));
-            let BufferedPacket { super_segment, segment, entered, .. } = self.observed.packets.packet(packet.slot);
+            let BufferedPacket { super_segment, segment, entered, number, .. } =
+                self.observed.packets.packet(packet.slot);
             self.transit[direction as usize] = due.since(entered);
             let next = SegmentKey { direction, super_segment, segment, ecn: packet.ecn };
             if !self.run.continues(next) {
@@ -191,7 +193,8 @@ impl<'a> Forwarder<'a> {
             let ObservedPackets { packets, taps } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
             let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
-            let app_event = taps.leaves(due, now, direction, &packet, view);
+            let passage = Passage { entered, number, due, now };
+            let app_event = taps.leaves(passage, direction, &packet, view);
             // The path has the event log.
             app_event.into_iter().for_each(|event| self.path.report(due, event));
         }
@@ -250,8 +253,9 @@ impl ObservedPackets {
     ) {
         let super_segment = self.packets.insert(frame, bytes);
         for segment in 0..frame.segments() {
+            let (number, header) = (None, None);
             let slot =
-                self.packets.add(BufferedPacket { super_segment, segment, direction, entered: now, header: None });
+                self.packets.add(BufferedPacket { super_segment, segment, direction, entered: now, number, header });
             let mut packet = Packet {
                 id: *next_id,
                 size: frame.segment_bytes(segment),
@@ -261,8 +265,8 @@ impl ObservedPackets {
                 slot,
             };
             *next_id += 1;
-            let header = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
-            self.packets.set_header(slot, header);
+            let sighting = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
+            sighting.into_iter().for_each(|sighting| self.packets.set_sighting(slot, sighting));
             path.push(now, direction, packet, self);
         }
     }
@@ -291,7 +295,8 @@ impl PacketStore for ObservedPackets {
             Contents::Bytes(bytes) => {
                 let frame = Frame::inspect(&VirtioHeader::default(), bytes).ok()?;
                 let super_segment = self.packets.insert(frame, bytes);
-                let packet = BufferedPacket { super_segment, segment: 0, direction, entered: now, header: None };
+                let (entered, segment, number, header) = (now, 0, None, None);
+                let packet = BufferedPacket { super_segment, segment, direction, entered, number, header };
                 Some(self.packets.add(packet))
             }
             // `Contents` is non-exhaustive: the emulator has no form for further kinds.

@@ -8,6 +8,7 @@
 //! The observer receives the packets at both ends of the link: as each enters, leaves or is lost.
 
 mod connection;
+mod datagrams;
 mod echo;
 mod flow;
 mod headers;
@@ -42,8 +43,23 @@ pub struct Observer {
 pub struct Sighting {
     /// The flow that it belongs to.
     pub flow: FlowId,
+    /// Its number among the packets of this flow and direction, from zero.
+    pub number: u64,
     /// Its TCP header, if it has one.
     pub segment: Option<SegmentInfo>,
+}
+
+/// The times of a packet that has passed the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// When it entered.
+    pub entered: Instant,
+    /// [`Sighting::number`] of its entry; `None` for a packet that was created on the link.
+    pub number: Option<u64>,
+    /// When it was due to leave.
+    pub due: Instant,
+    /// When it was handed over.
+    pub now: Instant,
 }
 
 impl Observer {
@@ -60,18 +76,17 @@ impl Observer {
         let segment = key.route(direction).and_then(|route| segment(frame, bytes, index, route, sight));
         let flow = self.flow(now, direction, key, segment.as_ref());
         let size = frame.segment_bytes(index);
-        let segment = self.flows[flow.0 as usize].enters(now, direction, size, frame, bytes, segment.as_ref());
-        Sighting { flow, segment }
+        let seen = &mut self.flows[flow.0 as usize];
+        let number = seen.offered_packets(direction);
+        let segment = seen.enters(now, direction, size, frame, bytes, segment.as_ref());
+        Sighting { flow, number, segment }
     }
 
     /// Adds a packet that leaves the link with `ecn`. `flow` is that returned by [`Self::enters`].
-    /// The packet was due at `due`, and is handed over now. Returns the event for the log of
-    /// applications if an echo reply arrived.
-    #[expect(clippy::too_many_arguments, reason = "they identify a packet")]
+    /// Returns the event for the log of applications if an echo reply arrived.
     pub fn leaves(
         &mut self,
-        due: Instant,
-        now: Instant,
+        passage: Passage,
         direction: Direction,
         (flow, ecn): (FlowId, Ecn),
         frame: &Frame,
@@ -82,9 +97,9 @@ impl Observer {
             Direction::Down => Direction::Up,
             Direction::Up => Direction::Down,
         };
-        let sight = self.sight(end, now, ecn);
+        let sight = self.sight(end, passage.now, ecn);
         let seen = self.flows.get_mut(flow.0 as usize)?;
-        let step = seen.leaves(due, sight, direction, frame, bytes, index)?;
+        let step = seen.leaves(passage, sight, direction, frame, bytes, index)?;
         Some(AppEvent { flow, step, delivered: seen.answered_bytes() })
     }
 

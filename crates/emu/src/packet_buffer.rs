@@ -5,6 +5,7 @@
 
 use airpath_core::{Direction, Instant, SegmentInfo, SegmentLookup, Slot};
 
+use crate::observe::Sighting;
 use crate::offload::Frame;
 
 /// A packet in the network.
@@ -18,6 +19,8 @@ pub struct BufferedPacket {
     pub direction: Direction,
     /// When it entered.
     pub entered: Instant,
+    /// Its number among the packets of its flow and direction, from zero, if flows are observed.
+    pub number: Option<u64>,
     /// Its TCP header, if it was parsed.
     pub header: Option<SegmentInfo>,
 }
@@ -85,10 +88,11 @@ impl PacketBuffer {
         self.add(packet)
     }
 
-    /// Sets the TCP header of the packet at `slot`.
+    /// Sets what the flow observer found of the packet at `slot`.
     #[inline]
-    pub fn set_header(&mut self, slot: Slot, header: Option<SegmentInfo>) {
-        self.packets[slot.0 as usize].header = header;
+    pub fn set_sighting(&mut self, slot: Slot, sighting: Sighting) {
+        let packet = &mut self.packets[slot.0 as usize];
+        (packet.number, packet.header) = (Some(sighting.number), sighting.segment);
     }
 
     /// The packet at `slot`.

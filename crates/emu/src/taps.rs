@@ -6,10 +6,10 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 
 use airpath_capture::write::{CapturedPacket, Interface, InterfaceId, Writer};
-use airpath_core::{AppEvent, Direction, Instant, Packet, SegmentInfo, Span};
+use airpath_core::{AppEvent, Direction, Instant, Packet, Span};
 use airpath_path::Side;
 
-use crate::observe::Observer;
+use crate::observe::{Observer, Passage, Sighting};
 use crate::offload::{Frame, MAX_HEADER, complete_checksum};
 use crate::record::Recorder;
 
@@ -36,7 +36,7 @@ pub struct View<'a> {
 }
 
 impl Taps {
-    /// A packet enters the link. Sets its flow and returns its TCP header, if flows are observed.
+    /// A packet enters the link. Sets its flow, if flows are observed.
     #[inline]
     pub fn enters(
         &mut self,
@@ -44,27 +44,26 @@ impl Taps {
         direction: Direction,
         packet: &mut Packet,
         view: View<'_>,
-    ) -> Option<SegmentInfo> {
+    ) -> Option<Sighting> {
         if let Some(captures) = &mut self.captures {
             captures.add(Side::at_start_of(direction), now, packet, view);
         }
         let View { frame, bytes, segment } = view;
         let sighting = self.observer.as_mut()?.enters(now, direction, frame, bytes, segment);
         packet.flow = sighting.flow;
-        sighting.segment
+        Some(sighting)
     }
 
-    /// A packet that was due at `due` leaves the link at `now`. Returns progress of its
-    /// application, if flows are observed.
+    /// A packet leaves the link. Returns progress of its application, if flows are observed.
     #[inline]
     pub fn leaves(
         &mut self,
-        due: Instant,
-        now: Instant,
+        passage: Passage,
         direction: Direction,
         packet: &Packet,
         view: View<'_>,
     ) -> Option<AppEvent> {
+        let Passage { due, now, .. } = passage;
         if let Some(recorder) = &mut self.recorder {
             recorder.delivered(due, direction, packet.size);
         }
@@ -73,7 +72,7 @@ impl Taps {
         }
         let View { frame, bytes, segment } = view;
         let observer = self.observer.as_mut()?;
-        observer.leaves(due, now, direction, (packet.flow, packet.ecn), frame, bytes, segment)
+        observer.leaves(passage, direction, (packet.flow, packet.ecn), frame, bytes, segment)
     }
 
     /// A packet was dropped on the link.

@@ -1,11 +1,12 @@
 //! A flow: packets of each direction, and the state of its protocol.
 
-use airpath_app::Samples;
 use airpath_core::{AppStep, Bytes, Direction, Instant, SegmentInfo};
-use airpath_result::summary::{FlowRow, ObservedRow, ProbesRow, TrafficRow};
+use airpath_result::summary::{FlowRow, ObservedRow, TrafficRow};
 use airpath_wire::segment::Segment;
 
+use super::Passage;
 use super::connection::{Connection, Ending};
+use super::datagrams::Arrivals;
 use super::echo::Echoes;
 use super::headers::{Key, Sight, echo, segment};
 use crate::offload::Frame;
@@ -31,8 +32,8 @@ pub(super) struct Flow {
 enum State {
     Tcp(Box<Connection>),
     Ping(Box<Echoes>),
-    /// Only packets are counted.
-    Other,
+    /// Datagrams, by direction.
+    Other(Box<[Arrivals; 2]>),
 }
 
 impl Flow {
@@ -43,7 +44,7 @@ impl Flow {
         } else if key.is_echo() {
             State::Ping(Box::default())
         } else {
-            State::Other
+            State::Other(Box::default())
         };
         Self { protocol, key: Some(key), ..Self::beyond_most(now, opened) }
     }
@@ -51,14 +52,14 @@ impl Flow {
     /// The common flow of all flows beyond the maximum.
     pub fn beyond_most(now: Instant, opened: Direction) -> Self {
         let (down, up) = (TrafficRow::default(), TrafficRow::default());
-        Self { key: None, opened, first: now, last: now, down, up, protocol: State::Other }
+        Self { key: None, opened, first: now, last: now, down, up, protocol: State::Other(Box::default()) }
     }
 
     /// The TCP connection, if it is one.
     pub fn connection(&self) -> Option<&Connection> {
         match &self.protocol {
             State::Tcp(connection) => Some(connection),
-            State::Ping(_) | State::Other => None,
+            State::Ping(_) | State::Other(_) => None,
         }
     }
 
@@ -66,7 +67,7 @@ impl Flow {
     pub fn is_succeeded_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
         match &self.protocol {
             State::Tcp(connection) => connection.is_succeeded_by(direction, segment),
-            State::Ping(_) | State::Other => false,
+            State::Ping(_) | State::Other(_) => false,
         }
     }
 
@@ -82,7 +83,7 @@ impl Flow {
         segment: Option<&Segment<'_>>,
     ) -> Option<SegmentInfo> {
         self.last = now;
-        let traffic = self.traffic(direction);
+        let traffic = self.traffic_mut(direction);
         traffic.offered_packets += 1;
         traffic.offered_bytes += u64::from(size);
         match &mut self.protocol {
@@ -92,7 +93,7 @@ impl Flow {
                 request.into_iter().for_each(|echo| echoes.request_enters(now, echo));
                 None
             }
-            State::Other => None,
+            State::Other(_) => None,
         }
     }
 
@@ -100,16 +101,16 @@ impl Flow {
     /// event of an echo reply.
     pub fn leaves(
         &mut self,
-        due: Instant,
+        passage: Passage,
         sight: Sight,
         direction: Direction,
         frame: &Frame,
         bytes: &[u8],
         index: u32,
     ) -> Option<AppStep> {
-        let size = frame.segment_bytes(index);
+        let (size, due) = (frame.segment_bytes(index), passage.due);
         self.last = self.last.max(due);
-        let traffic = self.traffic(direction);
+        let traffic = self.traffic_mut(direction);
         traffic.delivered_packets += 1;
         traffic.delivered_bytes += u64::from(size);
         match &mut self.protocol {
@@ -123,13 +124,16 @@ impl Flow {
                 let payload = size.saturating_sub(frame.transport()? as u32 + ECHO_HEADER);
                 echoes.is_answered(due, answer, payload)
             }
-            State::Other => None,
+            State::Other(arrivals) => {
+                arrivals[direction as usize].add(passage);
+                None
+            }
         }
     }
 
     /// Adds a packet of `size` bytes that the link lost.
     pub fn is_lost(&mut self, direction: Direction, size: u32) {
-        let traffic = self.traffic(direction);
+        let traffic = self.traffic_mut(direction);
         traffic.lost_packets += 1;
         traffic.lost_bytes += u64::from(size);
     }
@@ -138,17 +142,20 @@ impl Flow {
     pub fn answered_bytes(&self) -> Bytes {
         match &self.protocol {
             State::Ping(echoes) => Bytes::new(echoes.bytes),
-            State::Tcp(_) | State::Other => Bytes::ZERO,
+            State::Tcp(_) | State::Other(_) => Bytes::ZERO,
         }
     }
 
     /// Its row of the summary.
     pub fn row(&self, repetition: u64, number: u32, mobile: &str) -> FlowRow {
         let direction = self.main_direction();
-        let (ending, transfer, probes) = match &self.protocol {
-            State::Tcp(connection) => (connection.ending(), Some(connection.row(self.first, self.opened)), None),
-            State::Ping(echoes) => (self.arrival(), None, Some(echoes.row())),
-            State::Other => (self.arrival(), None, Some(self.datagrams())),
+        let (ending, transfer, probes, stream) = match &self.protocol {
+            State::Tcp(connection) => (connection.ending(), Some(connection.row(self.first, self.opened)), None, None),
+            State::Ping(echoes) => (self.arrival(), None, Some(echoes.row()), None),
+            State::Other(arrivals) => {
+                let (probes, stream) = arrivals[direction as usize].rows(self.traffic(direction));
+                (self.arrival(), None, Some(probes), Some(stream))
+            }
         };
         FlowRow {
             repetition,
@@ -161,7 +168,7 @@ impl Flow {
             cause: ending.cause.map(str::to_owned),
             transfer,
             probes,
-            stream: None,
+            stream,
             transactions: None,
             observed: Some(ObservedRow {
                 local: self.key.map(|key| key.local()),
@@ -189,8 +196,8 @@ impl Flow {
         match &self.protocol {
             State::Tcp(connection) => connection.main_direction(),
             State::Ping(_) => self.opened,
-            State::Other if self.up.offered_packets > self.down.offered_packets => Direction::Up,
-            State::Other => Direction::Down,
+            State::Other(_) if self.up.offered_packets > self.down.offered_packets => Direction::Up,
+            State::Other(_) => Direction::Down,
         }
     }
 
@@ -202,16 +209,19 @@ impl Flow {
         Ending { outcome: if is_over { "finished" } else { "unfinished" }, cause: None }
     }
 
-    /// Its packets in the main direction as datagrams. Their delays are in the log of packets.
-    fn datagrams(&self) -> ProbesRow {
-        let traffic = match self.main_direction() {
-            Direction::Down => self.down,
-            Direction::Up => self.up,
-        };
-        ProbesRow::of(traffic.offered_packets, traffic.delivered_packets, &Samples::default())
+    /// Number of packets of this direction that have entered.
+    pub const fn offered_packets(&self, direction: Direction) -> u64 {
+        self.traffic(direction).offered_packets
     }
 
-    const fn traffic(&mut self, direction: Direction) -> &mut TrafficRow {
+    const fn traffic(&self, direction: Direction) -> &TrafficRow {
+        match direction {
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
+        }
+    }
+
+    const fn traffic_mut(&mut self, direction: Direction) -> &mut TrafficRow {
         match direction {
             Direction::Down => &mut self.down,
             Direction::Up => &mut self.up,

@@ -27,6 +27,7 @@ struct Entered {
     frame: Frame,
     bytes: Vec<u8>,
     segment: u32,
+    entered: Instant,
     seen: Sighting,
 }
 
@@ -43,14 +44,15 @@ impl Link {
         let frame = Frame::inspect(&header, &bytes).expect("it is a packet");
         let enter = |segment| {
             let seen = self.observer.enters(at(millis), direction, &frame, &bytes, segment);
-            Entered { direction, frame, bytes: bytes.clone(), segment, seen }
+            Entered { direction, frame, bytes: bytes.clone(), segment, entered: at(millis), seen }
         };
         (0..frame.segments()).map(enter).collect()
     }
 
     fn leaves(&mut self, millis: u64, packet: &Entered) -> Option<AppEvent> {
-        let Entered { direction, frame, bytes, segment, seen } = packet;
-        self.observer.leaves(at(millis), at(millis), *direction, (seen.flow, Ecn::NotEct), frame, bytes, *segment)
+        let &Entered { direction, ref frame, ref bytes, segment, entered, seen } = packet;
+        let passage = Passage { entered, number: Some(seen.number), due: at(millis), now: at(millis) };
+        self.observer.leaves(passage, direction, (seen.flow, Ecn::NotEct), frame, bytes, segment)
     }
 
     fn is_lost(&mut self, packet: &Entered) {
@@ -305,6 +307,33 @@ fn datagrams_are_counted_where_more_of_them_go() {
     assert_eq!((&row["kind"], &row["direction"], &row["outcome"]), (&"udp".into(), &"down".into(), &"finished".into()));
     assert_eq!((&row["sent"], &row["received"], &row["lost"]), (&2.into(), &1.into(), &1.into()));
     assert_eq!(row["up"]["delivered_bytes"], 58);
+}
+
+#[test]
+fn datagrams_have_delays_gaps_and_inter_arrival_times() {
+    let mut link = Link::default();
+    // Sent every 20 ms; the fourth and fifth are lost, the seventh is late and overtaken.
+    let sent: Vec<Entered> = (0..8).map(|number| link.enters(20 * number, DOWN, udp(DOWN, 100))).collect();
+    for (number, left) in [(0, 30), (1, 50), (2, 80), (5, 130), (7, 175), (6, 300), (6, 310)] {
+        link.leaves(left, &sent[number]);
+    }
+    link.is_lost(&sent[3]);
+    link.is_lost(&sent[4]);
+    let row = &link.rows()[0];
+    assert_eq!((&row["sent"], &row["received"], &row["lost"]), (&8.into(), &6.into(), &2.into()));
+    for (key, expected) in [
+        ("delay_min_s", 0.030),
+        ("delay_p50_s", 0.030),
+        ("delay_mean_s", (30.0 + 30.0 + 40.0 + 30.0 + 35.0 + 180.0) / 6e3),
+        ("delay_max_s", 0.180),
+        ("inter_arrival_max_s", 0.125),
+        ("gap_max_s", 0.050),
+    ] {
+        assert!((row[key].as_f64().unwrap() - expected).abs() < 1e-12, "{key}: {}", row[key]);
+    }
+    assert_eq!((&row["gaps"], &row["gap_most_lost"]), (&1.into(), &2.into()));
+    assert_eq!((&row["late"], &row["late_threshold_s"]), (&1.into(), &0.15.into()));
+    assert_eq!((&row["reordered"], &row["duplicates"]), (&1.into(), &1.into()));
 }
 
 fn echo(direction: Direction, reply: bool, sequence: u16) -> Vec<u8> {
