@@ -27,6 +27,11 @@ pub struct Datagrams {
 pub const LATE: Span = Span::from_millis(150);
 
 impl Datagrams {
+    /// Time from one datagram to the next.
+    pub fn interval(&self) -> Span {
+        self.rate.time_for(Bytes::new(u64::from(self.size + HEADERS)))
+    }
+
     /// Number of datagrams in all.
     pub fn count(&self) -> u64 {
         let bits = u64::from(self.size + HEADERS) * 8;

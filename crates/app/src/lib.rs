@@ -10,11 +10,13 @@
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
 //!
-//! [`transport`] is the connection as the workloads see it, and [`samples`] holds measured delays.
+//! [`transport`] is the connection as the workloads see it, [`phase`] the offset of periodic packets,
+//! and [`samples`] holds measured delays.
 
 pub mod arrivals;
 pub mod bulk;
 pub mod datagrams;
+pub mod phase;
 pub mod ping;
 pub mod samples;
 pub mod transactions;
@@ -22,6 +24,7 @@ pub mod transport;
 
 pub use bulk::Transfer;
 pub use datagrams::Datagrams;
+pub use phase::Phase;
 pub use ping::Ping;
 pub use samples::Samples;
 pub use transactions::Transactions;

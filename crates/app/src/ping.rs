@@ -3,6 +3,7 @@
 use airpath_core::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::phase::Phase;
 use crate::samples::Samples;
 
 /// A series of echo requests.
@@ -29,17 +30,21 @@ impl Default for Ping {
 pub struct Pinger {
     ping: Ping,
     started: Instant,
+    phase: Phase,
+    due: Instant,
     sent: u32,
     answered: Vec<bool>,
     round_trips: Samples,
 }
 
 impl Pinger {
-    /// A pinger whose first request is due at `start`.
-    pub fn new(ping: Ping, start: Instant) -> Self {
+    /// A pinger whose request n is due n intervals after `start`, plus its offset by `phase`.
+    pub fn new(ping: Ping, start: Instant, mut phase: Phase) -> Self {
         Self {
             ping,
             started: start,
+            due: start + phase.draw(ping.interval),
+            phase,
             sent: 0,
             answered: vec![false; ping.count as usize],
             round_trips: Samples::default(),
@@ -48,10 +53,15 @@ impl Pinger {
 
     /// The number of the next echo request, if it is due.
     pub fn poll(&mut self, now: Instant) -> Option<u32> {
-        (self.sent < self.ping.count && self.due() <= now).then(|| {
-            self.sent += 1;
-            self.sent - 1
-        })
+        if self.sent == self.ping.count || self.due > now {
+            return None;
+        }
+        self.sent += 1;
+        if self.sent < self.ping.count {
+            let Ping { interval, .. } = self.ping;
+            self.due = self.started + interval * u64::from(self.sent) + self.phase.draw(interval);
+        }
+        Some(self.sent - 1)
     }
 
     /// Records the reply to request `sequence`, sent at `sent`: its round trip, or `None` for a
@@ -70,7 +80,7 @@ impl Pinger {
     pub fn next_wakeup(&self) -> Option<Instant> {
         match self.is_over(Instant::ZERO) {
             true => None,
-            false if self.sent < self.ping.count => Some(self.due()),
+            false if self.sent < self.ping.count => Some(self.due),
             false => Some(self.deadline()),
         }
     }
@@ -90,12 +100,9 @@ impl Pinger {
         &self.round_trips
     }
 
-    fn due(&self) -> Instant {
-        self.started + self.ping.interval * u64::from(self.sent)
-    }
-
+    /// When the wait for missing replies ends; valid once all requests are sent.
     fn deadline(&self) -> Instant {
-        self.started + self.ping.interval * u64::from(self.ping.count.saturating_sub(1)) + self.ping.timeout
+        self.due + self.ping.timeout
     }
 }
 
@@ -110,7 +117,7 @@ mod tests {
     #[test]
     fn sends_requests_at_each_interval_and_counts_each_reply_once() {
         let ping = Ping { interval: Span::from_millis(100), count: 2, ..Ping::default() };
-        let mut pinger = Pinger::new(ping, at(50));
+        let mut pinger = Pinger::new(ping, at(50), Phase::ZERO);
         assert_eq!((pinger.next_wakeup(), pinger.poll(at(49))), (Some(at(50)), None));
         assert_eq!((pinger.poll(at(50)), pinger.poll(at(50))), (Some(0), None));
         assert_eq!(pinger.reply(at(80), 0, at(50)), Some(Span::from_millis(30)));

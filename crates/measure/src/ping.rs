@@ -5,8 +5,8 @@ mod udp;
 
 use std::io;
 
-use airpath_app::Ping;
 use airpath_app::ping::Pinger;
+use airpath_app::{Phase, Ping};
 use airpath_core::{AppStep, Instant};
 
 use crate::clock::now;
@@ -31,7 +31,7 @@ pub trait Echo {
 /// The socket fails. A request that cannot be sent or is refused on the path is lost, not an error.
 pub fn ping(ping: &Ping, echo: &mut dyn Echo, record: &mut Record<'_>) -> io::Result<Pinger> {
     let start = now();
-    let mut pinger = Pinger::new(*ping, start);
+    let mut pinger = Pinger::new(*ping, start, Phase::ZERO);
     let mut sent = Vec::with_capacity(ping.count as usize);
     record.note(start, AppStep::Started, 0);
     while !pinger.is_over(now()) && !record.is_stopped() {

@@ -62,10 +62,10 @@ pub enum Work {
         /// Settings of both ends.
         tcp: Box<tcp::Settings>,
     },
-    /// Echo requests.
-    Ping(Ping),
-    /// Datagrams.
-    Datagrams(Datagrams),
+    /// Echo requests, and the phase of them all; `None` for a random one of each.
+    Ping(Ping, Option<Span>),
+    /// Datagrams, and the phase of the stream; `None` for a random one.
+    Datagrams(Datagrams, Option<Span>),
     /// Requests and responses with these TCP settings at both ends.
     Transactions {
         /// The request.
@@ -123,12 +123,15 @@ struct PingSettings {
     interval: Span,
     requests: u32,
     timeout: Span,
+    /// From each multiple of the interval to the request; random for each request if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<Span>,
 }
 
 impl Default for PingSettings {
     fn default() -> Self {
         let Ping { size, interval, count, timeout } = Ping::default();
-        Self { size, interval, requests: count, timeout }
+        Self { size, interval, requests: count, timeout, phase: None }
     }
 }
 
@@ -146,6 +149,9 @@ struct DatagramSettings {
     /// The delay above which one is late.
     #[serde(default = "late")]
     late: Span,
+    /// From the start to the first one; random if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<Span>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -241,17 +247,18 @@ impl FlowGroup {
             }
             Kind::Ping => {
                 let settings: PingSettings = node.read(at)?;
-                let PingSettings { size, interval, requests: count, timeout } = settings;
+                let PingSettings { size, interval, requests: count, timeout, phase } = settings;
                 if count > 0 && interval.is_zero() {
                     let origin = node.get("interval").map_or(&origin, Node::origin).clone();
                     return Err(ScenarioError::new("the interval must be above zero", origin, join(at, "interval")));
                 }
-                (Work::Ping(Ping { size, interval, count, timeout }), table(&settings))
+                (Work::Ping(Ping { size, interval, count, timeout }, phase), table(&settings))
             }
             Kind::Datagrams => {
                 let settings: DatagramSettings = node.read(at)?;
-                let DatagramSettings { direction, rate, size, duration, timeout, late } = settings;
-                (Work::Datagrams(Datagrams { direction, rate, size, duration, timeout, late }), table(&settings))
+                let DatagramSettings { direction, rate, size, duration, timeout, late, phase } = settings;
+                let datagrams = Datagrams { direction, rate, size, duration, timeout, late };
+                (Work::Datagrams(datagrams, phase), table(&settings))
             }
             Kind::Transactions => {
                 let settings: TransactionSettings = node.read(at)?;

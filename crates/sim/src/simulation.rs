@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use airpath_app::Transfer;
+use airpath_app::{Phase, Transfer};
 use airpath_core::{FlowId, Instant, Seed, Sink, Span};
 use airpath_path::{Change, Hop, Path, Side, Topology};
 use airpath_result::summary::Ended;
@@ -55,9 +55,10 @@ impl Setup {
         let PlannedPath { topology, changes } = scenario.build_path(seed, Users::All)?;
         let planned = scenario.flows().into_iter().enumerate();
         let flows = planned.map(|(index, planned)| {
+            let phase = |fixed| Phase::new(fixed, || seed.stream(&format!("flow-{}/phase", planned.name)));
             let identity = Identity {
                 id: FlowId(index as u32),
-                name: planned.name,
+                name: planned.name.clone(),
                 user: planned.user,
                 start: Instant::ZERO + planned.start,
             };
@@ -68,8 +69,10 @@ impl Setup {
                 Work::Transactions { transactions, tcp } => {
                     Flow::Transactions(Box::new(TransactionsFlow::new(identity, *transactions, tcp)))
                 }
-                Work::Ping(ping) => Flow::Ping(Box::new(PingFlow::new(identity, *ping))),
-                Work::Datagrams(datagrams) => Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams))),
+                Work::Ping(ping, fixed) => Flow::Ping(Box::new(PingFlow::new(identity, *ping, phase(*fixed)))),
+                Work::Datagrams(datagrams, fixed) => {
+                    Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, phase(*fixed))))
+                }
             }
         });
         Ok(Self { flows: flows.collect(), topology, changes, duration: scenario.duration })

@@ -1,7 +1,7 @@
 //! Datagrams at a constant rate, in one direction.
 
-use airpath_app::Datagrams;
 use airpath_app::datagrams::{HEADERS, Receiver, Sender};
+use airpath_app::{Datagrams, Phase};
 use airpath_core::{AppStep, Ecn, Instant};
 use airpath_path::Side;
 
@@ -24,8 +24,8 @@ pub struct DatagramsFlow {
 
 impl DatagramsFlow {
     /// A stream that waits for its start.
-    pub fn new(identity: Identity, datagrams: Datagrams) -> Self {
-        let sender = Sender::new(datagrams, identity.start);
+    pub fn new(identity: Identity, datagrams: Datagrams, mut phase: Phase) -> Self {
+        let sender = Sender::new(datagrams, identity.start + phase.draw(datagrams.interval()));
         Self { identity, datagrams, sender, receiver: Receiver::default(), over: false }
     }
 

@@ -1,7 +1,7 @@
 //! Ping: the mobile sends echo requests, the server replies at once.
 
-use airpath_app::Ping;
 use airpath_app::ping::Pinger;
+use airpath_app::{Phase, Ping};
 use airpath_core::{AppStep, Ecn, Instant};
 use airpath_path::Side;
 use airpath_wire::icmp::IcmpEcho;
@@ -24,8 +24,8 @@ pub struct PingFlow {
 
 impl PingFlow {
     /// A ping that waits for its start.
-    pub fn new(identity: Identity, ping: Ping) -> Self {
-        Self { pinger: Pinger::new(ping, identity.start), identity, ping, over: false }
+    pub fn new(identity: Identity, ping: Ping, phase: Phase) -> Self {
+        Self { pinger: Pinger::new(ping, identity.start, phase), identity, ping, over: false }
     }
 
     /// Whether each reply has arrived or timed out.
