@@ -57,7 +57,7 @@ def link(
         capture: Whether to write pcapng captures of both ends.
         precise: Whether to poll the clock while packets are in flight; by default with three or
             more cores.
-        mtu: The largest IP packet, in bytes.
+        mtu: The largest IP packet, in bytes; below 1280 the link has no IPv6.
         sysctl: Kernel parameters of both ends.
         stdin: The command's standard input, as in `subprocess`.
         capture_output: Whether to return the output instead of passing it through.

@@ -37,7 +37,7 @@ def test_bad_input_names_what_is_wrong(link: LinkCommand, how: dict[str, Any], w
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        pytest.param("--mtu 100", ["--mtu", "1280"], id="mtu"),
+        pytest.param("--mtu 60", ["--mtu", "68"], id="mtu"),
         pytest.param("--device wifi", ["--device", "tun"], id="device"),
         pytest.param("--captures", ["--captures", "--capture"], id="option"),
     ],

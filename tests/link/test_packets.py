@@ -18,7 +18,8 @@ Need = Callable[..., str]
 
 @DEVICES
 @pytest.mark.parametrize(
-    ("mtu", "server", "headers"), [(1400, "server", 28), (1500, "server6", 48), (9000, "server", 28)]
+    ("mtu", "server", "headers"),
+    [(576, "server", 28), (1400, "server", 28), (1500, "server6", 48), (9000, "server", 28)],
 )
 def test_packets_up_to_the_mtu_pass_and_larger_ones_are_refused(
     link: LinkCommand, need: Need, device: str, mtu: int, server: str, headers: int

@@ -10,8 +10,8 @@
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
 //!
-//! [`transport`] is the connection as the workloads see it, [`phase`] the offset of periodic packets,
-//! and [`samples`] holds measured delays.
+//! [`transport`] is the connection as the workloads see it, [`phase`] the offset of periodic
+//! packets, and [`samples`] holds measured delays.
 
 pub mod arrivals;
 pub mod bulk;

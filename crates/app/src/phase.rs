@@ -3,8 +3,8 @@
 use airpath_core::{RandomStream, Span};
 
 /// The offset of periodic packets from the multiples of their interval. Packets that started at a
-/// multiple of every TTI would always have the longest wait for the next one: RFC 3432 §3 asks for
-/// a random start of periodic streams.
+/// multiple of every TTI would always have the longest wait for the next one: RFC 3432 §3 thus
+/// requires a random start of periodic streams.
 #[derive(Clone, Debug)]
 pub enum Phase {
     /// This offset.

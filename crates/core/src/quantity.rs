@@ -45,7 +45,7 @@ pub enum UnitError {
         /// The expected quantity.
         what: &'static str,
     },
-    /// Too large, or finer than the smallest unit.
+    /// Too large.
     #[error("`{text}` is out of range: a {what} is a whole number of {base}, at most {max} of them", max = u64::MAX)]
     OutOfRange {
         /// The text as given.
@@ -99,7 +99,8 @@ fn suggestion(unit: &str, units: &str) -> String {
     meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
 }
 
-/// Parses `number unit` into a whole number of the smallest unit, exactly: without floats.
+/// Parses `number unit` into a whole number of the smallest unit, without floats: exact, or rounded
+/// to the nearest if it has more decimals. So any number that a program prints is valid.
 pub(crate) fn parse_quantity(what: &'static str, text: &str, units: &[(&'static str, u64)]) -> Result<u64, UnitError> {
     let names = || units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let trimmed = text.trim();
@@ -126,19 +127,17 @@ pub(crate) fn parse_quantity(what: &'static str, text: &str, units: &[(&'static 
     if trimmed.starts_with('-') {
         return Err(UnitError::Negative { text: text.into(), what });
     }
-    exact(whole, fraction, *scale).ok_or_else(|| UnitError::OutOfRange { text: text.into(), what, base: units[0].0 })
+    nearest(whole, fraction, *scale).ok_or_else(|| UnitError::OutOfRange { text: text.into(), what, base: units[0].0 })
 }
 
-/// `whole.fraction × scale`, if it is a whole number that fits.
-fn exact(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
-    let fraction = fraction.trim_end_matches('0');
-    let power = 10u128.checked_pow(fraction.len().try_into().ok()?)?;
-    let digits = format!("{whole}{fraction}").parse::<u128>().ok()?;
+/// The whole number nearest to `whole.fraction × scale`, if it fits; a half is rounded up.
+fn nearest(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
+    // 10⁻¹⁵ of the largest scale, 3.6·10¹², is far below a half.
+    let fraction = &fraction[..fraction.len().min(15)];
+    let power = 10u128.pow(fraction.len() as u32);
+    let digits = format!("0{whole}{fraction}").parse::<u128>().ok()?;
     let scaled = digits.checked_mul(u128::from(scale))?;
-    if !scaled.is_multiple_of(power) {
-        return None;
-    }
-    u64::try_from(scaled / power).ok()
+    u64::try_from((scaled + power / 2) / power).ok()
 }
 
 /// Prints in the largest unit that does not exceed the value, with all decimals.

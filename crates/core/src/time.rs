@@ -232,6 +232,22 @@ mod tests {
     }
 
     #[test]
+    fn rounds_further_decimals_to_the_nearest_nanosecond() {
+        for (text, nanos) in [
+            ("0.1234567894 s", 123_456_789),
+            ("0.1234567895 s", 123_456_790),
+            ("0.3333333333333333333333333 h", 1_200_000_000_000),
+            ("1.9999999996 s", 2_000_000_000),
+            (".5 us", 500),
+            ("18446744073.709551615 s", u64::MAX),
+        ] {
+            assert_eq!(text.parse::<Span>().expect(text).as_nanos(), nanos, "{text}");
+        }
+        assert!("18446744073.7095516155 s".parse::<Span>().is_err());
+        assert!("99999999999999999999999999999999999999999 s".parse::<Span>().is_err());
+    }
+
+    #[test]
     fn prints_the_shortest_exact_form() {
         assert_eq!(Span::from_nanos(9_500_000).to_string(), "9.5 ms");
         assert_eq!(Span::from_nanos(0).to_string(), "0 s");

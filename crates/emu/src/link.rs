@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use airpath_core::{Direction, Seed, Sink, Span, UserId};
 use airpath_eventlog::EventLog;
 use airpath_path::{Path as HopPath, PolledPath};
-use airpath_result::summary::{Ended, LinkRow, RadioRow, Repetition};
+use airpath_result::summary::{Ended, FlowRow, LinkRow, RadioRow, Repetition};
 use airpath_result::{Folder, INPUTS, Rows, Summary};
 use airpath_scenario::{Origin, PlannedPath, Scenario, ScenarioError, Users};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -105,6 +105,8 @@ struct Emulation {
 struct Host {
     kernel: String,
     cores: usize,
+    /// The default of the link's namespaces.
+    congestion_control: String,
 }
 
 /// Runs a command on the link that `scenario` describes, until it ends.
@@ -120,7 +122,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let folder = create_folder(scenario, options, &components)?;
     // Opened here, because the namespaces of the link hide it.
     let control = ControlSocket::open()?;
-    let testbed = build_testbed(options)?;
+    let testbed = Testbed::build(&plan(options))?;
     let supervisor = start_programs(options, &testbed, folder.as_ref())?;
     // From here on there may be other threads.
     let mut log = match &folder {
@@ -147,7 +149,11 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let (lateness, overruns) = (emulation.lateness, emulation.overruns);
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
     let end = if ended.is_ok() { Ended::Finished } else { Ended::Interrupted };
-    summary.add(rows(&forwarder, end));
+    let mut rows = rows(&forwarder, end);
+    if options.server.is_some() {
+        emulation.host.name_stack(&mut rows.flows);
+    }
+    summary.add(rows);
     summary.emulation = Some(serde_json::to_value(emulation).expect("it is made of numbers and text"));
     if let Err(error) = &ended {
         summary.unfinished(&error.to_string());
@@ -186,10 +192,25 @@ impl Emulation {
             realtime_priority,
             mtu: options.mtu,
             parameters: options.parameters.clone(),
-            host: Host { kernel: kernel.trim_end().to_owned(), cores: cores() },
+            host: Host {
+                kernel: kernel.trim_end().to_owned(),
+                cores: cores(),
+                congestion_control: testbed.congestion_control.clone(),
+            },
             lateness: forwarder.lateness.row(options.budget, overruns),
             refused: forwarder.dropped.by_cause(),
             overruns,
+        }
+    }
+}
+
+impl Host {
+    /// Names the kernel and its congestion control in the `tcp` of flows whose two ends are programs
+    /// on this host. A program can select another congestion control for its own socket.
+    fn name_stack(&self, flows: &mut [FlowRow]) {
+        for tcp in flows.iter_mut().filter_map(|flow| flow.transfer.as_mut()).map(|row| &mut row.tcp) {
+            tcp["profile"] = format!("Linux {}", self.kernel).into();
+            tcp["congestion"] = serde_json::json!({ "algorithm": self.congestion_control });
         }
     }
 }
@@ -216,26 +237,24 @@ fn create_folder(scenario: &Scenario, options: &Options, components: &[String]) 
     Ok(Some(folder))
 }
 
-fn build_testbed(options: &Options) -> Result<Testbed, LinkError> {
-    let plan = Plan {
+fn plan(options: &Options) -> Plan<'_> {
+    Plan {
         far_end: if options.server.is_some() { FarEnd::Server } else { FarEnd::Outside },
         device: options.device.unwrap_or_else(Device::of_host),
         offload: options.offload,
         mtu: options.mtu,
         parameters: &options.parameters,
-    };
-    Testbed::build(&plan)
+    }
 }
 
 /// Starts the server and waits until it listens; the command waits to begin.
 fn start_programs(options: &Options, testbed: &Testbed, folder: Option<&Folder>) -> Result<Supervisor, LinkError> {
-    let far_end = if options.server.is_some() { FarEnd::Server } else { FarEnd::Outside };
     let mut supervisor = Supervisor::start(&Programs {
         command: &options.command,
         server: options.server.as_ref().zip(testbed.server.as_ref()),
         server_log: folder.map(|folder| folder.path().join("server.log")),
         mobile: &testbed.mobile,
-        environment: environment(testbed.addresses, far_end),
+        environment: environment(testbed.addresses, &plan(options)),
     })?;
     if let Some(server) = &testbed.server {
         await_server(server, &mut supervisor)?;

@@ -58,6 +58,14 @@ pub struct Plan<'a> {
     pub parameters: &'a [(String, String)],
 }
 
+impl Plan<'_> {
+    /// Whether the link carries IPv6, which needs an MTU of 1,280 bytes (RFC 8200 §5). The kernel
+    /// removes IPv6 from an interface with less.
+    pub const fn carries_ipv6(&self) -> bool {
+        self.mtu >= 1_280
+    }
+}
+
 /// The addresses of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
@@ -80,6 +88,8 @@ pub struct Testbed {
     pub addresses: Addresses,
     /// How packets are carried.
     pub device: Device,
+    /// The default congestion control of TCP in the namespaces of the link; empty if unknown.
+    pub congestion_control: String,
     /// The host's namespace, and the name of the server's interface in its own.
     home: NetworkNamespace,
     server_interface: String,
@@ -181,6 +191,7 @@ impl Testbed {
         let mobile = NetworkNamespace::create()?;
         let (mobile_port, _) = builder.end(&mobile, INTERFACE)?;
         builder.configure(INTERFACE, addresses.of_mobile(), Scope::Link)?;
+        let congestion_control = namespace::parameter("net.ipv4.tcp_congestion_control").unwrap_or_default();
         if privileged {
             home.enter()?;
         }
@@ -188,6 +199,7 @@ impl Testbed {
         Ok(Self {
             mobile,
             server,
+            congestion_control,
             mobile_port,
             server_port,
             addresses,
@@ -269,8 +281,8 @@ impl Builder<'_> {
         // The kernel must not send packets of its own over the link: no link-local address, no
         // router solicitations.
         let quiet = [("addr_gen_mode", "1"), ("accept_ra", "0"), ("router_solicitations", "0"), ("accept_dad", "0")];
-        let has_v6 =
-            quiet.iter().all(|(key, value)| namespace::set(&format!("net.ipv6.conf.{name}.{key}"), value).is_ok());
+        let has_v6 = self.plan.carries_ipv6()
+            && quiet.iter().all(|(key, value)| namespace::set(&format!("net.ipv6.conf.{name}.{key}"), value).is_ok());
         if scope == Scope::Link {
             for (key, value) in self.plan.parameters {
                 namespace::set(key, value)?;
@@ -309,8 +321,8 @@ fn number_of(name: &str) -> Result<u8, LinkError> {
     })
 }
 
-/// The environment of the programs of a link.
-pub fn environment(addresses: Addresses, far_end: FarEnd) -> supervisor::Environment {
+/// The environment of the programs of a link with these addresses.
+pub fn environment(addresses: Addresses, plan: &Plan<'_>) -> supervisor::Environment {
     let mut hosts: Vec<(IpAddr, String)> = Vec::new();
     let mut variables = Vec::new();
     let mut name = |address: IpAddr, name: &str| {
@@ -319,10 +331,12 @@ pub fn environment(addresses: Addresses, far_end: FarEnd) -> supervisor::Environ
     };
     // Each name has one address, so that clients do not try two in turn, which costs round trips.
     name(addresses.mobile_v4().into(), "mobile");
-    name(addresses.mobile_v6().into(), "mobile6");
     name(addresses.server_v4().into(), "server");
-    name(addresses.server_v6().into(), "server6");
-    let resolver = match far_end {
+    if plan.carries_ipv6() {
+        name(addresses.mobile_v6().into(), "mobile6");
+        name(addresses.server_v6().into(), "server6");
+    }
+    let resolver = match plan.far_end {
         FarEnd::Server => None,
         FarEnd::Outside => reachable_resolver(),
     };

@@ -8,7 +8,7 @@ use std::path::Path;
 use airpath_capture::decode::{Decoded, Decoder};
 use airpath_capture::read::Reader;
 use airpath_core::{Bitrate, Direction, Ecn, FlowId, Instant, Packet, Slot, Span, UserId};
-use airpath_emu::observe::Observer;
+use airpath_emu::observe::{Observer, Passage};
 use airpath_emu::offload::{Frame, VirtioHeader};
 use airpath_emu::taps::{Captures, Taps, View};
 use airpath_observe::columns::{COLUMNS, CONNECTION_COLUMNS};
@@ -139,13 +139,8 @@ impl Link {
             let ((due, _), (direction, bytes, packet)) = entry.remove_entry();
             let frame = Frame::inspect(&VirtioHeader::default(), &bytes).expect("it is a packet");
             // It is handed over slightly after it was due, but before the next packet.
-            self.taps.leaves(
-                due,
-                due + Span::from_nanos(1),
-                direction,
-                &packet,
-                View { frame: &frame, bytes: &bytes, segment: 0 },
-            );
+            let passage = Passage { entered: due, number: None, due, now: due + Span::from_nanos(1) };
+            self.taps.leaves(passage, direction, &packet, View { frame: &frame, bytes: &bytes, segment: 0 });
         }
     }
 }
@@ -210,7 +205,8 @@ proptest! {
             let bytes = packet(*side, segment, number);
             let frame = Frame::inspect(&VirtioHeader::default(), &bytes).expect("it is a packet");
             let seen = observer.enters(*now, direction(*side), &frame, &bytes, 0);
-            observer.leaves(*now, *now, direction(*side), (seen.flow, Ecn::NotEct), &frame, &bytes, 0);
+            let passage = Passage { entered: *now, number: Some(seen.number), due: *now, now: *now };
+            observer.leaves(passage, direction(*side), (seen.flow, Ecn::NotEct), &frame, &bytes, 0);
             prop_assert_eq!(seen.flow, FlowId(0));
             prop_assert_eq!(seen.segment, Some(segment.info));
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use airpath_core::{
     Bitrate, Context, Direction, Dropped, Ecn, Instant, Packet, Probability, RandomStream, Seed, Span, UserId,
 };
-use airpath_emu::observe::Observer;
+use airpath_emu::observe::{Observer, Passage};
 use airpath_emu::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader, complete_checksum};
 use airpath_emu::packet_buffer::{BufferedPacket, PacketBuffer};
 use airpath_link::loss::Loss;
@@ -160,13 +160,8 @@ impl Soak {
             let size = frame.segment_bytes(segment);
             let sighting = observer.enters(now, Direction::Up, &frame, bytes, segment);
             let direction = Direction::Up;
-            let slot = buffer.add(BufferedPacket {
-                super_segment,
-                segment,
-                direction,
-                entered: now,
-                header: sighting.segment,
-            });
+            let (number, header) = (Some(sighting.number), sighting.segment);
+            let slot = buffer.add(BufferedPacket { super_segment, segment, direction, entered: now, number, header });
             let id = books.offered[0];
             let packet = Packet { id, size, flow: sighting.flow, user: UserId(0), ecn: frame.ecn(), slot };
             count(&mut books.offered, size);
@@ -179,7 +174,7 @@ impl Soak {
         let mut buffer = [0; MAX_HEADER];
         while let Some(departure) = self.path.pop(now, &mut Context::new(None, &mut self.dropped, Default::default())) {
             let Packet { slot, size, flow, .. } = departure.packet;
-            let BufferedPacket { super_segment, segment, .. } = self.buffer.packet(slot);
+            let BufferedPacket { super_segment, segment, entered, number, .. } = self.buffer.packet(slot);
             let read = self.buffer.super_segment(super_segment);
             let (frame, bytes) = (read.frame, &read.bytes);
             let written = frame.write_segments(bytes, segment..=segment, Ecn::Ce, &mut buffer);
@@ -189,7 +184,8 @@ impl Soak {
             let again = Frame::inspect(&VirtioHeader::default(), &packet).expect("what leaves is a packet");
             assert_eq!((again.bytes(), again.ecn(), again.segments()), (size, Ecn::Ce, 1));
             let sent = (flow, departure.packet.ecn);
-            self.observer.leaves(departure.due, departure.due, Direction::Up, sent, &frame, bytes, segment);
+            let passage = Passage { entered, number, due: departure.due, now: departure.due };
+            self.observer.leaves(passage, Direction::Up, sent, &frame, bytes, segment);
             count(&mut self.books.delivered, size);
             self.buffer.release(slot);
         }

@@ -41,8 +41,8 @@ pub struct Config {
     /// relative to the working directory; the reader of a scenario resolves it first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<PathBuf>,
-    /// The queue; needs `rate` or `recorded`. Without it the number of waiting packets is
-    /// unlimited.
+    /// The queue; needs `rate` or `recorded`. By default 1,000 packets, as the transmit queue of an
+    /// Ethernet interface in Linux; `{}` is a queue without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Which packets are lost.
@@ -50,6 +50,10 @@ pub struct Config {
     /// The propagation delay.
     pub delay: Delay,
 }
+
+/// Limit of a queue that is not configured: the default `txqueuelen` of an Ethernet interface in
+/// Linux (`ether_setup`). The memory of an overloaded link is thus bounded.
+const DEFAULT_PACKETS: u32 = 1_000;
 
 /// An invalid configuration.
 #[derive(Debug, thiserror::Error)]
@@ -107,15 +111,15 @@ impl Config {
     }
 
     fn plan(&self, recording: Option<Arc<Recording>>) -> Result<Plan, ConfigError> {
-        if let Some(queue) = &self.queue {
-            queue.check()?;
-            if self.rate.is_none() && recording.is_none() {
-                return Err(ConfigError::QueueWithoutRate);
-            }
+        let mut config = self.clone();
+        if self.rate.is_some() || recording.is_some() {
+            config.queue.get_or_insert_with(|| Queue::of_packets(DEFAULT_PACKETS)).check()?;
+        } else if self.queue.is_some() {
+            return Err(ConfigError::QueueWithoutRate);
         }
         self.loss.check()?;
         self.delay.distribution.check()?;
-        Ok(Plan { config: self.clone(), recording })
+        Ok(Plan { config, recording })
     }
 }
 

@@ -19,6 +19,14 @@ fn fault(text: &str) -> ConfigError {
 }
 
 #[test]
+fn a_rate_without_a_queue_has_that_of_an_interface_in_linux() {
+    let queue = |text| read(text).prepare().expect("valid").config().queue.clone();
+    assert_eq!(queue("rate = \"1 Mbit/s\""), Some(Queue::of_packets(1_000)));
+    assert_eq!(queue("rate = \"1 Mbit/s\"\nqueue = {}"), Some(Queue::default()));
+    assert_eq!(queue("delay = \"1 ms\""), None);
+}
+
+#[test]
 fn every_key_is_read() {
     assert_eq!(read(""), Config::default());
     assert_eq!(

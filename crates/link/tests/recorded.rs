@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use airpath_core::{ComponentId, Context, Instant, Seed, Span};
+use airpath_link::queue::Queue;
 use airpath_link::{Config, Link, Recording};
 use common::arrival;
 
@@ -34,7 +35,8 @@ fn recordings_write_back_to_the_same_file() {
 fn recordings_deliver_at_their_rate() {
     for file in files() {
         let recording = Arc::new(Recording::read(&file).expect("a sound recording"));
-        let mut link = Config::default().prepare_with(recording.clone()).expect("sound").pipe(Seed::new(1), "link");
+        let unlimited = Config { queue: Some(Queue::default()), ..Config::default() };
+        let mut link = unlimited.prepare_with(recording.clone()).expect("sound").pipe(Seed::new(1), "link");
         let (mut lost, mut delivered) = (Vec::new(), 0);
         let mut cx = Context::new(None, &mut lost, ComponentId(0));
         let opportunities = 2 * recording.opportunities();
@@ -63,7 +65,8 @@ fn recordings_deliver_at_their_rate() {
 fn recordings_deliver_at_their_times() {
     for file in files() {
         let recording = Arc::new(Recording::read(&file).expect("a sound recording"));
-        let mut link = Config::default().prepare_with(recording.clone()).expect("sound").pipe(Seed::new(1), "link");
+        let unlimited = Config { queue: Some(Queue::default()), ..Config::default() };
+        let mut link = unlimited.prepare_with(recording.clone()).expect("sound").pipe(Seed::new(1), "link");
         let mut lost = Vec::new();
         let mut cx = Context::new(None, &mut lost, ComponentId(0));
         let times: Vec<_> = recording.millis().iter().filter(|millis| **millis > 0).take(1000).collect();

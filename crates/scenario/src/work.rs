@@ -123,7 +123,7 @@ struct PingSettings {
     interval: Span,
     requests: u32,
     timeout: Span,
-    /// From each multiple of the interval to the request; random for each request if it is not given.
+    /// From each multiple of the interval to the request; random for each request by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<Span>,
 }
@@ -149,7 +149,7 @@ struct DatagramSettings {
     /// The delay above which one is late.
     #[serde(default = "late")]
     late: Span,
-    /// From the start to the first one; random if it is not given.
+    /// From the start to the first one; random by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<Span>,
 }

@@ -53,7 +53,9 @@ def link(
         str,
         typer.Option(metavar="TIME", help="The run is invalid if more than 1 % of the packets are later than this."),
     ] = "2 ms",
-    mtu: Annotated[int, typer.Option(min=1280, max=65535, metavar="BYTES", help="The largest IP packet.")] = 1500,
+    mtu: Annotated[
+        int, typer.Option(min=68, max=65535, metavar="BYTES", help="The largest IP packet; below 1280 without IPv6.")
+    ] = 1500,
     sysctl: Annotated[
         list[str] | None,
         typer.Option(
