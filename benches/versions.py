@@ -1,7 +1,7 @@
 """Measures two versions of airpath on the same workloads in turns, and prints a table in Markdown.
 
     git worktree add ../before COMMIT
-    python benches/versions.py ../before [--rounds 5] [CAPTURE…]
+    python benches/versions.py [--rounds 5] ../before [CAPTURE…]
 
 The workloads are those of compare.py and radio.py, each version with its own scenarios; with
 captures, also those of traces.py on one thread and on two. Both versions are built in the release
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("before", type=Path, help="a checkout of the version to compare with")
     parser.add_argument("captures", nargs="*", type=Path, metavar="CAPTURE")
     parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     versions = (arguments.before.resolve(), ROOT)
     for version in versions:
         build(version)

@@ -16,7 +16,7 @@ import airpath
 from airpath.control import running
 from support import ROOT, Command, Finished, plain_environment
 from support.link import LinkCommand, python, until
-from support.needs import as_ordinary_user, needs
+from support.needs import UNPRIVILEGED, needs, without_privilege
 
 DOCUMENTED = {
     int(code)
@@ -190,8 +190,10 @@ CLOSED = [
 @pytest.mark.parametrize("case", CLOSED)
 def test_a_folder_of_another_user(tmp_path: Path, case: Wrong) -> None:
     (tmp_path / "closed").mkdir(mode=0)
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "closed", UNPRIVILEGED, UNPRIVILEGED)
     arguments = case.line.format(closed=tmp_path / "closed" / "x.toml", capture=CAPTURE).split()
-    line = [*as_ordinary_user(), *Command(tmp_path).line(*arguments)]
+    line = [*without_privilege(), *Command(tmp_path).line(*arguments)]
     done = subprocess.run(line, cwd="/", env=plain_environment(), capture_output=True, text=True, check=False)
     assert "ermission denied" in done.stderr
     _check(Finished(done.returncode, done.stdout, done.stderr), case)
@@ -200,12 +202,19 @@ def test_a_folder_of_another_user(tmp_path: Path, case: Wrong) -> None:
 @needs("full-device")
 @pytest.mark.parametrize("line", [["trace", CAPTURE], ["presets", "list"], ["study", "list"]], ids=lambda line: line[0])
 def test_a_full_standard_output(airpath_command: Command, line: list[str]) -> None:
-    with Path("/dev/full").open("w") as full:
-        process = subprocess.run(
-            airpath_command.line(*line), stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    done = Finished(process.returncode, "", process.stderr)
-    _check(done, Wrong("", ("standard output cannot be written", "free disk space"), code=3))
+    for unbuffered in ("", "1"):
+        environment = plain_environment() | {"PYTHONUNBUFFERED": unbuffered}
+        with Path("/dev/full").open("w") as full:
+            process = subprocess.run(
+                airpath_command.line(*line),
+                env=environment,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        done = Finished(process.returncode, "", process.stderr)
+        _check(done, Wrong("", ("standard output cannot be written", "free disk space"), code=3))
 
 
 @pytest.mark.parametrize("line", [["run", "small.toml", "--repeat", "500"], ["trace", CAPTURE]], ids=["run", "trace"])

@@ -87,8 +87,41 @@ def test_iperf_overloads_with_datagrams(link: LinkCommand, slow: Path, need: Nee
     # The offered load is twice the link's rate: about half is lost if the sender kept up.
     assert 25 < received["lost_percent"] < 60
     full = "up" if way == "to the server" else "down"
-    dropped = [row["dropped"] for row in summary(kept)["links"] if row["direction"] == full]
+    result = summary(kept)
+    dropped = [row["dropped"] for row in result["links"] if row["direction"] == full]
     assert sum(each.get("queue-full", {"packets": 0})["packets"] for each in dropped) >= received["lost_packets"] > 0
+    stream = max((flow for flow in result["flows"] if flow["kind"] == "udp"), key=lambda flow: flow["sent"])
+    # Datagrams of 1,200 bytes, after a short one of iperf3 itself; at most 20 wait, one is sent.
+    time = 8 * 1200 / RATE
+    assert DELAY_S < stream["delay_min_s"] < stream["delay_max_s"] <= DELAY_S + 21 * time + 1e-6
+    assert stream["inter_arrival_p50_s"] == pytest.approx(time, rel=1e-3)
+    assert stream["gaps"] > 0
+    assert stream["gap_most_lost"] > 0
+
+
+def test_the_flows_name_the_kernel_and_its_congestion_control(link: LinkCommand, slow: Path, need: Need) -> None:
+    iperf, kept = need("iperf3"), link.folder / "kept"
+    options = f"--out {kept} --no-log --sysctl net.ipv4.tcp_congestion_control=reno"
+    link(iperf, "-c", "server", "-n", "50K", link=slow, serve=f"{iperf} -s -1", options=options)
+    result = summary(kept)
+    host = result["emulation"]["host"]
+    assert host["congestion_control"] == "reno"
+    for flow in result["flows"]:
+        assert flow["tcp"]["profile"] == f"Linux {host['kernel']}"
+        assert flow["tcp"]["congestion"] == {"algorithm": "reno"}
+        assert flow["tcp"]["negotiated"]["segment_size"] > 0
+
+
+def test_nothing_but_the_server_is_on_a_closed_link(link: LinkCommand, slow: Path, need: Need) -> None:
+    """Names and addresses of others fail at once, and put no packet on the link."""
+    ping, kept = need("ping", "iputils-ping"), link.folder / "kept"
+    others = ["192.0.2.99", "2001:db8::99", "name.example"]
+    script = "; ".join(f"{ping} -c 1 -W 1 {other} 2>&1" for other in others)
+    done = link("sh", "-c", f"{script}; {ping} -c 1 server", link=slow, options=f"--out {kept} --no-log")
+    assert done.out.count("unreachable") == 2, done.out
+    assert re.search("name.example: .*(resolution|not known)", done.out), done.out
+    (flow,) = summary(kept)["flows"]
+    assert (flow["kind"], flow["sent"]) == ("ping", 1)
 
 
 def test_dig_queries_dnsmasq(link: LinkCommand, slow: Path, need: Need) -> None:

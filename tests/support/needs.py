@@ -114,6 +114,11 @@ def _succeeds(command: list[str], meaning: str) -> str | None:
     return None if done.returncode == 0 else f"{meaning}: {done.stderr.strip()}"
 
 
+def without_privilege() -> list[str]:
+    """Return the command under which this user runs another without the rights of root."""
+    return [] if os.geteuid() != 0 else ["setpriv", "--inh-caps=-all", "--bounding-set=-all"]
+
+
 def as_ordinary_user() -> list[str]:
     """Return the command under which an ordinary user runs another; nothing if this user is one."""
     if os.geteuid() != 0:

@@ -304,7 +304,8 @@ impl Builder<'_> {
             for (address, prefix) in addresses.into_iter().filter(|(address, _)| has_v6 || address.is_ipv4()) {
                 netlink.add_address(index, address, prefix)?;
                 let has_route = if address.is_ipv4() { self.forwarding.v4 } else { self.forwarding.v6 };
-                if scope == Scope::Link && has_route {
+                // On a closed link, packets to other addresses fail at once and do not enter it.
+                if scope == Scope::Link && self.plan.far_end == FarEnd::Outside && has_route {
                     netlink.add_default_route(index, address)?;
                 }
             }
@@ -337,11 +338,15 @@ pub fn environment(addresses: Addresses, plan: &Plan<'_>) -> supervisor::Environ
         name(addresses.server_v6().into(), "server6");
     }
     let resolver = match plan.far_end {
-        FarEnd::Server => None,
+        FarEnd::Server => Some(NO_RESOLVER.to_owned()),
         FarEnd::Outside => reachable_resolver(),
     };
     supervisor::Environment { hosts, resolver, variables }
 }
+
+/// Configuration of the resolver on a closed link. Queries fail at once, unless the command runs a
+/// name server of its own.
+const NO_RESOLVER: &str = "# This link leads to one server only; its names are in /etc/hosts.\nnameserver 127.0.0.1\n";
 
 /// Configuration of the upstream resolver, if the host's resolver listens on loopback, which the
 /// mobile cannot reach.

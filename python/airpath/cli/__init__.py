@@ -28,11 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except Problem as problem:
         show(problem)
+        _discard_unwritten()
         return problem.exit_code
     except typer.Abort:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        return _pipe_closed()
+        _discard_unwritten()
+        return ExitCode.PIPE_CLOSED
     return int(code or 0)
 
 
@@ -56,12 +58,17 @@ def _explained() -> Iterator[None]:
         raise os_problem(error) from None
 
 
-def _pipe_closed() -> ExitCode:
-    """Discard the rest of standard output: its reader is gone."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)
-    return ExitCode.PIPE_CLOSED
+def _discard_unwritten() -> None:
+    """Discard the buffer of a standard output that cannot be written.
+
+    Otherwise the interpreter writes it again when it ends, and replaces the exit code by 120.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
 
 
 def _open_standard_streams() -> None:

@@ -16,7 +16,7 @@ use nix::sched::{CloneFlags, unshare};
 pub struct Environment {
     /// Lines for the hosts file: addresses and names.
     pub hosts: Vec<(IpAddr, String)>,
-    /// Configuration of the resolver, if it differs from the host's.
+    /// Contents of /etc/resolv.conf, if they differ from the host's.
     pub resolver: Option<String>,
     /// Variables for the environment.
     pub variables: Vec<(String, String)>,
