@@ -205,8 +205,8 @@ impl Emulation {
 }
 
 impl Host {
-    /// Names the kernel and its congestion control in the `tcp` of flows whose two ends are programs
-    /// on this host. A program can select another congestion control for its own socket.
+    /// Names the kernel and its congestion control in the `tcp` of flows whose two ends are
+    /// programs on this host. A program can select another congestion control for its own socket.
     fn name_stack(&self, flows: &mut [FlowRow]) {
         for tcp in flows.iter_mut().filter_map(|flow| flow.transfer.as_mut()).map(|row| &mut row.tcp) {
             tcp["profile"] = format!("Linux {}", self.kernel).into();
