@@ -31,8 +31,12 @@ pub struct Config {
     /// Without a handshake: whether an end sends one segment without payload and waits for its
     /// acknowledgement before its first data, as the one-way agents of ns-2 do (`syn_`).
     pub opening_segment: bool,
-    /// Retransmissions of a SYN before the attempt is abandoned.
+    /// Retransmissions of a SYN before the attempt is abandoned, in addition to
+    /// `opening_linear_timeouts`.
     pub opening_retries: u32,
+    /// Retransmissions of a SYN by the end that opens the connection before its timeout doubles
+    /// each time, as `tcp_syn_linear_timeouts` of Linux 6.5.
+    pub opening_linear_timeouts: u32,
     /// Duration of TIME-WAIT (RFC 9293 §3.6.1: twice the maximum segment lifetime).
     pub time_wait: Span,
 

@@ -131,11 +131,14 @@ impl Connection {
             return false;
         }
         let attempts = self.opening.attempts;
-        if attempts > self.config.opening_retries {
+        let linear = if self.state == State::SynSent { self.config.opening_linear_timeouts } else { 0 };
+        if attempts > self.config.opening_retries + linear {
             let after = now.since(self.opening.first);
             self.end(now, Outcome::TimedOut(TimedOut::Opening { attempts, after }), cx);
         } else {
-            self.sender.rtt.back_off();
+            if attempts > linear {
+                self.sender.rtt.back_off();
+            }
             self.opening.step = Step::Due;
             self.statistics.timeouts += 1;
             self.report(now, TcpTrigger::Timeout, None, cx);

@@ -16,6 +16,7 @@ pub(super) const CONFIG: Config = Config {
     opening_segment: false,
     // TCP_SYN_RETRIES.
     opening_retries: 5,
+    opening_linear_timeouts: 0,
     // TCP_TIMEWAIT_LEN.
     time_wait: Span::from_secs(60),
     maximum_segment_size: 1460,

@@ -17,6 +17,7 @@ pub(super) const CONFIG: Config = Config {
     handshake: false,
     opening_segment: false,
     opening_retries: 6,
+    opening_linear_timeouts: 0,
     time_wait: Span::ZERO,
     // packetSize_ 1460 and 40 bytes of headers (useHeaders_).
     maximum_segment_size: 1460,

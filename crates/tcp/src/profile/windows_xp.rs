@@ -16,6 +16,7 @@ pub(super) const CONFIG: Config = Config {
     opening_segment: false,
     // [TcpMaxConnectRetransmissions] 2.
     opening_retries: 2,
+    opening_linear_timeouts: 0,
     // [TcpTimedWaitDelay] 240 s.
     time_wait: Span::from_secs(240),
     maximum_segment_size: 1460,

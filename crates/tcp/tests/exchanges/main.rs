@@ -20,6 +20,7 @@ use airpath_tcp::{
 fn plain() -> Config {
     let base = Profile::Linux6.config();
     Config {
+        opening_linear_timeouts: 0,
         maximum_segment_size: 1000,
         window_scaling: false,
         timestamps: false,

@@ -88,6 +88,28 @@ fn an_unanswered_syn_times_out() {
     );
 }
 
+/// The schedule 1, 1, 1, 2, … of `tcp_syn_linear_timeouts` = 2 in Linux's ip-sysctl.rst.
+#[test]
+fn the_first_timeouts_of_a_syn_may_be_equal() {
+    let config = Config { opening_retries: 2, opening_linear_timeouts: 2, ..plain() };
+    Script::connect(&config).run(
+        "> S 0:0(0)
+        +1 > S 0:0(0)
+        +1 > S 0:0(0)
+        +1 > S 0:0(0)
+        +2 > S 0:0(0)
+        +4 ? state Closed
+        ? outcome timed out: no answer to the SYN, sent 5 times in 9 s",
+    );
+    // The answering end doubles its timeout at once.
+    Script::listen(&config).run(
+        "< S 0:0(0) <mss 1000,sackOK>
+        > S 0:0(0) ack 1
+        +1 > S 0:0(0) ack 1
+        +2 > S 0:0(0) ack 1",
+    );
+}
+
 #[test]
 fn a_refusal_needs_the_right_number() {
     Script::connect(&plain()).run(
