@@ -1,7 +1,8 @@
 """Compares the simulator's profile linux-6 with the kernel: the same downloads under both clocks.
 
 Each case is simulated, and run over an emulated link with the kernel's TCP, with the same seeds.
-The compared figure is the time from the client's SYN to the last byte at the receiving application.
+The compared figure is the time from the client's SYN to the last byte at the receiving application;
+of several downloads at the same time their mean.
 """
 
 import statistics
@@ -27,7 +28,6 @@ preset = "wired"
 
 [[flow]]
 kind = "download"
-bytes = "1 B"
 """
 
 _FAST = 20e6
@@ -59,29 +59,47 @@ class Case:
     timestamps: bool = True
     outage: float = 0.0
     """Seconds for which nothing is sent, from the third second on."""
+    handover: float = 0.0
+    """The same; the packets that wait at its start are lost."""
+    codel: bool = False
+    """Whether CoDel manages the queue towards the client, with the settings of RFC 8289."""
+    ecn: bool = False
+    """Whether TCP uses ECN, and the queue marks."""
+    downloads: int = 1
+    """Downloads at the same time."""
+    uploads: int = 0
+    """Uploads of the same size at the same time."""
+    stagger: float = 0.05
+    """Seconds from the start of each of these to that of the next."""
 
     @property
     def scenario(self) -> str:
         """The scenario without the overrides below."""
-        return _SCENARIO + (f'[[change]]\nat = "3 s"\noutage = "{self.outage:g} s"\n' if self.outage else "")
+        flows = f'bytes = "{self.bytes} B"\nstagger = "{self.stagger:g} s"\n'
+        text = f"{_SCENARIO}{flows}count = {self.downloads}\n"
+        text += f'[[flow]]\nkind = "upload"\n{flows}count = {self.uploads}\n' if self.uploads else ""
+        text += f'[[change]]\nat = "3 s"\noutage = "{self.outage:g} s"\n' if self.outage else ""
+        lost = f'[[change]]\nat = "3 s"\nhandover = "{self.handover:g} s"\nbuffer = "discard"\n'
+        return text + (lost if self.handover else "")
 
     @property
     def title(self) -> str:
         """The link as text."""
-        words = [rate(self.rate), seconds(self.round_trip), f"queue of {self.queue}"]
+        words = [rate(self.rate), seconds(self.round_trip), "CoDel" if self.codel else f"queue of {self.queue}"]
         words += [f"{100 * self.loss:g} % loss"] if self.loss else []
         words += [f"outage of {seconds(self.outage)}"] if self.outage else []
+        words += [f"handover of {seconds(self.handover)}"] if self.handover else []
+        words += [f"{self.downloads} downloads"] if self.downloads > 1 else []
+        words += [f"{self.uploads} upload{'s' if self.uploads > 1 else ''}"] if self.uploads else []
         return ", ".join(words)
 
     @property
     def options(self) -> str:
         """TCP as text."""
         absent = [name for name, there in (("SACK", self.sack), ("timestamps", self.timestamps)) if not there]
-        return " without ".join(
-            [self.congestion.upper() if self.congestion == "cubic" else "Reno", " and ".join(absent)][
-                : 1 + bool(absent)
-            ]
-        )
+        words = "CUBIC" if self.congestion == "cubic" else "Reno"
+        words += " with ECN" if self.ecn else ""
+        return words + (f" without {' and '.join(absent)}" if absent else "")
 
     @property
     def link(self) -> dict[str, Any]:
@@ -91,7 +109,12 @@ class Case:
             for direction in ("downlink", "uplink")
             for key, value in (("rate", f"{self.rate:.0f} bit/s"), ("delay", f"{self.round_trip / 2 * 1e3:g} ms"))
         }
-        return both | {"bearer.downlink.queue.packets": self.queue, "bearer.downlink.loss": self.loss}
+        managed = {"bearer.downlink.queue.discipline": "codel", "bearer.downlink.queue.ecn": self.ecn}
+        return (
+            both
+            | {"bearer.downlink.queue.packets": self.queue, "bearer.downlink.loss": self.loss}
+            | (managed if self.codel else {})
+        )
 
     @property
     def tcp(self) -> dict[str, Any]:
@@ -100,6 +123,7 @@ class Case:
             "tcp.congestion.algorithm": {"reno": "new-reno"}.get(self.congestion, self.congestion),
             "tcp.selective_acknowledgement": self.sack,
             "tcp.timestamps": self.timestamps,
+            "tcp.ecn": self.ecn,
         }
 
     @property
@@ -110,6 +134,8 @@ class Case:
             "net.ipv4.tcp_wmem": "4096 16384 4194304",
             "net.ipv4.tcp_sack": str(int(self.sack)),
             "net.ipv4.tcp_timestamps": str(int(self.timestamps)),
+            # 2: only the end that is asked uses ECN; 1: both ends ask.
+            "net.ipv4.tcp_ecn": "1" if self.ecn else "2",
         }
 
     @property
@@ -181,7 +207,7 @@ def compare(
     def run(job: tuple[Case, int]) -> None:
         case, seed = job
         real[case.name, seed] = _real(case, seed, keep)
-        report(f"{case.name}, seed {seed}: {real[case.name, seed].transfers[0].duration_s:.2f} s")
+        report(f"{case.name}, seed {seed}: {_mean_duration(real[case.name, seed]):.2f} s")
 
     with ThreadPoolExecutor(links) as pool:
         list(pool.map(run, slow))
@@ -227,10 +253,14 @@ def _compared(case: Case, real: Sequence[realtime.Measured]) -> Compared:
     return Compared(
         case,
         simulated=tuple(_simulated(case, seed) for seed in range(1, case.seeds + 1)),
-        real=tuple(each.transfers[0].duration_s for each in real),
+        real=tuple(map(_mean_duration, real)),
         late_s=max(each.late_s for each in real),
         valid=all(each.valid for each in real),
     )
+
+
+def _mean_duration(measured: realtime.Measured) -> float:
+    return statistics.fmean(each.duration_s for each in measured.transfers)
 
 
 def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
@@ -241,6 +271,9 @@ def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
         measured = realtime.measure(
             case.scenario,
             bytes=case.bytes,
+            downloads=case.downloads,
+            uploads=case.uploads,
+            stagger=case.stagger,
             set=case.link,
             seed=seed,
             congestion=case.congestion,
@@ -254,10 +287,10 @@ def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
 
 
 def _simulated(case: Case, seed: int) -> float:
-    """Return the duration in the simulator."""
+    """Return the mean duration of the downloads in the simulator."""
     summary = execute(
         case.scenario,
-        set={**case.link, **case.tcp, "flow.bytes": f"{case.bytes} B"},
+        set={**case.link, **case.tcp},
         seed=seed,
         repeat=1,
         out=None,
@@ -266,4 +299,4 @@ def _simulated(case: Case, seed: int) -> float:
         threads=1,
         progress=None,
     )
-    return summary["flows"][0]["duration_s"]
+    return statistics.fmean(flow["duration_s"] for flow in summary["flows"] if flow["kind"] == "download")

@@ -1,8 +1,9 @@
-"""The two ends of a download over real sockets: `python -m airpath.realtime.ends serve|fetch`.
+"""The two ends of downloads over real sockets: `python -m airpath.realtime.ends serve|fetch`.
 
 They behave like the ends of a simulated download: the server writes all data at once and closes the
 stream, the client reads data as it arrives. They run on one host, in namespaces with the same
-clock, so that their times are comparable. Each writes one line of JSON per transfer.
+clock, so that their times are comparable. Each writes one line of JSON per download, with the
+client's port. Uploads only use the link at the same time, and have no lines.
 """
 
 import argparse
@@ -14,10 +15,14 @@ import struct
 import sys
 import termios
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 PORT = 5001
 """Any unprivileged port: both namespaces are isolated."""
+UPLOAD_PORT = 5002
 
 _CHUNK = 1 << 18
 _POLL_S = 0.001
@@ -31,54 +36,124 @@ _DATA_SEGS_OUT = 156
 """Where `tcpi_data_segs_out` is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Concurrent:
+    """The connections that a client has at the same time."""
+
+    downloads: int
+    uploads: int
+    """Each of the same number of bytes as a download."""
+    stagger: float
+    """Seconds from the start of each to that of the next of its kind."""
+    congestion: str | None
+    """Congestion control of the uploads."""
+
+
 def serve(size: int, request: int, congestion: str | None, log: Path) -> None:
     """Send `size` bytes to each client after its request of `request` bytes, until killed."""
-    payload = memoryview(bytes(_CHUNK))
-    with socket.create_server(("", PORT), backlog=16) as listener, log.open("a", buffering=1) as lines:
-        if congestion is not None:
-            # Not by sysctl: a kernel may allow an algorithm to CAP_NET_ADMIN, but not as the
-            # default of a namespace.
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
+    with socket.create_server(("", PORT), backlog=256) as listener, log.open("a", buffering=1) as lines:
+        _select(listener, congestion)
+        _in_threads(_listen_for_uploads)
+        while True:
+            connection, (_, port, *_) = listener.accept()
+            _in_threads(lambda connection=connection, port=port: lines.write(_send(connection, port, size, request)))
+
+
+def _send(connection: socket.socket, port: int, size: int, request: int) -> str:
+    with connection:
+        _read(connection, request)
+        _write(connection, size)
+        connection.shutdown(socket.SHUT_WR)
+        _await_acknowledgements(connection)
+        line = {"port": port, "acknowledged": time.monotonic(), **_counters(connection)}
+        connection.recv(1)  # returns when the client closes
+    return json.dumps(line) + "\n"
+
+
+def _listen_for_uploads() -> None:
+    with socket.create_server(("", UPLOAD_PORT), backlog=256) as listener:
         while True:
             connection, _ = listener.accept()
-            with connection:
-                _read(connection, request)
-                left = size
-                while left > 0:
-                    left -= connection.send(payload[: min(left, _CHUNK)])
-                connection.shutdown(socket.SHUT_WR)
-                _await_acknowledgements(connection)
-                line = {"acknowledged": time.monotonic(), **_counters(connection)}
-                connection.recv(1)  # returns when the client closes
-            lines.write(json.dumps(line) + "\n")
+            _in_threads(lambda connection=connection: _discard(connection))
 
 
-def fetch(host: str, size: int, request: int, count: int, log: Path, server_log: Path) -> None:
-    """Download `count` times, each over a new connection.
+def _discard(connection: socket.socket) -> None:
+    buffer = bytearray(_CHUNK)
+    with connection:
+        while connection.recv_into(buffer):
+            pass
+
+
+def fetch(host: str, size: int, request: int, rounds: int, log: Path, server_log: Path, options: Concurrent) -> None:
+    """Download `rounds` times, in each round over several connections at the same time.
 
     Return when the server has written its lines, too.
     """
-    buffer = bytearray(_CHUNK)
     with log.open("a", buffering=1) as lines:
-        for number in range(count):
-            began = time.monotonic()
-            with socket.create_connection((host, PORT)) as connection:
-                connected = time.monotonic()
-                connection.sendall(bytes(request))
-                first, received = None, 0
-                while received < size:
-                    taken = connection.recv_into(buffer)
-                    if taken == 0:
-                        raise ConnectionError(f"the server closed the connection after {received} of {size} bytes")
-                    first = first or time.monotonic()
-                    received += taken
-                ended = time.monotonic()
-            line = {"began": began, "connected": connected, "first_byte": first, "ended": ended}
-            lines.write(json.dumps(line) + "\n")
+
+        def download(number: int) -> None:
+            time.sleep(number * options.stagger)
+            lines.write(_receive(host, size, request))
+
+        def upload(number: int) -> None:
+            time.sleep(number * options.stagger)
+            with socket.socket() as connection:
+                _select(connection, options.congestion)
+                connection.connect((host, UPLOAD_PORT))
+                _write(connection, size)
+
+        for number in range(rounds):
+            downloads = _in_threads(*(lambda each=each: download(each) for each in range(options.downloads)))
+            _in_threads(*(lambda each=each: upload(each) for each in range(options.uploads)))
+            for thread in downloads:
+                thread.join()
             for _ in range(_MOST_POLLS):
-                if server_log.exists() and server_log.read_bytes().count(b"\n") > number:
+                if server_log.exists() and server_log.read_bytes().count(b"\n") >= (number + 1) * options.downloads:
                     break
                 time.sleep(_POLL_S)
+
+
+def _receive(host: str, size: int, request: int) -> str:
+    buffer = bytearray(_CHUNK)
+    began = time.monotonic()
+    with socket.create_connection((host, PORT)) as connection:
+        connected = time.monotonic()
+        connection.sendall(bytes(request))
+        first, received = None, 0
+        while received < size:
+            taken = connection.recv_into(buffer)
+            if taken == 0:
+                raise ConnectionError(f"the server closed the connection after {received} of {size} bytes")
+            first = first or time.monotonic()
+            received += taken
+        ended = time.monotonic()
+        port = connection.getsockname()[1]
+    line = {"port": port, "began": began, "connected": connected, "first_byte": first, "ended": ended}
+    return json.dumps(line) + "\n"
+
+
+def _in_threads(*jobs: Callable[[], object]) -> Sequence[Thread]:
+    """Start each job in a thread that does not keep the process running."""
+    threads = [Thread(target=job, daemon=True) for job in jobs]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def _select(sender: socket.socket, congestion: str | None) -> None:
+    """Select the congestion control of a socket, or of those that a listener accepts.
+
+    Not by sysctl: a kernel may allow an algorithm to CAP_NET_ADMIN, but not as the default of a
+    namespace.
+    """
+    if congestion is not None:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
+
+
+def _write(connection: socket.socket, size: int) -> None:
+    payload = memoryview(bytes(_CHUNK))
+    while size > 0:
+        size -= connection.send(payload[: min(size, _CHUNK)])
 
 
 def _read(connection: socket.socket, size: int) -> None:
@@ -116,14 +191,18 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, required=True)
     parser.add_argument("--request", type=int, default=0)
     parser.add_argument("--congestion")
-    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--downloads", type=int, default=1)
+    parser.add_argument("--uploads", type=int, default=0)
+    parser.add_argument("--stagger", type=float, default=0.0)
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--server-log", type=Path)
     options = parser.parse_args()
     if options.end == "serve":
         serve(options.bytes, options.request, options.congestion, options.log)
     else:
-        fetch(options.host, options.bytes, options.request, options.count, options.log, options.server_log)
+        concurrent = Concurrent(options.downloads, options.uploads, options.stagger, options.congestion)
+        fetch(options.host, options.bytes, options.request, options.rounds, options.log, options.server_log, concurrent)
 
 
 if __name__ == "__main__":

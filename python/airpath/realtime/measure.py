@@ -61,6 +61,9 @@ def measure(
     bytes: int,
     request: int = 0,
     count: int = 1,
+    downloads: int = 1,
+    uploads: int = 0,
+    stagger: float = 0.0,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
     congestion: str | None = None,
@@ -76,10 +79,13 @@ def measure(
         scenario: The link, as for `airpath.run`; its flows are ignored.
         bytes: Size of the download.
         request: Size of the client's request.
-        count: Number of downloads, in sequence over the same link, each with its own connection.
+        count: Number of rounds, in sequence over the same link, each with new connections.
+        downloads: Number of downloads at the same time in a round.
+        uploads: Number of uploads of the same size at the same time; they are not measured.
+        stagger: From the start of each download or upload of a round to the next, in seconds.
         set: Overrides of the scenario by dotted path.
         seed: The seed of the link's random streams, in place of the scenario's.
-        congestion: Congestion control of the sender; by default that of the namespace.
+        congestion: Congestion control of the senders; by default that of the namespace.
         sysctl: Kernel parameters in both namespaces.
         budget: The run is invalid if more than 1 % of packets leave the link later than this.
         out: Keep the result folder here.
@@ -111,13 +117,16 @@ def measure(
             *["--serve", shlex.join(server), "--out", str(result), "--budget", budget, "--no-status"],
             "--capture" if capture else "--no-log",
             "--",
-            *[*_ENDS, "fetch", *size, "--count", str(count)],
+            *[*_ENDS, "fetch", *size, "--rounds", str(count), "--downloads", str(downloads)],
+            *["--uploads", str(uploads), "--stagger", str(stagger)],
+            *([] if congestion is None else ["--congestion", congestion]),
             *["--log", str(client_log), "--server-log", str(server_log)],
         ]
         _run(line, timeout)
         emulation = json.loads((result / "summary.json").read_text())["emulation"]
-        ends = zip(_lines(client_log, count), _lines(server_log, count), strict=True)
-        transfers = tuple(_transfer(bytes, client, server) for client, server in ends)
+        server_lines = {line["port"]: line for line in _lines(server_log, count * downloads)}
+        clients = sorted(_lines(client_log, count * downloads), key=lambda line: line["began"])
+        transfers = tuple(_transfer(bytes, line, server_lines[line["port"]]) for line in clients)
         lateness = emulation["lateness"]
         return Measured(transfers, late_s=lateness["p99_s"], overruns=emulation["overruns"], valid=lateness["valid"])
 
