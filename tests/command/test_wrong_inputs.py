@@ -184,6 +184,8 @@ CLOSED = [
     wrong("trace-output", "trace {capture} -o {closed}", "closed/x.toml cannot be written", "permissions", code=3),
     wrong("link", "link {closed} -- true", "closed/x", code=125),
     wrong("presets", "presets show {closed}", "closed/x", "permissions"),
+    wrong("export-output", "export kept -o {closed} --format perfetto", "cannot be written", "permissions", code=3),
+    wrong("link-record", "link wired --serve true --record {closed} -- true", "x.toml.down", "permissions", code=125),
 ]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import Problem, explained, writing
+from airpath.cli.messages import Problem, check_outputs, explained, writing
 
 
 def export(
@@ -43,6 +43,7 @@ def export(
             next_step="remove it, or add --format perfetto",
         )
     with explained():
+        check_outputs(*([out] if format == "perfetto" else []), folders=[out] if format == "csv" else [])
         loaded = load(result)
         if repetition is not None and repetition >= loaded.repetitions.height:
             raise Problem(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.messages import COMMAND_LINE, Problem, explained, note, replacing_result
+from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
 from airpath.files import printable, read_text
 
@@ -128,6 +128,7 @@ def _run(
     budget: str,
     sysctls: list[str],
     status: bool | None,
+    record: Path | None,
     **options: Any,
 ) -> dict[str, Any]:
     from airpath import _native
@@ -143,6 +144,8 @@ def _run(
             raise Problem(
                 f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
             )
+    if record is not None:
+        check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
     with explained(), _advised(parameters), replacing_result(out):
         text, name = _scenario(scenario)
         needed = _native.files(
@@ -164,6 +167,7 @@ def _run(
             capture=capture,
             precise=precise,
             budget=budget,
+            record=record,
             parameters=list(parameters.items()),
             status=sys.stderr.isatty() if status is None else status,
             **options,
