@@ -7,17 +7,24 @@ use airpath_core::{Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
 use airpath_radio::umts::hsdpa::{Config, Hsdpa};
-use common::saturate;
+use common::{saturate, saturate_with};
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(20_000_000_000_000);
 
-/// The preset of category 10 with what differs from it, as TOML.
+/// The preset of category 10 with PDUs of 40 B, and what differs from it, as TOML.
 fn config(more: &str) -> Config {
+    let mut small: toml::Table = "downlink = { pdu = \"40 B\", rlc.window = 2047 }".parse().expect("TOML");
+    overlay(&mut small, &more.parse().expect("TOML"));
+    preset(&small)
+}
+
+/// The preset of category 10 with what differs from it.
+fn preset(more: &toml::Table) -> Config {
     let mut preset: toml::Table = include_str!("../../../presets/hsdpa-cat10.toml").parse().expect("the preset");
     let mut bearer = preset.remove("bearer").and_then(|it| it.as_table().cloned()).expect("a table");
     bearer.remove("model");
-    overlay(&mut bearer, &more.parse().expect("TOML"));
+    overlay(&mut bearer, more);
     bearer.try_into().expect("a config")
 }
 
@@ -116,6 +123,22 @@ fn goodput_falls_with_the_share_of_errors() {
         let share = goodput(&more) / full;
         assert!((share - (1.0 - bler)).abs() < 0.03, "{bler}: {share}");
     }
+}
+
+#[test]
+fn category_10_carries_what_its_title_states() {
+    // 38 PDUs of 640 bits in the block of CQI 30, 25558 bits: 12.16 Mbit/s. One of a packet's PDUs
+    // has a length indicator, so that 1500 B take 1501.
+    let rate = |more: &str| {
+        let time = Span::from_secs(20);
+        let mut cell = cell(&preset(&format!("downlink.bler = 0.0\n{more}").parse().expect("TOML")), 1);
+        saturate_with(&mut cell, 1, 350, time).bytes[0] as f64 * 8.0 / time.as_secs_f64()
+    };
+    let full = 38.0 * 640.0 / 0.002 * 1500.0 / 1501.0;
+    assert!((rate("") / full - 1.0).abs() < 0.02, "{} of {full}", rate(""));
+    // With the window of the capture it is the window that limits.
+    let small = rate("downlink.rlc.window = 2047");
+    assert!((7.0e6..9.0e6).contains(&small), "{small}");
 }
 
 #[test]

@@ -445,7 +445,7 @@ fn wrong_parameters_are_refused_with_their_key() {
     for (key, value, at, text) in [
         ("downlink.pdu", toml::Value::from("2 B"), "downlink.pdu", "above zero"),
         ("downlink.formats", toml::Value::Array(vec![]), "downlink.formats", "above zero"),
-        ("uplink.rlc.window", 3000.into(), "uplink.rlc.window", "at most 2047"),
+        ("uplink.rlc.window", 4096.into(), "uplink.rlc.window", "at most 4095"),
         ("uplink.rlc.max_dat", 1.into(), "uplink.rlc.max_dat", "above zero"),
         ("downlink.burst", 0.5.into(), "downlink.burst", "at least 1.010 TTIs"),
         ("downlink.rlc.poll_last", false.into(), "downlink.rlc", "timer_poll_periodic"),

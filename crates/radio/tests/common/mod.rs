@@ -134,10 +134,15 @@ pub struct Saturated {
 
 /// Keeps 50 packets of 1500 bytes inside the downlink for each of `users`, for `time`.
 pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
+    saturate_with(bearer, users, 50, time)
+}
+
+/// Keeps this number of `packets` inside the downlink for each of `users`, for `time`.
+pub fn saturate_with(bearer: &mut impl Bearer, users: u16, packets: u32, time: Span) -> Saturated {
     let mut result = Saturated { bytes: vec![0; usize::from(users)], ..Saturated::default() };
     let mut log = Memory::default();
     let mut id = 0;
-    let mut inside = vec![0; usize::from(users)];
+    let mut inside = vec![0_u32; usize::from(users)];
     let mut now = Instant::ZERO;
     while now <= Instant::ZERO + time {
         let drops = result.dropped.len();
@@ -151,7 +156,7 @@ pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
             inside[usize::from(lost.packet.user.0)] -= 1;
         }
         for user in 0..users {
-            while inside[usize::from(user)] < 50 {
+            while inside[usize::from(user)] < packets {
                 let mut cx = Context::new(Some(&mut log), &mut result.dropped, ComponentId(0));
                 bearer.push(now, Direction::Down, packet(id, user, 1500), &mut cx);
                 inside[usize::from(user)] += 1;
