@@ -6,6 +6,10 @@ mod common;
 use airpath_core::{Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
+use airpath_radio::common::shared_channel::scheduler::maximum_ci::MaximumCi;
+use airpath_radio::common::shared_channel::scheduler::proportional_fair::ProportionalFair;
+use airpath_radio::common::shared_channel::scheduler::round_robin::RoundRobin;
+use airpath_radio::common::shared_channel::scheduler::{Candidate, Scheduler};
 use airpath_radio::umts::hsdpa::{Config, Hsdpa};
 use common::{saturate, saturate_with};
 use proptest::prelude::*;
@@ -170,6 +174,44 @@ fn who_has_enough_waiting_takes_a_tti_whole() {
     // that its CQI needs.
     let down: Vec<_> = radio.iter().filter(|(_, event)| event.direction == Direction::Down).collect();
     assert!(down.len() > 2000 && down.chunk_by(|a, b| a.0 == b.0).all(|tti| tti.len() == 1));
+}
+
+/// A scheduler without its ranks, for which the cell lists all candidates.
+#[derive(Debug)]
+struct Listed<S>(S);
+
+impl<S: Scheduler> Scheduler for Listed<S> {
+    fn choose(&mut self, candidates: &[Candidate]) -> usize {
+        self.0.choose(candidates)
+    }
+
+    fn served(&mut self, tti: u64, user: u32, pdus: u32) {
+        self.0.served(tti, user, pdus);
+    }
+}
+
+#[test]
+fn ranks_choose_as_the_scheduler_does() {
+    let tti = Span::from_millis(2);
+    for ci in ["ci = \"8 dB\"", "ci = \"6 dB\"\nshadowing = { deviation = \"6 dB\", correlation_time = \"1 s\" }"] {
+        let config = config(&format!("[conditions]\n{ci}"));
+        let same = |ranked: Box<dyn Scheduler>, listed: Box<dyn Scheduler>| {
+            let [ranked, listed] = [ranked, listed].map(|scheduler| {
+                let seed = Seed::new(5);
+                let mut cell = Hsdpa::with_scheduler(&config, 7, seed, "cell", scheduler).expect("sound parameters");
+                let result = saturate(&mut cell, 7, Span::from_secs(5));
+                (result.bytes, result.radio)
+            });
+            assert!(ranked == listed, "{ci}");
+        };
+        same(Box::new(RoundRobin), Box::new(Listed(RoundRobin)));
+        same(Box::new(MaximumCi), Box::new(Listed(MaximumCi)));
+        // The short time scales all averages down again and again.
+        for time in [Span::from_millis(20), Span::from_secs(1)] {
+            let fair = ProportionalFair::new(7, tti, time);
+            same(Box::new(fair.clone()), Box::new(Listed(fair)));
+        }
+    }
 }
 
 #[test]

@@ -57,6 +57,11 @@ impl Tracks {
         self.report(at, None, Aspect::Mode, state.into(), cx);
     }
 
+    /// Whether the mode stays as it was reported until something happens.
+    pub const fn is_settled(&self) -> bool {
+        self.mode_until.is_none()
+    }
+
     /// The mobile sends or receives: its mode is connected, and so is its link, except while its
     /// RLC is reset.
     pub fn connected(&mut self, now: Instant, is_resetting: bool, cx: &mut Context<'_>) {
