@@ -181,6 +181,15 @@ impl Conditions {
         self.profile
     }
 
+    /// The C/I, if it never changes without a command; such a mobile is always covered.
+    #[inline]
+    pub const fn constant(&self) -> Option<f64> {
+        match (&self.process, &self.fading) {
+            (Process::Fixed { ratio, .. }, None) => Some(*ratio),
+            _ => None,
+        }
+    }
+
     /// What it is like at `now`.
     #[inline]
     pub fn at(&mut self, now: Instant) -> Sample {

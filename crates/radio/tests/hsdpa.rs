@@ -6,18 +6,29 @@ mod common;
 use airpath_core::{Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
+use airpath_radio::common::shared_channel::scheduler::maximum_ci::MaximumCi;
+use airpath_radio::common::shared_channel::scheduler::proportional_fair::ProportionalFair;
+use airpath_radio::common::shared_channel::scheduler::round_robin::RoundRobin;
+use airpath_radio::common::shared_channel::scheduler::{Candidate, Scheduler};
 use airpath_radio::umts::hsdpa::{Config, Hsdpa};
-use common::saturate;
+use common::{saturate, saturate_with};
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(20_000_000_000_000);
 
-/// The preset of category 10 with what differs from it, as TOML.
+/// The preset of category 10 with PDUs of 40 B, and what differs from it, as TOML.
 fn config(more: &str) -> Config {
+    let mut small: toml::Table = "downlink = { pdu = \"40 B\", rlc.window = 2047 }".parse().expect("TOML");
+    overlay(&mut small, &more.parse().expect("TOML"));
+    preset(&small)
+}
+
+/// The preset of category 10 with what differs from it.
+fn preset(more: &toml::Table) -> Config {
     let mut preset: toml::Table = include_str!("../../../presets/hsdpa-cat10.toml").parse().expect("the preset");
     let mut bearer = preset.remove("bearer").and_then(|it| it.as_table().cloned()).expect("a table");
     bearer.remove("model");
-    overlay(&mut bearer, &more.parse().expect("TOML"));
+    overlay(&mut bearer, more);
     bearer.try_into().expect("a config")
 }
 
@@ -119,6 +130,39 @@ fn goodput_falls_with_the_share_of_errors() {
 }
 
 #[test]
+fn category_10_carries_what_its_title_states() {
+    // 38 PDUs of 640 bits in the block of CQI 30, 25558 bits: 12.16 Mbit/s. One of a packet's PDUs
+    // has a length indicator, so that 1500 B take 1501.
+    let rate = |more: &str| {
+        let time = Span::from_secs(20);
+        let mut cell = cell(&preset(&format!("downlink.bler = 0.0\n{more}").parse().expect("TOML")), 1);
+        saturate_with(&mut cell, 1, 350, time).bytes[0] as f64 * 8.0 / time.as_secs_f64()
+    };
+    let full = 38.0 * 640.0 / 0.002 * 1500.0 / 1501.0;
+    assert!((rate("") / full - 1.0).abs() < 0.02, "{} of {full}", rate(""));
+    // With the window of the capture it is the window that limits.
+    let small = rate("downlink.rlc.window = 2047");
+    assert!((7.0e6..9.0e6).contains(&small), "{small}");
+}
+
+#[test]
+fn a_window_that_limits_stalls_the_link() {
+    // The rate of 12.16 Mbit/s is interrupted for the share that is missing in the goodput: by
+    // stalls, and after each until new PDUs have come over the Iub.
+    let time = Span::from_secs(10);
+    let saturated = |more: &str| {
+        let config = preset(&format!("downlink.bler = 0.0\n{more}").parse().expect("TOML"));
+        saturate_with(&mut cell(&config, 1), 1, 350, time)
+    };
+    let limited = saturated("downlink.rlc.window = 2047");
+    let goodput = limited.bytes[0] as f64 * 8.0 / time.as_secs_f64();
+    let missing = 1.0 - goodput / (38.0 * 640.0 / 0.002);
+    let stalled = limited.stalled(time);
+    assert!(stalled > 0.2 && (0.0..0.15).contains(&(missing - stalled)), "{stalled} of {missing}");
+    assert_eq!(saturated("").stalled(time), 0.0);
+}
+
+#[test]
 fn combining_saves_attempts() {
     // The mean number of transmissions of a block by the error rates of its attempts: first 0.5,
     // then those of the curve.
@@ -147,6 +191,44 @@ fn who_has_enough_waiting_takes_a_tti_whole() {
     // that its CQI needs.
     let down: Vec<_> = radio.iter().filter(|(_, event)| event.direction == Direction::Down).collect();
     assert!(down.len() > 2000 && down.chunk_by(|a, b| a.0 == b.0).all(|tti| tti.len() == 1));
+}
+
+/// A scheduler without its ranks, for which the cell lists all candidates.
+#[derive(Debug)]
+struct Listed<S>(S);
+
+impl<S: Scheduler> Scheduler for Listed<S> {
+    fn choose(&mut self, candidates: &[Candidate]) -> usize {
+        self.0.choose(candidates)
+    }
+
+    fn served(&mut self, tti: u64, user: u32, pdus: u32) {
+        self.0.served(tti, user, pdus);
+    }
+}
+
+#[test]
+fn ranks_choose_as_the_scheduler_does() {
+    let tti = Span::from_millis(2);
+    for ci in ["ci = \"8 dB\"", "ci = \"6 dB\"\nshadowing = { deviation = \"6 dB\", correlation_time = \"1 s\" }"] {
+        let config = config(&format!("[conditions]\n{ci}"));
+        let same = |ranked: Box<dyn Scheduler>, listed: Box<dyn Scheduler>| {
+            let [ranked, listed] = [ranked, listed].map(|scheduler| {
+                let seed = Seed::new(5);
+                let mut cell = Hsdpa::with_scheduler(&config, 7, seed, "cell", scheduler).expect("sound parameters");
+                let result = saturate(&mut cell, 7, Span::from_secs(5));
+                (result.bytes, result.radio)
+            });
+            assert!(ranked == listed, "{ci}");
+        };
+        same(Box::new(RoundRobin), Box::new(Listed(RoundRobin)));
+        same(Box::new(MaximumCi), Box::new(Listed(MaximumCi)));
+        // The short time scales all averages down again and again.
+        for time in [Span::from_millis(20), Span::from_secs(1)] {
+            let fair = ProportionalFair::new(7, tti, time);
+            same(Box::new(fair.clone()), Box::new(Listed(fair)));
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The UMTS packet bearer: the contracts, whatever its parameters; RLC against what can be
 //! calculated; its states.
 
+mod common;
+
 use airpath_core::{Aspect, Direction, DropCause, Event, Instant, Probability, Seed, Span, StateValue, UserId};
 use airpath_link::Bearer;
 use airpath_link::command::{BearerCommand, Buffer, Change};
@@ -245,6 +247,22 @@ fn goodput_is_what_errors_and_length_indicators_leave() {
 }
 
 #[test]
+fn a_window_that_limits_stalls_the_link() {
+    // 24 PDUs are two TTIs of 10 ms; their report takes far longer. The stall begins with the TTI
+    // that takes the last PDU.
+    let time = Span::from_secs(20);
+    let stalled = |window: i64| {
+        let config = preset("umts-r99-384", &[("downlink.rlc.window", window.into()), ("downlink.bler", 0.0.into())]);
+        let limited = common::saturate(&mut umts(&config, 1), 1, time);
+        let missing = 1.0 - limited.bytes[0] as f64 / time.as_secs_f64() / 48_000.0;
+        (limited.stalled(time), missing)
+    };
+    let (share, missing) = stalled(24);
+    assert!(missing > 0.5 && (share - missing).abs() < 0.07, "{share} of {missing}");
+    assert_eq!(stalled(2047).0, 0.0);
+}
+
+#[test]
 fn a_lone_packet_waits_for_the_poll_timer_at_each_loss() {
     let (bler, packets) = (0.2, 4000);
     let set = [("downlink.bler", bler.into()), ("uplink.bler", 0.0.into()), ("downlink.rlc.max_dat", 40.into())];
@@ -445,7 +463,7 @@ fn wrong_parameters_are_refused_with_their_key() {
     for (key, value, at, text) in [
         ("downlink.pdu", toml::Value::from("2 B"), "downlink.pdu", "above zero"),
         ("downlink.formats", toml::Value::Array(vec![]), "downlink.formats", "above zero"),
-        ("uplink.rlc.window", 3000.into(), "uplink.rlc.window", "at most 2047"),
+        ("uplink.rlc.window", 4096.into(), "uplink.rlc.window", "at most 4095"),
         ("uplink.rlc.max_dat", 1.into(), "uplink.rlc.max_dat", "above zero"),
         ("downlink.burst", 0.5.into(), "downlink.burst", "at least 1.010 TTIs"),
         ("downlink.rlc.poll_last", false.into(), "downlink.rlc", "timer_poll_periodic"),

@@ -32,6 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod candidates;
 mod cell;
 mod config;
 mod harq;
@@ -155,7 +156,7 @@ impl Bearer for Hsdpa {
             None => 0..self.cell.users.len(),
         };
         for user in users {
-            self.cell.change(user, now, cx, |user, cx| user.command(now, command, &directions, cx));
+            self.cell.command(user, now, command, &directions, cx);
         }
         command.report(now, cx);
         Ok(())

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use airpath_core::{
-    ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet, RadioEvent, Seed, Slot,
-    Span, UserId,
+    Aspect, ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Instant, LinkState, Memory, Packet,
+    RadioEvent, Seed, Slot, Span, StateEvent, UserId,
 };
 use airpath_link::testing::Arrival;
 use airpath_link::{Bearer, Departure};
@@ -130,14 +130,32 @@ pub struct Saturated {
     pub bytes: Vec<u64>,
     /// Transmissions.
     pub radio: Vec<(Instant, RadioEvent)>,
+    /// States.
+    pub states: Vec<(Instant, StateEvent)>,
+}
+
+impl Saturated {
+    /// The share of `time` in which the link was stalled.
+    pub fn stalled(&self, time: Span) -> f64 {
+        let links = self.states.iter().filter(|(_, state)| state.aspect == Aspect::Link);
+        let links: Vec<_> = links.map(|(at, state)| (*at, state.value == LinkState::Stalled.into())).collect();
+        let ends = links.iter().skip(1).map(|(at, _)| *at).chain([Instant::ZERO + time]);
+        let spans = links.iter().zip(ends).filter(|((_, is_stalled), _)| *is_stalled);
+        spans.map(|((from, _), to)| to.since(*from).as_secs_f64()).sum::<f64>() / time.as_secs_f64()
+    }
 }
 
 /// Keeps 50 packets of 1500 bytes inside the downlink for each of `users`, for `time`.
 pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
+    saturate_with(bearer, users, 50, time)
+}
+
+/// Keeps this number of `packets` inside the downlink for each of `users`, for `time`.
+pub fn saturate_with(bearer: &mut impl Bearer, users: u16, packets: u32, time: Span) -> Saturated {
     let mut result = Saturated { bytes: vec![0; usize::from(users)], ..Saturated::default() };
     let mut log = Memory::default();
     let mut id = 0;
-    let mut inside = vec![0; usize::from(users)];
+    let mut inside = vec![0_u32; usize::from(users)];
     let mut now = Instant::ZERO;
     while now <= Instant::ZERO + time {
         let drops = result.dropped.len();
@@ -151,7 +169,7 @@ pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
             inside[usize::from(lost.packet.user.0)] -= 1;
         }
         for user in 0..users {
-            while inside[usize::from(user)] < 50 {
+            while inside[usize::from(user)] < packets {
                 let mut cx = Context::new(Some(&mut log), &mut result.dropped, ComponentId(0));
                 bearer.push(now, Direction::Down, packet(id, user, 1500), &mut cx);
                 inside[usize::from(user)] += 1;
@@ -168,5 +186,10 @@ pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
             _ => None,
         })
         .collect();
+    let state = |(time, _, event): &(_, _, Event)| match event {
+        Event::State(event) => Some((*time, event.clone())),
+        _ => None,
+    };
+    result.states = log.events.iter().filter_map(state).collect();
     result
 }

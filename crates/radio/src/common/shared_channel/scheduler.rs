@@ -94,6 +94,19 @@ pub trait Scheduler: fmt::Debug {
     fn served(&mut self, tti: u64, user: u32, pdus: u32) {
         let _ = (tti, user, pdus);
     }
+
+    /// The rank of a candidate, if [`choose`](Self::choose) always returns the candidate with the
+    /// highest rank, ties [by turn](Candidate::by_turn), and if [`served`](Self::served) changes no
+    /// rank but that of its user. A cell then finds it without a look at all candidates.
+    fn rank(&self, candidate: &Candidate) -> Option<f64> {
+        let _ = candidate;
+        None
+    }
+
+    /// How often the ranks of all users have changed at once.
+    fn revision(&self) -> u64 {
+        0
+    }
 }
 
 /// The index of the candidate that comes first in this order.

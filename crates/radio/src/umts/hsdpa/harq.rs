@@ -61,6 +61,17 @@ impl Harq {
         self.processes.iter().enumerate().filter_map(due).min()
     }
 
+    /// When the next answer of any process is there.
+    pub fn next_answer(&self, now: Instant) -> Option<Instant> {
+        self.processes.iter().map(|process| process.free_at).filter(|at| *at > now).min()
+    }
+
+    /// When the next block that is to be sent again may be.
+    pub fn next_repeat(&self, now: Instant) -> Option<Instant> {
+        let pending = self.processes.iter().filter(|process| process.sent.is_some());
+        pending.map(|process| process.free_at).filter(|at| *at > now).min()
+    }
+
     /// What a process has to send again.
     pub fn sent(&self, process: usize) -> Option<&Sent> {
         self.processes[process].sent.as_ref()

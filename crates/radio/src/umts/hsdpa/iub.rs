@@ -28,6 +28,8 @@ pub struct Iub {
     allocates_at: Option<Instant>,
     /// It does not before.
     earliest: Instant,
+    /// It has had no room at the last interval, and nothing has left the buffer since.
+    is_full: bool,
     /// When frames arrive, and how many PDUs they have.
     frames: VecDeque<(Instant, u32)>,
     in_flight: VecDeque<Unit>,
@@ -46,6 +48,7 @@ impl Iub {
             allocation: None,
             allocates_at: None,
             earliest: Instant::ZERO,
+            is_full: false,
             frames: VecDeque::new(),
             in_flight: VecDeque::new(),
             buffer: VecDeque::new(),
@@ -68,7 +71,7 @@ impl Iub {
             let taken = self.buffer.len() as u32 + self.in_flight.len() as u32 + self.credits;
             self.earliest = now + self.interval;
             match self.room.saturating_sub(taken) {
-                0 => self.allocates_at = Some(self.earliest),
+                0 => self.is_full = true,
                 credits => self.allocation = Some((now + self.delay, credits)),
             }
         }
@@ -88,9 +91,21 @@ impl Iub {
         }
     }
 
+    /// Something has left the buffer at `now`: if it was full, the base station allocates at the
+    /// next interval.
+    pub fn drained(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_full) {
+            if self.earliest <= now {
+                let passed = now.since(self.earliest).as_nanos() / self.interval.as_nanos();
+                self.earliest += self.interval * (passed + 1);
+            }
+            self.allocates_at = Some(self.earliest);
+        }
+    }
+
     /// The RNC has something, and no credit.
     pub fn request_capacity(&mut self, now: Instant) {
-        if self.allocation.is_none() && self.allocates_at.is_none() {
+        if !self.is_full && self.allocation.is_none() && self.allocates_at.is_none() {
             self.allocates_at = Some((now + self.delay).max(self.earliest));
         }
     }
@@ -116,8 +131,11 @@ mod tests {
         iub.work(ms(15));
         assert_eq!((iub.buffer.len(), iub.next_event()), (10, Some(ms(25))), "no sooner than each interval");
         iub.work(ms(25));
-        assert_eq!(iub.next_event(), Some(ms(45)), "the buffer is full");
+        iub.request_capacity(ms(30));
+        assert_eq!(iub.next_event(), None, "the buffer is full");
         iub.buffer.drain(..4);
+        iub.drained(ms(31));
+        assert_eq!(iub.next_event(), Some(ms(45)), "at the next interval");
         iub.work(ms(45));
         iub.work(ms(50));
         assert_eq!(iub.credits, 4);

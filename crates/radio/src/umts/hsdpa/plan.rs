@@ -116,6 +116,11 @@ impl Plan {
         chosen
     }
 
+    /// Whether any block fits for a mobile that reported at most this CQI.
+    pub fn has_room(&self, reported: u8, left: &Left) -> bool {
+        left.has(self.lowest, self.share(reported, self.lowest))
+    }
+
     /// The share of the cell's power that a block needs; with a given CQI that of its codes.
     fn share(&self, reported: u8, cqi: u8) -> f64 {
         match self.cqi {

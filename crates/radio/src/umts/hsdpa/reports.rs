@@ -45,6 +45,11 @@ impl Reports {
         self.next += 1;
     }
 
+    /// Whether the base station hears nothing else than `cqi` as long as that is measured.
+    pub fn is_settled(&self, cqi: u8) -> bool {
+        self.heard == cqi && self.in_flight.iter().all(|(_, reported)| *reported == cqi)
+    }
+
     /// What was heard last at `now`.
     pub fn heard(&mut self, now: Instant) -> u8 {
         while let Some(cqi) = pop_due(&mut self.in_flight, now) {

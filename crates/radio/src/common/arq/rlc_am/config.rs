@@ -10,7 +10,7 @@ use crate::error::{ModelError, ValueError, above_zero, at_most, within_an_hour};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rlc {
-    /// Configured_Tx_Window_Size, at most 2047 (TS 25.331 §10.3.4.23).
+    /// Configured_Tx_Window_Size, at most 4095 (TS 25.331 §10.3.4.23).
     pub window: u32,
     /// MaxDAT: a PDU is not sent for this time (TS 25.322 §9.6).
     pub max_dat: u32,
@@ -97,8 +97,9 @@ impl ModelError for RlcError {
     }
 }
 
-/// The largest window: what fits into a status report at once (TS 25.331 §10.3.4.23).
-const LARGEST_WINDOW: u32 = 2047;
+/// The largest Transmission_window_size (TS 25.331 §10.3.4.23: `tw4095`): one less than there are
+/// sequence numbers of 12 bits.
+const LARGEST_WINDOW: u32 = 4095;
 
 impl Rlc {
     pub(crate) fn check(&self, table: &str) -> Result<(), RlcError> {

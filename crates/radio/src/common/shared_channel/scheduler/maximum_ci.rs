@@ -11,4 +11,8 @@ impl Scheduler for MaximumCi {
     fn choose(&mut self, candidates: &[Candidate]) -> usize {
         first(candidates, |a, b| b.pdus.cmp(&a.pdus).then_with(|| a.by_turn(b)))
     }
+
+    fn rank(&self, candidate: &Candidate) -> Option<f64> {
+        Some(f64::from(candidate.pdus))
+    }
 }

@@ -20,6 +20,8 @@ pub struct ProportionalFair {
     at: u64,
     /// The averages, multiplied by a common factor.
     averages: Vec<f64>,
+    /// How often they were scaled down.
+    revision: u64,
 }
 
 /// Where all numbers are scaled down again.
@@ -29,7 +31,11 @@ impl ProportionalFair {
     /// For `users` that got nothing yet; `averaging_time` is longer than `tti`.
     pub fn new(users: usize, tti: Span, averaging_time: Span) -> Self {
         let growth = 1.0 / (1.0 - tti.as_secs_f64() / averaging_time.as_secs_f64());
-        Self { growth, weight: 1.0, at: 0, averages: vec![0.0; users] }
+        Self { growth, weight: 1.0, at: 0, averages: vec![0.0; users], revision: 0 }
+    }
+
+    fn ratio(&self, candidate: &Candidate) -> f64 {
+        f64::from(candidate.pdus) / self.averages[candidate.user as usize]
     }
 
     fn advance(&mut self, tti: u64) {
@@ -43,18 +49,27 @@ impl ProportionalFair {
             // An infinite weight makes the averages zero, as they are after a pause of that length.
             self.averages.iter_mut().for_each(|average| *average /= self.weight);
             self.weight = 1.0;
+            self.revision += 1;
         }
     }
 }
 
 impl Scheduler for ProportionalFair {
     fn choose(&mut self, candidates: &[Candidate]) -> usize {
-        let ratio = |candidate: &Candidate| f64::from(candidate.pdus) / self.averages[candidate.user as usize];
+        let ratio = |candidate: &Candidate| self.ratio(candidate);
         first(candidates, |a, b| ratio(b).total_cmp(&ratio(a)).then_with(|| a.by_turn(b)))
     }
 
     fn served(&mut self, tti: u64, user: u32, pdus: u32) {
         self.advance(tti);
         self.averages[user as usize] += f64::from(pdus) * self.weight;
+    }
+
+    fn rank(&self, candidate: &Candidate) -> Option<f64> {
+        Some(self.ratio(candidate))
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
     }
 }

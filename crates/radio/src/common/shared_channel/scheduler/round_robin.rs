@@ -10,4 +10,8 @@ impl Scheduler for RoundRobin {
     fn choose(&mut self, candidates: &[Candidate]) -> usize {
         first(candidates, Candidate::by_turn)
     }
+
+    fn rank(&self, _: &Candidate) -> Option<f64> {
+        Some(0.0)
+    }
 }

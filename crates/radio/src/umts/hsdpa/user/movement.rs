@@ -1,6 +1,6 @@
 //! What a mobile's radio is like, and what changes of the serving cell do to it.
 
-use airpath_core::{Context, Direction, DropCause, Instant, ModeState, Span};
+use airpath_core::{Classes, Context, Direction, DropCause, Instant, ModeState, Span};
 
 use super::User;
 use crate::conditions::{Sample, Transition};
@@ -46,6 +46,18 @@ impl User {
             self.report_tracks(now, &sample, cx);
         }
         can
+    }
+
+    /// Whether nothing in its radio changes until something happens to it: constant conditions that
+    /// the base station has, and no state of the log that ends by itself.
+    pub fn is_settled(&self, cx: &Context<'_>) -> bool {
+        let cqi = self.conditions.constant().map(link_quality::reported);
+        cqi.is_some_and(|cqi| self.reports.is_settled(cqi)) && (self.tracks.is_settled() || !cx.wants(Classes::STATE))
+    }
+
+    /// Takes the reports up to `now`, which is at most the time of the last TTI.
+    pub fn catch_up(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.look_around(now, cx);
     }
 
     /// The CQI that the base station uses.
@@ -120,6 +132,7 @@ impl User {
     /// it, and left to the RLC (TS 25.308 §9).
     pub(super) fn reset_mac(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.iub.buffer.clear();
+        self.iub.drained(now);
         let spare = &mut self.spare;
         self.harq.clear(|mut block| {
             block.units.clear();

@@ -22,9 +22,11 @@ impl User {
     ) {
         let mut units = self.spare.pop().unwrap_or_default();
         units.extend(self.iub.buffer.drain(..choice.pdus as usize));
+        self.iub.drained(now);
         let block = Block { number: self.harq.number(), units };
         let sent = Sent { block, cqi: choice.cqi, share: choice.share, attempts: 0, sum: 0.0 };
         self.transmit(now, process, sent, gain, plan, cx);
+        self.report_stall(now, cx);
     }
 
     /// Sends a block again.
