@@ -11,18 +11,26 @@ docs/validation.md.
 
 import argparse
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "two_clocks"))
 
 import formulas
+import links
 import tables
 from comparison import compare
-from dumbbell import draw
+from differences import Compared
+from dumbbell import REAL, draw
 from page import replace_table
 from programs import RIVALS, missing
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation.md"
+REAL_COUNT = 16
+"""Scenarios of each seed for the kernel."""
+PARALLEL = 3
+"""Links that run at the same time."""
 FAMILIES = ("ns-2", "ns-3", "formulas", "kernel")
 
 
@@ -41,7 +49,7 @@ def main() -> int:
         parser.error(f"no rival '{min(unknown)}'; there are {', '.join(FAMILIES)}")
     seeds = options.seed or [1]
 
-    absent = {family: missing(family) for family in families}
+    absent = {family: links.missing() if family == "kernel" else missing(family) for family in families}
     for family, why in absent.items():
         if why:
             print(f"{family} is skipped: {why}", file=sys.stderr)
@@ -53,6 +61,7 @@ def main() -> int:
         for number in numbers
         for each in compare(draw(seed, number), rivals, repetitions=options.repetitions, report=report)
     ]
+    real = kernel_group(seeds, options.repetitions) if "kernel" in families and not absent["kernel"] else []
     checks: list[formulas.Check] = []
     if "formulas" in families and not options.number:
         for seed in seeds:
@@ -65,17 +74,30 @@ def main() -> int:
         found["groups"] = tables.groups(compared)
         found["differences"] = tables.differences(compared)
         found["reasons"] = tables.reasons()
+    if real:
+        found["kernel"] = tables.kernel(real)
     if checks:
         found["formulas"] = tables.formulas(checks)
     for name, lines in found.items():
         print("\n".join(lines) + "\n")
         if options.write:
             replace_table(PAGE, name, lines)
-    errors = [tables.line(each) for each in tables.unexplained(compared)]
+    errors = [tables.line(each) for each in tables.unexplained([*compared, *real])]
     errors += [tables.formula_line(each) for each in checks if each.is_beyond]
     for error in errors:
         print(f"error: a difference without a known reason: {error}", file=sys.stderr)
     return 1 if errors else 0
+
+
+def kernel_group(seeds: list[int], repetitions: int) -> list[Compared]:
+    """Compare with the kernel over some links at the same time."""
+    scenarios = [
+        replace(draw(seed, number, REAL), delayed=True) for seed in seeds for number in range(1, REAL_COUNT + 1)
+    ]
+    kernel = links.Kernel()
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        each = pool.map(lambda one: compare(one, [kernel], repetitions=repetitions, report=report), scenarios)
+        return [compared for part in each for compared in part]
 
 
 def report(words: str) -> None:

@@ -98,6 +98,11 @@ class Scenario:
         return self.packets == 0
 
     @property
+    def packets_per_flow(self) -> float:
+        """Packets on the path and in the full queue, for each flow."""
+        return (self.rate * self.round_trip / 8 / PACKET + self.queue) / self.flows
+
+    @property
     def title(self) -> str:
         """The scenario as text."""
         words = [rate(self.rate), seconds(self.round_trip)]
@@ -156,15 +161,36 @@ class Repetition:
         return loss.draw(self._random("losses"), 4 * CAPACITY) if loss else []
 
 
-def draw(seed: int, number: int) -> Scenario:
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The ranges of rates, round trips and times."""
+
+    rate: tuple[float, float] = (64e3, 200e6)
+    round_trip: tuple[float, float] = (0.010, 0.800)
+    long: float = 300
+    """Seconds of long flows at most."""
+    files: float = math.inf
+    """Seconds in which the bottleneck sends all files."""
+    patience: float = 3600
+    """Seconds after which files are not waited for any longer, in addition to the next."""
+    slack: float = 20
+    """A multiple of the time in which the bottleneck sends all files."""
+
+
+SIMULATED = Ranges()
+REAL = Ranges(rate=(300e3, 20e6), round_trip=(0.020, 0.400), long=20, files=6, patience=20, slack=2)
+"""Scenarios that run in real time: each takes less than a minute."""
+
+
+def draw(seed: int, number: int, ranges: Ranges = SIMULATED) -> Scenario:
     """Draw a scenario."""
     random = Random(f"{seed}/{number}")
 
     def logarithmic(low: float, high: float) -> float:
         return math.exp(random.uniform(math.log(low), math.log(high)))
 
-    bits = round(logarithmic(64e3, 200e6))
-    round_trip = logarithmic(0.010, 0.800)
+    bits = round(logarithmic(*ranges.rate))
+    round_trip = logarithmic(*ranges.round_trip)
     packet_time = PACKET * 8 / bits
     # No queue holds more than 10 s of data, the time after which most connections have timed out.
     queue = round(logarithmic(5, max(20, min(1000, 10 / packet_time))))
@@ -183,9 +209,10 @@ def draw(seed: int, number: int) -> Scenario:
     elif kind < 0.6:
         loss = Loss(mean / (1 - mean) / burst, 1 / burst, bursts=True)
     flows = random.randint(1, 10)
-    duration = min(300, CAPACITY * packet_time)
+    duration = min(ranges.long, CAPACITY * packet_time)
     is_long = random.random() < 0.5 and duration >= ROUND_TRIPS * round_trip
-    packets = 0 if is_long else round(logarithmic(10, CAPACITY / flows))
+    most = min(CAPACITY, ranges.files / packet_time)
+    packets = 0 if is_long else round(logarithmic(10, max(20, most / flows)))
     return Scenario(
         seed=seed,
         number=number,
@@ -197,7 +224,7 @@ def draw(seed: int, number: int) -> Scenario:
         flows=flows,
         packets=packets,
         # Files end earlier by far, unless a connection is stuck.
-        duration=duration if is_long else 3600 + 20 * flows * packets * packet_time,
+        duration=duration if is_long else ranges.patience + ranges.slack * flows * packets * packet_time,
         stagger=random.uniform(0, 0.3 + 2 * round_trip),
         controller=random.choice(("new-reno", "cubic")),
         sack=random.random() < 0.6,

@@ -1,5 +1,6 @@
 """The programs that run scenarios: airpath, ns-2 and ns-3."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -17,9 +18,9 @@ from airpath.run import execute
 FOLDER = Path(__file__).resolve().parent
 TARGET = FOLDER.parents[1] / "target" / "validation"
 TIMEOUT = 300
-"""Seconds after which a program is stopped; the repetition then has no figures."""
+"""Seconds after which a program is stopped; the scenario then has no figures."""
 
-Settings = Literal["linux-6", "linux-6 without handshake", "ns2-newreno"]
+Settings = Literal["linux-6", "linux-6 as shipped", "linux-6 like 2.6.16", "ns2-newreno"]
 """A profile of airpath, which the programs of others are set to."""
 
 
@@ -100,7 +101,10 @@ class Airpath(Program):
 
 
 def document(repetition: Repetition, settings: Settings) -> dict[str, Any]:
-    """Return a repetition as a scenario of airpath: uploads, because the sender opens them."""
+    """Return a repetition as a scenario of airpath.
+
+    Flows are uploads, because the sender opens them; those of the kernel are downloads.
+    """
     scenario = repetition.scenario
     delay = {"delay": f"{repetition.round_trip / 2 * 1e9:.0f} ns"}
     queue: dict[str, Any] = {"packets": scenario.queue}
@@ -116,12 +120,13 @@ def document(repetition: Repetition, settings: Settings) -> dict[str, Any]:
     if loss:
         chain = {"good_to_bad": loss.good_to_bad, "bad_to_good": loss.bad_to_good}
         up["loss"] = chain if loss.bursts else loss.good_to_bad
+    shipped = settings == "linux-6 as shipped"
     mobiles = [f"sender {number}" for number in range(scenario.flows)]
     size = scenario.packets * segment(settings) if scenario.packets else 10**12
     return {
         "format": 1,
         "duration": f"{scenario.duration:.6f} s",
-        "fixed": {"up": up, "down": delay},
+        "fixed": {"down": up, "up": delay} if shipped else {"up": up, "down": delay},
         "bearer": {
             "model": "wired",
             "uplink": {"rate": "10 Gbit/s", "delay": "0 s"},
@@ -129,7 +134,12 @@ def document(repetition: Repetition, settings: Settings) -> dict[str, Any]:
         },
         "mobile": [{"name": name} for name in mobiles],
         "flow": [
-            {"kind": "upload", "bytes": f"{size} B", "mobile": name, "start": f"{start * 1e6:.0f} us"}
+            {
+                "kind": "download" if shipped else "upload",
+                "bytes": f"{size} B",
+                "mobile": name,
+                "start": f"{start * 1e6:.0f} us",
+            }
             for name, start in zip(mobiles, repetition.starts, strict=True)
         ],
         "tcp": tcp(scenario, settings),
@@ -146,17 +156,27 @@ def tcp(scenario: Scenario, settings: Settings) -> dict[str, Any]:
     delayed = {"timeout": "100 ms", "minimum": "100 ms", "every": 2 if scenario.delayed else 1}
     profile = settings.partition(" ")[0]
     common = {"profile": profile, "selective_acknowledgement": scenario.sack}
-    congestion = {"algorithm": scenario.controller}
+    congestion: dict[str, Any] = {"algorithm": scenario.controller}
     if settings == "ns2-newreno":
         unlimited = {"window_limit": "unlimited", "initial_slow_start_threshold": "unlimited"}
         return {**common, **unlimited, "opening_segment": True, "delayed_ack": delayed, "congestion": congestion}
+    old = settings == "linux-6 like 2.6.16"
+    if settings != "linux-6 as shipped":
+        congestion["hystart"] = "off"
+    if old:
+        # Linux 2.6.16 counts acknowledgements (tcp_abc 0); bictcp_update of CUBIC corrects its
+        # growth by their ratio to segments, but not slow start.
+        congestion["slow_start_limit"] = 1
+        congestion["counting"] = "bytes" if scenario.controller == "cubic" else "acknowledgements"
+    if settings == "linux-6 as shipped":
+        return {**common, "ecn": scenario.ecn, "congestion": congestion}
     return {
         **common,
-        "handshake": settings == "linux-6",
+        "handshake": not old,
         "ecn": scenario.ecn,
         "delayed_ack": {**delayed, "full_sized": False, "quick": 0, "quick_growth": False},
         "receive_buffer": {"initial": "1 GB", "maximum": "1 GB"},
-        "congestion": {**congestion, "hystart": "off"},
+        "congestion": congestion,
     }
 
 
@@ -170,7 +190,7 @@ class Ns2(Program):
         self.agent = agent
         self.name = {"newreno": "ns-2 Newreno", "sack": "ns-2 Sack1", "linux": "ns-2 TCP/Linux"}[agent]
         # TCP/Linux does not wait for the acknowledgement of its first packet, the SYN.
-        self.settings: Settings = "linux-6 without handshake" if agent == "linux" else "ns2-newreno"
+        self.settings: Settings = "linux-6 like 2.6.16" if agent == "linux" else "ns2-newreno"
 
     def can(self, scenario: Scenario) -> bool:
         """It has neither CoDel nor another controller than NewReno in its own agents."""
@@ -195,8 +215,9 @@ class Ns2(Program):
             "duration": f"{scenario.duration:.6f}",
             "seed": repetition.seed,
         }
+        source = FOLDER / "ns2.tcl"
         words = [str(word) for pair in options.items() for word in pair]
-        found = measured(["ns", str(FOLDER / "ns2.tcl"), *words, "losses"], repetition)
+        found = measured(["ns", str(source), *words, "losses"], source, repetition)
         times = tuple(found["times"])
         return Outcome(tuple(found["delivered"]), times, times, found["repeated"] / max(1, found["sent"]))
 
@@ -234,7 +255,7 @@ class Ns3(Program):
         if scenario.codel:
             options |= {name: f"{1e6 * getattr(scenario.codel, name):.0f}us" for name in ("target", "interval")}
         words = [f"--{name}={option}" for name, option in options.items()]
-        found = measured([str(built_ns3()), *words], repetition, "--losses=")
+        found = measured([str(built_ns3()), *words], FOLDER / "ns3.cc", repetition, "--losses=")
         times = tuple(found["times"])
         return Outcome(tuple(found["delivered"]), times, times, found["repeated"] / max(1, found["sent"]))
 
@@ -269,29 +290,41 @@ def built_ns3() -> Path:
     return program
 
 
-def measured(command: list[str], repetition: Repetition, option: str = "") -> dict[str, Any]:
+def measured(command: list[str], source: Path, repetition: Repetition, option: str = "") -> dict[str, Any]:
     """Run a command and return its figures.
+
+    They are kept in `target/validation`, because they depend on nothing in airpath: the next run
+    of the same scenarios takes seconds.
 
     Args:
         command: The command without its last word, a file with the numbers of the lost packets.
+        source: The file that the program is made from.
         repetition: The repetition that it runs.
         option: The option that the file belongs to.
 
     Raises:
         ProgramError: It printed none.
     """
+    losses = " ".join(map(str, repetition.losses))
+    key = "\0".join([source.read_text(), *command[1:], losses])
+    kept = TARGET / "outcomes" / f"{source.suffix[1:]}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    if kept.exists():
+        return json.loads(kept.read_text())
     with tempfile.NamedTemporaryFile("w", prefix="airpath-losses-") as file:
-        file.write(" ".join(map(str, repetition.losses)))
+        file.write(losses)
         file.flush()
+        words = [*command, option + file.name]
         try:
-            done = subprocess.run(
-                [*command, option + file.name], capture_output=True, text=True, check=False, timeout=TIMEOUT
-            )
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
             raise ProgramError(f"not finished within {TIMEOUT} s") from None
     line = next((line for line in done.stdout.splitlines() if line.startswith("{")), None)
     if line is None:
         raise ProgramError((done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1])
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    draft = kept.with_suffix(".draft")
+    draft.write_text(line)
+    draft.replace(kept)
     return json.loads(line)
 
 

@@ -1,6 +1,7 @@
 """The tables of docs/validation.md, as lines of Markdown."""
 
 import math
+import platform
 import statistics
 from collections.abc import Iterable, Sequence
 
@@ -53,6 +54,34 @@ def groups(compared: Iterable[Compared]) -> Lines:
     return lines
 
 
+def kernel(compared: Sequence[Compared]) -> Lines:
+    """Return a table of all comparisons with the kernel, and its version."""
+    heads = ("seed/number", "scenario", "figure", "repetitions", "airpath", "kernel", "difference", "z")
+    lines = _head(*heads, "retransmissions", "reason")
+    for each in compared:
+        rule = rules.reason(each)
+        lines.append(
+            _row(
+                f"{each.scenario.seed}/{each.scenario.number}",
+                each.scenario.title,
+                each.figure,
+                len(each.ours),
+                *(value(each, mean) for mean in each.means),
+                signed(each.difference),
+                deviates(each.z),
+                f"{percent(each.repeated[0])}, {percent(each.repeated[1])}",
+                "" if not each.is_beyond else rule.name if rule else "**unexplained**",
+            )
+        )
+    sizes = [abs(each.difference) for each in compared]
+    beyond = sum(each.is_beyond for each in compared)
+    words = f"Kernel {platform.release()}. {len(compared)} figures: the median difference is "
+    words += (
+        f"{percent(statistics.median(sizes))}, the largest {percent(max(sizes))}; {beyond} are beyond chance and 10 %."
+    )
+    return [*lines, "", words]
+
+
 def group(compared: Compared) -> str:
     """Return the name of the group that a comparison belongs to."""
     scenario = compared.scenario
@@ -90,7 +119,8 @@ def differences(compared: Iterable[Compared]) -> Lines:
 
 def reasons() -> Lines:
     """Return a table of the known reasons."""
-    return [*_head("reason", "explanation"), *(_row(rule.name, rule.reason) for rule in rules.RULES)]
+    rows = (_row(rule.name, rule.condition, rule.reason) for rule in rules.RULES)
+    return [*_head("reason", "condition", "explanation"), *rows]
 
 
 def formulas(checks: Sequence[Check]) -> Lines:

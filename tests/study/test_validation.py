@@ -1,6 +1,7 @@
 """The comparison with other programs: its scenarios, statistics and rules, without the programs."""
 
 import math
+import tomllib
 from dataclasses import replace
 from random import Random
 from statistics import NormalDist, fmean
@@ -8,6 +9,7 @@ from statistics import NormalDist, fmean
 import comparison
 import dumbbell
 import formulas
+import links
 import programs
 import pytest
 import rules
@@ -91,7 +93,7 @@ def test_losses_have_their_mean_and_bursts(loss: dumbbell.Loss, mean: float, bur
 
 def test_airpath_resolves_all_scenarios() -> None:
     for each in DRAWN[:40]:
-        for settings in ("linux-6", "linux-6 without handshake", "ns2-newreno"):
+        for settings in ("linux-6", "linux-6 as shipped", "linux-6 like 2.6.16", "ns2-newreno"):
             airpath.resolve(programs.document(each.repetition(0), settings))
 
 
@@ -219,3 +221,21 @@ def test_pftk_is_the_square_root_law_without_timeouts() -> None:
     loss, round_trip = 1e-6, 0.1
     law = math.sqrt(3 / (2 * 2 * loss)) / round_trip
     assert formulas.pftk_rate(loss, round_trip, 0.3, 2) == pytest.approx(law, rel=0.01)
+
+
+# --- The kernel's scenarios -----------------------------------------------------------------------
+
+
+def test_scenarios_of_the_kernel_end_within_a_minute() -> None:
+    for number in range(100):
+        scenario = dumbbell.draw(1, number, dumbbell.REAL)
+        assert 300e3 <= scenario.rate <= 20e6
+        assert scenario.duration < 60
+        airpath.resolve(links.link(scenario.repetition(0)), set={"flow": []})
+
+
+def test_a_link_has_the_losses_of_its_simulation() -> None:
+    scenario = next(each for each in DRAWN if each.loss)
+    simulated = programs.document(scenario.repetition(0), "linux-6 as shipped")["fixed"]
+    assert simulated == tomllib.loads(links.link(scenario.repetition(0)))["fixed"]
+    assert "loss" in simulated["down"]
