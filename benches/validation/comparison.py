@@ -66,6 +66,16 @@ def _compared(scenario: Scenario, rival: Program, pairs: Sequence[tuple[Outcome,
             tuple(each[name] for each in ours),
             tuple(each[name] for each in theirs),
             (repeated[0], repeated[1]),
+            timeouts(pairs),
         )
         for name in names
     ]
+
+
+def timeouts(pairs: Sequence[tuple[Outcome, Outcome]]) -> tuple[float, float] | None:
+    """Return the mean numbers of time-outs in both programs, if both report them."""
+    counts = [(ours.timeouts, theirs.timeouts) for ours, theirs in pairs]
+    ours, theirs = ([each for each in side if each is not None] for side in zip(*counts, strict=True))
+    if len(ours) < len(pairs) or len(theirs) < len(pairs):
+        return None
+    return sum(ours) / len(pairs), sum(theirs) / len(pairs)

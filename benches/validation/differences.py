@@ -70,6 +70,8 @@ class Compared:
     theirs: tuple[float, ...]
     repeated: tuple[float, float]
     """The mean shares of retransmissions in both."""
+    timeouts: tuple[float, float] | None = None
+    """The mean numbers of time-outs in both."""
 
     @property
     def means(self) -> tuple[float, float]:

@@ -23,7 +23,7 @@ class Kernel(Program):
     """Parallel downloads with real sockets over `airpath link`."""
 
     name = family = "kernel"
-    settings: Settings = "linux-6 as shipped"
+    settings: Settings = "linux-6"
 
     def can(self, scenario: Scenario) -> bool:
         """CUBIC only if the host has it."""
@@ -80,7 +80,7 @@ class Kernel(Program):
 
 def link(repetition: Repetition) -> str:
     """Return the link of a repetition: its flows are those of real programs over one mobile."""
-    whole = document(repetition, "linux-6 as shipped")
+    whole = document(repetition, "linux-6")
     names = ("format", "fixed", "bearer")
     return read_scenario({name: whole[name] for name in names})[0]
 

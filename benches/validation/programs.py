@@ -20,8 +20,8 @@ TARGET = FOLDER.parents[1] / "target" / "validation"
 TIMEOUT = 300
 """Seconds after which a program is stopped; the scenario then has no figures."""
 
-Settings = Literal["linux-6", "linux-6 as shipped", "linux-6 like 2.6.16", "ns2-newreno"]
-"""A profile of airpath, which the programs of others are set to."""
+Settings = Literal["linux-6", "linux-6 like ns-3", "linux-6 like 2.6.16", "ns2-newreno"]
+"""A profile of airpath, and the program whose lack of features it is reduced to."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Outcome:
     """The same to the acknowledgement of the last byte at the sender."""
     repeated: float
     """The share of retransmissions in all segments with data."""
+    timeouts: float | None = None
+    """Time-outs of all connections."""
 
 
 class ProgramError(Exception):
@@ -97,6 +99,7 @@ class Airpath(Program):
             times=tuple(flow["duration_s"] for flow in flows),
             acknowledged=tuple(flow["acknowledged_s"] for flow in flows),
             repeated=sum(flow["retransmitted_packets"] for flow in flows) / max(1, sent),
+            timeouts=sum(flow["timeouts"] for flow in flows),
         )
 
 
@@ -120,13 +123,13 @@ def document(repetition: Repetition, settings: Settings) -> dict[str, Any]:
     if loss:
         chain = {"good_to_bad": loss.good_to_bad, "bad_to_good": loss.bad_to_good}
         up["loss"] = chain if loss.bursts else loss.good_to_bad
-    shipped = settings == "linux-6 as shipped"
+    real = settings == "linux-6"
     mobiles = [f"sender {number}" for number in range(scenario.flows)]
     size = scenario.packets * segment(settings) if scenario.packets else 10**12
     return {
         "format": 1,
         "duration": f"{scenario.duration:.6f} s",
-        "fixed": {"down": up, "up": delay} if shipped else {"up": up, "down": delay},
+        "fixed": {"down": up, "up": delay} if real else {"up": up, "down": delay},
         "bearer": {
             "model": "wired",
             "uplink": {"rate": "10 Gbit/s", "delay": "0 s"},
@@ -135,7 +138,7 @@ def document(repetition: Repetition, settings: Settings) -> dict[str, Any]:
         "mobile": [{"name": name} for name in mobiles],
         "flow": [
             {
-                "kind": "download" if shipped else "upload",
+                "kind": "download" if real else "upload",
                 "bytes": f"{size} B",
                 "mobile": name,
                 "start": f"{start * 1e6:.0f} us",
@@ -152,32 +155,37 @@ def segment(settings: Settings) -> int:
 
 
 def tcp(scenario: Scenario, settings: Settings) -> dict[str, Any]:
-    """Return the settings of TCP that the other programs can have, too."""
-    delayed = {"timeout": "100 ms", "minimum": "100 ms", "every": 2 if scenario.delayed else 1}
+    """Return the settings of TCP, without features that the other program lacks."""
     profile = settings.partition(" ")[0]
     common = {"profile": profile, "selective_acknowledgement": scenario.sack}
     congestion: dict[str, Any] = {"algorithm": scenario.controller}
+    if settings == "linux-6":
+        return {**common, "ecn": scenario.ecn, "congestion": congestion}
+    delayed = {"timeout": "100 ms", "minimum": "100 ms", "every": 2 if scenario.delayed else 1}
     if settings == "ns2-newreno":
         unlimited = {"window_limit": "unlimited", "initial_slow_start_threshold": "unlimited"}
         return {**common, **unlimited, "opening_segment": True, "delayed_ack": delayed, "congestion": congestion}
-    old = settings == "linux-6 like 2.6.16"
-    if settings != "linux-6 as shipped":
-        congestion["hystart"] = "off"
-    if old:
-        # Linux 2.6.16 counts acknowledgements (tcp_abc 0); bictcp_update of CUBIC corrects its
-        # growth by their ratio to segments, but not slow start.
-        congestion["slow_start_limit"] = 1
-        congestion["counting"] = "bytes" if scenario.controller == "cubic" else "acknowledgements"
-    if settings == "linux-6 as shipped":
-        return {**common, "ecn": scenario.ecn, "congestion": congestion}
-    return {
+    congestion["hystart"] = "off"
+    found = {
         **common,
-        "handshake": not old,
+        "handshake": settings == "linux-6 like ns-3",
         "ecn": scenario.ecn,
         "delayed_ack": {**delayed, "full_sized": False, "quick": 0, "quick_growth": False},
         "receive_buffer": {"initial": "1 GB", "maximum": "1 GB"},
         "congestion": congestion,
     }
+    if settings == "linux-6 like ns-3":
+        # ns-3 3.37 has neither RACK, tail loss probes, F-RTO nor undo, its timer has a minimum of
+        # 200 ms as a whole (RFC 6298), and TcpCubic has no Reno-friendly region.
+        absent = ("rack", "tail_loss_probe", "forward_rto", "eifel", "duplicate_undo")
+        found["recovery"] = dict.fromkeys(absent, False)
+        found["retransmission_timeout"] = {"floor": "timeout", "samples": "every-ack"}
+        congestion["reno_friendly"] = False
+    else:
+        # In slow start Linux 2.6.16 adds a segment with each acknowledgement (tcp_slow_start, RFC
+        # 3465 with L = 1).
+        congestion["slow_start_limit"] = 1
+    return found
 
 
 class Ns2(Program):
@@ -218,15 +226,14 @@ class Ns2(Program):
         source = FOLDER / "ns2.tcl"
         words = [str(word) for pair in options.items() for word in pair]
         found = measured(["ns", str(source), *words, "losses"], source, repetition)
-        times = tuple(found["times"])
-        return Outcome(tuple(found["delivered"]), times, times, found["repeated"] / max(1, found["sent"]))
+        return outcome(found)
 
 
 class Ns3(Program):
-    """A controller of ns-3, with the settings of linux-6 as far as it has them."""
+    """A controller of ns-3, with settings of linux-6 as far as it has them."""
 
     family = "ns-3"
-    settings: Settings = "linux-6"
+    settings: Settings = "linux-6 like ns-3"
 
     def __init__(self, controller: Literal["TcpLinuxReno", "TcpCubic"]) -> None:
         self.controller = controller
@@ -256,8 +263,7 @@ class Ns3(Program):
             options |= {name: f"{1e6 * getattr(scenario.codel, name):.0f}us" for name in ("target", "interval")}
         words = [f"--{name}={option}" for name, option in options.items()]
         found = measured([str(built_ns3()), *words], FOLDER / "ns3.cc", repetition, "--losses=")
-        times = tuple(found["times"])
-        return Outcome(tuple(found["delivered"]), times, times, found["repeated"] / max(1, found["sent"]))
+        return outcome(found)
 
 
 @cache
@@ -288,6 +294,13 @@ def built_ns3() -> Path:
             errors = [line for line in done.stderr.splitlines() if "error" in line]
             raise ProgramError(f"{source.name} cannot be built: {(errors or ['g++ failed'])[0]}")
     return program
+
+
+def outcome(found: dict[str, Any]) -> Outcome:
+    """Return what ns-2 or ns-3 printed."""
+    times = tuple(found["times"])
+    repeated = found["repeated"] / max(1, found["sent"])
+    return Outcome(tuple(found["delivered"]), times, times, repeated, found["timeouts"])
 
 
 def measured(command: list[str], source: Path, repetition: Repetition, option: str = "") -> dict[str, Any]:

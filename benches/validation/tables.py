@@ -94,7 +94,7 @@ def group(compared: Compared) -> str:
 def differences(compared: Iterable[Compared]) -> Lines:
     """Return a table of all differences beyond chance, with their reasons."""
     heads = ("seed/number", "scenario", "airpath against", "figure", "airpath", "other", "difference", "z")
-    lines = _head(*heads, "retransmissions", "reason")
+    lines = _head(*heads, "retransmissions", "time-outs", "reason")
     for each in sorted(
         (each for each in compared if each.is_beyond), key=lambda each: (each.rival, -abs(each.difference))
     ):
@@ -111,6 +111,7 @@ def differences(compared: Iterable[Compared]) -> Lines:
                 signed(each.difference),
                 deviates(each.z),
                 f"{percent(each.repeated[0])}, {percent(each.repeated[1])}",
+                "" if each.timeouts is None else f"{each.timeouts[0]:.1f}, {each.timeouts[1]:.1f}",
                 rule.name if rule else "**unexplained**",
             )
         )

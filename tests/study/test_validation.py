@@ -93,7 +93,7 @@ def test_losses_have_their_mean_and_bursts(loss: dumbbell.Loss, mean: float, bur
 
 def test_airpath_resolves_all_scenarios() -> None:
     for each in DRAWN[:40]:
-        for settings in ("linux-6", "linux-6 as shipped", "linux-6 like 2.6.16", "ns2-newreno"):
+        for settings in ("linux-6", "linux-6 like ns-3", "linux-6 like 2.6.16", "ns2-newreno"):
             airpath.resolve(programs.document(each.repetition(0), settings))
 
 
@@ -194,6 +194,31 @@ def test_rules_have_names_and_depend_on_no_number() -> None:
                 assert rule.applies(one) == rule.applies(replace(one, scenario=replace(each, seed=99, number=9999)))
 
 
+def test_rules_need_what_their_reason_describes() -> None:
+    sack = next(each for each in DRAWN if each.sack and not each.ecn and each.delayed and not each.is_long)
+    plain = next(each for each in DRAWN if not each.sack)
+    reno = "ns-3 TcpLinuxReno"
+
+    def reason(scenario: dumbbell.Scenario, rival: str, *, repeated: float = 0.01, timeouts: float = 1) -> str | None:
+        one = Compared(scenario, rival, "goodput", (2.0, 2.1), (1.0, 1.1), (0.01, repeated), (1, timeouts))
+        rule = rules.reason(one)
+        return rule and rule.name
+
+    assert reason(sack, reno) is None
+    assert reason(sack, reno, timeouts=3) == "ns-3, timer in recovery"
+    assert reason(sack, "ns-2 TCP/Linux", timeouts=3) == "TCP/Linux after a time-out"
+    assert reason(plain, reno) is None
+    assert reason(plain, reno, repeated=0.3) == "ns-3 without SACK"
+    for rival in ("kernel", "ns-2 Newreno", "ns-2 Sack1"):
+        assert reason(sack, rival, repeated=0.3, timeouts=9) is None
+    # ns-3 needs a flight more, never less.
+    trip = sack.round_trip
+    for ours, theirs, name in ((2 * trip, 2.9 * trip, "ns-3, one flight"), (2.9 * trip, 2 * trip, None)):
+        one = Compared(sack, reno, "completion", (ours, ours), (theirs, theirs), (0, 0), (0, 0))
+        rule = rules.reason(one)
+        assert (rule and rule.name) == name
+
+
 # --- Formulas -------------------------------------------------------------------------------------
 
 
@@ -236,6 +261,6 @@ def test_scenarios_of_the_kernel_end_within_a_minute() -> None:
 
 def test_a_link_has_the_losses_of_its_simulation() -> None:
     scenario = next(each for each in DRAWN if each.loss)
-    simulated = programs.document(scenario.repetition(0), "linux-6 as shipped")["fixed"]
+    simulated = programs.document(scenario.repetition(0), "linux-6")["fixed"]
     assert simulated == tomllib.loads(links.link(scenario.repetition(0)))["fixed"]
     assert "loss" in simulated["down"]
