@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not 
     Cargo.toml Cargo.lock
 DEMO := runs/demo
 
-.PHONY: setup demo test soak lint lint-rust lint-python rust-tests bench captures fresh mutants clean
+.PHONY: setup demo test soak lint lint-rust lint-python rust-tests bench validate captures fresh mutants clean
 
 setup: $(VENV)/.packages $(VENV)/.native
 
@@ -64,6 +64,14 @@ bench: setup
 	$(BIN)/python benches/radio.py
 	$(BIN)/python benches/emulators.py
 
+# Random scenarios in airpath, ns-2 and ns-3, and formulas: docs/validation.md. More of them:
+# make validate SCENARIOS=100 SEED="1 2 3"
+SCENARIOS ?= 30
+SEED ?= 1
+validate: setup
+	@sh .ci/system-packages peers
+	$(BIN)/python benches/validation --scenarios $(SCENARIOS) $(addprefix --seed ,$(SEED)) $(ARGUMENTS)
+
 # The captures of tests/captures, from the scenarios there.
 captures: setup
 	$(BIN)/python tests/captures/make.py
@@ -75,7 +83,6 @@ fresh:
 # Number of mutants that the tests catch: make mutants CRATES="tcp radio" SAMPLE=40 SEED=1
 CRATES ?= tcp link radio observe trace
 SAMPLE ?= 40
-SEED ?= 1
 mutants:
 	@$(PYTHON) .ci/mutants --sample $(SAMPLE) --seed $(SEED) $(CRATES)
 

@@ -1,0 +1,109 @@
+"""Compares airpath with ns-2, ns-3 and formulas in random scenarios, and prints the agreement.
+
+    .venv/bin/python benches/validation [--scenarios 30] [--seed 1]... [--repetitions 5]
+                                        [--rivals ns-2,ns-3,formulas] [--number N]... [--write]
+
+The exit code is 1 if a difference is above 10 %, beyond chance and without a known reason. A
+program that is not installed is skipped with a line on stderr. `kernel` as a further rival compares
+with the kernel over emulated links, in real time. `--write` writes the tables of
+docs/validation.md.
+"""
+
+import argparse
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "two_clocks"))
+
+import formulas
+import links
+import tables
+from comparison import compare
+from differences import Compared
+from dumbbell import REAL, draw
+from page import replace_table
+from programs import RIVALS, missing
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation.md"
+REAL_COUNT = 16
+"""Scenarios of each seed for the kernel."""
+PARALLEL = 3
+"""Links that run at the same time."""
+FAMILIES = ("ns-2", "ns-3", "formulas", "kernel")
+
+
+def main() -> int:
+    """Compare, print the tables, and write them with `--write`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenarios", type=int, default=30, help="number of random scenarios of each seed")
+    parser.add_argument("--seed", type=int, action="append", help="of the scenarios; may be repeated")
+    parser.add_argument("--number", type=int, action="append", help="only these scenarios of each seed")
+    parser.add_argument("--repetitions", type=int, default=5, help="of each scenario; four times as many if it differs")
+    parser.add_argument("--rivals", default="ns-2,ns-3,formulas", help=f"among {', '.join(FAMILIES)}")
+    parser.add_argument("--write", action="store_true", help=f"write the tables of {PAGE.name}")
+    options = parser.parse_args()
+    families = set(options.rivals.split(","))
+    if unknown := families - set(FAMILIES):
+        parser.error(f"no rival '{min(unknown)}'; there are {', '.join(FAMILIES)}")
+    seeds = options.seed or [1]
+
+    absent = {family: links.missing() if family == "kernel" else missing(family) for family in families}
+    for family, why in absent.items():
+        if why:
+            print(f"{family} is skipped: {why}", file=sys.stderr)
+    rivals = [rival for rival in RIVALS if rival.family in families and not absent[rival.family]]
+    numbers = options.number or range(1, options.scenarios + 1)
+    compared = [
+        each
+        for seed in seeds
+        for number in numbers
+        for each in compare(draw(seed, number), rivals, repetitions=options.repetitions, report=report)
+    ]
+    real = kernel_group(seeds, options.repetitions) if "kernel" in families and not absent["kernel"] else []
+    checks: list[formulas.Check] = []
+    if "formulas" in families and not options.number:
+        for seed in seeds:
+            for check in formulas.checks(seed, 2 * options.repetitions):
+                report(f"seed {seed}: {tables.formula_line(check)}")
+                checks.append(check)
+    found: dict[str, list[str]] = {}
+    if rivals:
+        found["summary"] = tables.summary(seeds, compared, len(list(numbers)), options.repetitions)
+        found["groups"] = tables.groups(compared)
+        found["differences"] = tables.differences(compared)
+        found["reasons"] = tables.reasons()
+    if real:
+        found["kernel"] = tables.kernel(real)
+    if checks:
+        found["formulas"] = tables.formulas(checks)
+    for name, lines in found.items():
+        print("\n".join(lines) + "\n")
+        if options.write:
+            replace_table(PAGE, name, lines)
+    errors = [tables.line(each) for each in tables.unexplained([*compared, *real])]
+    errors += [tables.formula_line(each) for each in checks if each.is_beyond]
+    for error in errors:
+        print(f"error: a difference without a known reason: {error}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+def kernel_group(seeds: list[int], repetitions: int) -> list[Compared]:
+    """Compare with the kernel over some links at the same time."""
+    scenarios = [
+        replace(draw(seed, number, REAL), delayed=True) for seed in seeds for number in range(1, REAL_COUNT + 1)
+    ]
+    kernel = links.Kernel()
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        each = pool.map(lambda one: compare(one, [kernel], repetitions=repetitions, report=report), scenarios)
+        return [compared for part in each for compared in part]
+
+
+def report(words: str) -> None:
+    """Print progress."""
+    print(words, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
