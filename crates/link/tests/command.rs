@@ -2,7 +2,10 @@
 
 mod common;
 
-use airpath_core::{DropCause, Instant, Seed, Span};
+use airpath_core::{DropCause, Instant, Probability, Seed, Span};
+use airpath_link::command::Buffer;
+use airpath_link::delay::Distribution;
+use airpath_link::loss::{GilbertElliott, Loss};
 use airpath_link::testing::{Commanded, OneWay, Outcome, Polling, Script, drive};
 use airpath_link::{Bearer, BearerCommand, Chain, Change, CommandError, Config, Pipe, duplex};
 use common::arrival;
@@ -97,6 +100,36 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     let chain = OneWay(Chain::new(vec![link(""), link("")]));
     assert!(matches!(chain.check(&command("rate = \"1 kbit/s\"")), Err(CommandError::Foreign { key: "rate", .. })));
     assert_eq!(chain.check(&command("outage = \"1 s\"")), Ok(()));
+}
+
+#[test]
+fn a_change_is_checked_by_itself() {
+    let p = |p| Probability::new(p).expect("a probability");
+    let burst = |leave| {
+        Change::Loss(Loss::GilbertElliott(GilbertElliott {
+            good_to_bad: p(0.1),
+            bad_to_good: p(leave),
+            loss_in_bad: p(1.0),
+            loss_in_good: p(0.0),
+        }))
+    };
+    let pareto = |mean| {
+        let minimum = Span::from_millis(5);
+        Change::Delay(Distribution::Pareto { mean: Span::from_millis(mean), minimum }.into())
+    };
+    let day = Span::from_secs(24 * 3600);
+    let nanosecond = Span::from_nanos(1);
+    let handover = |gap| Change::Handover { gap, buffer: Buffer::Keep };
+    for (accepted, refused, key) in [
+        (burst(0.2), burst(0.0), "loss"),
+        (pareto(6), pareto(5), "delay"),
+        (Change::Channels(1), Change::Channels(0), "channels"),
+        (Change::Outage(day), Change::Outage(day + nanosecond), "outage"),
+        (handover(day), handover(day + nanosecond), "handover"),
+    ] {
+        assert_eq!(accepted.check(), Ok(()));
+        assert_eq!(refused.check().expect_err(key).field(), key);
+    }
 }
 
 #[test]
