@@ -393,3 +393,33 @@ fn karns_rule_ignores_round_trips_of_retransmissions() {
     // The samples of the SYN and of the first segment.
     assert_eq!((statistics.rtt_samples, statistics.rtt_max), (2, Some(Span::from_millis(100))));
 }
+
+#[test]
+fn the_timer_restarts_when_data_sent_before_the_first_segment_arrives() {
+    // tcp_clean_rtx_queue of Linux: the head was retransmitted at 0.1 s. An original that was sent
+    // before and arrives later shows that the retransmission may still be in flight.
+    ten_segments(&plain()).run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:4001>
+        > . 1:1001(1000) ack 1
+        +0.5 < . 1:1(0) ack 1 <sack 1001:5001>
+        +0.999 > -
+        ? timeouts 0
+        +0.001 > . 1:1001(1000) ack 1
+        ? timeouts 1",
+    );
+    // Data that was sent with the retransmission, or after it, shows nothing.
+    ten_segments(&plain()).run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:10001>
+        > . 1:1001(1000) ack 1
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        +0.5 < . 1:1(0) ack 1 <sack 1001:11001>
+        > . 14001:15001(1000) ack 1
+        +0.499 > -
+        ? timeouts 0
+        +0.001 > . 1:1001(1000) ack 1
+        ? timeouts 1",
+    );
+}
