@@ -423,3 +423,60 @@ fn the_timer_restarts_when_data_sent_before_the_first_segment_arrives() {
         ? timeouts 1",
     );
 }
+
+#[test]
+fn a_loss_that_a_tail_probe_repairs_reduces_the_window() {
+    // RFC 8985 §7.4.2: the retransmission of the last segment is acknowledged, and no duplicate is
+    // reported, so the original was lost.
+    let window_after = |answer: &str| {
+        let mut config = plain();
+        config.recovery.tail_loss_probe = true;
+        let mut script = Script::connect(&config);
+        script.run(
+            "> S 0:0(0)
+            +0.1 < S 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
+            > . 1:1(0) ack 1
+            ! write 8000",
+        );
+        assert_eq!(script.take(), 8);
+        // The last segment alone is outstanding: two round trips and the longest delay of an
+        // acknowledgement, 200 ms.
+        script.run(
+            "+0.1 < . 1:1(0) ack 7001
+            +0.4 > . 7001:8001(1000) ack 1",
+        );
+        script.run(&format!(
+            "+0.1 {answer}
+            ! write 1000
+            > . 8001:9001(1000) ack 1
+            +0.1 < . 1:1(0) ack 9001
+            ? tail_probes 1
+            ? timeouts 0
+            ! write 30000"
+        ));
+        script.take()
+    };
+    assert_eq!(window_after("< . 1:1(0) ack 8001 <sack 7001:8001>"), 19, "ten, and one for each acknowledged");
+    assert_eq!(window_after("< . 1:1(0) ack 8001\n+0.01 < . 1:1(0) ack 8001"), 19, "both copies are acknowledged");
+    assert_eq!(window_after("< . 1:1(0) ack 8001"), 9, "half of that");
+}
+
+#[test]
+fn reordering_raises_the_threshold_to_its_distance() {
+    let recoveries = |duplicates: u32| {
+        let mut config = plain();
+        config.recovery.adaptive_threshold = true;
+        let mut script = ten_segments(&config);
+        // Four segments arrive after the fifth: the first of them is five places late.
+        script.run("+0.1 < . 1:1(0) ack 1 <sack 4001:5001>");
+        script.take();
+        script.run("< . 1:1(0) ack 5001");
+        script.take();
+        for n in 1..=duplicates {
+            script.run(&format!("< . 1:1(0) ack 5001 <sack 6001:{}>", 6001 + 1000 * n));
+            script.take();
+        }
+        script.connection.statistics().fast_retransmits
+    };
+    assert_eq!([recoveries(4), recoveries(5)], [0, 1]);
+}

@@ -137,6 +137,11 @@ impl Script {
         self.next(self.now).expect("it sends a segment").header
     }
 
+    /// Takes all segments that the connection sends now. Returns their number.
+    pub fn take(&mut self) -> usize {
+        std::iter::from_fn(|| self.next(self.now)).count()
+    }
+
     /// A number of the peer relative to its SYN.
     pub const fn relative(&self, number: u32) -> u32 {
         number.wrapping_sub(THEIRS)
