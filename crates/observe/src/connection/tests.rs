@@ -626,3 +626,59 @@ fn a_connection_is_complete_with_the_syns_and_fins_of_both_ends() {
     let (connection, _) = play("0 > data 0..10 ack 0\n1 > fin at 10 ack 0\n2 < fin ack 11\n3 > at 11 ack 1");
     assert!(connection.closed() && !connection.complete(), "the capture begins after the SYNs");
 }
+
+#[test]
+fn bunched_acknowledgements_follow_each_other_faster_than_their_segments() {
+    let found = |second_sent: u64, second_acknowledged: u64| {
+        let (connection, _) = opened(&format!(
+            "
+            200 > data 0..1000 ack 0
+            {second_sent} > data 1000..2000 ack 0
+            300 < ack 1000
+            {second_acknowledged} < ack 2000
+            "
+        ));
+        let figures = connection.figures(End::Client);
+        (figures.paired_acknowledgements, figures.bunched_acknowledgements)
+    };
+    // The first pair is that of the SYN and the first segment.
+    assert_eq!(found(200, 301), (1, 0), "the two were sent together");
+    assert_eq!(found(201, 301), (2, 0));
+    assert_eq!(found(208, 301), (2, 1));
+    assert_eq!(found(208, 302), (2, 0), "a quarter of the time between the segments");
+    assert_eq!(found(208, 308), (2, 0));
+}
+
+#[test]
+fn the_same_packet_is_found_among_the_last_eight() {
+    let again = |others: u64| {
+        let mut lines = "200 > data 0..100 ack 0 id 1\n".to_owned();
+        for other in 1..=others {
+            lines += &format!("200 > data {}00..{}00 ack 0 id {}\n", other, other + 1, other + 1);
+        }
+        let (_, seen) = opened(&format!("{lines}200 > data 0..100 ack 0 id 1"));
+        seen.last().unwrap().events.contains(Events::HARDWARE_DUPLICATE)
+    };
+    assert_eq!([again(0), again(7), again(8)], [true, true, false]);
+    let (_, seen) = opened("200 > data 0..100 ack 0 id 1\n200 > data 0..100 ack 0 id 2");
+    assert_eq!(seen[1].events, Events::RETRANSMISSION, "another packet");
+}
+
+#[test]
+fn slow_start_adds_a_quarter_in_a_round() {
+    let left = |rounds: &[u64]| {
+        let mut lines = String::new();
+        let (mut at, mut time) = (0, 200);
+        for bytes in rounds {
+            lines += &format!("{time} > data {at}..{} ack 0\n", at + bytes);
+            at += bytes;
+            time += 100;
+            lines += &format!("{time} < ack {at}\n");
+        }
+        opened(&lines).0.figures(End::Client).phases.start_up()
+    };
+    assert_eq!(left(&[400, 500, 625, 781]), None);
+    // Two rounds with less, then slow start counts as left with the second of them.
+    assert_eq!(left(&[400, 499, 623, 777]), None, "one round alone may lack data");
+    assert_eq!(left(&[400, 499, 622, 777, 900]), Some(Span::from_millis(300)));
+}
