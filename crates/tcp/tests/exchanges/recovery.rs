@@ -480,3 +480,26 @@ fn reordering_raises_the_threshold_to_its_distance() {
     };
     assert_eq!([recoveries(4), recoveries(5)], [0, 1]);
 }
+
+#[test]
+fn the_timeout_follows_the_round_trips_of_segments_sent_once() {
+    let mut config = cumulative();
+    config.retransmission_timeout.initial = Span::from_secs(10);
+    Script::connect(&config).run(
+        "> S 0:0(0)
+        +2 < S 0:0(0) ack 1 win 60000 <mss 1000>
+        > . 1:1(0) ack 1
+        ! write 1000
+        > . 1:1001(1000) ack 1
+        +2 < . 1:1(0) ack 1001
+        ! write 1000
+        > . 1001:2001(1000) ack 1
+        // RFC 6298 §2.3: SRTT is 2 s, RTTVAR 3/4 of 1 s: the timeout is 5 s.
+        +5 > . 1001:2001(1000) ack 1
+        +1 < . 1:1(0) ack 2001
+        ! write 1000
+        > . 2001:3001(1000) ack 1
+        // §3, Karn's rule: that was no sample, and the timeout stays doubled.
+        +10 > . 2001:3001(1000) ack 1",
+    );
+}
