@@ -26,8 +26,11 @@ fn preset(name: &str) -> Box<dyn Bearer> {
     let mut bearer = text.parse::<toml::Table>().expect("toml").remove("bearer").expect("a bearer");
     let parameters = bearer.as_table_mut().expect("a table");
     let model = parameters.remove("model").expect("a model");
-    if model.as_str() == Some("gprs") {
-        parameters.insert("conditions".to_owned(), toml::from_str("ci = \"20 dB\"").expect("toml"));
+    if matches!(model.as_str(), Some("gprs" | "gsm-csd")) {
+        parameters.insert("conditions".to_owned(), toml::from_str("ci = \"40 dB\"").expect("toml"));
+    }
+    if let Some(call) = parameters.get_mut("call").and_then(toml::Value::as_table_mut) {
+        call.insert("set_up".to_owned(), "0 s".into());
     }
     let classes = if name.ends_with("abc") { [Some("a".to_owned()), Some("b".to_owned())] } else { [None, None] };
     let models = Models::shipped();
@@ -35,17 +38,11 @@ fn preset(name: &str) -> Box<dyn Bearer> {
     entry.read(bearer).expect(name).build(&classes, Seed::new(1), "cell").expect(name)
 }
 
+const BEARERS: [&str; 7] =
+    ["umts-dch-384", "hs-dsch-384", "hs-dsch-classes-abc", "gsm-csd-9600", "gprs-3+1", "umts-r99-384", "hsdpa-cat6"];
+
 #[test]
 fn each_bearer_supports_its_changes_and_no_others() {
-    const BEARERS: [&str; 7] = [
-        "umts-dch-384",
-        "hs-dsch-384",
-        "hs-dsch-classes-abc",
-        "gsm-csd-9600",
-        "gprs-3+1",
-        "umts-r99-384",
-        "hsdpa-cat6",
-    ];
     let bearers = BEARERS.map(preset);
     for (text, supported) in [
         ("outage = \"1 s\"", "yyyyyyy"),
@@ -75,6 +72,90 @@ fn each_bearer_supports_its_changes_and_no_others() {
             let of = |user| bearer.check(&BearerCommand { user: Some(UserId(user)), ..command.clone() });
             assert_eq!(of(1).is_ok(), supported == 'y', "{name}: {text}");
             assert_eq!(of(2), Err(CommandError::NoSuchUser { user: 2, users: 2 }), "{name}: {text}");
+        }
+    }
+}
+
+/// A packet of 100 bytes in each 200 ms and direction, for 20 s, under a command at 10 s.
+fn both_directions(name: &str, command: Option<BearerCommand>) -> Outcome {
+    let mut arrivals = paced(200, Span::from_millis(500), Span::from_millis(100), 100);
+    arrivals.iter_mut().skip(1).step_by(2).for_each(|arrival| arrival.direction = Direction::Up);
+    let commands: Vec<_> = command.into_iter().map(|command| Commanded { at: at(10_000), command }).collect();
+    let script = Script { arrivals: &arrivals, commands: &commands };
+    let outcome = drive(&mut preset(name), script, Polling::OnTime, HORIZON);
+    assert!(outcome.answers.iter().all(Result::is_ok), "{name}: {:?}", outcome.answers);
+    outcome
+}
+
+/// Packets that left in a direction between two times in milliseconds.
+fn departures(outcome: &Outcome, direction: Direction, from: u64, to: u64) -> usize {
+    let within = |due: Instant| at(from) < due && due <= at(to);
+    outcome.departures.iter().filter(|(of, departure)| *of == direction && within(departure.due)).count()
+}
+
+#[test]
+fn an_interruption_delays_packets_and_loses_none() {
+    for name in BEARERS {
+        let plain = both_directions(name, None);
+        for change in ["outage = \"1 s\"", "handover = \"1 s\""] {
+            let outcome = both_directions(name, Some(command(change)));
+            assert_eq!(outcome.departures.len(), 200, "{name}: {change}");
+            for direction in Direction::BOTH {
+                let found = |outcome, from, to| departures(outcome, direction, from, to);
+                assert_eq!(found(&outcome, 0, 9_999), found(&plain, 0, 9_999), "{name}: {change}, {direction:?}");
+                // What was sent before arrives within half a second.
+                assert_eq!(found(&outcome, 10_500, 11_000), 0, "{name}: {change}, {direction:?}");
+                assert!(found(&plain, 10_500, 11_000) > 0, "{name}: {direction:?}");
+                assert!(found(&outcome, 11_000, 13_000) > 9, "{name}: {change}, {direction:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interruption_of_one_direction_leaves_the_other() {
+    // In GPRS, blocks of one direction are assigned and acknowledged in the other.
+    for name in BEARERS.into_iter().filter(|name| *name != "gprs-3+1") {
+        for direction in Direction::BOTH {
+            let outage = BearerCommand { direction: Some(direction), ..command("outage = \"1 s\"") };
+            if preset(name).check(&outage).is_err() {
+                continue;
+            }
+            let outcome = both_directions(name, Some(outage));
+            assert_eq!(departures(&outcome, direction, 10_500, 11_000), 0, "{name}: {direction:?}");
+            let other = if direction == Direction::Down { Direction::Up } else { Direction::Down };
+            assert!(departures(&outcome, other, 10_500, 11_000) > 0, "{name}: {direction:?}");
+        }
+    }
+}
+
+#[test]
+fn a_hopeless_channel_delivers_nothing() {
+    for name in BEARERS {
+        for direction in Direction::BOTH {
+            let hopeless = BearerCommand { direction: Some(direction), ..command("bler = 1.0") };
+            if preset(name).check(&hopeless).is_err() {
+                continue;
+            }
+            let outcome = both_directions(name, Some(hopeless));
+            assert!(departures(&outcome, direction, 0, 10_000) >= 30, "{name}: {direction:?}");
+            assert_eq!(departures(&outcome, direction, 10_500, 100_000), 0, "{name}: {direction:?}");
+        }
+    }
+}
+
+#[test]
+fn a_new_delay_shifts_the_packets_of_its_direction() {
+    for name in BEARERS {
+        for direction in Direction::BOTH {
+            let longer = BearerCommand { direction: Some(direction), ..command("delay = \"1 s\"") };
+            if preset(name).check(&longer).is_err() {
+                continue;
+            }
+            let outcome = both_directions(name, Some(longer));
+            let late = |direction| departures(&outcome, direction, 10_500, 11_000) == 0;
+            assert!(late(direction), "{name}: {direction:?}");
+            assert!(departures(&outcome, direction, 11_000, 13_000) > 5, "{name}: {direction:?}");
         }
     }
 }
