@@ -2,12 +2,12 @@
 
 mod common;
 
-use airpath_core::{DropCause, Instant, Probability, Seed, Span};
+use airpath_core::{Bitrate, ComponentId, Context, DropCause, Instant, Probability, Seed, Span};
 use airpath_link::command::Buffer;
 use airpath_link::delay::Distribution;
 use airpath_link::loss::{GilbertElliott, Loss};
 use airpath_link::testing::{Commanded, OneWay, Outcome, Polling, Script, drive};
-use airpath_link::{Bearer, BearerCommand, Chain, Change, CommandError, Config, Pipe, duplex};
+use airpath_link::{Bearer, BearerCommand, Chain, Change, CommandError, Config, Link, Pipe, duplex};
 use common::arrival;
 
 const HORIZON: Instant = Instant::from_nanos(60_000_000_000);
@@ -100,6 +100,24 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     let chain = OneWay(Chain::new(vec![link(""), link("")]));
     assert!(matches!(chain.check(&command("rate = \"1 kbit/s\"")), Err(CommandError::Foreign { key: "rate", .. })));
     assert_eq!(chain.check(&command("outage = \"1 s\"")), Ok(()));
+}
+
+#[test]
+fn a_command_to_one_link_of_a_chain_leaves_the_others() {
+    let arrives = |index: usize, change: Change| {
+        let mut chain = Chain::new(vec![link(""), link("")]);
+        let mut lost = Vec::new();
+        let mut cx = Context::new(None, &mut lost, ComponentId(0));
+        chain.push(Instant::ZERO, arrival(0, Instant::ZERO, 1250).packet, &mut cx);
+        let answer = chain.command_link(index, ms(1), &change, &mut cx);
+        let departure = chain.pop(HORIZON, &mut cx).expect("it is inside");
+        (answer.map_err(|error| error.field()), departure.due)
+    };
+    // 10 ms of transmission and 5 of propagation, twice. The first link has 9 ms left to send.
+    let half = || Change::Rate(Bitrate::from_bps(500_000));
+    assert_eq!(arrives(0, half()), (Ok(()), ms(1 + 18 + 5 + 10 + 5)));
+    assert_eq!(arrives(1, half()), (Ok(()), ms(10 + 5 + 20 + 5)));
+    assert_eq!(arrives(1, Change::Bler(Probability::ALWAYS)), (Err("bler"), ms(30)));
 }
 
 #[test]
