@@ -69,6 +69,7 @@ fn simultaneous_close() {
     open(&plain()).run(
         "! close
         > F 1:1(0) ack 1
+        ? pure_acks 1
         < F 1:1(0) ack 1
         ? state Closing
         > . 2:2(0) ack 2

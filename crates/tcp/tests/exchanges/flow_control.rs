@@ -30,6 +30,8 @@ fn a_closed_window_is_probed() {
         < . 1:1(0) ack 2001 win 0
         +2 > . 2000:2000(0) ack 1
         ? window_probes 2
+        // That of the handshake, and the probes, which carry nothing.
+        ? pure_acks 3
         < . 1:1(0) ack 2001 win 1500
         > . 2001:3001(1000) ack 1
         +0.1 < . 1:1(0) ack 3001 win 1500
@@ -470,4 +472,25 @@ fn the_newest_segment_sets_the_window() {
         > . 3001:4001(1000) ack 301
         > -",
     );
+}
+
+#[test]
+fn a_half_used_window_grows_in_slow_start_only() {
+    // tcp_is_cwnd_limited of Linux; RFC 9293 §3.8.2 in congestion avoidance.
+    let window = |threshold: u32, segments: u32| {
+        let initial_slow_start_threshold = Limit::at_most(threshold);
+        let mut script =
+            open(&Config { window_validation: true, initial_slow_start_threshold, ..cumulative() }, 60_000);
+        for round in 1..=20 {
+            script.run(&format!("! write {}", 1000 * segments));
+            assert_eq!(script.take(), segments as usize);
+            script.run(&format!("+0.1 < . 1:1(0) ack {}", 1 + 1000 * segments * round));
+        }
+        script.run("! write 60000");
+        script.take()
+    };
+    assert_eq!(window(30, 4), 10, "less than half of ten segments");
+    assert_eq!(window(11, 5), 11);
+    assert_eq!(window(10, 5), 10, "slow start is over");
+    assert_eq!(window(10, 9), 10);
 }

@@ -503,3 +503,15 @@ fn the_timeout_follows_the_round_trips_of_segments_sent_once() {
         +10 > . 2001:3001(1000) ack 1",
     );
 }
+
+#[test]
+fn only_bare_acknowledgements_with_the_same_window_are_duplicates() {
+    // RFC 5681 §2.
+    ten_segments(&cumulative()).run(
+        "< . 1:1(0) ack 1 win 60000
+        < . 1:101(100) ack 1 win 65535
+        ? duplicate_acks 0
+        < . 101:101(0) ack 1 win 65535
+        ? duplicate_acks 1",
+    );
+}

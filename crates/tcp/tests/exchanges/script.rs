@@ -125,6 +125,7 @@ impl Script {
             "ecn_reductions" => statistics.ecn_reductions.to_string(),
             "duplicate_segments" => statistics.duplicate_segments.to_string(),
             "window_probes" => statistics.window_probes.to_string(),
+            "pure_acks" => statistics.pure_acks.to_string(),
             "retransmitted" => statistics.retransmitted_segments.to_string(),
             _ => panic!("`{whole}`: unknown check"),
         };
