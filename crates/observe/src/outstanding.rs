@@ -448,6 +448,23 @@ mod tests {
     }
 
     #[test]
+    fn data_below_other_data_is_out_of_order() {
+        let placed = |segments: &[(i64, i64)]| {
+            let mut outstanding = Outstanding::default();
+            outstanding.start(0, false);
+            let insert = |(start, end): &(i64, i64)| outstanding.insert(*start, *end, Transmission::default());
+            let placed = segments.iter().map(insert).last().expect("some");
+            (placed.new, placed.again, placed.out_of_order)
+        };
+        assert_eq!(placed(&[(0, 10), (20, 30)]), (10, 0, false));
+        assert_eq!(placed(&[(0, 10), (20, 30), (12, 18)]), (6, 0, true));
+        assert_eq!(placed(&[(0, 10), (20, 30), (5, 15)]), (5, 5, true), "a part of it was seen");
+        assert_eq!(placed(&[(0, 10), (20, 30), (10, 30)]), (10, 10, false), "it ends with the other");
+        assert_eq!(placed(&[(0, 10), (20, 30), (10, 40)]), (20, 10, false));
+        assert_eq!(placed(&[(0, 10), (20, 30), (40, 50), (5, 35)]), (15, 15, true), "it ends before the last");
+    }
+
+    #[test]
     fn selective_acknowledgements_count_once() {
         let mut outstanding = Outstanding::default();
         outstanding.start(0, false);
