@@ -2,9 +2,12 @@
 
 mod common;
 
-use airpath_core::{DropCause, Instant, Seed, Span};
+use airpath_core::{Bitrate, ComponentId, Context, DropCause, Instant, Probability, Seed, Span};
+use airpath_link::command::Buffer;
+use airpath_link::delay::Distribution;
+use airpath_link::loss::{GilbertElliott, Loss};
 use airpath_link::testing::{Commanded, OneWay, Outcome, Polling, Script, drive};
-use airpath_link::{Bearer, BearerCommand, Chain, Change, CommandError, Config, Pipe, duplex};
+use airpath_link::{Bearer, BearerCommand, Chain, Change, CommandError, Config, Link, Pipe, duplex};
 use common::arrival;
 
 const HORIZON: Instant = Instant::from_nanos(60_000_000_000);
@@ -97,6 +100,54 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     let chain = OneWay(Chain::new(vec![link(""), link("")]));
     assert!(matches!(chain.check(&command("rate = \"1 kbit/s\"")), Err(CommandError::Foreign { key: "rate", .. })));
     assert_eq!(chain.check(&command("outage = \"1 s\"")), Ok(()));
+}
+
+#[test]
+fn a_command_to_one_link_of_a_chain_leaves_the_others() {
+    let arrives = |index: usize, change: Change| {
+        let mut chain = Chain::new(vec![link(""), link("")]);
+        let mut lost = Vec::new();
+        let mut cx = Context::new(None, &mut lost, ComponentId(0));
+        chain.push(Instant::ZERO, arrival(0, Instant::ZERO, 1250).packet, &mut cx);
+        let answer = chain.command_link(index, ms(1), &change, &mut cx);
+        let departure = chain.pop(HORIZON, &mut cx).expect("it is inside");
+        (answer.map_err(|error| error.field()), departure.due)
+    };
+    // 10 ms of transmission and 5 of propagation, twice. The first link has 9 ms left to send.
+    let half = || Change::Rate(Bitrate::from_bps(500_000));
+    assert_eq!(arrives(0, half()), (Ok(()), ms(1 + 18 + 5 + 10 + 5)));
+    assert_eq!(arrives(1, half()), (Ok(()), ms(10 + 5 + 20 + 5)));
+    assert_eq!(arrives(1, Change::Bler(Probability::ALWAYS)), (Err("bler"), ms(30)));
+}
+
+#[test]
+fn a_change_is_checked_by_itself() {
+    let p = |p| Probability::new(p).expect("a probability");
+    let burst = |leave| {
+        Change::Loss(Loss::GilbertElliott(GilbertElliott {
+            good_to_bad: p(0.1),
+            bad_to_good: p(leave),
+            loss_in_bad: p(1.0),
+            loss_in_good: p(0.0),
+        }))
+    };
+    let pareto = |mean| {
+        let minimum = Span::from_millis(5);
+        Change::Delay(Distribution::Pareto { mean: Span::from_millis(mean), minimum }.into())
+    };
+    let day = Span::from_secs(24 * 3600);
+    let nanosecond = Span::from_nanos(1);
+    let handover = |gap| Change::Handover { gap, buffer: Buffer::Keep };
+    for (accepted, refused, key) in [
+        (burst(0.2), burst(0.0), "loss"),
+        (pareto(6), pareto(5), "delay"),
+        (Change::Channels(1), Change::Channels(0), "channels"),
+        (Change::Outage(day), Change::Outage(day + nanosecond), "outage"),
+        (handover(day), handover(day + nanosecond), "handover"),
+    ] {
+        assert_eq!(accepted.check(), Ok(()));
+        assert_eq!(refused.check().expect_err(key).field(), key);
+    }
 }
 
 #[test]

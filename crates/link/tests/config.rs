@@ -128,6 +128,14 @@ fn contradictory_settings_are_rejected_by_prepare() {
 }
 
 #[test]
+fn only_a_delay_without_distribution_is_fixed() {
+    assert_eq!(read("delay = \"110 ms\"").delay.fixed(), Some(Span::from_millis(110)));
+    assert_eq!(Delay::default().fixed(), Some(Span::ZERO));
+    let constant = "delay = { distribution = \"uniform\", minimum = \"5 ms\", maximum = \"5 ms\" }";
+    assert_eq!(read(constant).delay.fixed(), None);
+}
+
+#[test]
 fn what_is_printed_reads_back() {
     for text in [
         "",

@@ -25,6 +25,7 @@ pub const SHARDS: usize = 16;
 pub struct FlowNumber(pub u64);
 
 /// Receives the observations of the connections of a capture.
+#[allow(unused_variables, reason = "the names document what an implementation receives")]
 pub trait Listener {
     /// Called for each segment; `connection` includes it already.
     fn observed(
@@ -34,13 +35,10 @@ pub trait Listener {
         segment: &Segment<'_>,
         connection: &Connection,
     ) {
-        let _ = (flow, observation, segment, connection);
     }
 
     /// Called once for each connection, after its last segment.
-    fn ended(&mut self, flow: FlowNumber, connection: &Connection, why: Ending) {
-        let _ = (flow, connection, why);
-    }
+    fn ended(&mut self, flow: FlowNumber, connection: &Connection, why: Ending) {}
 }
 
 /// Ignores all observations.
@@ -161,3 +159,6 @@ pub const fn shard_of(hash: u32) -> usize {
 }
 
 const _: () = assert!(SHARDS == 1 << 4, "a shard for each value of four bits");
+
+#[cfg(test)]
+mod tests;

@@ -409,6 +409,100 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn the_oldest_segments_beyond_the_limit_count_as_seen() {
+        let mut outstanding = Outstanding::default();
+        outstanding.start(0, false);
+        for number in 0..=MAXIMUM_TRACKED as i64 {
+            outstanding.insert(number * 10, number * 10 + 10, Transmission::default());
+        }
+        assert_eq!((outstanding.runs.len(), outstanding.floor()), (MAXIMUM_TRACKED, 10));
+        let again = outstanding.insert(0, 20, Transmission { frame: 7, ..Transmission::default() });
+        assert_eq!((again.new, again.again, again.below), (0, 20, true));
+        assert_eq!(again.before.map(|before| before.start), Some(10));
+        // Between two tracked ones there is no gap to fill: the limit holds here, too.
+        outstanding.insert(25, 35, Transmission::default());
+        assert_eq!(outstanding.runs.len(), MAXIMUM_TRACKED);
+    }
+
+    #[test]
+    fn the_oldest_holes_beyond_the_limit_count_as_seen() {
+        let mut outstanding = Outstanding::default();
+        outstanding.start(0, false);
+        for number in 0..=MAXIMUM_HOLES as i64 {
+            let start = number * 20 + 10;
+            assert!(outstanding.insert(start, start + 10, Transmission::default()).after_gap);
+            let covered = outstanding.acknowledge(start + 10, |_| panic!("nothing was sent twice"));
+            assert_eq!((covered.advance, covered.unseen), (20, 10));
+        }
+        let late = |outstanding: &mut Outstanding, start| {
+            let placed = outstanding.insert(start, start + 10, Transmission::default());
+            (placed.new, placed.again, placed.late, placed.out_of_order)
+        };
+        assert_eq!(late(&mut outstanding, 0), (0, 10, 0, false));
+        assert_eq!(late(&mut outstanding, 20), (10, 0, 10, true));
+        assert_eq!(late(&mut outstanding, 20), (0, 10, 0, false), "it was filled");
+        assert_eq!(late(&mut outstanding, 35), (5, 5, 5, true), "the second half of it is a hole");
+        assert_eq!(late(&mut outstanding, 62), (8, 2, 8, true));
+        assert_eq!(late(&mut outstanding, 60), (2, 8, 2, true), "two numbers were left");
+    }
+
+    #[test]
+    fn data_below_other_data_is_out_of_order() {
+        let placed = |segments: &[(i64, i64)]| {
+            let mut outstanding = Outstanding::default();
+            outstanding.start(0, false);
+            let insert = |(start, end): &(i64, i64)| outstanding.insert(*start, *end, Transmission::default());
+            let placed = segments.iter().map(insert).last().expect("some");
+            (placed.new, placed.again, placed.out_of_order)
+        };
+        assert_eq!(placed(&[(0, 10), (20, 30)]), (10, 0, false));
+        assert_eq!(placed(&[(0, 10), (20, 30), (12, 18)]), (6, 0, true));
+        assert_eq!(placed(&[(0, 10), (20, 30), (5, 15)]), (5, 5, true), "a part of it was seen");
+        assert_eq!(placed(&[(0, 10), (20, 30), (10, 30)]), (10, 10, false), "it ends with the other");
+        assert_eq!(placed(&[(0, 10), (20, 30), (10, 40)]), (20, 10, false));
+        assert_eq!(placed(&[(0, 10), (20, 30), (40, 50), (5, 35)]), (15, 15, true), "it ends before the last");
+    }
+
+    #[test]
+    fn selective_acknowledgements_count_once() {
+        let mut outstanding = Outstanding::default();
+        outstanding.start(0, false);
+        for number in 0..10_u64 {
+            let now = Transmission { time: Instant::from_nanos(number), frame: number, stamp: 0 };
+            outstanding.insert(number as i64 * 10, number as i64 * 10 + 10, now);
+        }
+        let mut sending = None;
+        assert_eq!(outstanding.acknowledge_selectively(20, 40, &mut sending), 20);
+        let times = |nanos: [u64; 3]| {
+            let [original, first, last] = nanos.map(Instant::from_nanos);
+            Some(Sending { original, first, last })
+        };
+        assert_eq!(sending, times([2, 2, 3]));
+        assert_eq!(outstanding.acknowledge_selectively(30, 60, &mut sending), 20, "of 40 to 60");
+        assert_eq!(sending, times([2, 2, 5]));
+        assert_eq!(outstanding.acknowledge_selectively(90, 200, &mut sending), 10, "nothing above was sent");
+        assert_eq!((outstanding.selective_total(), outstanding.highest_selective()), (50, Some(100)));
+        assert!(outstanding.selectively_acknowledged(20, 60) && !outstanding.selectively_acknowledged(20, 61));
+        let covered = outstanding.acknowledge(30, |_| {});
+        assert_eq!(covered.newly_acknowledged, times([0, 0, 1]), "the third segment was known");
+        assert_eq!(outstanding.selective_total(), 40);
+        assert_eq!(outstanding.acknowledge_selectively(0, 30, &mut None), 0, "it is below");
+    }
+
+    #[test]
+    fn the_lowest_selective_ranges_beyond_the_limit_are_removed() {
+        let mut outstanding = Outstanding::default();
+        outstanding.start(0, false);
+        let end = MAXIMUM_RANGES as i64 * 20 + 20;
+        outstanding.insert(0, end, Transmission::default());
+        for number in 0..=MAXIMUM_RANGES as i64 {
+            assert_eq!(outstanding.acknowledge_selectively(number * 20 + 5, number * 20 + 15, &mut None), 10);
+        }
+        assert_eq!(outstanding.selective_total(), MAXIMUM_RANGES as i64 * 10);
+        assert!(!outstanding.selectively_acknowledged(5, 15) && outstanding.selectively_acknowledged(25, 35));
+    }
+
     proptest! {
         /// Compared with a plain list of seen numbers: each number is new once, and repeated from
         /// then on.

@@ -159,3 +159,57 @@ impl Retransmissions {
         self.0.iter_mut().filter(move |sent| sent.verdict.is_none() && sent.start < end && start < sent.end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Retransmissions of a segment of ten bytes each, in the frames 1, 2, …, each a nanosecond
+    /// after the one before.
+    fn resent(segments: i64) -> Retransmissions {
+        let mut retransmissions = Retransmissions::default();
+        for (number, frame) in (0..segments).zip(1..) {
+            let (start, end) = (number * 10, number * 10 + 10);
+            retransmissions.push(Resent { start, end, frame, time: Instant::from_nanos(frame), verdict: None });
+        }
+        retransmissions
+    }
+
+    #[test]
+    fn a_verdict_concerns_retransmissions_with_some_of_its_bytes() {
+        let concerned = |start, end, since| {
+            let (mut retransmissions, mut counts) = (resent(4), [0; Detector::ALL.len()]);
+            let last = retransmissions.verdict(start, end, Instant::from_nanos(since), Detector::Dsack, &mut counts);
+            let frames: Vec<u64> = retransmissions.spurious().map(|spurious| spurious.frame).collect();
+            assert_eq!(last.map(|last| last.frame), frames.last().copied(), "the last of them");
+            assert_eq!(counts[Detector::Dsack as usize], frames.len() as u64);
+            frames
+        };
+        assert_eq!(concerned(10, 20, 0), [2]);
+        assert_eq!(concerned(9, 21, 0), [1, 2, 3]);
+        assert_eq!(concerned(19, 20, 0), [2]);
+        assert_eq!(concerned(0, 40, 3), [3, 4], "those sent since then");
+        assert!(concerned(40, 50, 0).is_empty());
+    }
+
+    #[test]
+    fn a_retransmission_has_one_verdict() {
+        let (mut retransmissions, mut counts) = (resent(2), [0; Detector::ALL.len()]);
+        let (dsack, too_soon) = (Detector::Dsack, Detector::TooSoon);
+        let first = Some(Spurious { frame: 1, detector: dsack });
+        assert_eq!(retransmissions.verdict_of(1, dsack, &mut counts), first);
+        assert_eq!(retransmissions.verdict_of(1, too_soon, &mut counts), None);
+        assert_eq!(retransmissions.verdict_of(7, too_soon, &mut counts), None, "no such frame");
+        let second = Some(Spurious { frame: 2, detector: too_soon });
+        assert_eq!(retransmissions.verdict(0, 20, Instant::ZERO, too_soon, &mut counts), second);
+        assert_eq!((counts[dsack as usize], counts[too_soon as usize]), (1, 1));
+    }
+
+    #[test]
+    fn the_latest_retransmissions_are_stored() {
+        let retransmissions = resent(REMEMBERED as i64 + 1);
+        assert_eq!(retransmissions.0.len(), REMEMBERED);
+        assert_eq!(retransmissions.0[0].frame, 2);
+        assert_eq!(retransmissions.latest().map(|latest| latest.frame), Some(REMEMBERED as u64 + 1));
+    }
+}

@@ -144,6 +144,59 @@ fn hysteresis_makes_changes_rarer_and_later() {
 }
 
 #[test]
+fn between_two_measurements_the_ratio_follows_a_line() {
+    let mut conditions = make(&driving("cells.count = 1\nmovement.to = \"1 km\""), 1);
+    let mut curved = 0;
+    for step in (0..4000).step_by(7) {
+        let [begin, early, middle, end] =
+            [0, 120, 240, 480].map(|later| conditions.at(at(480 * step + later))).map(|sample| {
+                assert!(sample.covered);
+                [sample.carrier_to_interference, sample.level.expect("cells have a level")]
+            });
+        for index in 0..2 {
+            let rise = end[index] - begin[index];
+            assert!((early[index] - begin[index] - rise / 4.0).abs() < 1e-9, "a quarter of the way");
+            assert!((middle[index] - begin[index] - rise / 2.0).abs() < 1e-9, "half of the way");
+            curved += u32::from(rise.abs() > 0.1);
+        }
+    }
+    assert!(curved > 500, "{curved}");
+}
+
+#[test]
+fn who_has_arrived_has_the_same_conditions_for_good() {
+    let there = "movement = { start = \"0 m\", to = \"100 m\", path = \"once\" }";
+    let mut conditions = make(&driving(there), 1);
+    // 100 m at 50 km/h are 7.2 s: the first measurement after that is at 7.68 s.
+    let arrived = conditions.at(at(7_680));
+    assert_ne!(make(&driving(there), 1).at(at(6_720)), arrived);
+    for later in [7_681, 8_000, 20_000, 1_000_000_000] {
+        assert_eq!(conditions.at(at(later)), arrived);
+    }
+    // With a correlation time, the shadowing of a mobile at rest changes.
+    let mut sitting = make(&sitting(), 1);
+    assert_ne!(sitting.at(at(480)).carrier_to_interference, sitting.at(at(4_800)).carrier_to_interference);
+}
+
+#[test]
+fn a_cell_must_be_better_for_the_time_to_trigger() {
+    // On the straight way between two cells, the second is better by the hysteresis from some
+    // measurement on. With a time to trigger of n periods it serves n measurements later.
+    let first = |time_to_trigger: u64| {
+        let over = format!("network.time_to_trigger = \"{time_to_trigger} ms\"");
+        let still = "shadowing.deviation = \"0 dB\"\nmovement.start = \"0 m\"";
+        let mut conditions = make(&driving(&format!("{still}\n{over}")), 1);
+        (0..300).find_map(|second| conditions.next_transition(at(second * 1000))).expect("another cell")
+    };
+    let (at_once, to) = first(0);
+    assert_eq!(to, Transition::Reselection { to: 1, gap: Span::from_secs(1) });
+    for periods in [1, 2, 10] {
+        assert_eq!(first(480 * periods), (at_once + Span::from_millis(480 * periods), to));
+        assert_eq!(first(480 * periods + 479), (at_once + Span::from_millis(480 * periods), to));
+    }
+}
+
+#[test]
 fn weak_signals_end_coverage_and_it_comes_back() {
     // A single cell whose edge the route crosses.
     let config = driving(
@@ -273,4 +326,30 @@ fn what_makes_no_sense_is_refused_with_its_key() {
     let mut lacking = driving("");
     lacking.network = None;
     assert_eq!(error(&lacking), "conditions.cells");
+    for (accepted, refused, key) in [
+        ("network.period = \"10 ms\"", "network.period = \"9999 us\"", "network.period"),
+        ("network.period = \"60 s\"", "network.period = \"60001 ms\"", "network.period"),
+        ("network.time_to_trigger = \"60 s\"", "network.time_to_trigger = \"60001 ms\"", "network.time_to_trigger"),
+        ("network.hysteresis = \"0 dB\"", "network.hysteresis = \"-0.1 dB\"", "network.hysteresis"),
+        ("network.gap = \"60 s\"", "network.gap = \"60001 ms\"", "network.gap"),
+        ("shadowing.deviation = \"40 dB\"", "shadowing.deviation = \"40.1 dB\"", "shadowing.deviation"),
+        ("shadowing.deviation = \"0 dB\"", "shadowing.deviation = \"-1 dB\"", "shadowing.deviation"),
+        ("movement.start = \"6 km\"", "movement.start = \"6001 m\"", "movement.start"),
+        ("movement.from = \"6 km\"", "movement.from = \"6001 m\"", "movement.to"),
+    ] {
+        make(&driving(accepted), 1);
+        assert_eq!(error(&driving(refused)), format!("conditions.{key}"), "{refused}");
+    }
+    let correlation = |distance, time| {
+        let mut config = driving("");
+        let shadowing = config.shadowing.as_mut().expect("shadowing");
+        (shadowing.correlation_distance, shadowing.correlation_time) = (distance, time);
+        error(&config)
+    };
+    let metre = "1 m".parse().expect("a length");
+    let none = "0 m".parse().expect("a length");
+    assert_eq!(correlation(Some(none), None), "conditions.shadowing.correlation_distance");
+    assert_eq!(correlation(None, Some(Span::ZERO)), "conditions.shadowing.correlation_time");
+    let one_of_both = [correlation(None, None), correlation(Some(metre), Some(Span::from_secs(1)))];
+    assert_eq!(one_of_both, ["conditions.shadowing"; 2]);
 }

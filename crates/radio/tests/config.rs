@@ -148,6 +148,20 @@ fn calls() {
         assert_eq!(at, field, "{more}: {message}");
         assert!(message.contains(text), "{more}: {message}");
     }
+    for more in [
+        "radio.slots = 8\nradio.window = 496",
+        "radio.window = 61",
+        "radio.acknowledgement_timer = \"320001 us\"",
+        "radio.acknowledgement_timer = \"1 h\"",
+        "modem.window = 127",
+        "modem.frame = \"8192 B\"\nmodem.acknowledgement_timer = \"1 h\"",
+        "call.set_up = \"1 h\"",
+        "ppp.overhead = \"64 B\"",
+        "ppp.compressed_header = \"40 B\"",
+    ] {
+        let config = csd_9600(&more.parse().expect("toml")).try_into().expect("reads");
+        assert!(GsmCsd::new(&config, 1, Seed::new(1), "cell").is_ok(), "{more}");
+    }
     let mut config: csd::Config = csd_9600(&toml::Table::new()).try_into().expect("sound parameters");
     (config.radio, config.modem) = (None, None);
     assert_eq!(refused(GsmCsd::new(&config, 1, Seed::new(1), "cell")).0, "radio");

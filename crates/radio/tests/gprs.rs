@@ -198,6 +198,27 @@ fn a_change_of_cell_loses_what_the_old_base_station_had() {
 }
 
 #[test]
+fn a_handover_discards_all_that_was_not_delivered() {
+    let queues = "downlink = { queue = { packets = 100 } }\nuplink = { queue = { packets = 100 } }";
+    for direction in Direction::BOTH {
+        let burst = packets(direction, &[0; 30], 1500);
+        let run = |buffer| {
+            let command = Change::Handover { gap: Span::from_secs(1), buffer }.into();
+            let commands = [Commanded { at: at(5_000), command }];
+            let script = Script { arrivals: &burst, commands: &commands };
+            drive(&mut lossless(queues, 1), script, Polling::OnTime, HORIZON)
+        };
+        assert_eq!(run(Buffer::Keep).departures.len(), 30, "{direction:?}");
+        let outcome = run(Buffer::Discard);
+        let lost = outcome.lost(DropCause::Handover).packets;
+        assert_eq!(outcome.departures.len() as u64 + lost, 30);
+        assert!((10..30).contains(&lost), "{direction:?}: {lost}");
+        assert!(outcome.departures.iter().all(|(_, departure)| departure.due < at(5_200)), "{direction:?}");
+        assert!(outcome.drops.iter().all(|lost| (at(5_000)..at(5_100)).contains(&lost.time)), "{direction:?}");
+    }
+}
+
+#[test]
 fn a_stuck_mobile_waits_for_its_user() {
     let mut config = config("tbf.stuck = 1.0\ndownlink = { queue = { packets = 2000 } }\nconditions.ci = \"60 dB\"");
     config.uplink.queue = None;

@@ -183,4 +183,68 @@ mod tests {
         assert_eq!([arrive(1), arrive(1)], [Schedule::After(MILLIS(40)), Schedule::Now]);
         assert_eq!(arrive(400), Schedule::Now, "quick again after a pause");
     }
+
+    #[test]
+    fn the_delay_follows_the_arrivals() {
+        // tcp_event_data_recv of Linux, with a minimum of 40 ms and a retransmission timeout of 300
+        // ms. Each delay is that after the arrivals with these gaps, in milliseconds.
+        let config = DelayedAck { minimum: MILLIS(40), every: 100, ..CONFIG };
+        let delays = |gaps: &[u64]| {
+            let mut acks = AckSchedule::new(&config);
+            let mut now = Instant::ZERO + MILLIS(10);
+            let mut delay = |gap: &u64| {
+                now += MILLIS(*gap);
+                match acks.on_arrival(now, true, MILLIS(300), &config) {
+                    Schedule::After(delay) => delay,
+                    Schedule::Now => panic!("an acknowledgement is due"),
+                }
+            };
+            gaps.iter().map(|gap| delay(gap).as_nanos() / 1_000_000).collect::<Vec<_>>()
+        };
+        assert_eq!(delays(&[0, 30, 30]), [40, 50, 55], "half of the last, and the gap");
+        // A gap of half the minimum or less counts as that.
+        assert_eq!(delays(&[0, 30, 20, 0]), [40, 50, 45, 42]);
+        assert_eq!(delays(&[0, 30, 21]), [40, 50, 46]);
+        // A gap as long as the delay, or longer, changes nothing.
+        assert_eq!(delays(&[0, 30, 50, 300]), [40, 50, 50, 50]);
+    }
+
+    #[test]
+    fn the_delay_stays_within_its_bounds() {
+        let config = DelayedAck { minimum: MILLIS(40), timeout: MILLIS(45), every: 100, ..CONFIG };
+        let mut acks = AckSchedule::new(&config);
+        let mut now = Instant::ZERO;
+        let mut arrive = |gap| {
+            now += MILLIS(gap);
+            acks.on_arrival(now, true, MILLIS(300), &config)
+        };
+        assert_eq!([arrive(0), arrive(39), arrive(50)], [40, 45, 45].map(|delay| Schedule::After(MILLIS(delay))));
+    }
+
+    #[test]
+    fn who_answers_waits_for_data_even_if_quick() {
+        let config = DelayedAck { quick: 100, minimum: MILLIS(40), every: 100, ..CONFIG };
+        let start = Instant::ZERO + MILLIS(100);
+        let second = |answered_after: Option<u64>| {
+            let mut acks = AckSchedule::new(&config);
+            assert_eq!(acks.on_arrival(start, true, MILLIS(300), &config), Schedule::Now);
+            acks.on_sent();
+            if let Some(after) = answered_after {
+                acks.on_data_sent(start + MILLIS(after));
+            }
+            acks
+        };
+        let arrive = |acks: &mut AckSchedule| acks.on_arrival(start + MILLIS(60), true, MILLIS(300), &config);
+        assert_eq!(arrive(&mut second(None)), Schedule::Now);
+        assert_eq!(arrive(&mut second(Some(39))), Schedule::After(MILLIS(40)));
+        assert_eq!(arrive(&mut second(Some(40))), Schedule::Now, "that was no answer");
+        let mut ended = second(Some(1));
+        ended.on_timeout();
+        assert!(ended.is_due());
+        assert_eq!(arrive(&mut ended), Schedule::Now, "no data came in time");
+        // Before the first arrival there is nothing to answer.
+        let mut first = AckSchedule::new(&config);
+        first.on_data_sent(Instant::ZERO);
+        assert_eq!(arrive(&mut first), Schedule::Now);
+    }
 }

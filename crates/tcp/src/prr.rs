@@ -88,4 +88,35 @@ mod tests {
         prr.on_ack(1, 3, true, 1);
         assert_eq!(prr.window(), 5, "one more with progress");
     }
+
+    #[test]
+    fn the_reduction_is_proportional_above_the_threshold() {
+        // RFC 6937 §3: ceil(prr_delivered · ssthresh / RecoverFS) - prr_out.
+        let mut prr = ProportionalReduction::new(7, 10, 10);
+        assert_eq!(prr.window(), 10);
+        prr.on_ack(1, 9, false, 1);
+        assert_eq!(prr.window(), 9 + 1);
+        prr.on_sent(1);
+        prr.on_ack(2, 8, true, 1);
+        assert_eq!(prr.window(), 8 + 2, "three tenths of seven, rounded up, less the one sent");
+        prr.on_sent(2);
+        prr.on_ack(1, 8, false, 1);
+        assert_eq!(prr.window(), 8, "four tenths are three, which were sent");
+        // At the threshold itself, the bound of the data delivered applies.
+        prr.on_ack(4, 7, true, 1);
+        assert_eq!(prr.window(), 7, "it never exceeds the threshold");
+        prr.on_ack(0, 3, false, 1);
+        assert_eq!(prr.window(), 3 + 4, "eight delivered and three sent allow five, the threshold four");
+    }
+
+    #[test]
+    fn the_fast_retransmission_is_always_sent() {
+        // Nothing was outstanding, and nothing was delivered.
+        let mut prr = ProportionalReduction::new(2, 0, 2);
+        prr.on_ack(0, 4, false, 1);
+        assert_eq!(prr.window(), 5);
+        prr.on_sent(1);
+        prr.on_ack(0, 4, false, 1);
+        assert_eq!(prr.window(), 4);
+    }
 }

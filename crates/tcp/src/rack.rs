@@ -113,3 +113,56 @@ impl Rack {
         Span::from_nanos(least.as_nanos().saturating_mul(u64::from(self.quarters)) / 4).min(smoothed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+
+    /// The reordering window in milliseconds, with round trips of 100 ms.
+    fn window(rack: &Rack, loss_evident: bool) -> u64 {
+        let mut rtt = RoundTrip::new();
+        let now = Instant::ZERO + Span::from_millis(100);
+        rtt.measure(Instant::ZERO, now, &Profile::Linux6.config().retransmission_timeout);
+        let window = rack.reordering_window(&DetectionState { now, rtt: &rtt, loss_evident });
+        window.as_nanos() / 1_000_000
+    }
+
+    fn delivered(rack: &mut Rack, original: Option<Sequence>, highest: Sequence) {
+        let delivery = Delivery { lowest_original: original, ..Delivery::new(Instant::ZERO, None, None) };
+        rack.on_delivery(&delivery, 0, Some(highest));
+    }
+
+    #[test]
+    fn the_reordering_window_is_zero_while_losses_are_evident() {
+        // RFC 8985 §6.2 step 4: unless reordering was observed.
+        let mut rack = Rack::new();
+        assert_eq!((window(&rack, false), window(&rack, true)), (25, 0));
+        delivered(&mut rack, Some(1), 1000);
+        delivered(&mut rack, Some(1000), 2000);
+        assert_eq!(window(&rack, true), 0, "all came in order");
+        delivered(&mut rack, Some(1999), 2000);
+        assert_eq!((window(&rack, false), window(&rack, true)), (25, 25));
+    }
+
+    #[test]
+    fn reported_duplicates_widen_the_window_for_sixteen_recoveries() {
+        // RFC 8985 §6.2 step 4: by a quarter of the least round trip in each round with a report.
+        let mut rack = Rack::new();
+        rack.on_duplicate_report(1, 1000);
+        assert_eq!(window(&rack, false), 50);
+        rack.on_duplicate_report(999, 2000);
+        assert_eq!(window(&rack, false), 50, "once a round");
+        rack.on_duplicate_report(1000, 2000);
+        assert_eq!(window(&rack, false), 75);
+        rack.on_duplicate_report(2000, 3000);
+        rack.on_duplicate_report(3000, 4000);
+        assert_eq!(window(&rack, false), 100, "at most the smoothed round trip");
+        (0..15).for_each(|_| rack.on_recovery_end());
+        assert_eq!(window(&rack, false), 100);
+        rack.on_recovery_end();
+        assert_eq!(window(&rack, false), 25);
+        rack.on_recovery_end();
+        assert_eq!(window(&rack, false), 25);
+    }
+}

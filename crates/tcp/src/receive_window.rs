@@ -232,4 +232,42 @@ mod tests {
         }
         assert_eq!(window.offer(read, read, 1000), 1_000_000);
     }
+
+    #[test]
+    fn only_more_than_in_any_round_before_enlarges_the_buffer() {
+        // tcp_rcv_space_adjust of Linux. It starts as if ten segments had been read in a round.
+        let after = |first: u64, second: u64| {
+            let mut window = window(20_000, 1_000_000);
+            window.measure(Span::from_millis(100));
+            let mut read = FIRST_BYTE;
+            for (round, bytes) in (1..).zip([first, second]) {
+                read += bytes;
+                window.on_read(Instant::ZERO + Span::from_millis(100 * round), read, read, 1000);
+            }
+            while window.on_arrival(1000) {}
+            window.offer(read, read, 1000)
+        };
+        assert_eq!(after(10_000, 0), 20_000);
+        // 2 × 12 + 16 segments, and twice the growth of that: 40 × (12 - 10) / 10.
+        assert_eq!(after(12_000, 0), 56_000);
+        assert_eq!(after(12_000, 12_000), 56_000, "not more than before");
+        // 2 × 18 + 16, and 52 × (18 - 12) / 12.
+        assert_eq!(after(12_000, 18_000), 104_000);
+    }
+
+    #[test]
+    fn a_round_lasts_a_round_trip() {
+        let read_at = |round_trip: Option<u64>, millis: u64, next: u64| {
+            let mut window = window(20_000, 1_000_000);
+            round_trip.into_iter().for_each(|millis| window.measure(Span::from_millis(millis)));
+            window.on_read(Instant::ZERO + Span::from_millis(millis), next, FIRST_BYTE + 12_000, 1000);
+            while window.on_arrival(1000) {}
+            window.offer(next, FIRST_BYTE + 12_000, 1000) > 20_000
+        };
+        let next = FIRST_BYTE + 12_000;
+        assert_eq!([99, 100].map(|millis| read_at(Some(100), millis, next)), [false, true]);
+        // Unknown: until the data allowed at the start of the round has arrived.
+        let edge = FIRST_BYTE + 20_000;
+        assert_eq!([edge - 1, edge].map(|next| read_at(None, 1000, next)), [false, true]);
+    }
 }

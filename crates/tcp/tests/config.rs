@@ -1,7 +1,7 @@
 //! Settings: serialisation, and invalid values.
 
 use airpath_core::{Bytes, Span};
-use airpath_tcp::{Config, InitialWindow, Limit, Profile};
+use airpath_tcp::{Algorithm, Config, Counting, HyStartVariant, InitialWindow, Limit, Profile};
 
 fn read(change: impl FnOnce(&mut toml::Table)) -> Result<Config, String> {
     let mut table = toml::Table::try_from(Profile::Linux6.config()).expect("settings are a table");
@@ -22,6 +22,54 @@ fn every_profile_goes_through_text() {
         "linux-7".parse::<Profile>().expect_err("no such profile").to_string(),
         "unknown TCP profile `linux-7`: use ns2-newreno, windows-xp, linux-2.4 or linux-6"
     );
+}
+
+#[test]
+fn each_stack_repairs_losses_in_its_own_way() {
+    // The sources are in `src/profile`.
+    for (profile, expected) in [
+        (Profile::Ns2NewReno, "limited_transmit timeouts_add_up"),
+        (Profile::WindowsXp, ""),
+        (Profile::Linux24, "adaptive_threshold fack limited_transmit prr eifel dsack"),
+        (Profile::Linux6, "limited_transmit rack tlp prr frto eifel dsack"),
+    ] {
+        let recovery = profile.config().recovery;
+        let mechanisms = [
+            (recovery.adaptive_threshold, "adaptive_threshold"),
+            (recovery.forward_acknowledgement, "fack"),
+            (recovery.limited_transmit, "limited_transmit"),
+            (recovery.timeouts_add_up, "timeouts_add_up"),
+            (recovery.rack, "rack"),
+            (recovery.tail_loss_probe, "tlp"),
+            (recovery.proportional_reduction, "prr"),
+            (recovery.forward_rto, "frto"),
+            (recovery.eifel, "eifel"),
+            (recovery.duplicate_undo, "dsack"),
+        ];
+        let found: Vec<&str> = mechanisms.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect();
+        assert_eq!(found.join(" "), expected, "{profile}");
+        assert_eq!(recovery.burst == Limit::at_most(2), profile == Profile::Ns2NewReno);
+        assert_eq!(recovery.duplicate_threshold, if profile == Profile::WindowsXp { 2 } else { 3 }, "{profile}");
+    }
+}
+
+#[test]
+fn each_stack_grows_and_halves_its_window_in_its_own_way() {
+    for (profile, counting, whole, least) in [
+        (Profile::Ns2NewReno, Counting::Acknowledgements, true, 1),
+        (Profile::WindowsXp, Counting::Acknowledgements, false, 2),
+        (Profile::Linux24, Counting::Acknowledgements, false, 2),
+        (Profile::Linux6, Counting::Bytes, true, 2),
+    ] {
+        let congestion = profile.config().congestion;
+        let found = (congestion.counting, congestion.halve_to_whole_segments, congestion.least_window);
+        assert_eq!(found, (counting, whole, least), "{profile}");
+    }
+    let cubic = Profile::Linux6.config().congestion;
+    assert_eq!((cubic.algorithm, cubic.hystart), (Algorithm::Cubic, HyStartVariant::Linux));
+    // One segment for twenty that are acknowledged, and a new rate each 31.25 ms.
+    assert_eq!((cubic.growth_before_loss, cubic.update_interval), (Limit::at_most(20), Span::from_micros(31_250)));
+    assert!(cubic.fast_convergence && cubic.reno_friendly && !cubic.reno_catch_up);
 }
 
 #[test]

@@ -199,3 +199,37 @@ struct Head {
     packet: Option<Packet>,
     ok_to_drop: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::{FlowId, Slot, UserId};
+
+    use super::*;
+    use crate::queue::Queue;
+
+    #[test]
+    fn a_recent_dropping_state_sets_the_initial_rate() {
+        // RFC 8289 §5.5: `delta > 1 && now - drop_next_ < 16 * interval`. Here four drops were made
+        // in the last dropping state, and its next would have been at 1 s; the interval is 100 ms.
+        let count = |since: Span, drops: u32| {
+            let mut codel = CoDel::new(Settings::default(), Limits::of(&Queue::default()));
+            (codel.count, codel.last_count) = (1 + drops, 1);
+            codel.drop_next = Instant::ZERO + Span::from_secs(1);
+            let now = codel.drop_next + since;
+            codel.first_above = Some(now);
+            for id in 0..4 {
+                let (flow, user, slot) = (FlowId(0), UserId(0), Slot(0));
+                codel.enter(Instant::ZERO, Packet { id, size: 1000, flow, user, ecn: Ecn::NotEct, slot });
+            }
+            let mut dropped = 0;
+            let sent = codel.dequeue(now, |_| dropped += 1).map(|packet| packet.id);
+            assert_eq!((dropped, sent), (1, Some(1)));
+            codel.count
+        };
+        let limit = Span::from_millis(1600);
+        assert_eq!(count(limit - Span::from_nanos(1), 4), 4);
+        assert_eq!(count(limit, 4), 1);
+        assert_eq!(count(Span::ZERO, 2), 2);
+        assert_eq!(count(Span::ZERO, 1), 1);
+    }
+}

@@ -158,3 +158,29 @@ impl fmt::Display for Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_printed_and_read_as_a_number() {
+        let time = Instant::from_nanos(1_700_000_000_050_000_000);
+        for (value, kind, text, number) in [
+            (Value::from(7_u64), Kind::Whole, "7", Some(7.0)),
+            (Value::from(8_u32), Kind::Whole, "8", Some(8.0)),
+            (Value::from(-9_i64), Kind::Whole, "-9", Some(-9.0)),
+            (Value::from(time), Kind::Whole, "1700000000.050000000", Some(1_700_000_000.05)),
+            (Value::from(0.25), Kind::Real, "0.25", Some(0.25)),
+            (Value::from(Span::from_millis(1500)), Kind::Real, "1.5", Some(1.5)),
+            (Value::from(true), Kind::Truth, "true", Some(1.0)),
+            (Value::from(false), Kind::Truth, "false", Some(0.0)),
+            (Value::Text("10.0.0.1".into()), Kind::Text, "10.0.0.1", None),
+            (Value::from(None::<u64>), Kind::Whole, "", None),
+            (Value::from(None::<Span>), Kind::Real, "", None),
+            (Value::from(Some(3_u64)), Kind::Whole, "3", Some(3.0)),
+        ] {
+            assert_eq!((value.kind(), value.to_string().as_str(), value.number()), (kind, text, number), "{value:?}");
+        }
+    }
+}

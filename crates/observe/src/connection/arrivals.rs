@@ -174,7 +174,7 @@ impl Arrivals {
     /// The number of the latest transmission before the one numbered `before` that an
     /// acknowledgement can answer.
     fn latest(&self, answer: &Answer, before: u64) -> u64 {
-        let below = usize::try_from(before - 1 - self.forgotten.min(before - 1)).unwrap_or(0);
+        let below = usize::try_from(before - 1 - self.forgotten).unwrap_or(0);
         let possible = |sent: &Transmitted| {
             if answer.from == answer.to {
                 // A segment with the awaited byte would have advanced the acknowledgement.

@@ -1,6 +1,6 @@
 //! Scripted exchanges of segments, and their expected interpretation.
 
-use airpath_core::Span;
+use airpath_core::{Instant, Span};
 
 use crate::testing::play;
 use crate::{Connection, Detector, End, Events, Observation, Phase, Trigger};
@@ -422,4 +422,263 @@ fn phases_of_congestion_control() {
     assert_eq!(figures.outstanding.largest, 4000);
     assert_eq!(figures.initial_segments, 1);
     assert_eq!(figures.round_trip.count, 1 + 6);
+}
+
+/// The triggers of the retransmissions of an exchange after the handshake.
+fn triggers(rest: &str) -> Vec<Trigger> {
+    let (connection, seen) = opened(rest);
+    let triggers: Vec<_> = seen.iter().filter_map(|seen| Some(seen.retransmission?.trigger)).collect();
+    let counted = connection.figures(End::Client).triggers;
+    for (trigger, count) in Trigger::ALL.into_iter().zip(counted) {
+        assert_eq!(triggers.iter().filter(|found| **found == trigger).count() as u64, count, "{trigger:?}");
+    }
+    triggers
+}
+
+#[test]
+fn a_lost_retransmission_is_sent_again_by_the_timer() {
+    // The estimated timer is 100 ms and at least 200 ms more.
+    let lost = |millis: u64| {
+        triggers(&format!(
+            "
+            200 > data 0..1000 ack 0
+            201 > data 1000..2000 ack 0
+            202 > data 2000..3000 ack 0
+            203 > data 3000..4000 ack 0
+            301 < ack 0 sack 1000..2000
+            302 < ack 0 sack 1000..3000
+            303 < ack 0 sack 1000..4000
+            303 > data 0..1000 ack 0
+            {millis} > data 0..1000 ack 0
+            "
+        ))
+    };
+    assert_eq!(lost(560), [Trigger::Fast, Trigger::Fast], "too early for the timer");
+    assert_eq!(lost(660), [Trigger::Fast, Trigger::Timeout]);
+}
+
+#[test]
+fn a_partial_acknowledgement_continues_a_fast_recovery() {
+    // RFC 6582 §3.2 step 5: the next segment is lost, too, and no duplicate requests it.
+    let found = plain_triggers(
+        "
+        301 < ack 0
+        302 < ack 0
+        303 < ack 0
+        303 > data 0..1000 ack 0
+        403 < ack 1000
+        403 > data 1000..2000 ack 0
+        503 < ack 3000
+        ",
+    );
+    assert_eq!(found, [Trigger::Fast, Trigger::Fast]);
+}
+
+/// The triggers of the retransmissions after three segments, without selective acknowledgements.
+fn plain_triggers(rest: &str) -> Vec<Trigger> {
+    let (_, seen) = play(&format!("{PLAIN}{rest}"));
+    seen.iter().filter_map(|seen| Some(seen.retransmission?.trigger)).collect()
+}
+
+#[test]
+fn each_acknowledgement_restarts_the_timer() {
+    // RFC 6298 §5.3. After round trips of 100 and 400 ms the timer is 587 ms; nine tenths of it are
+    // 528 ms.
+    let again = |millis: u64| plain_triggers(&format!("600 < ack 1000\n{millis} > data 1000..2000 ack 0"));
+    assert_eq!(again(750), [Trigger::Unknown], "549 ms after the segment, but 150 ms after an acknowledgement");
+    assert_eq!(again(1130), [Trigger::Timeout]);
+}
+
+#[test]
+fn an_early_retransmission_follows_a_duplicate() {
+    // RFC 5827: with few segments outstanding, one duplicate is enough.
+    assert_eq!(plain_triggers("301 < ack 0\n310 > data 0..1000 ack 0"), [Trigger::Fast]);
+    assert_eq!(plain_triggers("301 < ack 0\n310 > data 1000..2000 ack 0"), [Trigger::Unknown], "not the awaited one");
+    assert_eq!(plain_triggers("310 > data 0..1000 ack 0"), [Trigger::Unknown], "no duplicate");
+}
+
+#[test]
+fn a_tail_probe_repeats_the_last_segment_after_two_round_trips() {
+    let probe = |millis: u64, again: &str| {
+        triggers(&format!(
+            "
+            200 > data 0..1000 ack 0
+            201 > data 1000..2000 ack 0
+            202 > data 2000..3000 ack 0
+            300 < ack 1000
+            {millis} > data {again} ack 0
+            "
+        ))
+    };
+    // RFC 8985 §7.2: 200 ms after the last segment, or nine tenths of that at the capture point.
+    assert_eq!(probe(400, "2000..3000"), [Trigger::TailProbe]);
+    assert_eq!(probe(380, "2000..3000"), [Trigger::Unknown]);
+    assert_eq!(probe(400, "1000..2000"), [Trigger::Unknown], "not the last segment");
+    let (_, seen) = play(
+        "
+        0   > syn
+        100 < syn ack 0 permitted
+        100 > ack 0
+        200 > data 0..1000 ack 0
+        400 > data 0..1000 ack 0
+        ",
+    );
+    let trigger = seen[4].retransmission.map(|retransmission| retransmission.trigger);
+    assert_eq!(trigger, Some(Trigger::Unknown), "without selective acknowledgements there are no probes");
+}
+
+#[test]
+fn acknowledgements_after_a_tail_probe_begin_a_fast_recovery() {
+    let (connection, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        201 > data 1000..2000 ack 0
+        202 > data 2000..3000 ack 0
+        410 > data 2000..3000 ack 0
+        510 < ack 0 sack 2000..3000
+        511 > data 0..1000 ack 0
+        512 > data 1000..2000 ack 0
+        612 < ack 3000
+        ",
+    );
+    let triggers: Vec<_> = seen.iter().filter_map(|seen| Some(seen.retransmission?.trigger)).collect();
+    assert_eq!(triggers, [Trigger::TailProbe, Trigger::Fast, Trigger::Fast]);
+    assert_eq!(connection.figures(End::Client).phases.spent(Phase::Recovery), Span::from_millis(101));
+}
+
+#[test]
+fn recoveries_end_slow_start_and_timeouts_restart_it() {
+    let (connection, _) = opened(
+        "
+        200 > data 0..1000 ack 0
+        201 > data 1000..2000 ack 0
+        202 > data 2000..3000 ack 0
+        203 > data 3000..4000 ack 0
+        301 < ack 0 sack 1000..2000
+        302 < ack 0 sack 1000..3000
+        303 < ack 0 sack 1000..4000
+        303 > data 0..1000 ack 0
+        403 < ack 4000
+        500 > data 4000..5000 ack 0
+        1500 > data 4000..5000 ack 0
+        1600 < ack 5000
+        1600 > data 5000..6000 ack 0
+        1700 < ack 6000
+        ",
+    );
+    let phases = connection.figures(End::Client).phases;
+    assert_eq!(phases.start_up(), Some(Span::from_millis(103)), "until the fast retransmission");
+    assert_eq!(phases.spent(Phase::Recovery), Span::from_millis(100));
+    // The time until the timer expires belongs to the phase before.
+    assert_eq!(phases.spent(Phase::Avoidance), Span::from_millis(1000));
+    assert_eq!(phases.spent(Phase::AfterTimeout), Span::from_millis(100));
+    assert_eq!(phases.spent(Phase::SlowStart), Span::from_millis(103 + 100));
+}
+
+#[test]
+fn when_the_newly_acknowledged_data_was_sent() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        210 > data 1000..2000 ack 0
+        220 > data 2000..3000 ack 0
+        230 > data 3000..4000 ack 0
+        310 < ack 0 sack 1000..2000
+        320 < ack 0 sack 1000..3000
+        330 < ack 0 sack 1000..4000
+        340 > data 0..1000 ack 0
+        440 < ack 4000
+        ",
+    );
+    let since_start = |time: Instant| time.since(seen[0].time).as_nanos() / 1_000_000;
+    let newly = |index: usize| {
+        let sending = seen[index].newly_acknowledged.unwrap();
+        (since_start(sending.original), since_start(sending.first), since_start(sending.last))
+    };
+    assert_eq!([newly(4), newly(5), newly(6)], [(10, 10, 10), (20, 20, 20), (30, 30, 30)]);
+    assert_eq!(newly(8), (0, 140, 140), "the others were acknowledged selectively before");
+    assert_eq!(seen[6].unacknowledged_since.map(since_start), Some(0));
+    assert_eq!(seen[7].unacknowledged_since, None, "it acknowledges nothing new");
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        210 > data 1000..2000 ack 0
+        900 > data 0..1000 ack 0
+        1000 < ack 2000
+        ",
+    );
+    let sending = seen[3].newly_acknowledged.unwrap();
+    let since_start = |time: Instant| time.since(seen[0].time).as_nanos() / 1_000_000;
+    let times = [sending.original, sending.first, sending.last].map(since_start);
+    assert_eq!(times, [0, 10, 700]);
+}
+
+#[test]
+fn a_connection_is_complete_with_the_syns_and_fins_of_both_ends() {
+    let lines = ["0 > syn", "1 < syn ack 0", "2 > fin ack 0", "3 < ack 1", "4 < fin ack 1", "5 > at 1 ack 1"];
+    for (count, complete, closed) in [(4, false, false), (5, true, false), (6, true, true)] {
+        let (connection, _) = play(&lines[..count].join("\n"));
+        assert_eq!((connection.complete(), connection.closed()), (complete, closed), "{count} segments");
+        assert_eq!((connection.segments(), connection.elapsed()), (count as u64, Span::from_millis(count as u64 - 1)));
+    }
+    let (connection, _) = play("0 > syn\n1 < rst ack 0");
+    assert!(connection.closed() && !connection.complete(), "a reset closes both directions");
+    let (connection, _) = play("0 > data 0..10 ack 0\n1 > fin at 10 ack 0\n2 < fin ack 11\n3 > at 11 ack 1");
+    assert!(connection.closed() && !connection.complete(), "the capture begins after the SYNs");
+}
+
+#[test]
+fn bunched_acknowledgements_follow_each_other_faster_than_their_segments() {
+    let found = |second_sent: u64, second_acknowledged: u64| {
+        let (connection, _) = opened(&format!(
+            "
+            200 > data 0..1000 ack 0
+            {second_sent} > data 1000..2000 ack 0
+            300 < ack 1000
+            {second_acknowledged} < ack 2000
+            "
+        ));
+        let figures = connection.figures(End::Client);
+        (figures.paired_acknowledgements, figures.bunched_acknowledgements)
+    };
+    // The first pair is that of the SYN and the first segment.
+    assert_eq!(found(200, 301), (1, 0), "the two were sent together");
+    assert_eq!(found(201, 301), (2, 0));
+    assert_eq!(found(208, 301), (2, 1));
+    assert_eq!(found(208, 302), (2, 0), "a quarter of the time between the segments");
+    assert_eq!(found(208, 308), (2, 0));
+}
+
+#[test]
+fn the_same_packet_is_found_among_the_last_eight() {
+    let again = |others: u64| {
+        let mut lines = "200 > data 0..100 ack 0 id 1\n".to_owned();
+        for other in 1..=others {
+            lines += &format!("200 > data {}00..{}00 ack 0 id {}\n", other, other + 1, other + 1);
+        }
+        let (_, seen) = opened(&format!("{lines}200 > data 0..100 ack 0 id 1"));
+        seen.last().unwrap().events.contains(Events::HARDWARE_DUPLICATE)
+    };
+    assert_eq!([again(0), again(7), again(8)], [true, true, false]);
+    let (_, seen) = opened("200 > data 0..100 ack 0 id 1\n200 > data 0..100 ack 0 id 2");
+    assert_eq!(seen[1].events, Events::RETRANSMISSION, "another packet");
+}
+
+#[test]
+fn slow_start_adds_a_quarter_in_a_round() {
+    let left = |rounds: &[u64]| {
+        let mut lines = String::new();
+        let (mut at, mut time) = (0, 200);
+        for bytes in rounds {
+            lines += &format!("{time} > data {at}..{} ack 0\n", at + bytes);
+            at += bytes;
+            time += 100;
+            lines += &format!("{time} < ack {at}\n");
+        }
+        opened(&lines).0.figures(End::Client).phases.start_up()
+    };
+    assert_eq!(left(&[400, 500, 625, 781]), None);
+    // Two rounds with less, then slow start counts as left with the second of them.
+    assert_eq!(left(&[400, 499, 623, 777]), None, "one round alone may lack data");
+    assert_eq!(left(&[400, 499, 622, 777, 900]), Some(Span::from_millis(300)));
 }

@@ -185,3 +185,83 @@ fn fold(value: u64, by: u64) -> u64 {
     let product = u128::from(value ^ 0x2545_f491_4f6c_dd1d) * u128::from(by);
     (product >> 64) as u64 ^ product as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::segment;
+
+    fn route(port: u16) -> Route {
+        let mut route = segment("0 > syn", 1).0.route;
+        route.source.port = port;
+        route
+    }
+
+    fn insert(table: &mut Table, hash: u32, port: u16) -> u32 {
+        let mut syn = segment("0 > syn", 1).0;
+        syn.route = route(port);
+        let connection = Connection::new(&syn, false);
+        table.insert(Slot { hash, number: FlowNumber(port.into()), closed: false, connection })
+    }
+
+    /// Every entry of the map is found, from both ends, and nothing else.
+    fn assert_same(table: &Table, map: &BTreeMap<u16, u32>, ports: u16, hash: impl Fn(u16) -> u32) {
+        for port in 0..ports {
+            let index = map.get(&port).copied();
+            assert_eq!(table.find(hash(port), &route(port)), index.map(|index| (index, End::Client)));
+            assert_eq!(table.find(hash(port), &route(port).reversed()), index.map(|index| (index, End::Server)));
+            let tunnelled = Route { tunnel: Tunnel::Gtp, ..route(port) };
+            assert_eq!(table.find(hash(port), &tunnelled), None, "a tunnel separates connections");
+        }
+        assert_eq!(table.len(), map.len());
+        let slots: BTreeMap<u16, u32> = table.slots().map(|(index, slot)| (slot.number.0 as u16, index)).collect();
+        assert_eq!(slots, *map);
+    }
+
+    proptest! {
+        /// Compared with a map. Hashes collide completely or in the lower bits, and their entries
+        /// continue from the end of the index at its beginning.
+        #[test]
+        fn the_table_finds_what_it_has(steps in prop::collection::vec((0..24_u16, any::<bool>()), 1..150)) {
+            let hash = |port: u16| 1020 + u32::from(port % 6) + (u32::from(port % 3) << 20);
+            let (mut table, mut map) = (Table::default(), BTreeMap::new());
+            for (port, adds) in steps {
+                match map.remove(&port) {
+                    None if adds => {
+                        map.insert(port, insert(&mut table, hash(port), port));
+                    }
+                    None => {}
+                    Some(index) if adds => {
+                        map.insert(port, index);
+                        table.slot_mut(index).closed = true;
+                        prop_assert!(table.slot(index).closed);
+                    }
+                    Some(index) => prop_assert_eq!(table.remove(index).number, FlowNumber(port.into())),
+                }
+                prop_assert!(table.capacity() <= 24, "free slots are used again");
+            }
+            assert_same(&table, &map, 24, hash);
+        }
+    }
+
+    #[test]
+    fn the_index_grows_with_its_connections() {
+        const PORTS: u16 = 1200;
+        let hash = |port: u16| u32::from(port).wrapping_mul(0x9e37_79b9);
+        let (mut table, mut map) = (Table::default(), BTreeMap::new());
+        for port in 0..PORTS {
+            map.insert(port, insert(&mut table, hash(port), port));
+            assert!(
+                table.len() * 2 <= table.index.len(),
+                "at most half of the index is used, so that searches are short"
+            );
+        }
+        assert_eq!(table.capacity(), u32::from(PORTS));
+        assert_same(&table, &map, PORTS, hash);
+        assert!(table.get(u32::from(PORTS)).is_none());
+    }
+}

@@ -161,4 +161,24 @@ mod tests {
         fading.apply(Instant::ZERO, &mut sample);
         assert_eq!(Some(sample.carrier_to_interference), sample.level, "there is nothing but noise");
     }
+
+    #[test]
+    fn interference_fades_by_itself_and_noise_does_not() {
+        let frequency = "900 MHz".parse().expect("a frequency");
+        let fading = Fading::new("3 km/h".parse().expect("a speed"), frequency, Seed::new(1), "a");
+        for now in [0, 700, 1400].map(|millis| Instant::ZERO + Span::from_millis(millis)) {
+            let (signal, interference) = (fading.signal.at(now), fading.interference.at(now));
+            let faded = |level| {
+                let mut sample = Sample { level, ..Sample::in_one_cell(12.0) };
+                fading.apply(now, &mut sample);
+                assert_eq!(sample.level, level.map(|level: f64| level + signal));
+                sample.carrier_to_interference
+            };
+            let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
+            // Without a level there is no noise: both fade, in decibels.
+            close(faded(None), 12.0 + signal - interference);
+            // At a level of C/I + 10 dB a tenth of what disturbs is noise.
+            close(faded(Some(22.0)), 12.0 + signal - 10.0 * libm::log10(0.1 + 0.9 * ratio(interference)));
+        }
+    }
 }

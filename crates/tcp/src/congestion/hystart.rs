@@ -120,7 +120,7 @@ fn offload_delay(smoothed: Option<Span>, window: f64) -> Span {
     const FOUR_BUNCHES: f64 = 4.0 * 65_536.0;
     smoothed.map_or(Span::ZERO, |smoothed| {
         let seconds = FOUR_BUNCHES * smoothed.as_secs_f64() / (2.0 * window);
-        if seconds < MOST.as_secs_f64() { Span::from_nanos((seconds * 1e9) as u64) } else { MOST }
+        Span::from_nanos((seconds * 1e9) as u64).min(MOST)
     })
 }
 

@@ -69,6 +69,7 @@ fn simultaneous_close() {
     open(&plain()).run(
         "! close
         > F 1:1(0) ack 1
+        ? pure_acks 1
         < F 1:1(0) ack 1
         ? state Closing
         > . 2:2(0) ack 2
@@ -190,6 +191,31 @@ fn an_acknowledgement_of_what_was_never_sent_is_challenged() {
         // At most once in half a second (RFC 5961 §7).
         +0.4 < . 1:1(0) ack 5000
         > -
+        +0.1 < . 1:1(0) ack 5000
+        > . 1001:1001(0) ack 1
         ? acknowledged 0",
+    );
+}
+
+#[test]
+fn a_segment_outside_of_the_window_is_answered() {
+    // RFC 9293 §3.10.7.4, first check. The window is 1 to 10000.
+    open(&plain()).run(
+        "< . 1:501(500) ack 1
+        +0.2 > . 1:1(0) ack 501
+        // Without payload: old or at the right edge is acceptable, beyond it is not.
+        < . 501:501(0) ack 1
+        < . 10001:10001(0) ack 1
+        > -
+        +1 < . 10002:10002(0) ack 1
+        > . 1:1(0) ack 501
+        +1 < . 500:500(0) ack 1
+        > . 1:1(0) ack 501
+        // With payload: each is answered.
+        < . 10002:10003(1) ack 1
+        > . 1:1(0) ack 501
+        < . 10001:10002(1) ack 1
+        > . 1:1(0) ack 501
+        ? received 500",
     );
 }

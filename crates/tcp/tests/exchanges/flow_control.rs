@@ -30,6 +30,8 @@ fn a_closed_window_is_probed() {
         < . 1:1(0) ack 2001 win 0
         +2 > . 2000:2000(0) ack 1
         ? window_probes 2
+        // That of the handshake, and the probes, which carry nothing.
+        ? pure_acks 3
         < . 1:1(0) ack 2001 win 1500
         > . 2001:3001(1000) ack 1
         +0.1 < . 1:1(0) ack 3001 win 1500
@@ -317,4 +319,178 @@ fn paws_rejects_old_timestamps() {
         > . 1:1(0) ack 501
         ? received 500",
     );
+}
+
+#[test]
+fn paws_accepts_equal_timestamps_and_resets() {
+    let config = Config { timestamps: true, ..plain() };
+    let run = |rest: &str| {
+        let mut script = Script::connect(&config);
+        script.run(
+            "> S 0:0(0) <ts 0:0>
+            +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK,ts 500:0>
+            > . 1:1(0) ack 1 <ts 100:500>
+            ! write 100
+            > . 1:101(100) ack 1",
+        );
+        script.run(rest);
+    };
+    // Several segments are sent in one tick of the clock.
+    run("< . 1:501(500) ack 1 <ts 500:100>\n? received 500");
+    // RFC 7323 §5.3: an old segment without payload is dropped without an answer ...
+    run("< . 1:1(0) ack 101 <ts 499:100>\n? acknowledged 0\n> -");
+    // ... and a reset is never dropped for its timestamp.
+    run("< R 1:1(0) ack 1 <ts 499:100>\n? state Closed");
+}
+
+#[test]
+fn the_echoed_timestamp_is_that_of_the_segment_that_is_acknowledged() {
+    // RFC 7323 §4.3: with a delayed acknowledgement the earliest, and with a gap the last before
+    // it.
+    let config = Config { timestamps: true, ..plain() };
+    let mut script = Script::connect(&config);
+    script.run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK,ts 500:0>
+        > . 1:1(0) ack 1 <ts 100:500>
+        < . 1:501(500) ack 1 <ts 510:100>
+        < . 501:1001(500) ack 1 <ts 520:100>
+        > . 1:1(0) ack 1001 <ts 100:510>
+        < . 1501:2001(500) ack 1 <ts 530:100>
+        > . 1:1(0) ack 1001 <ts 100:510,sack 1501:2001>
+        < . 1001:1501(500) ack 1 <ts 540:100>
+        > . 1:1(0) ack 2001 <ts 100:540>",
+    );
+}
+
+#[test]
+fn a_header_has_space_for_four_blocks_or_three_beside_timestamps() {
+    let gaps = |stamp: &str| {
+        [2001, 4001, 6001, 8001].map(|start: u32| format!("< . {start}:{}(500) ack 1 {stamp}", start + 500))
+    };
+    let mut script = open(&plain(), 10_000);
+    for (line, blocks) in gaps("").into_iter().zip([
+        "sack 2001:2501",
+        "sack 4001:4501,sack 2001:2501",
+        "sack 6001:6501,sack 4001:4501,sack 2001:2501",
+        "sack 8001:8501,sack 6001:6501,sack 4001:4501,sack 2001:2501",
+    ]) {
+        script.run(&format!("{line}\n> . 1:1(0) ack 1 <{blocks}>"));
+    }
+    let mut script = Script::connect(&Config { timestamps: true, ..plain() });
+    script.run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 win 10000 <mss 1000,sackOK,ts 5:0>
+        > . 1:1(0) ack 1",
+    );
+    for (line, blocks) in gaps("<ts 6:100>").into_iter().zip([
+        "sack 2001:2501",
+        "sack 4001:4501,sack 2001:2501",
+        "sack 6001:6501,sack 4001:4501,sack 2001:2501",
+        "sack 8001:8501,sack 6001:6501,sack 4001:4501",
+    ]) {
+        script.run(&format!("{line}\n> . 1:1(0) ack 1 <{blocks}>"));
+    }
+}
+
+#[test]
+fn data_carries_the_blocks_that_it_has_space_for() {
+    // A block takes eight bytes, and the option four more.
+    let blocks = |bytes: u32, blocks: &str| {
+        let mut config = plain();
+        config.nagle = Nagle::Off;
+        open(&config, 10_000).run(&format!(
+            "< . 2001:2501(500) ack 1
+            > . 1:1(0) ack 1 <sack 2001:2501>
+            < . 4001:4501(500) ack 1
+            > . 1:1(0) ack 1 <sack 4001:4501,sack 2001:2501>
+            ! write {bytes}
+            > . 1:{}({bytes}) ack 1 {blocks}",
+            bytes + 1
+        ));
+    };
+    blocks(980, "<sack 4001:4501,sack 2001:2501>");
+    blocks(981, "<sack 4001:4501>");
+    blocks(988, "<sack 4001:4501>");
+    blocks(989, "");
+}
+
+#[test]
+fn an_idle_time_of_one_timeout_does_not_restart() {
+    // RFC 5681 §4.1: an interval that exceeds the timeout, 1 s, without transmission.
+    let window = |idle: &str| {
+        let mut config = cumulative();
+        config.initial_window = airpath_tcp::InitialWindow::Segments(1);
+        let mut script = open(&config, 60_000);
+        script.run(&format!(
+            "! write 1000
+            > . 1:1001(1000) ack 1
+            +0.1 < . 1:1(0) ack 1001
+            +{idle} ! write 3000
+            > . 1001:2001(1000) ack 1"
+        ));
+        script
+    };
+    window("0.9").run("> . 2001:3001(1000) ack 1\n> -");
+    window("0.901").run("> -");
+}
+
+#[test]
+fn half_of_the_largest_window_is_not_silly() {
+    // RFC 9293 §3.8.6.2.1 (3): at least half of the largest window that the peer ever offered.
+    let script = |window: u32| {
+        let mut script = open(&plain(), 1200);
+        script.run(&format!(
+            "! write 9000
+            > . 1:1001(1000) ack 1
+            +0.1 < . 1:1(0) ack 1001 win {window}"
+        ));
+        script
+    };
+    script(600).run("> . 1001:1601(600) ack 1");
+    script(599).run("> -\n+1 > . 1001:1600(599) ack 1");
+}
+
+#[test]
+fn the_newest_segment_sets_the_window() {
+    // RFC 9293 §3.10.7.4: a higher sequence number, or the same one with a larger window.
+    let mut config = plain();
+    config.delayed_ack.every = 10;
+    open(&config, 1000).run(
+        "! write 9000
+        > . 1:1001(1000) ack 1
+        < . 1:101(100) ack 1001 win 1000
+        > . 1001:2001(1000) ack 101
+        < . 101:201(100) ack 1001 win 1000
+        < . 201:301(100) ack 1001 win 1000
+        // This one was overtaken by the last.
+        < . 101:101(0) ack 1001 win 5000
+        > -
+        < . 301:301(0) ack 1001 win 2000
+        > . 2001:3001(1000) ack 301
+        < . 301:301(0) ack 1001 win 3000
+        > . 3001:4001(1000) ack 301
+        > -",
+    );
+}
+
+#[test]
+fn a_half_used_window_grows_in_slow_start_only() {
+    // tcp_is_cwnd_limited of Linux; RFC 9293 §3.8.2 in congestion avoidance.
+    let window = |threshold: u32, segments: u32| {
+        let initial_slow_start_threshold = Limit::at_most(threshold);
+        let mut script =
+            open(&Config { window_validation: true, initial_slow_start_threshold, ..cumulative() }, 60_000);
+        for round in 1..=20 {
+            script.run(&format!("! write {}", 1000 * segments));
+            assert_eq!(script.take(), segments as usize);
+            script.run(&format!("+0.1 < . 1:1(0) ack {}", 1 + 1000 * segments * round));
+        }
+        script.run("! write 60000");
+        script.take()
+    };
+    assert_eq!(window(30, 4), 10, "less than half of ten segments");
+    assert_eq!(window(11, 5), 11);
+    assert_eq!(window(10, 5), 10, "slow start is over");
+    assert_eq!(window(10, 9), 10);
 }

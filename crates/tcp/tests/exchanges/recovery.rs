@@ -393,3 +393,125 @@ fn karns_rule_ignores_round_trips_of_retransmissions() {
     // The samples of the SYN and of the first segment.
     assert_eq!((statistics.rtt_samples, statistics.rtt_max), (2, Some(Span::from_millis(100))));
 }
+
+#[test]
+fn the_timer_restarts_when_data_sent_before_the_first_segment_arrives() {
+    // tcp_clean_rtx_queue of Linux: the head was retransmitted at 0.1 s. An original that was sent
+    // before and arrives later shows that the retransmission may still be in flight.
+    ten_segments(&plain()).run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:4001>
+        > . 1:1001(1000) ack 1
+        +0.5 < . 1:1(0) ack 1 <sack 1001:5001>
+        +0.999 > -
+        ? timeouts 0
+        +0.001 > . 1:1001(1000) ack 1
+        ? timeouts 1",
+    );
+    // Data that was sent with the retransmission, or after it, shows nothing.
+    ten_segments(&plain()).run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:10001>
+        > . 1:1001(1000) ack 1
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        +0.5 < . 1:1(0) ack 1 <sack 1001:11001>
+        > . 14001:15001(1000) ack 1
+        +0.499 > -
+        ? timeouts 0
+        +0.001 > . 1:1001(1000) ack 1
+        ? timeouts 1",
+    );
+}
+
+#[test]
+fn a_loss_that_a_tail_probe_repairs_reduces_the_window() {
+    // RFC 8985 §7.4.2: the retransmission of the last segment is acknowledged, and no duplicate is
+    // reported, so the original was lost.
+    let window_after = |answer: &str| {
+        let mut config = plain();
+        config.recovery.tail_loss_probe = true;
+        let mut script = Script::connect(&config);
+        script.run(
+            "> S 0:0(0)
+            +0.1 < S 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
+            > . 1:1(0) ack 1
+            ! write 8000",
+        );
+        assert_eq!(script.take(), 8);
+        // The last segment alone is outstanding: two round trips and the longest delay of an
+        // acknowledgement, 200 ms.
+        script.run(
+            "+0.1 < . 1:1(0) ack 7001
+            +0.4 > . 7001:8001(1000) ack 1",
+        );
+        script.run(&format!(
+            "+0.1 {answer}
+            ! write 1000
+            > . 8001:9001(1000) ack 1
+            +0.1 < . 1:1(0) ack 9001
+            ? tail_probes 1
+            ? timeouts 0
+            ! write 30000"
+        ));
+        script.take()
+    };
+    assert_eq!(window_after("< . 1:1(0) ack 8001 <sack 7001:8001>"), 19, "ten, and one for each acknowledged");
+    assert_eq!(window_after("< . 1:1(0) ack 8001\n+0.01 < . 1:1(0) ack 8001"), 19, "both copies are acknowledged");
+    assert_eq!(window_after("< . 1:1(0) ack 8001"), 9, "half of that");
+}
+
+#[test]
+fn reordering_raises_the_threshold_to_its_distance() {
+    let recoveries = |duplicates: u32| {
+        let mut config = plain();
+        config.recovery.adaptive_threshold = true;
+        let mut script = ten_segments(&config);
+        // Four segments arrive after the fifth: the first of them is five places late.
+        script.run("+0.1 < . 1:1(0) ack 1 <sack 4001:5001>");
+        script.take();
+        script.run("< . 1:1(0) ack 5001");
+        script.take();
+        for n in 1..=duplicates {
+            script.run(&format!("< . 1:1(0) ack 5001 <sack 6001:{}>", 6001 + 1000 * n));
+            script.take();
+        }
+        script.connection.statistics().fast_retransmits
+    };
+    assert_eq!([recoveries(4), recoveries(5)], [0, 1]);
+}
+
+#[test]
+fn the_timeout_follows_the_round_trips_of_segments_sent_once() {
+    let mut config = cumulative();
+    config.retransmission_timeout.initial = Span::from_secs(10);
+    Script::connect(&config).run(
+        "> S 0:0(0)
+        +2 < S 0:0(0) ack 1 win 60000 <mss 1000>
+        > . 1:1(0) ack 1
+        ! write 1000
+        > . 1:1001(1000) ack 1
+        +2 < . 1:1(0) ack 1001
+        ! write 1000
+        > . 1001:2001(1000) ack 1
+        // RFC 6298 §2.3: SRTT is 2 s, RTTVAR 3/4 of 1 s: the timeout is 5 s.
+        +5 > . 1001:2001(1000) ack 1
+        +1 < . 1:1(0) ack 2001
+        ! write 1000
+        > . 2001:3001(1000) ack 1
+        // §3, Karn's rule: that was no sample, and the timeout stays doubled.
+        +10 > . 2001:3001(1000) ack 1",
+    );
+}
+
+#[test]
+fn only_bare_acknowledgements_with_the_same_window_are_duplicates() {
+    // RFC 5681 §2.
+    ten_segments(&cumulative()).run(
+        "< . 1:1(0) ack 1 win 60000
+        < . 1:101(100) ack 1 win 65535
+        ? duplicate_acks 0
+        < . 101:101(0) ack 1 win 65535
+        ? duplicate_acks 1",
+    );
+}

@@ -125,6 +125,7 @@ impl Script {
             "ecn_reductions" => statistics.ecn_reductions.to_string(),
             "duplicate_segments" => statistics.duplicate_segments.to_string(),
             "window_probes" => statistics.window_probes.to_string(),
+            "pure_acks" => statistics.pure_acks.to_string(),
             "retransmitted" => statistics.retransmitted_segments.to_string(),
             _ => panic!("`{whole}`: unknown check"),
         };
@@ -135,6 +136,11 @@ impl Script {
     #[track_caller]
     pub fn sent(&mut self) -> TcpHeader {
         self.next(self.now).expect("it sends a segment").header
+    }
+
+    /// Takes all segments that the connection sends now. Returns their number.
+    pub fn take(&mut self) -> usize {
+        std::iter::from_fn(|| self.next(self.now)).count()
     }
 
     /// A number of the peer relative to its SYN.

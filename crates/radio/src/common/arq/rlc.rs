@@ -175,3 +175,99 @@ impl Rlc {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::{Ecn, FlowId, Slot, UserId};
+
+    use super::*;
+
+    /// An RLC with packets of these sizes and PDUs of 40 bytes.
+    fn rlc(in_sequence: bool, sizes: &[u32]) -> Rlc {
+        let mut rlc = Rlc::new(40, in_sequence, &Queue::default());
+        for (id, size) in (0..).zip(sizes) {
+            let (flow, user, slot) = (FlowId(0), UserId(0), Slot(0));
+            let packet = Packet { id, size: *size, flow, user, ecn: Ecn::NotEct, slot };
+            assert!(rlc.enqueue(Instant::ZERO, packet));
+        }
+        rlc
+    }
+
+    fn segment(rlc: &mut Rlc, room: u32) -> Vec<(u64, u32)> {
+        let mut block = Vec::new();
+        let pdus = rlc.segment(Instant::ZERO, room, &mut block, |packet| panic!("{packet:?} was dropped"));
+        assert_eq!(pdus, block.iter().map(|run| run.pdus).sum::<u32>());
+        assert!(block.iter().all(|run| run.attempt == 1));
+        block.iter().map(|run| (run.packet, run.pdus)).collect()
+    }
+
+    fn receive(rlc: &mut Rlc, packet: u64, pdus: u32) -> Vec<u64> {
+        let mut delivered = Vec::new();
+        rlc.receive(packet, pdus, |packet| delivered.push(packet.id));
+        delivered
+    }
+
+    #[test]
+    fn a_packet_is_cut_into_padded_pdus_of_its_own() {
+        let mut rlc = rlc(true, &[100, 0, 40, 41]);
+        assert_eq!(rlc.backlog(Instant::ZERO), (4, 181));
+        assert_eq!(segment(&mut rlc, 2), [(0, 2)]);
+        assert_eq!(rlc.backlog(Instant::ZERO), (4, 181), "a packet that is sent in part counts in full");
+        assert_eq!(segment(&mut rlc, 3), [(0, 1), (1, 1), (2, 1)]);
+        assert_eq!(rlc.backlog(Instant::ZERO), (1, 41));
+        assert!(rlc.has_new());
+        assert_eq!(segment(&mut rlc, 9), [(3, 2)]);
+        assert!(!rlc.has_new());
+    }
+
+    #[test]
+    fn delivery_in_sequence_waits_for_earlier_packets() {
+        for in_sequence in [true, false] {
+            let mut rlc = rlc(in_sequence, &[80, 80, 80]);
+            segment(&mut rlc, 6);
+            assert!(receive(&mut rlc, 1, 1).is_empty());
+            let second = receive(&mut rlc, 1, 1);
+            assert_eq!(second, if in_sequence { vec![] } else { vec![1] });
+            assert_eq!((rlc.is_done(0), rlc.is_done(1)), (false, !in_sequence));
+            assert_eq!(receive(&mut rlc, 0, 2), if in_sequence { vec![0, 1] } else { vec![0] });
+            assert!(receive(&mut rlc, 0, 1).is_empty(), "it is done");
+            assert_eq!(receive(&mut rlc, 2, 2), [2]);
+        }
+    }
+
+    #[test]
+    fn delivery_goes_on_behind_a_packet_that_is_given_up() {
+        let mut rlc = rlc(true, &[80, 80, 80, 80]);
+        assert_eq!(segment(&mut rlc, 5), [(0, 2), (1, 2), (2, 1)]);
+        assert!(receive(&mut rlc, 1, 2).is_empty());
+        let mut delivered = Vec::new();
+        let given_up = rlc.give_up(0, |packet| delivered.push(packet.id)).map(|packet| packet.id);
+        assert_eq!((given_up, delivered), (Some(0), vec![1]));
+        assert_eq!(rlc.give_up(0, |_| {}), None, "once");
+        // The last packet is not cut any further.
+        assert_eq!(rlc.give_up(2, |_| {}).map(|packet| packet.id), Some(2));
+        assert_eq!(rlc.backlog(Instant::ZERO), (1, 80));
+        assert_eq!(segment(&mut rlc, 9), [(3, 2)]);
+    }
+
+    #[test]
+    fn only_the_last_packet_has_unsent_pdus() {
+        let mut rlc = rlc(true, &[80, 80]);
+        assert_eq!(segment(&mut rlc, 3), [(0, 2), (1, 1)]);
+        assert!(rlc.give_up(0, |_| {}).is_some());
+        assert_eq!(segment(&mut rlc, 9), [(1, 1)]);
+    }
+
+    #[test]
+    fn a_reset_loses_what_is_not_complete() {
+        let mut rlc = rlc(true, &[80, 80, 80, 80, 80]);
+        assert_eq!(segment(&mut rlc, 7), [(0, 2), (1, 2), (2, 2), (3, 1)]);
+        // 1 is complete and waits for 0; 2 is given up; 3 is cut in part, and 4 waits.
+        assert!(receive(&mut rlc, 1, 2).is_empty());
+        assert!(rlc.give_up(2, |_| {}).is_some());
+        let (mut lost, mut delivered) = (Vec::new(), Vec::new());
+        rlc.reset(|packet| lost.push(packet.id), |packet| delivered.push(packet.id));
+        assert_eq!((lost, delivered), (vec![0, 3, 4], vec![1]));
+        assert_eq!((rlc.has_new(), rlc.backlog(Instant::ZERO)), (false, (0, 0)));
+    }
+}

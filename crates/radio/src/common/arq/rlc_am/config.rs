@@ -133,3 +133,54 @@ impl Rlc {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_have_limits() {
+        let check = |more: &str| {
+            let text = "window = 100\nmax_dat = 4\ntimer_rst = \"1 s\"\nmax_rst = 4\npoll_last = true\n\
+                        poll_last_repeat = true\nstatus_missing = true\ntimer_poll = \"1 s\"\n";
+            let mut table: toml::Table = text.parse().expect("toml");
+            table.extend(more.parse::<toml::Table>().expect(more));
+            let rlc: Rlc = table.try_into().expect(more);
+            rlc.check("rlc").map_err(|error| error.field())
+        };
+        for (accepted, refused, key) in [
+            ("window = 1", "window = 0", "rlc.window"),
+            ("window = 2047", "window = 2048", "rlc.window"),
+            ("max_dat = 2", "max_dat = 1", "rlc.max_dat"),
+            ("max_rst = 2", "max_rst = 1", "rlc.max_rst"),
+            ("timer_rst = \"1 ns\"", "timer_rst = \"0 s\"", "rlc.timer_rst"),
+            ("timer_rst = \"1 h\"", "timer_rst = \"2 h\"", "rlc.timer_rst"),
+            ("poll_pdus = 1", "poll_pdus = 0", "rlc.poll_pdus"),
+            ("poll_packets = 1", "poll_packets = 0", "rlc.poll_packets"),
+            ("timer_poll = \"1 h\"", "timer_poll = \"2 h\"", "rlc.timer_poll"),
+            ("timer_poll_prohibit = \"1 ns\"", "timer_poll_prohibit = \"0 s\"", "rlc.timer_poll_prohibit"),
+            ("timer_status_prohibit = \"1 h\"", "timer_status_prohibit = \"2 h\"", "rlc.timer_status_prohibit"),
+            (
+                "discard = { timer_mrw = \"1 h\", max_mrw = 1 }",
+                "discard = { timer_mrw = \"2 h\", max_mrw = 1 }",
+                "rlc.discard.timer_mrw",
+            ),
+            (
+                "discard = { timer_mrw = \"1 ns\", max_mrw = 1 }",
+                "discard = { timer_mrw = \"0 s\", max_mrw = 1 }",
+                "rlc.discard.timer_mrw",
+            ),
+            (
+                "discard = { timer_mrw = \"1 s\", max_mrw = 1 }",
+                "discard = { timer_mrw = \"1 s\", max_mrw = 0 }",
+                "rlc.discard.max_mrw",
+            ),
+            // The loss of the last PDU is noticed by its poll, or by periodic polls.
+            ("poll_last = false\ntimer_poll_periodic = \"1 s\"", "poll_last = false", "rlc"),
+            ("poll_last_repeat = false\ntimer_poll_periodic = \"1 s\"", "poll_last_repeat = false", "rlc"),
+        ] {
+            assert_eq!(check(accepted), Ok(()), "{accepted}");
+            assert_eq!(check(refused), Err(key.to_owned()), "{refused}");
+        }
+    }
+}

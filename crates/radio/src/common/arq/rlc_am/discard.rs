@@ -94,3 +94,42 @@ impl Discarding {
         self.running = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::Span;
+
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn the_receiver_is_informed_until_it_answers() {
+        let mut discarding = Discarding::new(Some(Discard { timer_mrw: Span::from_millis(100), max_mrw: 3 }));
+        assert!(discarding.is_configured() && !discarding.is_running() && !discarding.is_due());
+        assert_eq!(discarding.message(at(0)), Ok(None));
+        discarding.begin(7, 1000);
+        let message = Some(Control::MoveWindow { sequence: 7, end: 1000 });
+        for attempt in 0..3 {
+            let now = 100 * attempt;
+            assert!(discarding.is_running() && discarding.is_due());
+            assert_eq!(discarding.message(at(now)), Ok(message));
+            assert_eq!((discarding.is_due(), discarding.message(at(now))), (false, Ok(None)), "Timer_MRW is running");
+            assert_eq!(discarding.next_timer(), Some(at(now + 100)));
+            discarding.expire(at(now + 99));
+            assert!(!discarding.is_due());
+            discarding.expire(at(now + 100));
+        }
+        // TS 25.322 §9.6: MaxMRW transmissions, and no more.
+        assert_eq!(discarding.message(at(300)), Err(()));
+        assert!(!discarding.answered(6), "an answer to an earlier message");
+        assert!(discarding.answered(7) && !discarding.is_running());
+        assert_eq!((discarding.message(at(400)), discarding.next_timer()), (Ok(None), None));
+        discarding.begin(9, 2000);
+        discarding.reset();
+        assert!(!discarding.is_running() && !discarding.is_due());
+        assert!(!Discarding::new(None).is_configured());
+    }
+}

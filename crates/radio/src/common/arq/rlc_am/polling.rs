@@ -187,3 +187,127 @@ impl Reporting {
         self.is_triggered.then_some(self.prohibited_until).filter(|at| *at > after)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An RLC that never polls, but for these settings.
+    fn rlc(more: &str) -> Rlc {
+        let text = "window = 100\nmax_dat = 4\ntimer_rst = \"1 s\"\nmax_rst = 4\n";
+        let mut table: toml::Table = text.parse().expect("toml");
+        for key in ["poll_last", "poll_last_repeat", "status_missing"] {
+            table.insert(key.to_owned(), false.into());
+        }
+        table.extend(more.parse::<toml::Table>().expect(more));
+        table.try_into().expect(more)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    /// One PDU of a full buffer, none of a packet's last, after this number of transmissions.
+    const fn sent(transmissions: u64) -> Sent {
+        let (last, last_repeat, window_percent, ended) = (false, false, 0, 0);
+        Sent { pdus: 1, last, last_repeat, window_percent, ended, next_sequence: transmissions, transmissions }
+    }
+
+    #[test]
+    fn the_last_pdu_polls_if_configured() {
+        // TS 25.322 §9.7.1: "last PDU in buffer", "last PDU in retransmission buffer".
+        let polls = |more: &str, sent| Polling::new(&rlc(more)).sent(at(0), sent);
+        let (last, last_repeat) = (Sent { last: true, ..sent(1) }, Sent { last_repeat: true, ..sent(1) });
+        for (more, expected) in [
+            ("", [false, false, false]),
+            ("poll_last = true", [false, true, false]),
+            ("poll_last_repeat = true", [false, false, true]),
+        ] {
+            assert_eq!([sent(1), last, last_repeat].map(|sent| polls(more, sent)), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn one_in_several_pdus_packets_or_a_part_of_the_window_polls() {
+        let mut pdus = Polling::new(&rlc("poll_pdus = 3"));
+        assert_eq!([1, 2, 3, 4, 5, 6].map(|n| pdus.sent(at(n), sent(n))), [false, false, true, false, false, true]);
+        assert!(pdus.sent(at(7), Sent { pdus: 4, ..sent(10) }), "several in a TTI count, too");
+        let mut packets = Polling::new(&rlc("poll_packets = 2"));
+        let mut of = |n, ended| packets.sent(at(n), Sent { ended, ..sent(n) });
+        assert_eq!([of(1, 1), of(2, 2), of(3, 3), of(4, 4)], [false, true, false, true]);
+        let mut window = Polling::new(&rlc("poll_window = 50"));
+        let mut of = |n, window_percent| window.sent(at(n), Sent { window_percent, ..sent(n) });
+        assert_eq!([of(1, 49), of(2, 50), of(3, 51), of(4, 0)], [false, true, true, false]);
+    }
+
+    #[test]
+    fn polls_keep_their_distance() {
+        // Timer_Poll_Prohibit: the poll is delayed until it expires.
+        let mut polling = Polling::new(&rlc("poll_pdus = 1\ntimer_poll_prohibit = \"100 ms\""));
+        assert!(polling.sent(at(10), sent(1)));
+        assert!(!polling.is_due(at(50)) && !polling.sent(at(50), sent(2)));
+        assert_eq!((polling.is_due(at(109)), polling.is_due(at(110))), (false, true));
+        assert_eq!((polling.next_timer(at(50)), polling.next_timer(at(110))), (Some(at(110)), None));
+        assert!(polling.sent(at(110), sent(3)));
+        assert!(!polling.is_due(at(500)), "nothing has been sent since");
+    }
+
+    #[test]
+    fn an_unanswered_poll_is_repeated() {
+        let mut polling = Polling::new(&rlc("poll_last = true\ntimer_poll = \"200 ms\""));
+        let poll = Sent { last: true, ..sent(5) };
+        assert!(polling.sent(at(10), poll));
+        assert_eq!(polling.next_timer(at(10)), Some(at(210)));
+        polling.expire(at(209));
+        assert!(!polling.is_due(at(209)));
+        polling.expire(at(210));
+        assert!(polling.is_due(at(210)));
+        assert!(polling.sent(at(220), sent(6)), "with the next PDU");
+        // TS 25.322 §9.5 a: an answer stops the timer if it covers all PDUs up to the poll.
+        for (reported, judged) in [(5, 6), (6, 5)] {
+            polling.answered(reported, judged, true);
+            assert_eq!(polling.next_timer(at(220)), Some(at(420)), "{reported}, {judged}");
+        }
+        polling.answered(6, 6, true);
+        assert_eq!(polling.next_timer(at(220)), None);
+    }
+
+    #[test]
+    fn polls_are_periodic_while_there_is_something_to_acknowledge() {
+        let mut polling = Polling::new(&rlc("timer_poll_periodic = \"300 ms\""));
+        assert_eq!(polling.next_timer(at(0)), None);
+        assert!(!polling.sent(at(10), sent(1)) && !polling.sent(at(20), sent(2)));
+        assert_eq!(polling.next_timer(at(20)), Some(at(310)), "since the first");
+        polling.expire(at(310));
+        assert!(polling.is_due(at(310)) && polling.sent(at(310), sent(3)));
+        assert_eq!(polling.next_timer(at(310)), Some(at(610)));
+        polling.answered(3, 3, false);
+        assert_eq!(polling.next_timer(at(320)), None, "all is acknowledged");
+    }
+
+    #[test]
+    fn a_reset_forgets_polls() {
+        let more = "poll_pdus = 2\ntimer_poll = \"1 s\"\ntimer_poll_prohibit = \"1 s\"\ntimer_poll_periodic = \"1 s\"";
+        let mut polling = Polling::new(&rlc(more));
+        polling.sent(at(0), sent(1));
+        assert!(polling.sent(at(1), sent(2)));
+        polling.sent(at(2), sent(3));
+        polling.reset();
+        assert_eq!(polling.next_timer(at(2)), None);
+        assert_eq!([3, 4].map(|n| polling.sent(at(n), sent(n))), [false, true], "neither counted nor prohibited");
+    }
+
+    #[test]
+    fn reports_keep_their_distance() {
+        let mut reporting = Reporting::new(&rlc("timer_status_prohibit = \"100 ms\""));
+        assert!(!reporting.is_due(at(10)));
+        reporting.trigger();
+        assert!(reporting.is_due(at(10)));
+        assert_eq!(reporting.next_timer(at(10)), None, "it is allowed now");
+        reporting.sent(at(10));
+        assert!(!reporting.is_due(at(200)));
+        reporting.trigger();
+        assert_eq!(reporting.next_timer(at(20)), Some(at(110)));
+        assert_eq!((reporting.is_due(at(109)), reporting.is_due(at(110))), (false, true));
+    }
+}
