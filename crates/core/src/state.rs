@@ -112,7 +112,7 @@ states! {
         Recovering = "recovering",
         /// It is being reset.
         Reset = "reset" silent,
-        /// Its window is full: only retransmissions are sent.
+        /// RLC: there is data, and the full transmission window is why no new block or PDU is sent.
         Stalled = "stalled",
         /// GPRS: it waits for ever; only a new connection ends that.
         Stuck = "stuck" silent,

@@ -1,5 +1,7 @@
 //! A GPRS cell: the contracts of a bearer, and the times of its procedures.
 
+mod common;
+
 use airpath_core::{Direction, DropCause, Instant, Packet, Probability, Seed, Span, UserId};
 use airpath_link::command::{Buffer, Change};
 use airpath_link::testing::{
@@ -160,6 +162,18 @@ fn a_full_window_bounds_the_rate() {
         let rate = bounded(window);
         assert!((0.95..1.05).contains(&(rate / bound)), "{window}: {rate} instead of {bound}");
     }
+}
+
+#[test]
+fn a_full_window_stalls_the_link() {
+    let time = Span::from_secs(60);
+    let stalled = |window: u32| {
+        let mut cell = lossless(&format!("rlc = {{ window = {window}, poll_interval = 20 }}"), 1);
+        common::saturate(&mut cell, 1, time).stalled(time)
+    };
+    // 8 blocks take 3 of about 9 periods of 20 ms, as in the test before.
+    assert!((0.4..0.8).contains(&stalled(8)), "{}", stalled(8));
+    assert_eq!(stalled(64), 0.0);
 }
 
 #[test]

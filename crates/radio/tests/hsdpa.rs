@@ -146,6 +146,23 @@ fn category_10_carries_what_its_title_states() {
 }
 
 #[test]
+fn a_window_that_limits_stalls_the_link() {
+    // The rate of 12.16 Mbit/s is interrupted for the share that is missing in the goodput: by
+    // stalls, and after each until new PDUs have come over the Iub.
+    let time = Span::from_secs(10);
+    let saturated = |more: &str| {
+        let config = preset(&format!("downlink.bler = 0.0\n{more}").parse().expect("TOML"));
+        saturate_with(&mut cell(&config, 1), 1, 350, time)
+    };
+    let limited = saturated("downlink.rlc.window = 2047");
+    let goodput = limited.bytes[0] as f64 * 8.0 / time.as_secs_f64();
+    let missing = 1.0 - goodput / (38.0 * 640.0 / 0.002);
+    let stalled = limited.stalled(time);
+    assert!(stalled > 0.2 && (0.0..0.15).contains(&(missing - stalled)), "{stalled} of {missing}");
+    assert_eq!(saturated("").stalled(time), 0.0);
+}
+
+#[test]
 fn combining_saves_attempts() {
     // The mean number of transmissions of a block by the error rates of its attempts: first 0.5,
     // then those of the curve.

@@ -1,6 +1,8 @@
 //! The UMTS packet bearer: the contracts, whatever its parameters; RLC against what can be
 //! calculated; its states.
 
+mod common;
+
 use airpath_core::{Aspect, Direction, DropCause, Event, Instant, Probability, Seed, Span, StateValue, UserId};
 use airpath_link::Bearer;
 use airpath_link::command::{BearerCommand, Buffer, Change};
@@ -242,6 +244,22 @@ fn goodput_is_what_errors_and_length_indicators_leave() {
         let expected = (1.0 - bler) * 1500.0 / 1501.0;
         assert!((share - expected).abs() < 0.012, "BLER {bler}: {share} instead of {expected}");
     }
+}
+
+#[test]
+fn a_window_that_limits_stalls_the_link() {
+    // 24 PDUs are two TTIs of 10 ms; their report takes far longer. The stall begins with the TTI
+    // that takes the last PDU.
+    let time = Span::from_secs(20);
+    let stalled = |window: i64| {
+        let config = preset("umts-r99-384", &[("downlink.rlc.window", window.into()), ("downlink.bler", 0.0.into())]);
+        let limited = common::saturate(&mut umts(&config, 1), 1, time);
+        let missing = 1.0 - limited.bytes[0] as f64 / time.as_secs_f64() / 48_000.0;
+        (limited.stalled(time), missing)
+    };
+    let (share, missing) = stalled(24);
+    assert!(missing > 0.5 && (share - missing).abs() < 0.07, "{share} of {missing}");
+    assert_eq!(stalled(2047).0, 0.0);
 }
 
 #[test]

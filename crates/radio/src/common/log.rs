@@ -46,6 +46,15 @@ impl Tracks {
         self.report(at, None, Aspect::Link, state.into(), cx);
     }
 
+    /// Whether the link is stalled, while it is up.
+    pub fn stalled(&mut self, at: Instant, is_stalled: bool, cx: &mut Context<'_>) {
+        let state = if is_stalled { LinkState::Stalled } else { LinkState::Connected };
+        let reported = self.reported[Aspect::Link as usize][0].map(|(_, value)| value);
+        if [LinkState::Connected, LinkState::Stalled].into_iter().any(|up| reported == Some(up.into())) {
+            self.link(at, state, cx);
+        }
+    }
+
     /// The serving cell.
     pub fn cell(&mut self, at: Instant, cell: u16, cx: &mut Context<'_>) {
         self.report(at, None, Aspect::Cell, StateValue::Number(f64::from(cell)), cx);
@@ -63,13 +72,14 @@ impl Tracks {
     }
 
     /// The mobile sends or receives: its mode is connected, and so is its link, except while its
-    /// RLC is reset.
+    /// RLC is reset or stalled.
     pub fn connected(&mut self, now: Instant, is_resetting: bool, cx: &mut Context<'_>) {
         match self.mode_until.take() {
             Some(until) if until > now => self.mode_until = Some(until),
             ended => self.mode(ended.unwrap_or(now), ModeState::Connected, None, cx),
         }
-        if !is_resetting {
+        let stalled = Some(LinkState::Stalled.into());
+        if !is_resetting && self.reported[Aspect::Link as usize][0].map(|(_, value)| value) != stalled {
             self.link(now, LinkState::Connected, cx);
         }
     }

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use airpath_core::{
-    ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Instant, Memory, Packet, RadioEvent, Seed, Slot,
-    Span, UserId,
+    Aspect, ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Instant, LinkState, Memory, Packet,
+    RadioEvent, Seed, Slot, Span, StateEvent, UserId,
 };
 use airpath_link::testing::Arrival;
 use airpath_link::{Bearer, Departure};
@@ -130,6 +130,19 @@ pub struct Saturated {
     pub bytes: Vec<u64>,
     /// Transmissions.
     pub radio: Vec<(Instant, RadioEvent)>,
+    /// States.
+    pub states: Vec<(Instant, StateEvent)>,
+}
+
+impl Saturated {
+    /// The share of `time` in which the link was stalled.
+    pub fn stalled(&self, time: Span) -> f64 {
+        let links = self.states.iter().filter(|(_, state)| state.aspect == Aspect::Link);
+        let links: Vec<_> = links.map(|(at, state)| (*at, state.value == LinkState::Stalled.into())).collect();
+        let ends = links.iter().skip(1).map(|(at, _)| *at).chain([Instant::ZERO + time]);
+        let spans = links.iter().zip(ends).filter(|((_, is_stalled), _)| *is_stalled);
+        spans.map(|((from, _), to)| to.since(*from).as_secs_f64()).sum::<f64>() / time.as_secs_f64()
+    }
 }
 
 /// Keeps 50 packets of 1500 bytes inside the downlink for each of `users`, for `time`.
@@ -173,5 +186,10 @@ pub fn saturate_with(bearer: &mut impl Bearer, users: u16, packets: u32, time: S
             _ => None,
         })
         .collect();
+    let state = |(time, _, event): &(_, _, Event)| match event {
+        Event::State(event) => Some((*time, *event)),
+        _ => None,
+    };
+    result.states = log.events.iter().filter_map(state).collect();
     result
 }

@@ -180,6 +180,13 @@ impl RlcAm {
             || (self.polling.is_due(now) && self.sender.has_unacknowledged())
     }
 
+    /// Whether the window alone is why nothing is sent: there is data, and VT(S) = VT(MS) forbids
+    /// new PDUs (TS 25.322 §9.4).
+    #[inline]
+    pub fn is_stalled(&self, now: Instant) -> bool {
+        self.sender.is_stalled() && !self.is_stopped && !self.has_something(now)
+    }
+
     /// Whether the far end has all packets, handed over by now or not.
     #[inline]
     pub fn is_empty(&self) -> bool {

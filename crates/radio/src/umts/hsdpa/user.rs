@@ -198,6 +198,7 @@ impl User {
                 Instant::from_nanos(now.as_nanos() + 1).max(self.up.blocked_until).max(self.movement.next_search);
             self.up.tti_at = Some(next.round_up_to(self.up.formats[0].tti));
         }
+        self.report_stall(now, cx);
     }
 
     fn receive_down(&mut self, now: Instant, cx: &mut Context<'_>) {

@@ -126,6 +126,15 @@ impl Mobile {
             }
         }
         self.schedule(now);
+        self.report_stall(now, cx);
+    }
+
+    /// Whether the window of an RLC is why nothing is sent.
+    fn report_stall(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if cx.wants(Classes::STATE) {
+            let is_stalled = self.links.iter().any(|link| link.rlc.is_stalled(now));
+            self.tracks.stalled(now, is_stalled, cx);
+        }
     }
 
     /// Takes what has come over a link.
@@ -356,6 +365,7 @@ impl Member for Mobile {
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
         self.rrc.waits(now, direction, backlog_bytes);
         self.schedule(now);
+        self.report_stall(now, cx);
         Admission::Queued
     }
 

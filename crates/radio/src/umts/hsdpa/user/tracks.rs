@@ -23,6 +23,15 @@ impl User {
         self.tracks.radio(now, sample, cx);
     }
 
+    /// Whether the window of the RLC is why nothing is sent: downwards when the base station has
+    /// nothing left, either.
+    pub(super) fn report_stall(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if cx.wants(Classes::STATE) {
+            let down = self.down.is_stalled(now) && !self.has_blocks();
+            self.tracks.stalled(now, down || self.up.rlc.is_stalled(now), cx);
+        }
+    }
+
     /// The block of a TTI.
     pub(super) fn report_block(&mut self, now: Instant, cqi: u8, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {

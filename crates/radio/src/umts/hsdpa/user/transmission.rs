@@ -26,6 +26,7 @@ impl User {
         let block = Block { number: self.harq.number(), units };
         let sent = Sent { block, cqi: choice.cqi, share: choice.share, attempts: 0, sum: 0.0 };
         self.transmit(now, process, sent, gain, plan, cx);
+        self.report_stall(now, cx);
     }
 
     /// Sends a block again.

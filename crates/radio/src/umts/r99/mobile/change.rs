@@ -41,6 +41,7 @@ impl Mobile {
                 }
             }
             self.schedule(now);
+            self.report_stall(now, cx);
             return;
         }
         for direction in directions {
