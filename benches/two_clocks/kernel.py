@@ -134,7 +134,7 @@ class Case:
             "net.ipv4.tcp_wmem": "4096 16384 4194304",
             "net.ipv4.tcp_sack": str(int(self.sack)),
             "net.ipv4.tcp_timestamps": str(int(self.timestamps)),
-            # 2: only the end that is asked uses ECN; 1: both ends ask.
+            # 1: initiates and accepts ECN; 2: only accepts it.
             "net.ipv4.tcp_ecn": "1" if self.ecn else "2",
         }
 
