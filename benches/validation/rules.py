@@ -59,6 +59,16 @@ RULES: tuple[Rule, ...] = (
         lambda each: "ns-3" in each.rival and not each.scenario.sack and repeats_more(each),
     ),
     Rule(
+        "ns-3 with ECN",
+        "ns-3, ECN, and its flows have more equal shares",
+        "ns-3 3.37 sends retransmissions as ECN-capable (TcpSocketBase::AddSocketTags), against RFC 3168 §6.1.5. "
+        "CoDel marks them, but drops those of airpath and of the kernel: a flow after a time-out falls behind flows "
+        "that receive marks only.",
+        lambda each: (
+            "ns-3" in each.rival and each.scenario.ecn and each.figure == "Jain's index" and each.difference < 0
+        ),
+    ),
+    Rule(
         "ns-3, timer in recovery",
         "ns-3, SACK, and at least two time-outs more than airpath, and twice as many",
         "ns-3 3.37 restarts the retransmission timer only with the first partial acknowledgement, also with SACK "
@@ -73,16 +83,6 @@ RULES: tuple[Rule, ...] = (
         "The second flight of ns-3 3.37 is two segments shorter: 18 after an initial window of 10. A file that just "
         "fits into two flights needs a third.",
         lambda each: "ns-3" in each.rival and each.scenario.delayed and later_by(each, 0, each.scenario.round_trip),
-    ),
-    Rule(
-        "ns-3 with ECN",
-        "ns-3, ECN, and its flows have more equal shares",
-        "ns-3 3.37 sends retransmissions as ECN-capable (TcpSocketBase::AddSocketTags), against RFC 3168 §6.1.5. "
-        "CoDel marks them, but drops those of airpath and of the kernel: a flow after a time-out falls behind flows "
-        "that receive marks only.",
-        lambda each: (
-            "ns-3" in each.rival and each.scenario.ecn and each.figure == "Jain's index" and each.difference < 0
-        ),
     ),
     Rule(
         "TCP/Linux after a time-out",
