@@ -11,6 +11,7 @@ docs/validation.md.
 
 import argparse
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -54,23 +55,25 @@ def main() -> int:
         if why:
             print(f"{family} is skipped: {why}", file=sys.stderr)
     rivals = [rival for rival in RIVALS if rival.family in families and not absent[rival.family]]
+    failures: list[str] = []
     numbers = options.number or range(1, options.scenarios + 1)
     compared = [
         each
         for seed in seeds
         for number in numbers
-        for each in compare(draw(seed, number), rivals, repetitions=options.repetitions, report=report)
+        for each in compare(
+            draw(seed, number), rivals, repetitions=options.repetitions, report=report, failed=failures.append
+        )
     ]
-    real = kernel_group(seeds, options.repetitions) if "kernel" in families and not absent["kernel"] else []
-    checks: list[formulas.Check] = []
-    if "formulas" in families and not options.number:
-        for seed in seeds:
-            for check in formulas.checks(seed, 2 * options.repetitions):
-                report(f"seed {seed}: {tables.formula_line(check)}")
-                checks.append(check)
+    real = (
+        kernel_group(seeds, options.repetitions, failures.append)
+        if "kernel" in families and not absent["kernel"]
+        else []
+    )
+    checks = formula_group(seeds, options.repetitions) if "formulas" in families and not options.number else []
     found: dict[str, list[str]] = {}
     if rivals:
-        found["summary"] = tables.summary(seeds, compared, len(list(numbers)), options.repetitions)
+        found["summary"] = tables.summary(seeds, compared, len(list(numbers)), options.repetitions, len(failures))
         found["groups"] = tables.groups(compared)
         found["differences"] = tables.differences(compared)
         found["reasons"] = tables.reasons()
@@ -82,6 +85,8 @@ def main() -> int:
         print("\n".join(lines) + "\n")
         if options.write:
             replace_table(PAGE, name, lines)
+    for failure in failures:
+        print(failure, file=sys.stderr)
     errors = [tables.line(each) for each in tables.unexplained([*compared, *real])]
     errors += [tables.formula_line(each) for each in checks if each.is_beyond]
     for error in errors:
@@ -89,14 +94,26 @@ def main() -> int:
     return 1 if errors else 0
 
 
-def kernel_group(seeds: list[int], repetitions: int) -> list[Compared]:
+def formula_group(seeds: list[int], repetitions: int) -> list[formulas.Check]:
+    """Compare with the formulas."""
+    checks: list[formulas.Check] = []
+    for seed in seeds:
+        for check in formulas.checks(seed, 2 * repetitions):
+            report(f"seed {seed}: {tables.formula_line(check)}")
+            checks.append(check)
+    return checks
+
+
+def kernel_group(seeds: list[int], repetitions: int, failed: Callable[[str], None]) -> list[Compared]:
     """Compare with the kernel over some links at the same time."""
     scenarios = [
         replace(draw(seed, number, REAL), delayed=True) for seed in seeds for number in range(1, REAL_COUNT + 1)
     ]
     kernel = links.Kernel()
     with ThreadPoolExecutor(PARALLEL) as pool:
-        each = pool.map(lambda one: compare(one, [kernel], repetitions=repetitions, report=report), scenarios)
+        each = pool.map(
+            lambda one: compare(one, [kernel], repetitions=repetitions, report=report, failed=failed), scenarios
+        )
         return [compared for part in each for compared in part]
 
 

@@ -12,7 +12,12 @@ MORE = 4
 
 
 def compare(
-    scenario: Scenario, rivals: Iterable[Program], *, repetitions: int, report: Callable[[str], None] = lambda _: None
+    scenario: Scenario,
+    rivals: Iterable[Program],
+    *,
+    repetitions: int,
+    report: Callable[[str], None] = lambda _: None,
+    failed: Callable[[str], None] = lambda _: None,
 ) -> list[Compared]:
     """Run a scenario in airpath and in all rivals that can run it.
 
@@ -22,6 +27,7 @@ def compare(
         repetitions: Their number; there are four times as many where the means differ by more
             than 10 %, unless that is beyond chance and has a known reason.
         report: Called with a line of text after each rival.
+        failed: Called with a line of text for a rival that gave no figures.
     """
     outcomes: dict[tuple[str, str, int], Outcome] = {}
 
@@ -44,7 +50,7 @@ def compare(
                 if not any(each.is_large and not (each.is_beyond and rules.reason(each)) for each in compared):
                     break
         except ProgramError as error:
-            report(f"{scenario.seed}/{scenario.number}, {rival.name}: no figures: {error}")
+            failed(f"{scenario.seed}/{scenario.number}, {rival.name}: no figures: {error}")
             continue
         found += compared
         words = ", ".join(f"{each.figure} {100 * each.difference:+.1f} % (z {each.z:.1f})" for each in compared)

@@ -103,6 +103,16 @@ class Scenario:
         return (self.rate * self.round_trip / 8 / PACKET + self.queue) / self.flows
 
     @property
+    def is_reno_friendly(self) -> bool:
+        """Whether the window of Reno reaches its largest value before that of CUBIC.
+
+        CUBIC takes K = ∛(0.3 W / 0.4) seconds for it, and its estimate of Reno's window 0.3 W /
+        0.53 round trips (RFC 9438 §4.2, §4.3).
+        """
+        window = self.packets_per_flow
+        return 0.3 * window / 0.53 * self.round_trip < (0.3 * window / 0.4) ** (1 / 3)
+
+    @property
     def title(self) -> str:
         """The scenario as text."""
         words = [rate(self.rate), seconds(self.round_trip)]

@@ -134,7 +134,8 @@ def window_limit(random: Random, _: int) -> Checks:
     """Goodput of a constant window below the bandwidth-delay product: W by the round trip."""
     round_trip, window = logarithmic(random, 0.02, 0.8), random.randrange(4, 60, 2)
     tcp = {"congestion": {"algorithm": "fixed", "fixed_window": window}, "delayed_ack": acknowledged(1)}
-    goodput = steady({"delay": delay(round_trip)}, tcp, 20 * round_trip, 120 * round_trip, 1)
+    # Windows arrive at multiples of the round trip; both times are between them.
+    goodput = steady({"delay": delay(round_trip)}, tcp, 20.5 * round_trip, 120.5 * round_trip, 1)
     expected = window * SEGMENT * 8 / round_trip
     words = f"W = {window}, {seconds(round_trip)}"
     yield Check("window-limited goodput", words, (goodput,), expected, 0.001, rate)

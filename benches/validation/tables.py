@@ -3,6 +3,7 @@
 import math
 import platform
 import statistics
+import textwrap
 from collections.abc import Iterable, Sequence
 
 import rules
@@ -18,7 +19,9 @@ def unexplained(compared: Iterable[Compared]) -> list[Compared]:
     return [each for each in compared if each.is_beyond and rules.reason(each) is None]
 
 
-def summary(seeds: Sequence[int], compared: Sequence[Compared], scenarios: int, repetitions: int) -> Lines:
+def summary(
+    seeds: Sequence[int], compared: Sequence[Compared], scenarios: int, repetitions: int, failures: int = 0
+) -> Lines:
     """Return what was run, and the verdict."""
     beyond = sum(each.is_beyond for each in compared)
     missing = len(unexplained(compared))
@@ -26,7 +29,9 @@ def summary(seeds: Sequence[int], compared: Sequence[Compared], scenarios: int, 
     words = f"{run} of each seed ({', '.join(map(str, seeds))}) with {repetitions} repetitions, or "
     words += f"{MORE * repetitions} where the first ones differ: {len(compared)} compared figures, {beyond} with a "
     words += f"difference beyond chance and 10 %, {missing} of them without a known reason."
-    return [words]
+    if failures:
+        words += f" {failures} times a program gave no figures."
+    return textwrap.wrap(words, 120)
 
 
 def groups(compared: Iterable[Compared]) -> Lines:
@@ -79,7 +84,7 @@ def kernel(compared: Sequence[Compared]) -> Lines:
     words += (
         f"{percent(statistics.median(sizes))}, the largest {percent(max(sizes))}; {beyond} are beyond chance and 10 %."
     )
-    return [*lines, "", words]
+    return [*lines, "", *textwrap.wrap(words, 120)]
 
 
 def group(compared: Compared) -> str:
