@@ -187,7 +187,7 @@ pub fn saturate_with(bearer: &mut impl Bearer, users: u16, packets: u32, time: S
         })
         .collect();
     let state = |(time, _, event): &(_, _, Event)| match event {
-        Event::State(event) => Some((*time, event.clone())),
+        Event::State(event) => Some((*time, *event)),
         _ => None,
     };
     result.states = log.events.iter().filter_map(state).collect();
