@@ -150,7 +150,7 @@ mod tests {
         };
         for (accepted, refused, key) in [
             ("window = 1", "window = 0", "rlc.window"),
-            ("window = 2047", "window = 2048", "rlc.window"),
+            ("window = 4095", "window = 4096", "rlc.window"),
             ("max_dat = 2", "max_dat = 1", "rlc.max_dat"),
             ("max_rst = 2", "max_rst = 1", "rlc.max_rst"),
             ("timer_rst = \"1 ns\"", "timer_rst = \"0 s\"", "rlc.timer_rst"),
