@@ -15,7 +15,10 @@ use crate::timers::Timer;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
     step: Step,
+    /// SYNs sent.
     attempts: u32,
+    /// Expirations of the timer. A SYN that answers a repeated SYN of the peer needs none.
+    timeouts: u32,
     /// Time of the first SYN.
     first: Instant,
     /// Time of the last SYN.
@@ -45,7 +48,7 @@ pub(super) const TIMESTAMPS_LENGTH: u32 = 12;
 
 impl Opening {
     pub const fn new() -> Self {
-        Self { step: Step::Idle, attempts: 0, first: Instant::ZERO, last: Instant::ZERO, ecn: false }
+        Self { step: Step::Idle, attempts: 0, timeouts: 0, first: Instant::ZERO, last: Instant::ZERO, ecn: false }
     }
 
     /// Schedules the SYN.
@@ -132,11 +135,12 @@ impl Connection {
         }
         let attempts = self.opening.attempts;
         let linear = if self.state == State::SynSent { self.config.opening_linear_timeouts } else { 0 };
-        if attempts > self.config.opening_retries + linear {
+        self.opening.timeouts += 1;
+        if self.opening.timeouts > self.config.opening_retries.saturating_add(linear) {
             let after = now.since(self.opening.first);
             self.end(now, Outcome::TimedOut(TimedOut::Opening { attempts, after }), cx);
         } else {
-            if attempts > linear {
+            if self.opening.timeouts > linear {
                 self.sender.rtt.back_off();
             }
             self.opening.step = Step::Due;

@@ -110,6 +110,23 @@ fn the_first_timeouts_of_a_syn_may_be_equal() {
     );
 }
 
+/// As in Linux, where only time-outs count (`num_timeout` of a request socket).
+#[test]
+fn answers_to_a_repeated_syn_do_not_count_as_retries() {
+    let config = Config { opening_retries: 1, ..plain() };
+    let repeated = "+0.1 < S 0:0(0) <mss 1000,sackOK>
+        > S 0:0(0) ack 1\n";
+    Script::listen(&config).run(&format!(
+        "< S 0:0(0) <mss 1000,sackOK>
+        > S 0:0(0) ack 1
+        {}+1 > S 0:0(0) ack 1
+        ? state SynReceived
+        +0.1 < . 1:1(0) ack 1
+        ? state Established",
+        repeated.repeat(5)
+    ));
+}
+
 #[test]
 fn a_refusal_needs_the_right_number() {
     Script::connect(&plain()).run(
