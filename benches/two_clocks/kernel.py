@@ -292,11 +292,6 @@ def _simulated(case: Case, seed: int) -> float:
         case.scenario,
         set={**case.link, **case.tcp},
         seed=seed,
-        repeat=1,
-        out=None,
-        capture=False,
-        log=False,
         threads=1,
-        progress=None,
     )
     return statistics.fmean(flow["duration_s"] for flow in summary["flows"] if flow["kind"] == "download")

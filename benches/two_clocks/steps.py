@@ -46,11 +46,6 @@ def table(study: str, experiments: tuple[str, ...]) -> list[str]:
                 set=case.set | overrides,
                 seed=loaded.seed,
                 repeat=_RUNS,
-                out=None,
-                capture=False,
-                log=False,
-                threads=None,
-                progress=None,
             )
             (metric,) = case.metrics
             cells.append(f"{statistics.fmean(metric.compute([flow], case.inputs) for flow in summary['flows']):.1f} %")

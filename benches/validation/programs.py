@@ -83,14 +83,8 @@ class Airpath(Program):
         """Run a repetition in this process."""
         summary = execute(
             document(repetition, self.settings),
-            set=None,
             seed=repetition.seed,
-            repeat=1,
-            out=None,
-            capture=False,
-            log=False,
             threads=1,
-            progress=None,
         )
         flows = summary["flows"]
         sent = sum(flow["data_packets"] for flow in flows)

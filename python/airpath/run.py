@@ -84,14 +84,14 @@ def run(
 def execute(
     scenario: str | Path | Mapping[str, Any],
     *,
-    set: Mapping[str, Any] | None,
-    seed: int | None,
-    repeat: int,
-    out: Path | None,
-    capture: bool,
-    log: bool,
-    threads: int | None,
-    progress: Callable[[int, int], None] | None,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    repeat: int = 1,
+    out: Path | None = None,
+    capture: bool = False,
+    log: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Run a scenario and return its summary alone; without `out` nothing is written to disk.
 
