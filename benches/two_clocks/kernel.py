@@ -71,6 +71,8 @@ class Case:
     """Uploads of the same size at the same time."""
     stagger: float = 0.05
     """Seconds from the start of each of these to that of the next."""
+    send_buffer: int = 16_384
+    """Bytes of the kernel's send buffer at first. The simulator has none."""
 
     @property
     def scenario(self) -> str:
@@ -91,6 +93,7 @@ class Case:
         words += [f"handover of {seconds(self.handover)}"] if self.handover else []
         words += [f"{self.downloads} downloads"] if self.downloads > 1 else []
         words += [f"{self.uploads} upload{'s' if self.uploads > 1 else ''}"] if self.uploads else []
+        words += [f"send buffer of {self.send_buffer / 2**20:g} MiB"] if self.send_buffer >= 2**20 else []
         return ", ".join(words)
 
     @property
@@ -131,7 +134,7 @@ class Case:
         """TCP in the kernel: the profile's defaults, and the settings of the case."""
         return {
             "net.ipv4.tcp_rmem": "4096 131072 6291456",
-            "net.ipv4.tcp_wmem": "4096 16384 4194304",
+            "net.ipv4.tcp_wmem": f"4096 {self.send_buffer} 4194304",
             "net.ipv4.tcp_sack": str(int(self.sack)),
             "net.ipv4.tcp_timestamps": str(int(self.timestamps)),
             # 1: initiates and accepts ECN; 2: only accepts it.
@@ -145,12 +148,22 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfer:
+    """The downloads of a run."""
+
+    duration_s: float
+    """Their mean."""
+    retransmitted: int
+    """Packets of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Compared:
-    """The durations of a case under both clocks, in seconds, seed by seed."""
+    """A case under both clocks, seed by seed."""
 
     case: Case
-    simulated: tuple[float, ...]
-    real: tuple[float, ...]
+    simulated: tuple[Transfer, ...]
+    real: tuple[Transfer, ...]
     late_s: float
     """The lateness of the latest run."""
     valid: bool
@@ -158,14 +171,23 @@ class Compared:
 
     @property
     def medians(self) -> tuple[float, float]:
-        """Simulated and real."""
-        return statistics.median(self.simulated), statistics.median(self.real)
+        """Simulated and real durations."""
+        simulated, real = (statistics.median(each.duration_s for each in runs) for runs in (self.simulated, self.real))
+        return simulated, real
+
+    @property
+    def retransmitted(self) -> tuple[float, float]:
+        """Mean numbers of retransmitted packets, simulated and real."""
+        simulated, real = (
+            statistics.fmean(each.retransmitted for each in runs) for runs in (self.simulated, self.real)
+        )
+        return simulated, real
 
     @property
     def by_seed(self) -> float:
         """The median over the seeds of the absolute relative difference from the real duration."""
         pairs = zip(self.simulated, self.real, strict=True)
-        return statistics.median(abs(simulated / real - 1) for simulated, real in pairs)
+        return statistics.median(abs(simulated.duration_s / real.duration_s - 1) for simulated, real in pairs)
 
     @property
     def difference(self) -> float:
@@ -207,7 +229,7 @@ def compare(
     def run(job: tuple[Case, int]) -> None:
         case, seed = job
         real[case.name, seed] = _real(case, seed, keep)
-        report(f"{case.name}, seed {seed}: {_mean_duration(real[case.name, seed]):.2f} s")
+        report(f"{case.name}, seed {seed}: {_transfer(real[case.name, seed]).duration_s:.2f} s")
 
     with ThreadPoolExecutor(links) as pool:
         list(pool.map(run, slow))
@@ -219,15 +241,16 @@ def compare(
 def table(compared: Sequence[Compared]) -> list[str]:
     """Return the lines of a table in Markdown."""
     heads = ["case", "bytes", "TCP", "seeds", "simulated (s)", "real (s)", "difference", "by seed"]
-    heads += ["range simulated", "range real"]
+    heads += ["range simulated", "range real", "retransmitted simulated", "retransmitted real"]
     lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for each in compared:
         simulated, real = each.medians
         difference = f"{100 * each.difference:+.1f} %".replace("-", "−")
-        ranges = (f"{min(times):.2f} to {max(times):.2f}" for times in (each.simulated, each.real))
+        durations = ([run.duration_s for run in runs] for runs in (each.simulated, each.real))
+        ranges = (f"{min(times):.2f} to {max(times):.2f}" for times in durations)
         cells = [each.case.title, f"{each.case.bytes:,}", each.case.options, str(each.case.seeds)]
         cells += [f"{simulated:.2f}", f"{real:.2f}", difference if each.valid else f"{difference}, invalid"]
-        cells += [f"{100 * each.by_seed:.1f} %", *ranges]
+        cells += [f"{100 * each.by_seed:.1f} %", *ranges, *(f"{packets:.1f}" for packets in each.retransmitted)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -253,14 +276,17 @@ def _compared(case: Case, real: Sequence[realtime.Measured]) -> Compared:
     return Compared(
         case,
         simulated=tuple(_simulated(case, seed) for seed in range(1, case.seeds + 1)),
-        real=tuple(map(_mean_duration, real)),
+        real=tuple(map(_transfer, real)),
         late_s=max(each.late_s for each in real),
         valid=all(each.valid for each in real),
     )
 
 
-def _mean_duration(measured: realtime.Measured) -> float:
-    return statistics.fmean(each.duration_s for each in measured.transfers)
+def _transfer(measured: realtime.Measured) -> Transfer:
+    return Transfer(
+        statistics.fmean(each.duration_s for each in measured.transfers),
+        sum(each.retransmitted_packets for each in measured.transfers),
+    )
 
 
 def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
@@ -286,12 +312,16 @@ def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
     return min(attempts, key=lambda each: (not each.valid, each.overruns, each.late_s))
 
 
-def _simulated(case: Case, seed: int) -> float:
-    """Return the mean duration of the downloads in the simulator."""
+def _simulated(case: Case, seed: int) -> Transfer:
+    """Run the downloads in the simulator."""
     summary = execute(
         case.scenario,
         set={**case.link, **case.tcp},
         seed=seed,
         threads=1,
     )
-    return statistics.fmean(flow["duration_s"] for flow in summary["flows"] if flow["kind"] == "download")
+    downloads = [flow for flow in summary["flows"] if flow["kind"] == "download"]
+    return Transfer(
+        statistics.fmean(flow["duration_s"] for flow in downloads),
+        sum(flow["retransmitted_packets"] for flow in downloads),
+    )

@@ -54,15 +54,19 @@ def test_cases_are_many_and_different() -> None:
 
 def test_a_table_lists_what_was_compared() -> None:
     case = kernel.load_cases(["384k-150ms-outage-plain"])[0]
+
+    def runs(*durations: float) -> tuple[kernel.Transfer, ...]:
+        return tuple(kernel.Transfer(duration, retransmitted) for retransmitted, duration in enumerate(durations))
+
     compared = [
-        kernel.Compared(case, simulated=(9.0, 11.0, 12.0), real=(10.0, 10.5, 9.0), late_s=0.001, valid=True),
-        kernel.Compared(replace(case, outage=0), simulated=(13.0,), real=(10.0,), late_s=0.1, valid=False),
+        kernel.Compared(case, simulated=runs(9, 11, 12), real=runs(10, 10.5, 9), late_s=0.001, valid=True),
+        kernel.Compared(replace(case, outage=0), simulated=runs(13), real=runs(10), late_s=0.1, valid=False),
     ]
     lines = kernel.table(compared)
     assert "384 kbit/s, 150 ms, queue of 50, outage of 3 s" in lines[2]
     assert (
-        "| Reno without SACK and timestamps | 3 | 11.00 | 10.00 | +10.0 % | 10.0 % | 9.00 to 12.00 | 9.00 to 10.50 |"
-        in lines[2]
+        "| Reno without SACK and timestamps | 3 | 11.00 | 10.00 | +10.0 % | 10.0 % | 9.00 to 12.00 | 9.00 to 10.50 | "
+        "1.0 | 1.0 |" in lines[2]
     )
     assert "+30.0 %, invalid" in lines[3]
     words = kernel.verdict(compared)
