@@ -26,10 +26,23 @@ pub(super) struct Layout {
     record_header: usize,
 }
 
+/// Order of the two lengths in a record's header: it changed with version 2.3, but not all programs
+/// followed (libpcap, `sf-pcap.c`).
+#[derive(Clone, Copy, Debug)]
+enum Lengths {
+    /// The captured length, then that of the packet. Some drivers captured more than the packet.
+    CapturedFirst,
+    /// The reverse, before version 2.3.
+    CapturedLast,
+    /// Version 2.3: different programs wrote either; the captured length is the smaller one.
+    Either,
+}
+
 /// A file, after its header.
 #[derive(Debug)]
 pub(super) struct File {
     layout: Layout,
+    lengths: Lengths,
     link_type: LinkType,
     /// Maximum length of a record.
     longest: u32,
@@ -69,7 +82,12 @@ impl File {
         // anyway.
         let link_type = LinkType(word(20) as u16);
         progress.interfaces.push(Interface { link_type, snap_length: word(16), ..Interface::default() });
-        Ok(Self { layout, link_type, longest: word(16).clamp(LONGEST, LARGEST), last: None })
+        let lengths = match minor {
+            0..=2 => Lengths::CapturedLast,
+            3 => Lengths::Either,
+            _ => Lengths::CapturedFirst,
+        };
+        Ok(Self { layout, lengths, link_type, longest: word(16).clamp(LONGEST, LARGEST), last: None })
     }
 
     #[inline(always)]
@@ -105,7 +123,7 @@ impl File {
         if !input.fill(self.layout.record_header) {
             return None;
         }
-        let header = self.layout.header(input.available());
+        let header = self.parse(input.available());
         // File systems leave zeros where nothing was written.
         (header.captured <= self.longest && (header.captured, header.seconds) != (0, 0)).then_some(header)
     }
@@ -136,7 +154,7 @@ impl File {
                 let _ = input.take(input.available().len());
                 return None;
             }
-            let header = self.layout.header(input.available());
+            let header = self.parse(input.available());
             if !self.is_plausible(&header, self.last) {
                 continue;
             }
@@ -144,12 +162,26 @@ impl File {
             let _ = input.fill(next + size);
             let after = input.available().get(next..);
             // The last record of the file has no successor.
-            if after.is_some_and(|bytes| {
-                bytes.len() < size || self.is_plausible(&self.layout.header(bytes), Some(header.seconds))
-            }) {
+            if after
+                .is_some_and(|bytes| bytes.len() < size || self.is_plausible(&self.parse(bytes), Some(header.seconds)))
+            {
                 return Some(());
             }
         }
+    }
+
+    /// Parses the header at the start of `bytes`, which must be long enough.
+    #[inline(always)]
+    fn parse(&self, bytes: &[u8]) -> Header {
+        let bytes: &[u8; 16] = bytes.first_chunk().expect("a record's header has 16 bytes at least");
+        let word = |at: usize| self.layout.order.u32([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let (first, second) = (word(8), word(12));
+        let captured = match self.lengths {
+            Lengths::CapturedFirst => first,
+            Lengths::CapturedLast => second,
+            Lengths::Either => first.min(second),
+        };
+        Header { seconds: word(0), part: word(4), captured, original: first.max(second) }
     }
 
     /// Whether a header is plausible for a record; `last` is the time of the previous one.
@@ -169,18 +201,6 @@ struct Header {
     /// The fraction of a second.
     part: u32,
     captured: u32,
+    /// Of the packet, or of what was captured if that is more.
     original: u32,
-}
-
-impl Layout {
-    /// Parses the header at the start of `bytes`, which must be long enough.
-    #[inline(always)]
-    fn header(self, bytes: &[u8]) -> Header {
-        let bytes: &[u8; 16] = bytes.first_chunk().expect("a record's header has 16 bytes at least");
-        let word = |at: usize| self.order.u32([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        // Before version 2.4 some programs wrote the two lengths in the other order; the smaller
-        // one is the captured length.
-        let (captured, original) = (word(8).min(word(12)), word(8).max(word(12)));
-        Header { seconds: word(0), part: word(4), captured, original }
-    }
 }

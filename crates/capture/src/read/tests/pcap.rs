@@ -39,16 +39,28 @@ fn both_byte_orders_and_both_resolutions() {
 }
 
 #[test]
-fn kuznetsov_s_longer_headers_and_old_swapped_lengths() {
+fn kuznetsov_s_longer_headers() {
     let mut file = file_header(0xA1B2_CD34, u32::to_le_bytes, u16::to_le_bytes);
     file.extend([3u32, 4, 3, 9].map(u32::to_le_bytes).concat());
     file.extend(*b"\x01\0\0\0\x08\0\0\0abc");
     assert_eq!(read(&file), [(1, 3_000_004_000, 0, b"abc".to_vec(), 9)]);
+}
 
-    let mut file = file_header(0xA1B2_C3D4, u32::to_le_bytes, u16::to_le_bytes);
-    file.extend([3u32, 4, 9, 3].map(u32::to_le_bytes).concat());
-    file.extend(*b"abc");
-    assert_eq!(read(&file), [(1, 3_000_004_000, 0, b"abc".to_vec(), 9)]);
+#[test]
+fn the_order_of_the_two_lengths_depends_on_the_version() {
+    let found = |minor: u8, lengths: [u32; 2]| {
+        let mut file = file_header(0xA1B2_C3D4, u32::to_le_bytes, u16::to_le_bytes);
+        file[6] = minor;
+        file.extend([3u32, 4, lengths[0], lengths[1]].map(u32::to_le_bytes).concat());
+        file.extend(*b"abc");
+        read(&file).into_iter().map(|record| (record.3, record.4)).collect::<Vec<_>>()
+    };
+    for (minor, lengths) in [(2, [9, 3]), (3, [9, 3]), (3, [3, 9]), (4, [3, 9])] {
+        assert_eq!(found(minor, lengths), [(b"abc".to_vec(), 9)], "2.{minor}: {lengths:?}");
+    }
+    // As some FDDI drivers captured: a byte more than the packet has.
+    assert_eq!(found(4, [3, 2]), [(b"abc".to_vec(), 3)]);
+    assert_eq!(found(2, [2, 3]), [(b"abc".to_vec(), 3)]);
 }
 
 #[test]
