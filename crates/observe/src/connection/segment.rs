@@ -251,18 +251,14 @@ fn judge(
     events: &mut Events,
 ) -> (Option<Retransmission>, Option<Spurious>) {
     events.set(Events::LOST_SEGMENT, placed.after_gap);
+    events.set(Events::OUT_OF_ORDER, placed.out_of_order);
+    let estimate = sent.estimate.both_sides(&answered.estimate);
     if placed.again == 0 {
-        if placed.new > 0 && end < sent.outstanding.highest() || placed.out_of_order {
-            events.set(Events::OUT_OF_ORDER, true);
-        }
-        let estimate = sent.estimate.both_sides(&answered.estimate);
         let lost = placed.overtaken_by.is_some_and(|later| sent_after(segment, &later, estimate.minimum()));
         events.set(Events::LOST_BEFORE_CAPTURE, lost);
         return (None, None);
     }
-    events.set(Events::OUT_OF_ORDER, placed.out_of_order);
     *events |= Events::RETRANSMISSION;
-    let estimate = sent.estimate.both_sides(&answered.estimate);
     let selective = sent.selective_permitted && answered.selective_permitted;
     let trigger = match &placed.before {
         _ if segment.flags.contains(Flags::SYN) => Trigger::Timeout,

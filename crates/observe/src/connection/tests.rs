@@ -132,7 +132,8 @@ fn a_receiver_reports_what_came_twice() {
         851 < ack 1000 sack 0..1000
         ",
     );
-    assert!(seen[3].events.contains(Events::DSACK));
+    assert!(seen[3].events.contains(Events::DSACK | Events::SHOWS_SPURIOUS));
+    assert!(!seen[2].events.contains(Events::SHOWS_SPURIOUS));
     let spurious = seen[3].spurious.unwrap();
     assert_eq!((spurious.frame, spurious.detector), (5, Detector::Dsack));
 }

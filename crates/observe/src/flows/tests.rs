@@ -79,6 +79,12 @@ fn ports() -> impl Iterator<Item = u16> {
 const LIMITS: Limits = Limits { idle: Span::from_secs(60), linger: Span::from_secs(10), lingering: 1000 };
 
 #[test]
+fn endings_have_the_names_of_the_tables() {
+    let all = [Ending::Closed, Ending::Idle, Ending::Reused, Ending::EndOfCapture];
+    assert_eq!(all.map(Ending::name), ["closed", "idle", "ports-reused", "open"]);
+}
+
+#[test]
 fn both_directions_belong_to_one_connection() {
     let mut capture = Capture::new(LIMITS);
     for (port, line) in
