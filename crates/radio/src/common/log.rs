@@ -92,3 +92,37 @@ impl Tracks {
         self.report(now, None, Aspect::CarrierToInterference, StateValue::Number(ci), cx);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::{ComponentId, Event, Memory, Span};
+
+    use super::*;
+
+    const fn at(millis: u64) -> Instant {
+        Instant::from_nanos(Span::from_millis(millis).as_nanos())
+    }
+
+    /// When the mobile is reported as connected after a handover at the beginning, if it sends at
+    /// these times in milliseconds.
+    fn connected(until: Option<u64>, sends: &[u64]) -> Vec<Instant> {
+        let (mut log, mut lost) = (Memory::default(), Vec::new());
+        let mut cx = Context::new(Some(&mut log), &mut lost, ComponentId(0));
+        let mut tracks = Tracks::new(UserId(0));
+        tracks.mode(at(0), ModeState::Handover, until.map(at), &mut cx);
+        sends.iter().for_each(|millis| tracks.connected(at(*millis), false, &mut cx));
+        let is_connected = |event: &Event| {
+            matches!(event, Event::State(state)
+                if state.aspect == Aspect::Mode && state.value == ModeState::Connected.into())
+        };
+        log.events.iter().filter(|(_, _, event)| is_connected(event)).map(|(time, _, _)| *time).collect()
+    }
+
+    #[test]
+    fn a_handover_ends_at_its_end_if_that_is_known_and_else_with_the_first_traffic() {
+        assert_eq!(connected(Some(50), &[20, 49]), []);
+        assert_eq!(connected(Some(50), &[20, 60, 70]), [at(50)]);
+        assert_eq!(connected(Some(50), &[50]), [at(50)]);
+        assert_eq!(connected(None, &[20, 60]), [at(20)]);
+    }
+}
