@@ -164,7 +164,12 @@ def tcp(scenario: Scenario, settings: Settings) -> dict[str, Any]:
         **common,
         "handshake": settings == "linux-6 like ns-3",
         "ecn": scenario.ecn,
-        "delayed_ack": {**delayed, "full_sized": False, "quick": 0, "quick_growth": False},
+        "delayed_ack": {
+            **delayed,
+            "full_sized": False,
+            "quick": int(settings == "linux-6 like ns-3"),
+            "quick_growth": False,
+        },
         "receive_buffer": {"initial": "1 GB", "maximum": "1 GB"},
         "congestion": congestion,
     }
