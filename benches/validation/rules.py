@@ -138,8 +138,8 @@ RULES: tuple[Rule, ...] = (
         "ns-3, overflow in recovery",
         f"ns-3, SACK, CoDel without ECN, more than {OVERFLOW} packets per flow, airpath is slower, with more time-outs",
         "TcpPrrRecovery::DoRecovery of ns-3 3.37 multiplies delivered bytes and threshold in 32 bits. With large "
-        "windows the product overflows, and ns-3 stops sending until half of the flight has arrived. CoDel then has an "
-        "empty queue and drops fewer retransmissions. With the product in 64 bits ns-3, too, has time-outs.",
+        "windows the product overflows, and ns-3 stops sending until the data in flight is below the threshold. The "
+        "queue drains, and CoDel drops fewer retransmissions. With the product in 64 bits ns-3, too, has time-outs.",
         lambda each: (
             "ns-3" in each.rival
             and each.scenario.sack
