@@ -32,6 +32,8 @@ REAL_COUNT = 16
 """Scenarios of each seed for the kernel."""
 PARALLEL = 3
 """Links that run at the same time."""
+SHOWN = 3
+"""Differences of each reason on the page; the command prints all."""
 FAMILIES = ("ns-2", "ns-3", "formulas", "kernel")
 
 
@@ -41,7 +43,7 @@ def main() -> int:
     parser.add_argument("--scenarios", type=int, default=30, help="number of random scenarios of each seed")
     parser.add_argument("--seed", type=int, action="append", help="of the scenarios; may be repeated")
     parser.add_argument("--number", type=int, action="append", help="only these scenarios of each seed")
-    parser.add_argument("--repetitions", type=int, default=5, help="of each scenario; four times as many if it differs")
+    parser.add_argument("--repetitions", type=int, default=5, help="of each scenario; more if it differs")
     parser.add_argument("--rivals", default="ns-2,ns-3,formulas", help=f"among {', '.join(FAMILIES)}")
     parser.add_argument("--write", action="store_true", help=f"write the tables of {PAGE.name}")
     options = parser.parse_args()
@@ -56,6 +58,7 @@ def main() -> int:
             print(f"{family} is skipped: {why}", file=sys.stderr)
     rivals = [rival for rival in RIVALS if rival.family in families and not absent[rival.family]]
     failures: list[str] = []
+    late: list[str] = []
     numbers = options.number or range(1, options.scenarios + 1)
     compared = [
         each
@@ -66,9 +69,7 @@ def main() -> int:
         )
     ]
     real = (
-        kernel_group(seeds, options.repetitions, failures.append)
-        if "kernel" in families and not absent["kernel"]
-        else []
+        kernel_group(seeds, options.repetitions, late.append) if "kernel" in families and not absent["kernel"] else []
     )
     checks = formula_group(seeds, options.repetitions) if "formulas" in families and not options.number else []
     found: dict[str, list[str]] = {}
@@ -76,16 +77,17 @@ def main() -> int:
         found["summary"] = tables.summary(seeds, compared, len(list(numbers)), options.repetitions, len(failures))
         found["groups"] = tables.groups(compared)
         found["differences"] = tables.differences(compared)
-        found["reasons"] = tables.reasons()
+        found["reasons"] = tables.reasons(compared)
     if real:
-        found["kernel"] = tables.kernel(real)
+        found["kernel"] = tables.kernel(real, len(late))
     if checks:
         found["formulas"] = tables.formulas(checks)
     for name, lines in found.items():
         print("\n".join(lines) + "\n")
         if options.write:
-            replace_table(PAGE, name, lines)
-    for failure in failures:
+            short = name == "differences"
+            replace_table(PAGE, name, tables.differences(compared, SHOWN) if short else lines)
+    for failure in (*failures, *late):
         print(failure, file=sys.stderr)
     errors = [tables.line(each) for each in tables.unexplained([*compared, *real])]
     errors += [tables.formula_line(each) for each in checks if each.is_beyond]

@@ -9,6 +9,8 @@ from programs import Airpath, Outcome, Program, ProgramError
 
 MORE = 4
 """The number of repetitions is multiplied by this where the first ones differ."""
+FRESH = 16
+"""A difference without a known reason is judged by this multiple of the first number, all new."""
 
 
 def compare(
@@ -25,7 +27,9 @@ def compare(
         scenario: The scenario.
         rivals: Programs that are installed.
         repetitions: Their number; there are four times as many where the means differ by more
-            than 10 %, unless that is beyond chance and has a known reason.
+            than 10 %, unless that is beyond chance and has a known reason. Where it is beyond
+            chance without one, 16 times as many new repetitions replace them: of hundreds of
+            figures, some are beyond three standard errors by chance.
         report: Called with a line of text after each rival.
         failed: Called with a line of text for a rival that gave no figures.
     """
@@ -37,6 +41,8 @@ def compare(
             outcomes[key] = program.run(scenario.repetition(number))
         return outcomes[key]
 
+    more, fresh = MORE * repetitions, (MORE + FRESH) * repetitions
+    stages = ((range(repetitions), _may_differ), (range(more), is_unexplained), (range(more, fresh), is_unexplained))
     found: list[Compared] = []
     for rival in rivals:
         if not rival.can(scenario):
@@ -44,10 +50,10 @@ def compare(
         ours = Airpath(rival.settings)
         try:
             compared: list[Compared] = []
-            for count in (repetitions, MORE * repetitions):
-                pairs = [(run(ours, number), run(rival, number)) for number in range(count)]
+            for numbers, is_open in stages:
+                pairs = [(run(ours, number), run(rival, number)) for number in numbers]
                 compared = _compared(scenario, rival, pairs)
-                if not any(each.is_large and not (each.is_beyond and rules.reason(each)) for each in compared):
+                if not any(map(is_open, compared)):
                     break
         except ProgramError as error:
             failed(f"{scenario.seed}/{scenario.number}, {rival.name}: no figures: {error}")
@@ -56,6 +62,15 @@ def compare(
         words = ", ".join(f"{each.figure} {100 * each.difference:+.1f} % (z {each.z:.1f})" for each in compared)
         report(f"{scenario.seed}/{scenario.number}, {rival.name}: {words}")
     return found
+
+
+def is_unexplained(compared: Compared) -> bool:
+    """Return whether a difference is beyond chance without a known reason."""
+    return compared.is_beyond and rules.reason(compared) is None
+
+
+def _may_differ(compared: Compared) -> bool:
+    return compared.is_large and (not compared.is_beyond or is_unexplained(compared))
 
 
 def _compared(scenario: Scenario, rival: Program, pairs: Sequence[tuple[Outcome, Outcome]]) -> list[Compared]:

@@ -164,7 +164,12 @@ def tcp(scenario: Scenario, settings: Settings) -> dict[str, Any]:
         **common,
         "handshake": settings == "linux-6 like ns-3",
         "ecn": scenario.ecn,
-        "delayed_ack": {**delayed, "full_sized": False, "quick": 0, "quick_growth": False},
+        "delayed_ack": {
+            **delayed,
+            "full_sized": False,
+            "quick": int(settings == "linux-6 like ns-3"),
+            "quick_growth": False,
+        },
         "receive_buffer": {"initial": "1 GB", "maximum": "1 GB"},
         "congestion": congestion,
     }
@@ -313,16 +318,18 @@ def measured(command: list[str], source: Path, repetition: Repetition, option: s
         ProgramError: It printed none.
     """
     losses = " ".join(map(str, repetition.losses))
-    key = "\0".join([source.read_text(), *command[1:], losses])
+    words = [word for word in command[1:] if word != str(source)]
+    key = "\0".join([source.read_text(), *words, losses])
     kept = TARGET / "outcomes" / f"{source.suffix[1:]}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     if kept.exists():
         return json.loads(kept.read_text())
     with tempfile.NamedTemporaryFile("w", prefix="airpath-losses-") as file:
         file.write(losses)
         file.flush()
-        words = [*command, option + file.name]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+            done = subprocess.run(
+                [*command, option + file.name], capture_output=True, text=True, check=False, timeout=TIMEOUT
+            )
         except subprocess.TimeoutExpired:
             raise ProgramError(f"not finished within {TIMEOUT} s") from None
     line = next((line for line in done.stdout.splitlines() if line.startswith("{")), None)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 import rules
-from comparison import MORE
+from comparison import FRESH, MORE, is_unexplained
 from differences import Compared
 from formulas import Check
 
@@ -16,7 +16,7 @@ Lines = list[str]
 
 def unexplained(compared: Iterable[Compared]) -> list[Compared]:
     """Return the differences beyond chance that have no known reason."""
-    return [each for each in compared if each.is_beyond and rules.reason(each) is None]
+    return [each for each in compared if is_unexplained(each)]
 
 
 def summary(
@@ -27,8 +27,9 @@ def summary(
     missing = len(unexplained(compared))
     run = f"{scenarios} scenarios" if scenarios != 1 else "1 scenario"
     words = f"{run} of each seed ({', '.join(map(str, seeds))}) with {repetitions} repetitions, or "
-    words += f"{MORE * repetitions} where the first ones differ: {len(compared)} compared figures, {beyond} with a "
-    words += f"difference beyond chance and 10 %, {missing} of them without a known reason."
+    words += f"{MORE * repetitions} where the first ones differ, or {FRESH * repetitions} new ones where these differ "
+    words += f"without a known reason: {len(compared)} compared figures, {beyond} with a difference beyond chance and "
+    words += f"10 %, {missing} of them without a known reason."
     if failures:
         words += f" {failures} times a program gave no figures."
     return textwrap.wrap(words, 120)
@@ -59,7 +60,7 @@ def groups(compared: Iterable[Compared]) -> Lines:
     return lines
 
 
-def kernel(compared: Sequence[Compared]) -> Lines:
+def kernel(compared: Sequence[Compared], failures: int = 0) -> Lines:
     """Return a table of all comparisons with the kernel, and its version."""
     heads = ("seed/number", "scenario", "figure", "repetitions", "airpath", "kernel", "difference", "z")
     lines = _head(*heads, "retransmissions", "reason")
@@ -84,6 +85,8 @@ def kernel(compared: Sequence[Compared]) -> Lines:
     words += (
         f"{percent(statistics.median(sizes))}, the largest {percent(max(sizes))}; {beyond} are beyond chance and 10 %."
     )
+    if failures:
+        words += f" {failures} scenario{'s' * (failures > 1)} gave no figures."
     return [*lines, "", *textwrap.wrap(words, 120)]
 
 
@@ -96,15 +99,24 @@ def group(compared: Compared) -> str:
     return ", ".join(words)
 
 
-def differences(compared: Iterable[Compared]) -> Lines:
-    """Return a table of all differences beyond chance, with their reasons."""
+def differences(compared: Iterable[Compared], most: int | None = None) -> Lines:
+    """Return a table of the differences beyond chance, with their reasons.
+
+    Args:
+        compared: All comparisons.
+        most: The largest number of rows with the same reason, of the largest differences; without
+            it, and without a reason, all.
+    """
     heads = ("seed/number", "scenario", "airpath against", "figure", "airpath", "other", "difference", "z")
     lines = _head(*heads, "retransmissions", "time-outs", "reason")
-    for each in sorted(
-        (each for each in compared if each.is_beyond), key=lambda each: (each.rival, -abs(each.difference))
-    ):
+    shown: dict[str, int] = {}
+    for each in sorted((each for each in compared if each.is_beyond), key=_order):
         rule = rules.reason(each)
         ours, theirs = each.means
+        if rule:
+            shown[rule.name] = shown.get(rule.name, 0) + 1
+            if most is not None and shown[rule.name] > most:
+                continue
         lines.append(
             _row(
                 f"{each.scenario.seed}/{each.scenario.number}",
@@ -123,10 +135,17 @@ def differences(compared: Iterable[Compared]) -> Lines:
     return lines
 
 
-def reasons() -> Lines:
-    """Return a table of the known reasons."""
-    rows = (_row(rule.name, rule.condition, rule.reason) for rule in rules.RULES)
-    return [*_head("reason", "condition", "explanation"), *rows]
+def _order(compared: Compared) -> tuple[int, float]:
+    """Return a key that sorts by reason, first those without one, then by size."""
+    rule = rules.reason(compared)
+    return -1 if rule is None else rules.RULES.index(rule), -abs(compared.difference)
+
+
+def reasons(compared: Iterable[Compared]) -> Lines:
+    """Return a table of the known reasons, with the number of differences that each explains."""
+    found = [rules.reason(each) for each in compared if each.is_beyond]
+    rows = (_row(rule.name, found.count(rule), rule.condition, rule.reason) for rule in rules.RULES)
+    return [*_head("reason", "differences", "condition", "explanation"), *rows]
 
 
 def formulas(checks: Sequence[Check]) -> Lines:

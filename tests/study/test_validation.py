@@ -164,10 +164,31 @@ def test_scenarios_that_differ_are_repeated() -> None:
     assert equal.runs == 2
     assert [(each.figure, each.difference) for each in same] == [("goodput", 0.0), ("Jain's index", 0.0)]
     double, index = comparison.compare(scenario, [half], repetitions=2)
-    assert half.runs == 2 * comparison.MORE
+    # Without a reason, new repetitions replace the others.
+    assert half.runs == 2 * (comparison.MORE + comparison.FRESH)
+    assert len(double.ours) == 2 * comparison.FRESH
     assert double.difference == pytest.approx(1.0)
     assert double.is_beyond
     assert not index.is_large
+
+
+def test_new_repetitions_judge_a_difference_without_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lucky(_Constant):
+        """Differs in the repetitions that come first."""
+
+        def run(self, repetition: dumbbell.Repetition) -> programs.Outcome:
+            self.factor = 0.5 if repetition.number < 2 * comparison.MORE else 1.0
+            return super().run(repetition)
+
+    scenario = min((each for each in DRAWN if each.is_long and each.flows == 1), key=lambda each: each.rate)
+    (goodput,) = comparison.compare(scenario, [Lucky(1.0)], repetitions=2)
+    assert goodput.difference == 0
+    # A known reason needs no more of them.
+    known = rules.Rule("known", "", "", lambda _: True)
+    monkeypatch.setattr(rules, "RULES", (known,))
+    half = _Constant(0.5)
+    comparison.compare(scenario, [half], repetitions=2)
+    assert half.runs <= 2 * comparison.MORE
 
 
 # --- Rules and tables -----------------------------------------------------------------------------
@@ -211,12 +232,60 @@ def test_rules_need_what_their_reason_describes() -> None:
     assert reason(plain, reno, repeated=0.3) == "ns-3 without SACK"
     for rival in ("kernel", "ns-2 Newreno", "ns-2 Sack1"):
         assert reason(sack, rival, repeated=0.3, timeouts=9) is None
-    # ns-3 needs a flight more, never less.
-    trip = sack.round_trip
-    for ours, theirs, name in ((2 * trip, 2.9 * trip, "ns-3, one flight"), (2.9 * trip, 2 * trip, None)):
-        one = Compared(sack, reno, "completion", (ours, ours), (theirs, theirs), (0, 0), (0, 0))
+
+
+def test_rules_of_slow_rivals_need_a_slow_rival() -> None:
+    def reason(
+        scenario: dumbbell.Scenario, rival: str, ours: float, theirs: float, **counts: tuple[float, float]
+    ) -> str:
+        given = {"repeated": (0.1, 0.1), "timeouts": (1.0, 1.0)} | counts
+        one = Compared(scenario, rival, "completion", (ours, ours), (theirs, theirs), **given)
         rule = rules.reason(one)
-        assert (rule and rule.name) == name
+        return rule.name if rule else ""
+
+    base = next(each for each in DRAWN if each.controller == "cubic" and not each.is_long and each.codel is None)
+    base = replace(base, sack=True, ecn=False, loss=None, flows=4, packets=30, delayed=False)
+    slow, short = replace(base, rate=100e3, queue=100), replace(base, rate=10e6, queue=20)
+    cubic = "ns-3 TcpCubic"
+    # A queue of 12 s, and of 24 ms.
+    assert reason(slow, cubic, 1.0, 1.5, repeated=(0.1, 0.3)) == "ns-3, timer after a time-out"
+    assert reason(slow, cubic, 1.5, 1.0, repeated=(0.1, 0.3)) == ""
+    assert reason(slow, cubic, 1.0, 1.5, repeated=(0.1, 0.11)) == ""
+    assert reason(replace(short, queue=200), cubic, 1.0, 1.5, repeated=(0.1, 0.3)) == "ns-3, timer after a time-out"
+    # The slower program has more time-outs.
+    assert reason(short, cubic, 1.5, 1.0, timeouts=(8.0, 2.0)) == "ns-3, handshake"
+    assert reason(short, cubic, 1.0, 1.5, timeouts=(8.0, 2.0)) == ""
+    assert reason(replace(short, packets=100), cubic, 1.5, 1.0, timeouts=(8.0, 2.0)) == ""
+    codel = replace(base, codel=dumbbell.CoDel(0.005, 0.1), queue=500, packets=3000)
+    assert reason(codel, cubic, 1.5, 1.0, timeouts=(3.0, 1.0)) == "ns-3, overflow in recovery"
+    assert reason(replace(codel, queue=50, rate=1e6), cubic, 1.5, 1.0, timeouts=(3.0, 1.0)) == ""
+    assert reason(replace(codel, ecn=True), cubic, 1.0, 1.5, repeated=(0.1, 0.2)) == "ns-3 with ECN"
+    lossy = replace(base, round_trip=0.5, loss=dumbbell.Loss(0.02), packets=3000, queue=500, flows=1)
+    linux = "ns-2 TCP/Linux"
+    assert reason(lossy, linux, 60.0, 70.0) == "TCP/Linux, CUBIC with small windows"
+    assert reason(lossy, linux, 70.0, 60.0) == ""
+    assert reason(replace(lossy, loss=dumbbell.Loss(0.0005)), linux, 60.0, 70.0) == ""
+
+
+def test_the_table_of_differences_shows_the_largest_of_each_reason() -> None:
+    plain = next(each for each in DRAWN if not each.sack and not each.ecn)
+    known = [
+        Compared(plain, "ns-3 TcpLinuxReno", "goodput", (size, size), (1.0, 1.0), (0.01, 0.4), (1, 1))
+        for size in (1.2, 1.5, 1.3, 1.4)
+    ]
+    unknown = [compared((12.0, 12.1, 11.9), (10.0, 10.1, 9.9))] * 3
+    rows = tables.differences([*known, *unknown], 2)[2:]
+    assert ["**unexplained**" in row for row in rows] == [True] * 3 + [False] * 2
+    assert ["+50 %" in row for row in rows] == [False] * 3 + [True, False]
+    assert len(tables.differences([*known, *unknown])) == 2 + 7
+    assert "| ns-3 without SACK | 4 |" in tables.reasons(known)[2]
+
+
+def test_the_table_of_the_kernel_counts_scenarios_without_figures() -> None:
+    one = compared((10.0, 10.1), (10.0, 10.1))
+    assert tables.kernel([one])[-1].endswith("0 are beyond chance and 10 %.")
+    assert " ".join(tables.kernel([one], 2)[-2:]).endswith("2 scenarios gave no figures.")
+    assert " ".join(tables.kernel([one], 1)[-2:]).endswith("1 scenario gave no figures.")
 
 
 # --- Formulas -------------------------------------------------------------------------------------

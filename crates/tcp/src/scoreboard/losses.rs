@@ -9,12 +9,16 @@ impl Scoreboard {
     /// Marks segments as lost that have `threshold` separate ranges above them that arrived, or
     /// more bytes than `threshold` - 1 segments hold (`IsLost`, RFC 6675 §4). Returns whether any
     /// is newly lost.
+    ///
+    /// The sequence number of a FIN is no byte: two full segments with it are no three, as in
+    /// Linux, which counts packets.
     pub fn find_losses_by_count(&mut self, threshold: u32, segment_size: u32) -> bool {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * u64::from(segment_size);
+        let fin_end = self.segments.back().filter(|last| last.has_fin()).map(Sent::end);
         let mut bytes = 0;
         let mut count = 0;
         let edge = self.sacked.iter().rev().find(|range| {
-            bytes += range.end - range.start;
+            bytes += range.end - range.start - u64::from(fin_end == Some(range.end));
             count += 1;
             count >= threshold || bytes > enough_bytes
         });

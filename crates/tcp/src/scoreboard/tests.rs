@@ -191,3 +191,25 @@ fn an_acknowledgement_within_a_segment() {
     assert_eq!((delivery.bytes, board.pipe(), delivery.last_acknowledged), (500, 1500, None));
     board.verify(501);
 }
+
+#[test]
+fn the_sequence_number_of_a_fin_does_not_make_two_segments_three() {
+    for (fin, sacked) in [(true, vec![2, 4]), (true, vec![3, 4]), (false, vec![2, 4])] {
+        let mut board = Scoreboard::default();
+        let mut delivery = Delivery::new(Instant::ZERO, None, None);
+        let start = |number: u64| 1 + number * u64::from(SIZE);
+        for number in 0..5 {
+            let last = fin && number == 4;
+            board.send(Instant::ZERO, start(number), SIZE + u32::from(last), last);
+        }
+        for number in sacked {
+            let last = fin && number == 4;
+            let range = Range::new(start(number), start(number + 1) + u64::from(last));
+            board.acknowledge_selectively(range, &mut delivery);
+        }
+        assert!(!board.find_losses_by_count(3, SIZE), "{board:?}");
+        // A third segment does.
+        board.acknowledge_selectively(Range::new(start(1), start(2)), &mut delivery);
+        assert!(board.find_losses_by_count(3, SIZE), "{board:?}");
+    }
+}
