@@ -167,13 +167,16 @@ fn a_full_window_bounds_the_rate() {
 #[test]
 fn a_full_window_stalls_the_link() {
     let time = Span::from_secs(60);
-    let stalled = |window: u32| {
+    let stalled = |direction: Direction, window: u32| {
         let mut cell = lossless(&format!("rlc = {{ window = {window}, poll_interval = 20 }}"), 1);
-        common::saturate(&mut cell, 1, time).stalled(time)
+        common::saturate_towards(&mut cell, direction, 1, 50, time).stalled(time)
     };
     // 8 blocks take 3 of about 9 periods of 20 ms, as in the test before.
-    assert!((0.4..0.8).contains(&stalled(8)), "{}", stalled(8));
-    assert_eq!(stalled(64), 0.0);
+    assert!((0.4..0.8).contains(&stalled(Direction::Down, 8)), "{}", stalled(Direction::Down, 8));
+    assert_eq!(stalled(Direction::Down, 64), 0.0);
+    // On the uplink a smaller window waits longer for the same reports.
+    let shares = [64, 8, 4].map(|window| stalled(Direction::Up, window));
+    assert!(shares[0] == 0.0 && 0.2 < shares[1] && shares[1] < shares[2] && shares[2] < 0.8, "{shares:?}");
 }
 
 #[test]

@@ -152,6 +152,17 @@ pub fn saturate(bearer: &mut impl Bearer, users: u16, time: Span) -> Saturated {
 
 /// Keeps this number of `packets` inside the downlink for each of `users`, for `time`.
 pub fn saturate_with(bearer: &mut impl Bearer, users: u16, packets: u32, time: Span) -> Saturated {
+    saturate_towards(bearer, Direction::Down, users, packets, time)
+}
+
+/// The same in either direction.
+pub fn saturate_towards(
+    bearer: &mut impl Bearer,
+    direction: Direction,
+    users: u16,
+    packets: u32,
+    time: Span,
+) -> Saturated {
     let mut result = Saturated { bytes: vec![0; usize::from(users)], ..Saturated::default() };
     let mut log = Memory::default();
     let mut id = 0;
@@ -171,7 +182,7 @@ pub fn saturate_with(bearer: &mut impl Bearer, users: u16, packets: u32, time: S
         for user in 0..users {
             while inside[usize::from(user)] < packets {
                 let mut cx = Context::new(Some(&mut log), &mut result.dropped, ComponentId(0));
-                bearer.push(now, Direction::Down, packet(id, user, 1500), &mut cx);
+                bearer.push(now, direction, packet(id, user, 1500), &mut cx);
                 inside[usize::from(user)] += 1;
                 id += 1;
             }

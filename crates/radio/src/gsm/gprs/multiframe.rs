@@ -141,4 +141,12 @@ mod tests {
             assert!(ccch_from(Instant::ZERO) <= first);
         }
     }
+
+    #[test]
+    fn the_first_block_of_the_ccch_begins_in_frame_6() {
+        assert_eq!(ccch_from(Instant::ZERO), frame(10));
+        assert_eq!(paging_from(Instant::ZERO, 0, 5), frame(10));
+        assert_eq!(ccch_from(frame(6)), frame(10));
+        assert_eq!(ccch_from(frame(47)), frame(51 + 10));
+    }
 }
