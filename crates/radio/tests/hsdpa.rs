@@ -146,6 +146,22 @@ fn category_10_carries_what_its_title_states() {
 }
 
 #[test]
+fn a_mobile_is_served_at_most_as_often_as_its_category_allows() {
+    // TS 25.306 Table 5.1a, minimum inter-TTI interval: 3, 2 and 1 TTIs of 2 ms.
+    for (category, interval) in [(1, 6), (3, 4), (5, 2)] {
+        let result = saturate(&mut cell(&config(&format!("mobile.category = {category}")), 1), 1, Span::from_secs(2));
+        let times: Vec<_> = result
+            .radio
+            .iter()
+            .filter(|(_, event)| event.direction == Direction::Down)
+            .map(|(time, _)| *time)
+            .collect();
+        let least = times.windows(2).map(|pair| pair[1].since(pair[0])).min();
+        assert_eq!(least, Some(Span::from_millis(interval)), "category {category}");
+    }
+}
+
+#[test]
 fn a_window_that_limits_stalls_the_link() {
     // The rate of 12.16 Mbit/s is interrupted for the share that is missing in the goodput: by
     // stalls, and after each until new PDUs have come over the Iub.

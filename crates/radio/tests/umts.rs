@@ -169,6 +169,16 @@ fn config() -> impl Strategy<Value = Config> {
         })
 }
 
+#[test]
+fn the_slowest_format_is_used_even_if_c_over_i_is_not_enough() {
+    // The slowest format needs -7.8 dB. A reconfiguration to it in each TTI would leave no time to
+    // send.
+    let config = preset("umts-r99-states", &[("conditions.ci", "-8.3 dB".into())]);
+    let result = common::saturate(&mut umts(&config, 1), 1, Span::from_secs(30));
+    let rate = result.bytes[0] as f64 * 8.0 / 30.0;
+    assert!(rate > 10_000.0, "{rate} bit/s");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
 

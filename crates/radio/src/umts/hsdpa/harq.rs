@@ -112,3 +112,21 @@ impl Harq {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_up_is_not_sent_again() {
+        let mut harq = Harq::new(6, 16);
+        let block = Block { number: harq.number(), units: Vec::new() };
+        let in_vain = Sent { block, cqi: 16, share: 1.0, attempts: 1, sum: 10.0 };
+        harq.transmitted(2, Instant::ZERO, Span::from_millis(12), Some(in_vain));
+        let answered = Instant::ZERO + Span::from_millis(12);
+        assert_eq!(harq.repeat_at(answered), Some((answered, 2)));
+        let mut lost = Vec::new();
+        harq.clear(|block| lost.push(block.number));
+        assert_eq!((lost, harq.has_repeats(), harq.repeat_at(answered)), (vec![0], false, None));
+    }
+}
