@@ -1,8 +1,12 @@
-//! The saturated goodput of each preset against its arithmetic, from the preset's own parameters.
+//! The saturated goodput of each preset against its arithmetic, from the preset's own parameters;
+//! and what each reports as waiting.
 
 use std::path::PathBuf;
 
-use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, Seed, Slot, Span, UserId};
+use airpath_core::{
+    ComponentId, Context, Direction, Ecn, Event, FlowId, Instant, Memory, Packet, PacketEvent, PacketStep, Seed, Slot,
+    Span, UserId,
+};
 use airpath_link::Bearer;
 use airpath_radio::Models;
 use toml::{Table, Value};
@@ -59,6 +63,31 @@ fn every_preset_carries_what_its_parameters_give() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(presets.is_empty(), "give these presets an entry: {presets:?}");
+}
+
+#[test]
+fn what_waits_is_reported_with_the_packets_that_wait() {
+    for (name, bearer) in presets().into_iter().filter(|(name, _)| name != "recorded") {
+        for direction in Direction::BOTH {
+            let (mut log, mut lost) = (Memory::default(), Vec::new());
+            let mut built = build(&bearer);
+            for id in 0..5 {
+                let mut cx = Context::new(Some(&mut log), &mut lost, ComponentId(0));
+                built.push(Instant::ZERO, direction, packet(id), &mut cx);
+            }
+            let backlogs = log.events.iter().filter_map(|(_, _, event)| match event {
+                Event::Packet(PacketEvent { step: PacketStep::Queued { backlog_packets, backlog_bytes }, .. }) => {
+                    Some((*backlog_packets, *backlog_bytes))
+                }
+                _ => None,
+            });
+            // The modem of a data call takes the first packet at once.
+            let is_call = text(&bearer, "model") == "gsm-csd";
+            let waiting = if is_call { [1, 1, 2, 3, 4] } else { [1, 2, 3, 4, 5] };
+            let expected = waiting.map(|packets| (packets, u64::from(packets) * PACKET as u64));
+            assert_eq!(backlogs.collect::<Vec<_>>(), expected, "{name}, {direction:?}");
+        }
+    }
 }
 
 /// The shipped presets: name and `[bearer]`.
@@ -229,6 +258,17 @@ fn parse(value: Option<&str>, unit: &str) -> f64 {
 
 /// What one mobile gets, or sends, with full buffers: bits a second.
 fn goodput(bearer: &Table, direction: Direction, expected: f64) -> f64 {
+    // 30 s to fill queues and windows, to set connections up and to adapt; then the longer, the
+    // slower. A TTI of errors counts little in 4,000 packets.
+    let begin = Instant::ZERO + Span::from_secs(30);
+    let time = Span::from_secs_f64((4000.0 * PACKET * 8.0 / expected).clamp(10.0, 400.0));
+    // 4 s at the least, within the buffers of all.
+    let inside_at_most = (expected * 4.0 / 8.0 / PACKET).clamp(30.0, 350.0) as usize;
+    flood(&mut *build(bearer), direction, inside_at_most, begin, time)
+}
+
+/// The bearer of a preset, with one mobile.
+fn build(bearer: &Table) -> Box<dyn Bearer> {
     let mut parameters = bearer.clone();
     let Some(Value::String(model)) = parameters.remove("model") else { panic!("a model") };
     let models = Models::shipped();
@@ -237,14 +277,11 @@ fn goodput(bearer: &Table, direction: Direction, expected: f64) -> f64 {
         parameters["downlink"].get("levels").and_then(|levels| levels.get("classes")?.as_table()?.keys().next());
     let class = class.cloned();
     let model = entry.read(parameters.into()).expect("parameters");
-    let mut bearer = model.build(&[class], Seed::new(1), "cell").expect("a bearer");
-    // 30 s to fill queues and windows, to set connections up and to adapt; then the longer, the
-    // slower. A TTI of errors counts little in 4,000 packets.
-    let begin = Instant::ZERO + Span::from_secs(30);
-    let time = Span::from_secs_f64((4000.0 * PACKET * 8.0 / expected).clamp(10.0, 400.0));
-    // 4 s at the least, within the buffers of all.
-    let inside_at_most = (expected * 4.0 / 8.0 / PACKET).clamp(30.0, 350.0) as usize;
-    flood(&mut *bearer, direction, inside_at_most, begin, time)
+    model.build(&[class], Seed::new(1), "cell").expect("a bearer")
+}
+
+fn packet(id: u64) -> Packet {
+    Packet { id, size: PACKET as u32, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
 }
 
 fn flood(bearer: &mut dyn Bearer, direction: Direction, packets: usize, begin: Instant, time: Span) -> f64 {
@@ -264,10 +301,8 @@ fn flood(bearer: &mut dyn Bearer, direction: Direction, packets: usize, begin: I
         }
         inside -= lost.drain(..).count();
         while inside < packets {
-            let (flow, user, ecn, slot) = (FlowId(0), UserId(0), Ecn::NotEct, Slot(0));
-            let packet = Packet { id, size: PACKET as u32, flow, user, ecn, slot };
             let mut cx = Context::new(None, &mut lost, ComponentId(0));
-            bearer.push(now, direction, packet, &mut cx);
+            bearer.push(now, direction, packet(id), &mut cx);
             inside += 1;
             id += 1;
             let refused = lost.drain(..).count();
