@@ -116,8 +116,9 @@ def main() -> None:
     print(f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n")
     print("| workload | before, CPU s | after, CPU s | ratio of minima | ratio of medians |")
     print("| --- | --- | --- | --- | --- |")
-    compare(*(simulations(version) for version in versions), of_run, arguments.rounds)
-    compare(*(traces(version, captures) for version in versions), of_process, arguments.rounds)
+    before, after = versions
+    compare(simulations(before), simulations(after), of_run, arguments.rounds)
+    compare(traces(before, captures), traces(after, captures), of_process, arguments.rounds)
 
 
 def compare(

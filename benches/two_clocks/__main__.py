@@ -9,6 +9,7 @@ nothing is written. Needs what `airpath link` needs; `airpath doctor` checks thi
 import argparse
 import platform
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import kernel
@@ -35,24 +36,24 @@ def main() -> int:
     if obstacle is not None:
         print(f"no link can be made on this host: {obstacle}", file=sys.stderr)
         return 1
-    tables: dict[str, list[str]] = {}
-    if options.only != "study":
-        cases = kernel.load_cases(options.case)
-        compared = kernel.compare(cases, links=options.links, report=lambda words: print(words, file=sys.stderr))
-        tables["kernel"] = [*kernel.table(compared), "", f"Kernel {platform.release()}. {kernel.verdict(compared)}"]
-    if options.only != "kernel" and not options.case:
-        result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)
-        lines: list[str] = []
-        for experiment in result.study.tables:
-            if experiment.name in EXPERIMENTS:
-                lines += [f"**{experiment.name}.** {experiment.text}", "", *result.markdown_table(experiment.name), ""]
-        tables["steps"] = steps.table(STUDY, STEPPED)
-        tables["study"] = [*lines, f"Kernel {platform.release()}. {result.invalid}".rstrip()]
-    for name, lines in tables.items():
-        print("\n".join(lines))
+    # Each table is written when it is complete.
+    for name, lines in tables(options):
+        print("\n".join(lines), flush=True)
         if options.write and not options.case:
             replace_table(PAGE, name, lines)
     return 0
+
+
+def tables(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """Run what the options select; return each table with its name."""
+    if options.only != "study":
+        cases = kernel.load_cases(options.case)
+        compared = kernel.compare(cases, links=options.links, report=lambda words: print(words, file=sys.stderr))
+        yield "kernel", [*kernel.table(compared), "", f"Kernel {platform.release()}. {kernel.verdict(compared)}"]
+    if options.only != "kernel" and not options.case:
+        yield "steps", steps.table(STUDY, STEPPED)
+        result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)
+        yield "study", [*steps.study_tables(result), f"Kernel {platform.release()}. {result.invalid}".rstrip()]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The effect on a simulated row of each setting from the study's TCP to the kernel's."""
+"""The tables of a study on the page, and the effect of each setting from its TCP to the kernel's."""
 
 import statistics
 from typing import Any
 
 from airpath.run import execute
+from airpath.study import StudyResult
 from airpath.study.definition import load_study
 
 _DELAYED_ACK = {"timeout": "200 ms", "minimum": "40 ms", "every": 2, "full_sized": True, "quick": 16}
@@ -27,8 +28,8 @@ def table(study: str, experiments: tuple[str, ...]) -> list[str]:
     """Return a Markdown table: the utilisation of a case of each experiment after each step."""
     loaded = load_study(study)
     cases = [
-        next(case for case in each.cases if CASE.items() <= case.values.items())
-        for each in loaded.tables
+        next(case for case in each.cases if CASE.items() <= case.axis_values.items())
+        for each in loaded.experiments
         if each.name in experiments
     ]
     lines = [
@@ -38,7 +39,7 @@ def table(study: str, experiments: tuple[str, ...]) -> list[str]:
     overrides: dict[str, Any] = {}
     # The profile is applied without the steps before it, whose settings would override it.
     for words, step in (*STEPS, ("all else as `linux-6` has it", None)):
-        overrides = loaded.emulation.set if step is None else overrides | step
+        overrides = loaded.emulation.control_overrides if step is None else overrides | step
         cells = []
         for case in cases:
             summary = execute(
@@ -50,4 +51,14 @@ def table(study: str, experiments: tuple[str, ...]) -> list[str]:
             (metric,) = case.metrics
             cells.append(f"{statistics.fmean(metric.compute([flow], case.inputs) for flow in summary['flows']):.1f} %")
         lines.append(f"| {words} | {' | '.join(cells)} |")
+    return lines
+
+
+def study_tables(result: StudyResult) -> list[str]:
+    """Return the Markdown tables of the experiments that were run."""
+    run = {row.experiment for row in result.rows}
+    lines: list[str] = []
+    for each in result.study.experiments:
+        if each.name in run:
+            lines += [f"**{each.name}.** {each.text}", "", *result.markdown_table(each.name), ""]
     return lines

@@ -289,7 +289,7 @@ def datagrams(bits: float, *, packets: int | None = None, duration: float = 0) -
     """Return a flow of full packets at a constant rate, for a number of packets or a time."""
     if packets is not None:
         duration = (packets - 0.5) * PACKET * 8 / bits
-    shape = {"kind": "datagrams", "direction": "up", "size": DATAGRAM}
+    shape: dict[str, object] = {"kind": "datagrams", "direction": "up", "size": DATAGRAM}
     return shape | {"rate": f"{bits:.0f} bit/s", "duration": f"{duration * 1e9:.0f} ns"}
 
 

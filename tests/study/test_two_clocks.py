@@ -8,6 +8,7 @@ from typing import Any
 import kernel
 import page
 import pytest
+import steps
 
 from airpath import realtime, study
 from airpath.quantities import parse_size
@@ -91,6 +92,15 @@ def test_the_page_has_a_place_for_each_table(tmp_path: Path) -> None:
         assert f"table {name}" in copy.read_text()
 
 
+def test_steps_lead_from_the_tcp_of_a_study_to_that_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_RUNS", 2)
+    lines = steps.table("hsdpa-sim", ("utilisation-20kB",))
+    assert lines[0] == "| simulated utilisation, HS-DSCH 384, 10 % | utilisation-20kB |"
+    assert [line.split(" | ")[0] for line in lines[2:]] == [
+        f"| {words}" for words, _ in (*steps.STEPS, ("all else as `linux-6` has it", None))
+    ]
+
+
 # --- a study --------------------------------------------------------------------------------------
 
 
@@ -133,6 +143,9 @@ def test_a_study_under_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["ours"] < row["emulated"]["control"], "the kernel begins with a larger window"
     markdown = result.render_markdown()
     assert "--clock real" in markdown
+    lines = steps.study_tables(result)
+    assert lines[0].startswith("**utilisation-20kB.** ")
+    assert len([line for line in lines if line.startswith("| DCH")]) == 3
     assert "| published | simulated | with linux-6 | real | 95 % interval | n | linux-6 to real |" in markdown
 
 

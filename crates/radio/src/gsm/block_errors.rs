@@ -217,6 +217,18 @@ mod tests {
     }
 
     #[test]
+    fn rates_that_are_not_resolved_lie_on_straight_lines() {
+        let after = [None, Some(0.5), Some(0.25), Some(0.125), None, None];
+        let found = log_odds(&[Some(1.0); 6], &after);
+        // ln 1, ln 1/3 and ln 1/7: on average -ln 7 / 2 a row.
+        let step = libm::log(7.0) / 2.0;
+        let expected = [step, 0.0, -libm::log(3.0), -2.0 * step, -3.0 * step, -4.0 * step];
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((f64::from(*found) - expected).abs() < 1e-6, "{found} {expected}");
+        }
+    }
+
+    #[test]
     fn at_the_rows_of_a_table_the_lookup_gives_the_table() {
         let row = FILES[1].1.lines().find_map(|line| line.strip_prefix("6,")).expect("a row at 6 dB");
         let tu3: f64 = row.split(',').nth(1).and_then(|field| field.parse().ok()).expect("a rate");
