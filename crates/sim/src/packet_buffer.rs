@@ -1,8 +1,9 @@
 //! The packet buffer: payloads of the packets in the network, while the hops carry their handles.
 
 use airpath_core::{Direction, Dropped, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
-use airpath_path::{Contents, PacketStore};
+use airpath_path::{Contents, NewSegment, PacketStore};
 use airpath_tcp::Segment;
+use airpath_wire::ipv4::Ipv4Header;
 
 /// The payload of an IP packet.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +116,18 @@ impl PacketStore for PacketBuffer {
             Contents::CopyOf(slot) => Some(self.insert(*self.get(slot))),
             _ => None,
         }
+    }
+
+    fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
+        match self.get(slot) {
+            Payload::Segment(segment) => Some(*segment),
+            Payload::Echo { .. } | Payload::Datagram { .. } | Payload::Recorded(_) => None,
+        }
+    }
+
+    fn create_segment(&mut self, _: Instant, _: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
+        let segment = *new.segment;
+        Some((self.insert(Payload::Segment(segment)), segment.wire_size(Ipv4Header::LENGTH as u32)))
     }
 }
 
