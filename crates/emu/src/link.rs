@@ -222,6 +222,7 @@ fn plan_path(scenario: &Scenario) -> Result<PlannedPath, LinkError> {
         let error = ScenarioError::new(message, Origin::default(), "access");
         return Err(error.help("move its keys into `fixed`").into());
     }
+    scenario.require_no_proxy("an emulated link")?;
     Ok(scenario.build_path(Seed::new(scenario.seed), Users::First)?)
 }
 

@@ -141,6 +141,7 @@ pub fn replay(
     options: &Options,
     stop: &AtomicBool,
 ) -> Result<Summary, ReplayError> {
+    scenario.require_no_proxy("a replay")?;
     let components = Setup::network(scenario, Seed::new(scenario.seed))?.names();
     let folder = options.out.as_deref().map(|out| begin_folder(scenario, out)).transpose()?;
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);

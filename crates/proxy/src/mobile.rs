@@ -1,0 +1,81 @@
+//! A mobile: the budget that its connections share, their order of service, and the pace of a first
+//! burst.
+
+use airpath_core::{Instant, Span};
+
+use crate::budget::Budget;
+use crate::config::Config;
+use crate::scheduler::Scheduler;
+
+/// A mobile.
+#[derive(Debug)]
+pub struct Mobile {
+    /// The bytes that may be unacknowledged.
+    pub budget: Budget,
+    /// The connections that have data to send.
+    pub scheduler: Scheduler,
+    /// Bytes that are unacknowledged, over all connections.
+    pub unacknowledged: u64,
+    burst: Option<Burst>,
+}
+
+/// A burst after a time with nothing outstanding. Without acknowledgements that clock it, the
+/// budget is spread over one round trip.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    /// When the next segment may leave.
+    release: Instant,
+    /// When acknowledgements clock the sender.
+    end: Instant,
+    round_trip: Span,
+}
+
+/// Whether a segment may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may leave now.
+    Now,
+    /// Not before this time, if no acknowledgement arrives.
+    At(Instant),
+    /// When enough is acknowledged.
+    Later,
+}
+
+impl Mobile {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            budget: Budget::new(config.budget.get()),
+            scheduler: Scheduler::new(config.scheduler),
+            unacknowledged: 0,
+            burst: None,
+        }
+    }
+
+    /// Whether a segment of `length` bytes may leave at `now`, over a connection with this smoothed
+    /// round trip. A single segment may always be outstanding.
+    pub fn admit(&mut self, now: Instant, length: u32, round_trip: Option<Span>) -> Admission {
+        let length = u64::from(length);
+        if self.unacknowledged > 0 && self.unacknowledged + length > self.budget.get() {
+            return Admission::Later;
+        }
+        self.burst = self.burst.filter(|burst| now < burst.end);
+        if self.burst.is_none()
+            && self.unacknowledged < length
+            && let Some(round_trip) = round_trip
+        {
+            self.burst = Some(Burst { release: now, end: now + round_trip, round_trip });
+        }
+        match self.burst {
+            Some(burst) if now < burst.release => Admission::At(burst.release),
+            _ => Admission::Now,
+        }
+    }
+
+    /// A segment of `length` bytes leaves at `now`.
+    pub fn on_sent(&mut self, now: Instant, length: u32) {
+        if let Some(burst) = &mut self.burst {
+            let interval = burst.round_trip.saturating_mul(length.into()) / self.budget.get().max(1);
+            burst.release = burst.release.max(now) + interval;
+        }
+    }
+}

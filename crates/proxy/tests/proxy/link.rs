@@ -1,0 +1,102 @@
+//! One mobile on the link of the measurements with kernel ends: 400 kbit/s, 150 ms each way, a
+//! buffer of 256 kB.
+
+use crate::support::{Line, Network, Talk};
+use airpath_core::{Bitrate, Bytes, Direction, Event, Instant, Memory, Seed, Span};
+use airpath_path::Middlebox;
+use airpath_proxy::{Config, Discipline, Proxy};
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+fn radio(lose_every: u64) -> [Line; 2] {
+    let line = |lose_every| {
+        let mut line = Line::new(Span::from_millis(150));
+        line.rate = Some(Bitrate::from_bps(400_000));
+        line.queue = 256_000;
+        line.lose_every = lose_every;
+        line
+    };
+    [line(lose_every), line(0)]
+}
+
+#[derive(Debug)]
+struct Measured {
+    bulk: f64,
+    short: Vec<f64>,
+    /// Greatest smoothed round trip towards the mobile, and the least round trip.
+    smoothed: f64,
+    least: f64,
+}
+
+/// A bulk download of 300 kB, and four of 8 kB by new connections from 2.5 s on, one in each
+/// `stagger` milliseconds.
+fn measure(config: Option<Config>, lose_every: u64, stagger: Option<u64>) -> Measured {
+    let mut talks = vec![Talk::download(at(0), 300_000)];
+    let shorts = stagger.map(|stagger| (0..4).map(move |index| Talk::download(at(2500 + index * stagger), 8000)));
+    talks.extend(shorts.into_iter().flatten());
+    let count = talks.len();
+    let proxy = config.map(|config| Box::new(Proxy::new(config, Seed::new(1).stream("proxy"))) as Box<dyn Middlebox>);
+    let wired = [Line::new(Span::from_millis(1)), Line::new(Span::from_millis(1))];
+    let mut log = Memory::default();
+    let mut network = Network::new(proxy, talks, wired, radio(lose_every), Some(&mut log));
+    network.run(at(600_000));
+    network.check_bytes();
+    let (bulk, short) = (network.download_time(0), (1..count).map(|flow| network.download_time(flow)).collect());
+    drop(network);
+    let (mut smoothed, mut least) = (0.0_f64, f64::INFINITY);
+    for (.., event) in &log.events {
+        let Event::Tcp(event) = event else { continue };
+        if event.direction == Direction::Down {
+            smoothed = event.smoothed_round_trip.map_or(smoothed, |each| smoothed.max(each.as_secs_f64()));
+            least = event.round_trip.map_or(least, |each| least.min(each.as_secs_f64()));
+        }
+    }
+    Measured { bulk, short, smoothed, least }
+}
+
+/// 400 kbit/s × 330 ms × 1.15, and the time of a delayed acknowledgement.
+const BUDGET: Bytes = Bytes::new(20_000);
+
+/// The bulk download over kernel ends without a proxy, beside the same short ones (CUBIC), in
+/// seconds.
+const KERNEL_BULK: f64 = 7.26;
+
+#[test]
+fn short_transfers_pass_a_bulk_download() {
+    println!("without a proxy: {:.3?}", measure(None, 0, Some(500)));
+    for stagger in [0, 1200] {
+        println!("one every {stagger} ms: {:.3?}", measure(Some(Config::new(BUDGET)), 0, Some(stagger)));
+    }
+    let with = measure(Some(Config::new(BUDGET)), 0, Some(500));
+    println!("one every 500 ms: {with:.3?}");
+    assert!(with.short.iter().all(|time| *time <= 1.2), "{with:?}");
+    assert!(with.smoothed <= 2.0 * with.least, "{with:?}");
+    assert!(with.bulk <= 1.05 * KERNEL_BULK, "{with:?}");
+    let alone = [None, Some(Config::new(BUDGET))].map(|config| measure(config, 0, None).bulk);
+    println!("bulk alone, without and with: {alone:.3?}");
+    assert!(alone[1] <= 1.05 * alone[0], "{alone:?}");
+}
+
+#[test]
+fn short_transfers_pass_a_bulk_download_that_loses_packets() {
+    println!("every 40th lost, without a proxy: {:.3?}", measure(None, 40, Some(500)));
+    let with = measure(Some(Config::new(BUDGET)), 40, Some(500));
+    println!("every 40th lost: {with:.3?}");
+    assert!(with.short.iter().all(|time| *time <= 1.3), "{with:?}");
+}
+
+#[test]
+fn each_discipline_serves_the_short_transfers() {
+    for (scheduler, most) in [
+        (Discipline::DeficitRoundRobin, 1.0),
+        (Discipline::RoundRobin, 1.2),
+        (Discipline::ShortestRemaining, 1.0),
+        (Discipline::Fifo, 10.0),
+    ] {
+        let with = measure(Some(Config { scheduler, ..Config::new(BUDGET) }), 0, Some(500));
+        println!("{scheduler:?}: {with:.3?}");
+        assert!(with.short.iter().all(|time| *time <= most), "{scheduler:?}: {with:?}");
+    }
+}

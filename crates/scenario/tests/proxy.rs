@@ -1,0 +1,70 @@
+//! The `[proxy]` table: its place in the path, its defaults, and its errors.
+
+use std::path::Path;
+
+use airpath_core::{Bytes, Seed};
+use airpath_scenario::{ProxyConfig, Scenario, ScenarioError, Users};
+
+const GOOD: &str = r#"format = 1
+
+[proxy]
+budget = "10 kB"
+accept = "early"
+scheduler = "fifo"
+buffer = "64 kB"
+open_timeout = "10 s"
+idle_timeout = "1 s"
+
+[middlebox]
+kind = "ack-filter"
+hold = "50 ms"
+
+[bearer]
+preset = "umts-dch-384"
+
+[[flow]]
+kind = "ping"
+"#;
+
+fn read(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::read(text, "s.toml", Path::new("."), &[])
+}
+
+fn error(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    read(&GOOD.replace(from, to)).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn the_proxy_is_between_fixed_network_and_middlebox() {
+    let scenario = read(GOOD).expect("a valid scenario");
+    let names = scenario.build_path(Seed::new(1), Users::All).expect("it can be built").topology.component_names();
+    assert_eq!(names[..3], ["fixed", "proxy", "middlebox"]);
+    let resolved = read(&scenario.to_toml()).expect("the resolved scenario is valid");
+    assert_eq!(resolved.proxy, scenario.proxy);
+}
+
+#[test]
+fn only_the_budget_has_no_default() {
+    let short = "format = 1\n[proxy]\nbudget = \"10 kB\"\n[bearer]\npreset = \"umts-dch-384\"\n";
+    let scenario = read(short).expect("a valid scenario");
+    assert_eq!(scenario.proxy, Some(ProxyConfig::new(Bytes::new(10_000))));
+}
+
+#[test]
+fn errors_name_the_line_and_the_key() {
+    let cases = [
+        (error("budget = \"10 kB\"\n", ""), "s.toml:3: proxy.budget:", "typical round trip"),
+        (error("\"10 kB\"", "\"10 KB\""), "s.toml:4: proxy.budget:", "did you mean `kB`?"),
+        (error("\"10 kB\"", "\"0 B\""), "s.toml:4: proxy.budget:", "no data"),
+        (error("\"early\"", "\"erly\""), "s.toml:5: proxy.accept:", "`early`"),
+        (error("\"fifo\"", "\"lifo\""), "s.toml:6: proxy.scheduler:", "`fifo`"),
+        (error("\"64 kB\"", "\"1 kB\""), "s.toml:7: proxy.buffer:", "at least 3 kB"),
+        (error("\"10 s\"", "\"0 s\""), "s.toml:8: proxy.open_timeout:", "zero time"),
+        (error("\"1 s\"", "\"0 s\""), "s.toml:9: proxy.idle_timeout:", "aborted"),
+        (error("scheduler", "sheduler"), "s.toml:6: proxy.sheduler:", "did you mean `scheduler`?"),
+    ];
+    for (error, start, text) in cases {
+        assert!(error.contains(start) && error.contains(text), "{error}");
+    }
+}
