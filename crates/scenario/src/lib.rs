@@ -338,19 +338,6 @@ impl Scenario {
             .help("for a start, add [[flow]] with `kind = \"download\"` and `bytes = \"1 MB\"`"))
     }
 
-    /// Whether there is no proxy, for callers that cannot give it the headers of packets: `what` in
-    /// the error.
-    ///
-    /// # Errors
-    /// If there is one.
-    pub fn require_no_proxy(&self, what: &str) -> Result<(), ScenarioError> {
-        if self.proxy.is_none() {
-            return Ok(());
-        }
-        Err(ScenarioError::new(format!("{what} cannot have a proxy yet"), Origin::Default, "proxy")
-            .help("remove the table, or simulate the scenario with `airpath run`"))
-    }
-
     /// The orders of all `[[change]]` tables, in the order of their times; those of the same time
     /// in the order in which they were written.
     pub fn timed_orders(&self) -> Vec<TimedOrder> {
