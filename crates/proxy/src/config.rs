@@ -13,6 +13,10 @@ pub struct Config {
     /// Bytes that may be unacknowledged towards a mobile, over all its connections: the study's
     /// `C_clamp`, 10 to 15 % above maximum rate × typical round trip.
     pub budget: Bytes,
+    /// Bytes that a mobile may send without an acknowledgement, over all its uploads: the windows
+    /// that the proxy offers share it. None for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload_budget: Option<Bytes>,
     /// When the connection of a client is accepted.
     #[serde(default)]
     pub accept: Accept,
@@ -76,6 +80,7 @@ impl Config {
     pub const fn new(budget: Bytes) -> Self {
         Self {
             budget,
+            upload_budget: None,
             accept: Accept::Early,
             scheduler: Discipline::DeficitRoundRobin,
             buffer: buffer(),

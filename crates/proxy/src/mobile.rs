@@ -7,6 +7,9 @@ use crate::budget::Budget;
 use crate::config::Config;
 use crate::scheduler::Scheduler;
 
+/// Two segments.
+const LEAST_UPLOAD_WINDOW: u64 = 2 * 1460;
+
 /// A mobile.
 #[derive(Debug)]
 pub struct Mobile {
@@ -16,6 +19,8 @@ pub struct Mobile {
     pub scheduler: Scheduler,
     /// Bytes that are unacknowledged, over all connections.
     pub unacknowledged: u64,
+    /// The connections that are uploads.
+    pub uploads: u64,
     burst: Option<Burst>,
 }
 
@@ -47,8 +52,15 @@ impl Mobile {
             budget: Budget::new(config.budget.get()),
             scheduler: Scheduler::new(config.scheduler),
             unacknowledged: 0,
+            uploads: 0,
             burst: None,
         }
+    }
+
+    /// The window that each connection may offer the mobile, of `budget` bytes for all uploads. The
+    /// least is two segments, so that delayed acknowledgements do not stall the sender.
+    pub fn upload_window(&self, budget: u64) -> u64 {
+        (budget / self.uploads.max(1)).max(LEAST_UPLOAD_WINDOW)
     }
 
     /// Whether a segment of `length` bytes may leave at `now`, over a connection with this smoothed

@@ -38,6 +38,8 @@ struct Entry {
     wakeup: Option<Instant>,
     /// Its part of [`Mobile::unacknowledged`].
     unacknowledged: u64,
+    /// Whether it counts in [`Mobile::uploads`].
+    is_upload: bool,
 }
 
 /// What happens at a time.
@@ -133,8 +135,11 @@ impl Proxy {
         let towards_mobile = if client == Side::Mobile { &mut listening } else { &mut connecting };
         towards_mobile.set_congestion_control(Box::new(BudgetWindow(mobile.budget.clone())));
         let defers = config.accept == Accept::Deferred;
-        let relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
-        let entry = Some(Entry { relay, wakeup: None, unacknowledged: 0 });
+        let mut relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
+        if let Some(budget) = config.upload_budget {
+            relay.bound_upload(mobile.upload_window(budget.get()));
+        }
+        let entry = Some(Entry { relay, wakeup: None, unacknowledged: 0, is_upload: false });
         let number = match self.free.pop() {
             Some(number) => {
                 self.relays[number as usize] = entry;
@@ -154,9 +159,36 @@ impl Proxy {
         let Some(entry) = &mut self.relays[number as usize] else { return };
         let user = entry.relay.user;
         entry.relay.exchange(now, cx);
-        entry.relay.transmit(now, &mut self.left, cx);
+        self.share_upload_budget(number);
+        self.transmit(now, number, cx);
         self.update(number);
         self.serve(now, user, cx);
+    }
+
+    /// Counts a connection that has become an upload or has ceased to be one, and divides the upload
+    /// budget of its mobile again.
+    fn share_upload_budget(&mut self, number: u32) {
+        let Some(budget) = self.config.upload_budget else { return };
+        let Some(entry) = &mut self.relays[number as usize] else { return };
+        let is_upload = entry.relay.is_upload();
+        if is_upload == entry.is_upload {
+            return;
+        }
+        entry.is_upload = is_upload;
+        let user = entry.relay.user;
+        let Some(mobile) = self.mobiles.get_mut(&user) else { return };
+        mobile.uploads = if is_upload { mobile.uploads + 1 } else { mobile.uploads - 1 };
+        let window = mobile.upload_window(budget.get());
+        for entry in self.relays.iter_mut().flatten().filter(|entry| entry.relay.user == user) {
+            entry.relay.bound_upload(window);
+        }
+    }
+
+    /// Sends the segments that are due at both ends of a connection.
+    fn transmit(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
+        if let Some(entry) = &mut self.relays[number as usize] {
+            entry.relay.transmit(now, &mut self.left, cx);
+        }
     }
 
     /// Sends data to a mobile as far as its budget permits.
@@ -206,6 +238,7 @@ impl Proxy {
             entry.wakeup = wakeup;
         }
         if relay.is_over() {
+            mobile.uploads -= u64::from(entry.is_upload);
             mobile.scheduler.remove(number);
             self.numbers.remove(&relay.flow);
             self.relays[number as usize] = None;

@@ -10,6 +10,10 @@ use airpath_wire::tcp::Flags;
 use crate::config::Config;
 use crate::stream_buffer::StreamBuffer;
 
+/// A connection on which a mobile has sent more than this many bytes is an upload: an initial window
+/// of ten segments (RFC 6928). Less is a request.
+const MOST_REQUEST: u64 = 14_600;
+
 /// Packets that leave the proxy, in the order of time.
 pub type Departures = std::collections::VecDeque<(Direction, Departure)>;
 
@@ -65,6 +69,17 @@ impl Relay {
     /// The end towards the mobile.
     pub const fn mobile(&self) -> &Connection {
         &self.ends[Side::Mobile as usize]
+    }
+
+    /// Whether the mobile uploads: it has sent more than a request, and has not ended its stream.
+    pub fn is_upload(&self) -> bool {
+        let mobile = self.mobile();
+        mobile.received() > MOST_REQUEST && !mobile.peer_closed() && mobile.outcome().is_none()
+    }
+
+    /// Bounds the window that the mobile is offered.
+    pub fn bound_upload(&mut self, bytes: u64) {
+        self.ends[Side::Mobile as usize].bound_receive_window(bytes);
     }
 
     /// A segment from `side` arrives, with its payload at `slot`.

@@ -20,6 +20,9 @@ pub(crate) fn read(node: Node) -> Result<ProxyConfig, ScenarioError> {
     if config.budget == Bytes::ZERO {
         return wrong("budget", "a budget of zero permits no data", "for GPRS, write `budget = \"10 kB\"`");
     }
+    if config.upload_budget.is_some_and(|budget| budget < LEAST_BUFFER) {
+        return wrong("upload_budget", "this must be at least 3 kB", "remove it for no limit");
+    }
     if config.buffer < LEAST_BUFFER {
         return wrong("buffer", "this must be at least 3 kB", "the default is 256 kB; at least twice the budget");
     }

@@ -9,6 +9,7 @@ const GOOD: &str = r#"format = 1
 
 [proxy]
 budget = "10 kB"
+upload_budget = "5 kB"
 accept = "early"
 scheduler = "fifo"
 buffer = "64 kB"
@@ -54,15 +55,16 @@ fn only_the_budget_has_no_default() {
 #[test]
 fn errors_name_the_line_and_the_key() {
     let cases = [
-        (error("budget = \"10 kB\"\n", ""), "s.toml:3: proxy.budget:", "typical round trip"),
+        (error("\nbudget = \"10 kB\"\n", "\n"), "s.toml:3: proxy.budget:", "typical round trip"),
         (error("\"10 kB\"", "\"10 KB\""), "s.toml:4: proxy.budget:", "did you mean `kB`?"),
         (error("\"10 kB\"", "\"0 B\""), "s.toml:4: proxy.budget:", "no data"),
-        (error("\"early\"", "\"erly\""), "s.toml:5: proxy.accept:", "`early`"),
-        (error("\"fifo\"", "\"lifo\""), "s.toml:6: proxy.scheduler:", "`fifo`"),
-        (error("\"64 kB\"", "\"1 kB\""), "s.toml:7: proxy.buffer:", "at least 3 kB"),
-        (error("\"10 s\"", "\"0 s\""), "s.toml:8: proxy.open_timeout:", "zero time"),
-        (error("\"1 s\"", "\"0 s\""), "s.toml:9: proxy.idle_timeout:", "aborted"),
-        (error("scheduler", "sheduler"), "s.toml:6: proxy.sheduler:", "did you mean `scheduler`?"),
+        (error("\"5 kB\"", "\"1 kB\""), "s.toml:5: proxy.upload_budget:", "at least 3 kB"),
+        (error("\"early\"", "\"erly\""), "s.toml:6: proxy.accept:", "`early`"),
+        (error("\"fifo\"", "\"lifo\""), "s.toml:7: proxy.scheduler:", "`fifo`"),
+        (error("\"64 kB\"", "\"1 kB\""), "s.toml:8: proxy.buffer:", "at least 3 kB"),
+        (error("\"10 s\"", "\"0 s\""), "s.toml:9: proxy.open_timeout:", "zero time"),
+        (error("\"1 s\"", "\"0 s\""), "s.toml:10: proxy.idle_timeout:", "aborted"),
+        (error("scheduler", "sheduler"), "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];
     for (error, start, text) in cases {
         assert!(error.contains(start) && error.contains(text), "{error}");

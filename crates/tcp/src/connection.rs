@@ -169,6 +169,16 @@ impl Connection {
         self.sender.write(if rounds { bytes.next_multiple_of(size) } else { bytes });
     }
 
+    /// Bounds the window that this end offers from now on. Before the handshake, the first offer is
+    /// bounded, too.
+    pub fn bound_receive_window(&mut self, bytes: u64) {
+        if self.state.is_synchronised() {
+            self.receiver.window.set_bound(bytes);
+        } else {
+            self.receiver.window.set_first_bound(bytes);
+        }
+    }
+
     /// Bytes that arrived in order and are unread.
     #[inline]
     pub fn readable(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! One mobile on the link of the measurements with kernel ends: 400 kbit/s, 150 ms each way, a
 //! buffer of 256 kB.
 
-use crate::support::{Line, Network, Talk};
+use crate::support::{End, Line, Network, Script, Talk};
 use airpath_core::{Bitrate, Bytes, Direction, Event, Instant, Memory, Seed, Span};
 use airpath_path::Middlebox;
 use airpath_proxy::{Config, Discipline, Proxy};
@@ -85,6 +85,36 @@ fn short_transfers_pass_a_bulk_download_that_loses_packets() {
     let with = measure(Some(Config::new(BUDGET)), 40, Some(500));
     println!("every 40th lost: {with:.3?}");
     assert!(with.short.iter().all(|time| *time <= 1.3), "{with:?}");
+}
+
+/// Greatest round trip of uploads of 300 kB, and when the last was complete, in seconds.
+fn upload(config: Option<Config>, count: u64) -> (f64, f64) {
+    let talks = (0..count).map(|index| {
+        let talk = Talk::download(at(index * 500), 100);
+        let script = |sends, after, closes_last| Script { closes_last, ..Script::sends(sends, after) };
+        Talk { mobile: script(300_000, 0, false), server: script(0, 300_000, true), ..talk }
+    });
+    let proxy = config.map(|config| Box::new(Proxy::new(config, Seed::new(1).stream("proxy"))) as Box<dyn Middlebox>);
+    let wired = [Line::new(Span::from_millis(20)), Line::new(Span::from_millis(20))];
+    let mut network = Network::new(proxy, talks.collect(), wired, radio(0), None);
+    network.run(at(600_000));
+    network.check_bytes();
+    let greatest = |end: &End| end.connection.statistics().rtt_max.map_or(0.0, Span::as_secs_f64);
+    let round_trip = network.ends.iter().map(|ends| greatest(&ends[1])).fold(0.0, f64::max);
+    let complete = network.ends.iter().map(|ends| ends[0].complete.expect("it is complete").as_secs_f64());
+    (round_trip, complete.fold(0.0, f64::max))
+}
+
+#[test]
+fn uploads_share_a_budget() {
+    for count in [1, 3] {
+        let without = upload(None, count);
+        let with = upload(Some(Config { upload_budget: Some(Bytes::new(20_000)), ..Config::new(BUDGET) }), count);
+        println!("{count} uploads: greatest round trip and end {without:.3?}, with a budget {with:.3?}");
+        assert!(without.0 > 1.5, "{without:?}");
+        assert!(with.0 < 1.2, "{with:?}");
+        assert!(with.1 < 1.05 * without.1, "{with:?}, without: {without:?}");
+    }
 }
 
 #[test]
