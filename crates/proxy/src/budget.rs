@@ -7,20 +7,40 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use airpath_core::Instant;
+use airpath_core::{Instant, Span};
 use airpath_tcp::{Acknowledged, Congested, CongestionControl};
 
 /// The bytes that may be unacknowledged towards a mobile, shared by its connections.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<AtomicU64>);
+pub struct Budget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    bytes: AtomicU64,
+    /// The least round trip that a connection has measured since the last
+    /// [`Budget::take_round_trip`], in nanoseconds.
+    round_trip: AtomicU64,
+}
+
+const NONE: u64 = u64::MAX;
 
 impl Budget {
     pub fn new(bytes: u64) -> Self {
-        Self(Arc::new(AtomicU64::new(bytes)))
+        Self(Arc::new(Shared { bytes: AtomicU64::new(bytes), round_trip: AtomicU64::new(NONE) }))
     }
 
     pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn set(&self, bytes: u64) {
+        self.0.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The least round trip since the last call, if one was measured.
+    pub fn take_round_trip(&self) -> Option<Span> {
+        let nanos = self.0.round_trip.swap(NONE, Ordering::Relaxed);
+        (nanos != NONE).then(|| Span::from_nanos(nanos))
     }
 }
 
@@ -33,7 +53,11 @@ impl CongestionControl for BudgetWindow {
     fn name(&self) -> &'static str {
         "mobile-budget"
     }
-    fn on_ack(&mut self, _: &Acknowledged) {}
+    fn on_ack(&mut self, ack: &Acknowledged) {
+        if let Some(sample) = ack.round_trip {
+            self.0.0.round_trip.fetch_min(sample.as_nanos(), Ordering::Relaxed);
+        }
+    }
     fn on_congestion(&mut self, _: &Congested) {}
     fn undo(&mut self, _: Instant) {}
     fn on_idle(&mut self, _: Instant, _: u64) {}

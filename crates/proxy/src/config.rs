@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Bytes that may be unacknowledged towards a mobile, over all its connections: the study's
-    /// `C_clamp`, 10 to 15 % above maximum rate × typical round trip.
-    pub budget: Bytes,
+    /// Bytes that may be unacknowledged towards a mobile, over all its connections.
+    #[serde(default)]
+    pub budget: BudgetSource,
     /// Bytes that a mobile may send without an acknowledgement, over all its uploads: the windows
     /// that the proxy offers share it. None for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,6 +33,38 @@ pub struct Config {
     /// A connection without a segment for this time is aborted.
     #[serde(default = "idle_timeout")]
     pub idle_timeout: Span,
+}
+
+/// Where the budget of a mobile comes from. Written as a size or as `adaptive`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum BudgetSource {
+    /// A constant: the study's `C_clamp`, 10 to 15 % above maximum rate × typical round trip.
+    Fixed(Bytes),
+    /// It follows the delivery rate and the least round trip.
+    #[default]
+    Adaptive,
+}
+
+const ADAPTIVE: &str = "adaptive";
+
+impl TryFrom<String> for BudgetSource {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        if text == ADAPTIVE {
+            return Ok(Self::Adaptive);
+        }
+        text.parse().map(Self::Fixed).map_err(|error| format!("{error}; the other value is `{ADAPTIVE}`"))
+    }
+}
+
+impl From<BudgetSource> for String {
+    fn from(source: BudgetSource) -> Self {
+        match source {
+            BudgetSource::Fixed(bytes) => bytes.to_string(),
+            BudgetSource::Adaptive => ADAPTIVE.to_owned(),
+        }
+    }
 }
 
 /// When the connection of a client is accepted.
@@ -76,10 +108,10 @@ const fn idle_timeout() -> Span {
 }
 
 impl Config {
-    /// A proxy with this budget, and defaults.
+    /// A proxy with this constant budget, and defaults.
     pub const fn new(budget: Bytes) -> Self {
         Self {
-            budget,
+            budget: BudgetSource::Fixed(budget),
             upload_budget: None,
             accept: Accept::Early,
             scheduler: Discipline::DeficitRoundRobin,

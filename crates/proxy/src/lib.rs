@@ -17,6 +17,7 @@
 //! | `relay` | a relayed connection: two ends, and what passes between them |
 //! | `stream_buffer` | payload from its arrival until its acknowledgement |
 //! | `mobile` | the budget of a mobile, and the pace of a first burst |
+//! | `adaptive` | a budget that follows the link |
 //! | `budget` | the budget as a congestion window |
 //! | `scheduler` | which connection of a mobile sends next |
 //! | `config` | the keys of the scenario table `[proxy]` |
@@ -24,6 +25,7 @@
 //! What is not TCP passes unchanged, and so do segments of connections whose SYN the proxy has not
 //! received. They are the packets offered that are not absorbed in the counters of the hop.
 
+mod adaptive;
 mod budget;
 mod config;
 mod mobile;
@@ -32,5 +34,5 @@ mod relay;
 mod scheduler;
 mod stream_buffer;
 
-pub use config::{Accept, Config, Discipline};
+pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use proxy::Proxy;

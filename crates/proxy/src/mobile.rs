@@ -3,8 +3,9 @@
 
 use airpath_core::{Instant, Span};
 
+use crate::adaptive::Adaptive;
 use crate::budget::Budget;
-use crate::config::Config;
+use crate::config::{BudgetSource, Config};
 use crate::scheduler::Scheduler;
 
 /// Two segments.
@@ -21,6 +22,8 @@ pub struct Mobile {
     pub unacknowledged: u64,
     /// The connections that are uploads.
     pub uploads: u64,
+    /// The estimator of the budget, if it is not constant.
+    adaptive: Option<Adaptive>,
     burst: Option<Burst>,
 }
 
@@ -48,8 +51,13 @@ pub enum Admission {
 
 impl Mobile {
     pub fn new(config: &Config) -> Self {
+        let (budget, adaptive) = match config.budget {
+            BudgetSource::Fixed(bytes) => (bytes.get(), None),
+            BudgetSource::Adaptive => (Adaptive::initial(), Some(Adaptive::new())),
+        };
         Self {
-            budget: Budget::new(config.budget.get()),
+            budget: Budget::new(budget),
+            adaptive,
             scheduler: Scheduler::new(config.scheduler),
             unacknowledged: 0,
             uploads: 0,
@@ -68,6 +76,7 @@ impl Mobile {
     pub fn admit(&mut self, now: Instant, length: u32, round_trip: Option<Span>) -> Admission {
         let length = u64::from(length);
         if self.unacknowledged > 0 && self.unacknowledged + length > self.budget.get() {
+            self.adaptive.iter_mut().for_each(Adaptive::on_limited);
             return Admission::Later;
         }
         self.burst = self.burst.filter(|burst| now < burst.end);
@@ -83,8 +92,22 @@ impl Mobile {
         }
     }
 
+    /// `bytes` more were delivered; [`Self::unacknowledged`] has been updated.
+    pub fn on_delivered(&mut self, now: Instant, bytes: u64) {
+        let Some(adaptive) = &mut self.adaptive else { return };
+        let round_trip = self.budget.take_round_trip();
+        if let Some(budget) = adaptive.on_delivered(now, bytes, self.unacknowledged, round_trip) {
+            self.budget.set(budget);
+        }
+    }
+
     /// A segment of `length` bytes leaves at `now`.
     pub fn on_sent(&mut self, now: Instant, length: u32) {
+        if let Some(adaptive) = &mut self.adaptive
+            && self.unacknowledged < u64::from(length)
+        {
+            adaptive.on_restart(now, length.into());
+        }
         if let Some(burst) = &mut self.burst {
             let interval = burst.round_trip.saturating_mul(length.into()) / self.budget.get().max(1);
             burst.release = burst.release.max(now) + interval;

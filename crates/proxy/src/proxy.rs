@@ -38,6 +38,8 @@ struct Entry {
     wakeup: Option<Instant>,
     /// Its part of [`Mobile::unacknowledged`].
     unacknowledged: u64,
+    /// Bytes that the mobile has received, as far as it has acknowledged them in any way.
+    delivered: u64,
     /// Whether it counts in [`Mobile::uploads`].
     is_upload: bool,
 }
@@ -139,7 +141,7 @@ impl Proxy {
         if let Some(budget) = config.upload_budget {
             relay.bound_upload(mobile.upload_window(budget.get()));
         }
-        let entry = Some(Entry { relay, wakeup: None, unacknowledged: 0, is_upload: false });
+        let entry = Some(Entry { relay, wakeup: None, unacknowledged: 0, delivered: 0, is_upload: false });
         let number = match self.free.pop() {
             Some(number) => {
                 self.relays[number as usize] = entry;
@@ -161,7 +163,7 @@ impl Proxy {
         entry.relay.exchange(now, cx);
         self.share_upload_budget(number);
         self.transmit(now, number, cx);
-        self.update(number);
+        self.update(now, number);
         self.serve(now, user, cx);
     }
 
@@ -213,18 +215,22 @@ impl Proxy {
             entry.relay.grant(length);
             entry.relay.transmit(now, &mut self.left, cx);
             mobile.scheduler.sent(number, length, entry.relay.next_segment().is_some());
-            self.update(number);
+            self.update(now, number);
         }
     }
 
     /// Updates the tables after a change of a connection.
-    fn update(&mut self, number: u32) {
+    fn update(&mut self, now: Instant, number: u32) {
         let Some(entry) = &mut self.relays[number as usize] else { return };
         let relay = &entry.relay;
         let Some(mobile) = self.mobiles.get_mut(&relay.user) else { return };
         let unacknowledged = if relay.mobile().outcome().is_none() { relay.mobile().unacknowledged() } else { 0 };
         mobile.unacknowledged = mobile.unacknowledged + unacknowledged - entry.unacknowledged;
         entry.unacknowledged = unacknowledged;
+        let delivered = relay.mobile().statistics().unique_bytes.saturating_sub(unacknowledged);
+        if delivered > entry.delivered {
+            mobile.on_delivered(now, delivered - std::mem::replace(&mut entry.delivered, delivered));
+        }
         if relay.next_segment().is_some() {
             mobile.scheduler.add(number, relay.backlog(Direction::Down));
         }

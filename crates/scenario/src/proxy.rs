@@ -1,6 +1,7 @@
 //! The `[proxy]` table: the transport-level proxy at the border of fixed network and radio access.
 
 use airpath_core::Bytes;
+use airpath_proxy::BudgetSource;
 pub use airpath_proxy::Config as ProxyConfig;
 
 use crate::document::Node;
@@ -13,12 +14,10 @@ pub(crate) fn read(node: Node) -> Result<ProxyConfig, ScenarioError> {
     let wrong = |key: &str, message: &str, help: &str| {
         Err(ScenarioError::new(message, node.origin_of(key).clone(), format!("proxy.{key}")).help(help))
     };
-    let config: ProxyConfig = node.read("proxy").map_err(|error| match node.get("budget") {
-        Some(_) => error,
-        None => error.help("about 1.1 to 1.15 × maximum rate × typical round trip: `budget = \"10 kB\"` for GPRS"),
-    })?;
-    if config.budget == Bytes::ZERO {
-        return wrong("budget", "a budget of zero permits no data", "for GPRS, write `budget = \"10 kB\"`");
+    let config: ProxyConfig = node.read("proxy")?;
+    if config.budget == BudgetSource::Fixed(Bytes::ZERO) {
+        let help = "write 1.1 to 1.15 × maximum rate × typical round trip, or `adaptive`";
+        return wrong("budget", "a budget of zero permits no data", help);
     }
     if config.upload_budget.is_some_and(|budget| budget < LEAST_BUFFER) {
         return wrong("upload_budget", "this must be at least 3 kB", "remove it for no limit");

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use airpath_core::{Bytes, Seed};
+use airpath_proxy::BudgetSource;
 use airpath_scenario::{ProxyConfig, Scenario, ScenarioError, Users};
 
 const GOOD: &str = r#"format = 1
@@ -46,16 +47,21 @@ fn the_proxy_is_between_fixed_network_and_middlebox() {
 }
 
 #[test]
-fn only_the_budget_has_no_default() {
-    let short = "format = 1\n[proxy]\nbudget = \"10 kB\"\n[bearer]\npreset = \"umts-dch-384\"\n";
-    let scenario = read(short).expect("a valid scenario");
-    assert_eq!(scenario.proxy, Some(ProxyConfig::new(Bytes::new(10_000))));
+fn every_key_has_a_default() {
+    let text = |table| format!("format = 1\n{table}\n[bearer]\npreset = \"umts-dch-384\"\n");
+    let proxy = |table| read(&text(table)).expect("a valid scenario").proxy.expect("there is one");
+    let fixed = ProxyConfig::new(Bytes::new(10_000));
+    assert_eq!(proxy("[proxy]\nbudget = \"10 kB\""), fixed);
+    assert_eq!(proxy("[proxy]"), ProxyConfig { budget: BudgetSource::Adaptive, ..fixed });
+    assert_eq!(proxy("[proxy]\nbudget = \"adaptive\""), proxy("[proxy]"));
+    let resolved = read(&read(&text("[proxy]")).expect("valid").to_toml()).expect("the resolved scenario is valid");
+    assert_eq!(resolved.proxy, Some(proxy("[proxy]")));
 }
 
 #[test]
 fn errors_name_the_line_and_the_key() {
     let cases = [
-        (error("\nbudget = \"10 kB\"\n", "\n"), "s.toml:3: proxy.budget:", "typical round trip"),
+        (error("\"10 kB\"", "\"adaptiv\""), "s.toml:4: proxy.budget:", "`adaptive`"),
         (error("\"10 kB\"", "\"10 KB\""), "s.toml:4: proxy.budget:", "did you mean `kB`?"),
         (error("\"10 kB\"", "\"0 B\""), "s.toml:4: proxy.budget:", "no data"),
         (error("\"5 kB\"", "\"1 kB\""), "s.toml:5: proxy.upload_budget:", "at least 3 kB"),

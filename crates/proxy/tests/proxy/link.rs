@@ -4,7 +4,7 @@
 use crate::support::{End, Line, Network, Script, Talk};
 use airpath_core::{Bitrate, Bytes, Direction, Event, Instant, Memory, Seed, Span};
 use airpath_path::Middlebox;
-use airpath_proxy::{Config, Discipline, Proxy};
+use airpath_proxy::{BudgetSource, Config, Discipline, Proxy};
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
@@ -115,6 +115,39 @@ fn uploads_share_a_budget() {
         assert!(with.0 < 1.2, "{with:?}");
         assert!(with.1 < 1.05 * without.1, "{with:?}, without: {without:?}");
     }
+}
+
+/// When a download of `bytes` over a link of `rate` and `delay` each way is complete, in seconds,
+/// with the greatest round trip after the first five.
+fn download(config: Config, rate: u64, delay: u64, bytes: u64) -> f64 {
+    let mut radio = [Line::new(Span::from_millis(delay)), Line::new(Span::from_millis(delay))];
+    radio[0].rate = Some(Bitrate::from_bps(rate));
+    let proxy = Box::new(Proxy::new(config, Seed::new(1).stream("proxy")));
+    let wired = [Line::new(Span::from_millis(10)), Line::new(Span::from_millis(10))];
+    let mut network = Network::new(Some(proxy), vec![Talk::download(at(0), bytes)], wired, radio, None);
+    network.run(at(1_000_000));
+    network.check_bytes();
+    network.download_time(0)
+}
+
+#[test]
+fn an_adaptive_budget_is_as_fast_as_the_best_constant_one() {
+    let adaptive = Config { budget: BudgetSource::Adaptive, ..Config::new(BUDGET) };
+    for (rate, delay, bytes) in
+        [(33_200, 300, 300_000), (200_000, 200, 1_000_000), (400_000, 150, 2_000_000), (7_200_000, 50, 4_000_000)]
+    {
+        let product = rate * (2 * delay + 12_000_000 / rate) / 8000;
+        let constant = [115, 150, 200]
+            .map(|percent| download(Config::new(Bytes::new(product * percent / 100 + 3000)), rate, delay, bytes));
+        let best = constant.into_iter().fold(f64::INFINITY, f64::min);
+        let time = download(adaptive, rate, delay, bytes);
+        println!("{rate} bit/s, {delay} ms: adaptive {time:.2}, best constant {best:.2}");
+        assert!(time <= 1.05 * best, "{rate} bit/s, {delay} ms: adaptive {time}, constant {constant:?}");
+    }
+    let with = measure(Some(adaptive), 0, Some(500));
+    println!("adaptive beside short transfers: {with:.3?}");
+    assert!(with.short.iter().all(|time| *time <= 1.2), "{with:?}");
+    assert!(with.smoothed <= 2.0 * with.least, "{with:?}");
 }
 
 #[test]
