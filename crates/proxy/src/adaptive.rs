@@ -5,9 +5,10 @@
 //! that was outstanding at its start is acknowledged, so bunched acknowledgements are averaged. In
 //! contrast to BBR the gain is that of the study's clamp, not 2, and there is no pacing.
 //!
-//! The gain above 1 fills a link that has become faster within some rounds. It also builds a small
-//! queue, which would count as round trip. So one round in eight drains it, and both estimators
-//! forget after ten rounds: a handover to a slower link or a longer path is followed.
+//! A gain above 1 finds a link that has become faster: when the rate has grown by a quarter, the
+//! budget doubles in each round, as at the start. The gain also builds a small queue, which would
+//! count as round trip. So one round in eight drains it, and both estimators forget after ten
+//! rounds: a handover to a slower link or a longer path is followed.
 
 use airpath_core::{Instant, Span};
 
@@ -15,6 +16,8 @@ use airpath_core::{Instant, Span};
 const INITIAL: u64 = 14_600;
 /// Four segments: less would stall on delayed acknowledgements.
 const LEAST: u64 = 5_840;
+/// Payload bytes of a full segment.
+const SEGMENT: u128 = 1460;
 /// Rounds that the estimators keep: more than the cycle of gains.
 const WINDOW: usize = 10;
 /// Rounds in a cycle of gains.
@@ -22,7 +25,7 @@ const CYCLE: u64 = 8;
 /// Gains in percent: when the link is being found (the window doubles in each round), in the round
 /// that drains the queue, and otherwise.
 const STARTUP: u64 = 200;
-const DRAIN: u64 = 85;
+const DRAIN: u64 = 95;
 const CRUISE: u64 = 115;
 /// The link is found when the rate has not grown by a quarter in this number of rounds.
 const FULL: u32 = 3;
@@ -37,7 +40,7 @@ pub struct Adaptive {
     round: Round,
     /// Bytes delivered in all.
     delivered: u64,
-    /// The rate that the startup compares with, and its rounds without growth.
+    /// The rate with which growth is compared, and the rounds without growth by a quarter.
     reference: u64,
     stalled: u32,
 }
@@ -117,12 +120,13 @@ impl Adaptive {
         self.rounds += 1;
         let round_trip = self.round.least;
         self.history[self.rounds as usize % WINDOW] = Sample { rate, round_trip };
-        if self.stalled < FULL && self.round.limited {
-            if self.rate() * 4 >= self.reference * 5 {
-                (self.reference, self.stalled) = (self.rate(), 0);
-            } else {
-                self.stalled += 1;
-            }
+        if self.rate() * 4 >= self.reference * 5 {
+            // In a cruise, this is a link that has become faster.
+            (self.reference, self.stalled) = (self.rate(), 0);
+        } else if self.stalled < FULL && self.round.limited {
+            self.stalled += 1;
+        } else if self.rounds.is_multiple_of(CYCLE) {
+            self.reference = self.rate();
         }
     }
 
@@ -148,7 +152,11 @@ impl Adaptive {
             _ => CRUISE,
         };
         let product = u128::from(self.rate()) * u128::from(round_trip.as_nanos()) / 1_000_000_000;
-        let budget = product * u128::from(gain) / 100;
+        let mut budget = product * u128::from(gain) / 100;
+        if gain > 100 {
+            // Less than a segment more would not be sent.
+            budget = budget.max(product + SEGMENT);
+        }
         // While the link is being found, the budget does not fall below the first one.
         let least = if self.stalled < FULL { INITIAL } else { LEAST };
         Some(u64::try_from(budget).unwrap_or(u64::MAX).max(least))

@@ -167,8 +167,8 @@ impl Proxy {
         self.serve(now, user, cx);
     }
 
-    /// Counts a connection that has become an upload or has ceased to be one, and divides the upload
-    /// budget of its mobile again.
+    /// Counts a connection that has become an upload or has ceased to be one, and divides the
+    /// upload budget of its mobile again.
     fn share_upload_budget(&mut self, number: u32) {
         let Some(budget) = self.config.upload_budget else { return };
         let Some(entry) = &mut self.relays[number as usize] else { return };

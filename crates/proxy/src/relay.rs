@@ -10,8 +10,8 @@ use airpath_wire::tcp::Flags;
 use crate::config::Config;
 use crate::stream_buffer::StreamBuffer;
 
-/// A connection on which a mobile has sent more than this many bytes is an upload: an initial window
-/// of ten segments (RFC 6928). Less is a request.
+/// A connection on which a mobile has sent more bytes is an upload: an initial window of ten
+/// segments (RFC 6928). Less is a request.
 const MOST_REQUEST: u64 = 14_600;
 
 /// Packets that leave the proxy, in the order of time.

@@ -117,11 +117,12 @@ fn uploads_share_a_budget() {
     }
 }
 
-/// When a download of `bytes` over a link of `rate` and `delay` each way is complete, in seconds,
-/// with the greatest round trip after the first five.
-fn download(config: Config, rate: u64, delay: u64, bytes: u64) -> f64 {
+/// When a download of `bytes` over a link of `rate` and `delay` each way is complete, in seconds.
+/// The link may have another rate from 20 s on.
+fn download(config: Config, rate: u64, later: Option<u64>, delay: u64, bytes: u64) -> f64 {
     let mut radio = [Line::new(Span::from_millis(delay)), Line::new(Span::from_millis(delay))];
     radio[0].rate = Some(Bitrate::from_bps(rate));
+    radio[0].later_rate = later.map(|rate| (at(20_000), Bitrate::from_bps(rate)));
     let proxy = Box::new(Proxy::new(config, Seed::new(1).stream("proxy")));
     let wired = [Line::new(Span::from_millis(10)), Line::new(Span::from_millis(10))];
     let mut network = Network::new(Some(proxy), vec![Talk::download(at(0), bytes)], wired, radio, None);
@@ -133,16 +134,26 @@ fn download(config: Config, rate: u64, delay: u64, bytes: u64) -> f64 {
 #[test]
 fn an_adaptive_budget_is_as_fast_as_the_best_constant_one() {
     let adaptive = Config { budget: BudgetSource::Adaptive, ..Config::new(BUDGET) };
-    for (rate, delay, bytes) in
-        [(33_200, 300, 300_000), (200_000, 200, 1_000_000), (400_000, 150, 2_000_000), (7_200_000, 50, 4_000_000)]
-    {
-        let product = rate * (2 * delay + 12_000_000 / rate) / 8000;
-        let constant = [115, 150, 200]
-            .map(|percent| download(Config::new(Bytes::new(product * percent / 100 + 3000)), rate, delay, bytes));
+    for (rate, later, delay, bytes) in [
+        (33_200, None, 300, 300_000),
+        (200_000, None, 200, 1_000_000),
+        (400_000, None, 150, 2_000_000),
+        (7_200_000, None, 50, 12_000_000),
+        (400_000, Some(100_000), 150, 2_000_000),
+        (100_000, Some(400_000), 150, 2_000_000),
+    ] {
+        let fastest = later.map_or(rate, |later| rate.max(later));
+        let product = fastest * (2 * delay + 12_000_000 / fastest) / 8000;
+        let constant = [115, 150, 200].map(|percent| {
+            download(Config::new(Bytes::new(product * percent / 100 + 3000)), rate, later, delay, bytes)
+        });
         let best = constant.into_iter().fold(f64::INFINITY, f64::min);
-        let time = download(adaptive, rate, delay, bytes);
-        println!("{rate} bit/s, {delay} ms: adaptive {time:.2}, best constant {best:.2}");
-        assert!(time <= 1.05 * best, "{rate} bit/s, {delay} ms: adaptive {time}, constant {constant:?}");
+        let time = download(adaptive, rate, later, delay, bytes);
+        println!("{rate} bit/s, then {later:?}, {delay} ms: adaptive {time:.2}, best constant {best:.2}");
+        assert!(
+            time <= 1.05 * best,
+            "{rate} bit/s, then {later:?}, {delay} ms: adaptive {time}, constant {constant:?}"
+        );
     }
     let with = measure(Some(adaptive), 0, Some(500));
     println!("adaptive beside short transfers: {with:.3?}");

@@ -27,6 +27,8 @@ const IP_HEADER: u32 = 20;
 #[derive(Clone, Debug)]
 pub struct Line {
     pub rate: Option<Bitrate>,
+    /// Another rate from a time on.
+    pub later_rate: Option<(Instant, Bitrate)>,
     pub delay: Span,
     /// Bytes that may wait.
     pub queue: u64,
@@ -44,6 +46,7 @@ impl Line {
     pub fn new(delay: Span) -> Self {
         Self {
             rate: None,
+            later_rate: None,
             delay,
             queue: u64::MAX,
             lose_every: 0,
@@ -58,6 +61,11 @@ impl Line {
     /// When a packet of `size` bytes arrives; `None` if it is lost.
     fn send(&mut self, now: Instant, size: u32) -> Option<Instant> {
         self.count += 1;
+        if let Some((time, rate)) = self.later_rate
+            && now >= time
+        {
+            self.rate = Some(rate);
+        }
         let size = Bytes::new(size.into());
         let mut at = now;
         if let Some(rate) = self.rate {
