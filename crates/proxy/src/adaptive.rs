@@ -6,7 +6,7 @@
 //! contrast to BBR the gain is that of the study's clamp, not 2, and there is no pacing.
 //!
 //! A gain above 1 finds a link that has become faster: when the rate has grown by a quarter, the
-//! budget doubles in each round, as at the start. The gain also builds a small queue, which would
+//! budget grows by half in each round, as at the start. The gain also builds a small queue, which would
 //! count as round trip. So one round in eight drains it, and both estimators forget after ten
 //! rounds: a handover to a slower link or a longer path is followed.
 
@@ -22,9 +22,9 @@ const SEGMENT: u128 = 1460;
 const WINDOW: usize = 10;
 /// Rounds in a cycle of gains.
 const CYCLE: u64 = 8;
-/// Gains in percent: when the link is being found (the window doubles in each round), in the round
+/// Gains in percent: when the link is being found (the budget grows by half in each round), in the round
 /// that drains the queue, and otherwise.
-const STARTUP: u64 = 200;
+const STARTUP: u64 = 150;
 const DRAIN: u64 = 95;
 const CRUISE: u64 = 115;
 /// The link is found when the rate has not grown by a quarter in this number of rounds.
@@ -48,6 +48,8 @@ pub struct Adaptive {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     rate: u64,
+    /// Most bytes by which the acknowledgements were ahead of the rate.
+    excess: u64,
     round_trip: Option<Span>,
 }
 
@@ -59,6 +61,7 @@ struct Round {
     /// It ends when this many bytes are delivered.
     until: u64,
     least: Option<Span>,
+    excess: u64,
     /// Whether the budget limited the sender.
     limited: bool,
 }
@@ -104,6 +107,9 @@ impl Adaptive {
             self.round.least = Some(self.round.least.map_or(sample, |least| least.min(sample)));
         }
         let elapsed = now.since(self.round.start).as_nanos();
+        let expected = u128::from(self.rate()) * u128::from(elapsed) / 1_000_000_000;
+        let excess = u128::from(self.delivered - self.round.delivered).saturating_sub(expected);
+        self.round.excess = self.round.excess.max(excess as u64);
         if self.delivered < self.round.until || elapsed == 0 {
             return None;
         }
@@ -119,7 +125,9 @@ impl Adaptive {
         let rate = if self.round.limited || measured > self.rate() { measured } else { self.newest().rate };
         self.rounds += 1;
         let round_trip = self.round.least;
-        self.history[self.rounds as usize % WINDOW] = Sample { rate, round_trip };
+        // While the link is being found, data are ahead because the rate grows.
+        let excess = if self.stalled < FULL { 0 } else { self.round.excess };
+        self.history[self.rounds as usize % WINDOW] = Sample { rate, round_trip, excess };
         if self.rate() * 4 >= self.reference * 5 {
             // In a cruise, this is a link that has become faster.
             (self.reference, self.stalled) = (self.rate(), 0);
@@ -132,7 +140,7 @@ impl Adaptive {
 
     const fn begin_round(&mut self, now: Instant, outstanding: u64) {
         let (delivered, until) = (self.delivered, self.delivered + if outstanding > 0 { outstanding } else { 1 });
-        self.round = Round { start: now, delivered, until, least: None, limited: false };
+        self.round = Round { start: now, delivered, until, least: None, excess: 0, limited: false };
     }
 
     const fn newest(&self) -> Sample {
@@ -157,6 +165,9 @@ impl Adaptive {
             // Less than a segment more would not be sent.
             budget = budget.max(product + SEGMENT);
         }
+        // Bunched acknowledgements: data that would be sent between two bunches (BBR's extra_acked).
+        let excess = self.history.iter().map(|sample| sample.excess).max().unwrap_or(0);
+        budget += u128::from(excess).min(product);
         // While the link is being found, the budget does not fall below the first one.
         let least = if self.stalled < FULL { INITIAL } else { LEAST };
         Some(u64::try_from(budget).unwrap_or(u64::MAX).max(least))

@@ -86,3 +86,22 @@ fn the_clamp_sweep_of_the_study() {
     assert!(ten.smoothed < 0.5 * most.smoothed, "{ten:?}, {most:?}");
     assert!(most.smoothed <= none.smoothed, "{most:?}, {none:?}");
 }
+
+/// The adaptive budget beside the best constant one, on bearers of four generations.
+#[test]
+fn an_adaptive_budget_is_as_fast_as_the_best_constant_one() {
+    for (preset, bytes, budgets) in [
+        ("gprs-3+1", "600 kB", ["8 kB", "10 kB", "16 kB"]),
+        ("egprs-4+1", "2 MB", ["20 kB", "32 kB", "48 kB"]),
+        ("umts-r99-384", "4 MB", ["16 kB", "24 kB", "40 kB"]),
+        ("hsdpa-cat6", "20 MB", ["64 kB", "128 kB", "200 kB"]),
+    ] {
+        let tables = format!("[bearer]\npreset = \"{preset}\"\n[[flow]]\nkind = \"download\"\nbytes = \"{bytes}\"\n");
+        let constant =
+            budgets.map(|budget| run(&format!("[proxy]\nbudget = \"{budget}\"\n{tables}"), "proxy").times[0]);
+        let adaptive = run(&format!("[proxy]\n{tables}"), "proxy");
+        println!("{preset}: adaptive {adaptive:.2?}, constant {constant:.2?} for {budgets:?}");
+        let best = constant.into_iter().fold(f64::INFINITY, f64::min);
+        assert!(adaptive.times[0] <= 1.05 * best, "{preset}: adaptive {adaptive:?}, constant {constant:?}");
+    }
+}
