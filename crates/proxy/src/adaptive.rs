@@ -6,8 +6,8 @@
 //! contrast to BBR the gain is that of the study's clamp, not 2, and there is no pacing.
 //!
 //! A gain above 1 finds a link that has become faster: when the rate has grown by a quarter, the
-//! budget grows by half in each round, as at the start. The gain also builds a small queue, which would
-//! count as round trip. So one round in eight drains it, and both estimators forget after ten
+//! budget grows by half in each round, as at the start. The gain also builds a small queue, which
+//! would count as round trip. So one round in eight drains it, and both estimators forget after ten
 //! rounds: a handover to a slower link or a longer path is followed.
 
 use airpath_core::{Instant, Span};
@@ -22,8 +22,8 @@ const SEGMENT: u128 = 1460;
 const WINDOW: usize = 10;
 /// Rounds in a cycle of gains.
 const CYCLE: u64 = 8;
-/// Gains in percent: when the link is being found (the budget grows by half in each round), in the round
-/// that drains the queue, and otherwise.
+/// Gains in percent: when the link is being found (the budget grows by half in each round), in the
+/// round that drains the queue, and otherwise.
 const STARTUP: u64 = 150;
 const DRAIN: u64 = 95;
 const CRUISE: u64 = 115;
@@ -165,7 +165,7 @@ impl Adaptive {
             // Less than a segment more would not be sent.
             budget = budget.max(product + SEGMENT);
         }
-        // Bunched acknowledgements: data that would be sent between two bunches (BBR's extra_acked).
+        // What would be sent between two bunches of acknowledgements (BBR's extra_acked).
         let excess = self.history.iter().map(|sample| sample.excess).max().unwrap_or(0);
         budget += u128::from(excess).min(product);
         // While the link is being found, the budget does not fall below the first one.
