@@ -112,12 +112,13 @@ def test_a_middlebox(airpath_command: Command, tmp_path: Path) -> None:
         assert row["offered_packets"] == out, "packets are conserved"
 
 
-@pytest.mark.parametrize("accept", ["early", "deferred"])
-def test_a_proxy(airpath_command: Command, tmp_path: Path, accept: str) -> None:
+@pytest.mark.parametrize(("accept", "host"), [("early", "server"), ("deferred", "server6")])
+def test_a_proxy(airpath_command: Command, tmp_path: Path, accept: str, host: str) -> None:
     payload = random.Random(1).randbytes(80_000)
     (tmp_path / "file").write_bytes(payload)
-    serve = f"exec {sys.executable} -m http.server 8000 --directory {tmp_path}"
-    fetch = f"import urllib.request as u; open({str(tmp_path / 'got')!r}, 'wb').write(u.urlopen('http://server:8000/file').read())"
+    serve = f"exec {sys.executable} -m http.server 8000 --bind :: --directory {tmp_path}"
+    url, got = f"http://{host}:8000/file", str(tmp_path / "got")
+    fetch = f"import urllib.request as u; open({got!r}, 'wb').write(u.urlopen({url!r}).read())"
     live = tmp_path / "live"
     arguments = ("link", "umts-dch-384", "--proxy", "--set", f"proxy.accept={accept}", "--set", "bearer.bler=0.1")
     command = ("--out", live, "--serve", serve, "--", sys.executable, "-c", fetch)

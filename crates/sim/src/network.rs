@@ -150,6 +150,11 @@ impl<'a> Network<'a> {
         self.rearm(hop);
     }
 
+    /// Segments that a proxy creates for `flow` are to have IPv6 headers.
+    pub fn set_ipv6(&mut self, flow: FlowId) {
+        self.buffer.set_ipv6(flow);
+    }
+
     /// The payload of a packet that has arrived at `side`, and a context for its receiver.
     #[inline]
     pub fn payload_for(&mut self, packet: &Packet, side: Side) -> (&Payload, Context<'_>) {

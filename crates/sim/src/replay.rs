@@ -21,7 +21,8 @@ use airpath_result::summary::{Ended, Repetition};
 use airpath_result::{FolderError, Rows, Summary};
 use airpath_scenario::{PlannedPath, Scenario, ScenarioError, Users};
 use airpath_tcp::Segment;
-use airpath_wire::tcp::TcpHeader;
+use airpath_wire::ipv6::Ipv6Header;
+use airpath_wire::tcp::{Flags, TcpHeader};
 
 use crate::network::{Network, Node, Outgoing};
 use crate::packet_buffer::Payload;
@@ -354,12 +355,21 @@ impl<'a> Arrivals<'a> {
         self.entered += 1;
         network.packets = id;
         let side = Side::at_start_of(direction);
+        if whole_header.is_some_and(|(header, length)| is_ipv6(size, &header, length)) {
+            network.set_ipv6(flow);
+        }
         let payload = match (header, whole_header) {
             (Some(info), Some((header, length))) => Payload::Segment(Segment { header, length, ecn, info }),
             _ => Payload::Recorded(header),
         };
         network.send(time, Outgoing { flow, user, side, size, ecn, payload });
     }
+}
+
+/// Whether a packet of `size` bytes has room for an IPv6 header. Other padding of the options than
+/// that of [`TcpHeader`] changes the size by less than the 20 bytes between IPv4 and IPv6.
+fn is_ipv6(size: u32, header: &TcpHeader, length: u32) -> bool {
+    header.flags.contains(Flags::SYN) && size >= (Ipv6Header::LENGTH + header.wire_length()) as u32 + length - 8
 }
 
 /// Whether all packets belong to one of `mobiles` mobiles and are in the order of time.

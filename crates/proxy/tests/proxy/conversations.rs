@@ -77,7 +77,6 @@ fn config() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 48 } else { 2000 }))]
     #[test]
     fn conversations_arrive_byte_for_byte(
         talks in proptest::collection::vec(talk(), 1..5),
@@ -104,7 +103,8 @@ proptest! {
                     prop_assert_eq!(received, sent, "flow {} at {:?}: {:?}", flow, side, outcomes);
                 }
                 prop_assert_eq!(outcomes, [Some(Outcome::Closed); 2], "flow {}", flow);
-            } else {
+            } else if loss == 0.0 {
+                // A reset that is lost is not repeated.
                 prop_assert!(outcomes[talk.client as usize].is_some(), "the client waits: {:?}", outcomes);
             }
         }
