@@ -159,6 +159,21 @@ fn a_server_that_does_not_answer_times_out() {
 }
 
 #[test]
+fn a_server_that_has_closed_does_not_limit_the_delivery() {
+    let mut talk = Talk::download(at(0), 250_000);
+    talk.mobile.closes_last = false;
+    let mut radio = lines(50);
+    radio[0].rate = Some(airpath_core::Bitrate::from_bps(20_000));
+    let config = Config::new(Bytes::new(10_000));
+    let mut network = Network::new(Some(Box::new(proxy(config))), vec![talk], lines(10), radio, None);
+    network.run(at(30_000));
+    assert_eq!(network.outcomes(0)[Side::Server as usize], Some(Outcome::Closed));
+    network.run(at(200_000));
+    network.check_bytes();
+    assert_eq!(network.outcomes(0), [Some(Outcome::Closed); 2], "after more than the time-out for opening");
+}
+
+#[test]
 fn an_idle_connection_is_aborted() {
     let mut talk = Talk::download(at(0), 8000);
     // The server waits for more than the request.
