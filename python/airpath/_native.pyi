@@ -170,7 +170,7 @@ def replay(
     text: str,
     name: str,
     sets: list[tuple[str, str]],
-    recordings: list[tuple[int, int, list[Any], list[Any], list[Any]]],
+    recordings: list[tuple[int, int, list[Any], list[Any], list[Any], str | None]],
     out: str | None,
     log: bool,
 ) -> str:
@@ -183,8 +183,9 @@ def replay(
         recordings: For each repetition: its number; its end; the packets that entered, each with
             time, whether it goes up, number, size, ECN field, flow, user, and the number of packets
             received before it at the same time; for each packet the TCP header (offset, length,
-            ack, window, flags, retransmission) or `None`; and the changes: time, component, user or
-            `None`, and the change as JSON. The scenario's own changes are ignored.
+            ack, window, flags, retransmission) or `None`; the changes: time, component, user or
+            `None`, and the change as JSON; and the file of whole TCP headers, if there is one. The
+            scenario's own changes are ignored.
         out: The result folder, or `None` to write nothing.
         log: Whether to write the event tables that the scenario enables.
 

@@ -73,7 +73,7 @@ def execute(
         raise UnreadableResultError(f"{result.path}: {error}") from None
 
 
-def _recordings(result: Result) -> list[tuple[int, int, list[Any], list[Any], list[Any]]]:
+def _recordings(result: Result) -> list[tuple[int, int, list[Any], list[Any], list[Any], str | None]]:
     """Return the packets that entered the network in each repetition, in the form of the core."""
     import polars as pl
 
@@ -92,9 +92,16 @@ def _recordings(result: Result) -> list[tuple[int, int, list[Any], list[Any], li
             _arrivals(sent.filter(pl.col("repetition") == number)),
             _headers(sent.filter(pl.col("repetition") == number)),
             changes.filter(pl.col("repetition") == number).select("time", "component", "user", "change").rows(),
+            _whole_headers(result, number),
         )
         for number, end in sorted(ends.items())
     ]
+
+
+def _whole_headers(result: Result, repetition: int) -> str | None:
+    """Return the file of whole TCP headers, which a run with a proxy has written."""
+    file = result.path / "headers" / f"{repetition:04}.pcapng"
+    return str(file) if file.exists() else None
 
 
 def _arrivals(sent: "pl.DataFrame") -> list[Any]:

@@ -1,5 +1,6 @@
 """One bearer model, two clocks: a replay gives each packet exactly its fate on the link."""
 
+import random
 import subprocess
 import sys
 import time
@@ -109,6 +110,25 @@ def test_a_middlebox(airpath_command: Command, tmp_path: Path) -> None:
     for row in rows:
         out = row["delivered_packets"] + row["absorbed_packets"] + row["queued_packets"]
         assert row["offered_packets"] == out, "packets are conserved"
+
+
+@pytest.mark.parametrize(("accept", "host"), [("early", "server"), ("deferred", "server6")])
+def test_a_proxy(airpath_command: Command, tmp_path: Path, accept: str, host: str) -> None:
+    payload = random.Random(1).randbytes(80_000)
+    (tmp_path / "file").write_bytes(payload)
+    serve = f"exec {sys.executable} -m http.server 8000 --bind :: --directory {tmp_path}"
+    url, got = f"http://{host}:8000/file", str(tmp_path / "got")
+    fetch = f"import urllib.request as u; open({got!r}, 'wb').write(u.urlopen({url!r}).read())"
+    live = tmp_path / "live"
+    arguments = ("link", "umts-dch-384", "--proxy", "--set", f"proxy.accept={accept}", "--set", "bearer.bler=0.1")
+    command = ("--out", live, "--serve", serve, "--", sys.executable, "-c", fetch)
+    subprocess.run(airpath_command.line(*arguments, *command), check=True, timeout=60)
+    assert (tmp_path / "got").read_bytes() == payload, "the payload passes byte for byte"
+    steps = check_parity(airpath_command, live).get_column("step")
+    assert (steps == "created").sum() > 50
+    for row in airpath.load(live).links.filter(component="proxy").to_dicts():
+        out = row["delivered_packets"] + row["absorbed_packets"] + row["queued_packets"]
+        assert row["offered_packets"] + row["created_packets"] == out, "packets are conserved"
 
 
 def test_changes_by_the_scenario_and_by_hand(airpath_command: Command, tmp_path: Path) -> None:

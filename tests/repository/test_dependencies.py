@@ -17,7 +17,8 @@ ALLOWED: dict[str, set[str]] = {
     "link": {"core"},
     "eventlog": {"core"},
     "radio": {"core", "link"},
-    "path": {"core", "link"},
+    "path": {"core", "wire", "link", "tcp"},
+    "proxy": {"core", "wire", "link", "path", "tcp"},
     "linklevel": {"core"},
     "tcp": {"core", "wire"},
     "capture": {"core", "wire"},
@@ -26,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "trace": {"core", "wire", "capture", "observe", "web"},
     "app": {"core", "tcp"},
     "result": {"core", "app", "eventlog"},
-    "scenario": {"core", "link", "path", "radio", "tcp", "app"},
+    "scenario": {"core", "link", "path", "proxy", "radio", "tcp", "app"},
     "sim": {"core", "wire", "capture", "link", "path", "radio", "tcp", "app", "scenario", "eventlog", "result"},
     "emu": {
         "core",

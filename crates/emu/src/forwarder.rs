@@ -5,15 +5,17 @@ use std::io;
 
 use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
-use airpath_path::{Contents, PacketStore, Path, PolledPath};
+use airpath_path::{Contents, NewSegment, PacketStore, Path, Payload, PolledPath};
+use airpath_tcp::Segment;
 
 use crate::clock::Clock;
 use crate::lateness::Lateness;
 use crate::observe::Passage;
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
-use crate::packet_buffer::{BufferedPacket, PacketBuffer};
+use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
 use crate::taps::{Taps, View};
+use crate::tcp_packet;
 
 /// Largest number of consecutive reads at one end before due packets are delivered.
 const READS_IN_A_ROW: usize = 64;
@@ -46,6 +48,8 @@ pub struct Forwarder<'a> {
 struct ObservedPackets {
     packets: PacketBuffer,
     taps: Taps,
+    /// The last packet that a middlebox created, to reuse its memory.
+    created: Vec<u8>,
 }
 
 /// Packets dropped before the entry of the path or after its exit.
@@ -103,7 +107,7 @@ impl<'a> Forwarder<'a> {
             dropped: DropCounters::default(),
             delivered_until: Instant::ZERO,
             path,
-            observed: ObservedPackets { packets: PacketBuffer::default(), taps },
+            observed: ObservedPackets { packets: PacketBuffer::default(), taps, created: Vec::new() },
             server,
             mobile,
             read_buffer: Box::new([0; MAX_READ]),
@@ -190,7 +194,7 @@ impl<'a> Forwarder<'a> {
                 self.run.first = Some(next);
             }
             self.run.slots.push(packet.slot);
-            let ObservedPackets { packets, taps } = &mut self.observed;
+            let ObservedPackets { packets, taps, .. } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
             let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
             let passage = Passage { entered, number, due, now };
@@ -302,5 +306,33 @@ impl PacketStore for ObservedPackets {
             // `Contents` is non-exhaustive: the emulator has no form for further kinds.
             _ => None,
         }
+    }
+
+    fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
+        let BufferedPacket { super_segment, segment, header, .. } = self.packets.packet(slot);
+        // Only packets that the observer assigned to a connection have this header.
+        let info = header?;
+        let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
+        let (header, payload) = tcp_packet::parse(frame, bytes, segment)?;
+        Some(Segment { header, length: payload.len() as u32, ecn: frame.ecn(), info })
+    }
+
+    fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
+        let BufferedPacket { super_segment, segment, .. } = self.packets.packet(slot);
+        let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
+        match tcp_packet::parse(frame, bytes, segment) {
+            Some((_, payload)) => Payload::Bytes([&bytes[payload], &[]]),
+            None => Payload::Counted,
+        }
+    }
+
+    fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
+        let route = self.taps.observer.as_ref()?.route(new.flow, direction)?;
+        tcp_packet::write(&route, new.segment, new.payload, &mut self.created)?;
+        let frame = Frame::inspect(&VirtioHeader::default(), &self.created).ok()?;
+        let super_segment = self.packets.insert(frame, &self.created);
+        let header = Some(new.segment.info);
+        let packet = BufferedPacket { super_segment, segment: 0, direction, entered: now, number: None, header };
+        Some((self.packets.add(packet), frame.bytes()))
     }
 }

@@ -9,6 +9,7 @@
 //! | [`offload`] | splits super-segments into packets and joins them again |
 //! | [`forwarder`] | from one end into the path, and out at the other end when due |
 //! | [`packet_buffer`] | bytes of the packets in the network |
+//! | `tcp_packet` | TCP packets as a middlebox reads and creates them |
 //! | [`clock`], [`lateness`] | the clock, and how late packets left |
 //! | [`taps`], [`record`] | packet observers: captures, deliveries as a recorded link |
 //! | [`observe`] | flows, identified from packets |
@@ -39,6 +40,7 @@ pub mod status;
 pub mod supervisor;
 mod sys;
 pub mod taps;
+mod tcp_packet;
 pub mod testbed;
 
 pub use error::LinkError;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{Direction, Seed, Sink, Span, UserId};
 use airpath_eventlog::EventLog;
 use airpath_path::{Path as HopPath, PolledPath};
@@ -139,7 +140,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         None => log_sink,
     };
     let path = HopPath::new(planned.topology, sink);
-    let taps = open_taps(options, folder.as_ref(), started, path.inspects_segments())?;
+    let needs_headers = options.log && scenario.proxy.is_some();
+    let taps = open_taps(options, folder.as_ref(), started, path.inspects_segments(), needs_headers)?;
     let path = PolledPath::new(path, planned.changes);
     let forwarder = Forwarder::new(path, clock, taps, &testbed.server_port, &testbed.mobile_port);
     let mut session = Session::new(forwarder, scenario, supervisor, control, options.waiting, status)?;
@@ -158,8 +160,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     if let Err(error) = &ended {
         summary.unfinished(&error.to_string());
     }
-    let Taps { captures, recorder, .. } = forwarder.into_taps();
-    let written = finish(folder.as_ref(), log, captures, options.record.as_deref().zip(recorder));
+    let taps = forwarder.into_taps();
+    let written = finish(folder.as_ref(), log, taps, options.record.as_deref());
     if let Err(error) = &written {
         summary.unfinished(&error.to_string());
     }
@@ -269,6 +271,7 @@ fn open_taps(
     folder: Option<&Folder>,
     started: Span,
     inspects_segments: bool,
+    needs_headers: bool,
 ) -> Result<Taps, LinkError> {
     let captures = match folder {
         Some(folder) if options.capture => {
@@ -276,9 +279,16 @@ fn open_taps(
         }
         _ => None,
     };
+    let headers = match folder {
+        Some(folder) if needs_headers => {
+            Some(HeaderRecorder::create(&folder.headers(), 0).map_err(|error| folder.error("headers", error))?)
+        }
+        _ => None,
+    };
     Ok(Taps {
         observer: (folder.is_some() || inspects_segments).then(Observer::new),
         captures,
+        headers,
         recorder: options.record.as_ref().map(|_| Recorder::default()),
     })
 }
@@ -347,12 +357,7 @@ fn await_server(network: &NetworkNamespace, supervisor: &mut Supervisor) -> Resu
 }
 
 /// Finishes all output files. Returns the first error, after all were tried.
-fn finish(
-    folder: Option<&Folder>,
-    log: Option<EventLog>,
-    captures: Option<Captures>,
-    record: Option<(&Path, Recorder)>,
-) -> Result<(), LinkError> {
+fn finish(folder: Option<&Folder>, log: Option<EventLog>, taps: Taps, record: Option<&Path>) -> Result<(), LinkError> {
     let in_folder = |name: &'static str| {
         move |error| match folder {
             Some(folder) => LinkError::from(folder.error(name, error)),
@@ -360,13 +365,15 @@ fn finish(
         }
     };
     let logged = log.map_or(Ok(()), |log| log.finish().map(drop)).map_err(in_folder("events"));
+    let Taps { captures, headers, recorder, .. } = taps;
+    let headers = headers.map_or(Ok(()), HeaderRecorder::finish).map_err(in_folder("headers"));
     let captured = captures.map_or(Ok(()), Captures::finish).map_err(in_folder("captures"));
-    let recorded = record.map_or(Ok(()), |(path, recorder)| {
+    let recorded = record.zip(recorder).map_or(Ok(()), |(path, recorder)| {
         Direction::BOTH.into_iter().try_for_each(|direction| {
             let recording = recorder.recording(direction)?;
             let path = PathBuf::from(format!("{}.{}", path.display(), direction.name()));
             recording.map_or(Ok(()), |recording| recording.write(&path))
         })
     });
-    logged.and(captured).and(recorded.map_err(LinkError::from))
+    logged.and(headers).and(captured).and(recorded.map_err(LinkError::from))
 }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use airpath_core::{AppEvent, Direction, Ecn, FlowId, Instant, SegmentInfo};
 use airpath_observe::Connection;
 use airpath_result::summary::FlowRow;
-use airpath_wire::segment::Segment;
+use airpath_wire::segment::{Route, Segment};
 
 use crate::offload::Frame;
 use flow::Flow;
@@ -101,6 +101,11 @@ impl Observer {
         let seen = self.flows.get_mut(flow.0 as usize)?;
         let step = seen.leaves(passage, sight, direction, frame, bytes, index)?;
         Some(AppEvent { flow, step, delivered: seen.answered_bytes() })
+    }
+
+    /// Source and destination of packets of `direction` of a flow; `None` if it is not TCP.
+    pub fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
+        self.flows.get(flow.0 as usize)?.key()?.route(direction)
     }
 
     /// The connection of a flow in a capture at the end where packets of `direction` enter; `None`

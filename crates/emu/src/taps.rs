@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 
+use airpath_capture::headers::HeaderRecorder;
 use airpath_capture::write::{CapturedPacket, Interface, InterfaceId, Writer};
 use airpath_core::{AppEvent, Direction, Instant, Packet, Span};
 use airpath_path::Side;
@@ -12,6 +13,7 @@ use airpath_path::Side;
 use crate::observe::{Observer, Passage, Sighting};
 use crate::offload::{Frame, MAX_HEADER, complete_checksum};
 use crate::record::Recorder;
+use crate::tcp_packet;
 
 /// The packet observers of a link; each is optional.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub struct Taps {
     pub observer: Option<Observer>,
     /// Captures at both ends.
     pub captures: Option<Captures>,
+    /// TCP headers of the packets that enter, for a replay.
+    pub headers: Option<HeaderRecorder>,
     /// Delivered packets as a recorded link.
     pub recorder: Option<Recorder>,
 }
@@ -51,6 +55,11 @@ impl Taps {
         let View { frame, bytes, segment } = view;
         let sighting = self.observer.as_mut()?.enters(now, direction, frame, bytes, segment);
         packet.flow = sighting.flow;
+        if let (Some(headers), true) = (&mut self.headers, sighting.segment.is_some())
+            && let Some((header, payload)) = tcp_packet::parse(frame, bytes, segment)
+        {
+            headers.add(now, direction, frame.ecn(), &header, payload.len() as u32);
+        }
         Some(sighting)
     }
 

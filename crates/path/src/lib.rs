@@ -1,7 +1,7 @@
 //! The hops between the two ends of a network, under either clock.
 //!
 //! ```text
-//! server → [access] → fixed → [middlebox] → cell → mobile
+//! server → [access] → fixed → [middleboxes] → cell → mobile
 //! ```
 //!
 //! | module | contents |
@@ -35,4 +35,4 @@ pub use middlebox::{Middlebox, MiddleboxContext, NewPacket};
 pub use path::{Path, Topology};
 pub use polled::{Change, PolledPath};
 pub use route::{Route, Side};
-pub use store::{Contents, PacketStore};
+pub use store::{Contents, NewSegment, PacketStore, Payload};

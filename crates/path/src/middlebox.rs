@@ -16,8 +16,9 @@ use airpath_core::{
     Slot, UserId,
 };
 use airpath_link::{BearerCommand, CommandError, Departure};
+use airpath_tcp::Segment;
 
-use crate::store::{Contents, PacketStore};
+use crate::store::{Contents, NewSegment, PacketStore, Payload};
 
 /// A hop that may absorb, hold, rewrite and create packets.
 pub trait Middlebox {
@@ -107,7 +108,12 @@ pub struct NewPacket<'a> {
     pub contents: Contents<'a>,
 }
 
-impl MiddleboxContext<'_> {
+impl<'a> MiddleboxContext<'a> {
+    /// The context for calls into components of the middlebox, such as TCP connections.
+    pub const fn context(&mut self) -> &mut Context<'a> {
+        &mut self.context
+    }
+
     /// The component number of the middlebox.
     pub const fn component(&self) -> ComponentId {
         self.context.at
@@ -116,6 +122,19 @@ impl MiddleboxContext<'_> {
     /// The TCP header of the packet at `slot`; `None` if it is not TCP.
     pub fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.store.segment(slot)
+    }
+
+    /// The TCP segment of `packet` with its whole header; `None` if it is not TCP, or the packet
+    /// buffer does not have its header.
+    pub fn tcp_segment(&self, packet: &Packet) -> Option<Segment> {
+        let segment = self.store.tcp_segment(packet.slot)?;
+        // A queue may have marked the packet as CE (RFC 3168 §5).
+        Some(Segment { ecn: packet.ecn, ..segment })
+    }
+
+    /// The payload of the TCP segment at `slot`.
+    pub fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
+        self.store.tcp_payload(slot)
     }
 
     /// Takes a packet out of the network at `now`: the middlebox has consumed it.
@@ -137,13 +156,32 @@ impl MiddleboxContext<'_> {
     pub fn create(&mut self, now: Instant, direction: Direction, packet: NewPacket<'_>) -> Option<Packet> {
         let NewPacket { size, flow, user, ecn, contents } = packet;
         let slot = self.store.create(now, direction, contents)?;
+        Some(self.count_created(now, direction, Packet { id: 0, size, flow, user, ecn, slot }))
+    }
+
+    /// Creates the packet of a TCP segment of mobile `user` at `now`, as [`Self::create`] does.
+    /// `None` where the packet buffer does not have the addresses of its flow.
+    pub fn create_segment(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        user: UserId,
+        new: NewSegment<'_>,
+    ) -> Option<Packet> {
+        let (flow, ecn) = (new.flow, new.segment.ecn);
+        let (slot, size) = self.store.create_segment(now, direction, new)?;
+        Some(self.count_created(now, direction, Packet { id: 0, size, flow, user, ecn, slot }))
+    }
+
+    /// Counts and reports a packet that was created, and gives it its identifier.
+    fn count_created(&mut self, now: Instant, direction: Direction, packet: Packet) -> Packet {
         let id = CREATED | u64::from(self.context.at.0) << 40 | self.account.created;
         self.account.created += 1;
-        let packet = Packet { id, size, flow, user, ecn, slot };
+        let packet = Packet { id, ..packet };
         self.account.counters[direction as usize].create(&packet);
-        let segment = self.store.segment(slot);
+        let segment = self.store.segment(packet.slot);
         self.report(now, direction, packet, PacketStep::Created(segment));
-        Some(packet)
+        packet
     }
 
     /// Gives a packet that is inside another size and other contents at `now`. Its identifier

@@ -51,8 +51,8 @@ enum Next {
     End,
 }
 
-/// The route of every packet: server → access (where the flow has one) → fixed network → middlebox
-/// (where there is one) → bearer of the user → mobile, and the reverse.
+/// The route of every packet: server → access (where the flow has one) → fixed network →
+/// middleboxes → bearer of the user → mobile, and the reverse.
 #[derive(Clone, Debug)]
 pub struct Route {
     fixed: usize,
@@ -70,8 +70,8 @@ pub struct Route {
 pub struct Plan {
     /// The fixed network.
     pub fixed: usize,
-    /// The middlebox at the border of fixed network and radio, if there is one.
-    pub middlebox: Option<usize>,
+    /// The middleboxes at the border of fixed network and radio, from the fixed network on.
+    pub middleboxes: Vec<usize>,
     /// The first bearer; the others follow it.
     pub first_cell: usize,
     /// The bearer of each user.
@@ -83,16 +83,18 @@ pub struct Plan {
 impl Route {
     /// The route over `hops` hops that `plan` describes.
     pub fn new(hops: usize, plan: Plan) -> Self {
-        let Plan { fixed, middlebox, first_cell, cell_of, access_of } = plan;
+        let Plan { fixed, middleboxes, first_cell, cell_of, access_of } = plan;
         let mut next = vec![[Next::End; 2]; hops];
         let mut set = |hop: usize, down: Next, up: Next| next[hop] = [down, up];
         access_of.iter().for_each(|access| set(*access, Next::Hop(fixed), Next::End));
-        let towards_radio = middlebox.map_or(Next::Cell, Next::Hop);
-        set(fixed, towards_radio, Next::Access(None));
-        if let Some(middlebox) = middlebox {
-            set(middlebox, Next::Cell, Next::Hop(fixed));
+        let after = |index: usize| middleboxes.get(index).map_or(Next::Cell, |middlebox| Next::Hop(*middlebox));
+        set(fixed, after(0), Next::Access(None));
+        let mut last = fixed;
+        for (index, middlebox) in middleboxes.iter().enumerate() {
+            set(*middlebox, after(index + 1), Next::Hop(last));
+            last = *middlebox;
         }
-        cell_of.iter().for_each(|cell| set(*cell, Next::End, Next::Hop(middlebox.unwrap_or(fixed))));
+        cell_of.iter().for_each(|cell| set(*cell, Next::End, Next::Hop(last)));
         Self { fixed, first_cell, entry: [Next::Access(Some(fixed)), Next::Cell], next, cell_of, access_of }
     }
 
@@ -162,15 +164,20 @@ mod tests {
 
     #[test]
     fn packets_cross_the_hops_in_order() {
-        let plan = Plan { fixed: 0, middlebox: Some(1), first_cell: 2, cell_of: vec![2, 3, 2], access_of: vec![4, 5] };
+        let plan =
+            Plan { fixed: 0, middleboxes: vec![1], first_cell: 2, cell_of: vec![2, 3, 2], access_of: vec![4, 5] };
         let route = Route::new(6, plan.clone());
         assert_eq!(walk(&route, Direction::Down, 1, 1), [5, 0, 1, 3]);
         assert_eq!(walk(&route, Direction::Up, 0, 2), [2, 1, 0, 4]);
         assert_eq!(walk(&route, Direction::Down, 7, 0), [0, 1, 2], "a flow without an access link");
         assert_eq!(walk(&route, Direction::Up, 7, 0), [2, 1, 0]);
-        let route = Route::new(6, Plan { middlebox: None, ..plan });
+        let route = Route::new(6, Plan { middleboxes: vec![], ..plan });
         assert_eq!(walk(&route, Direction::Down, 0, 1), [4, 0, 3]);
         assert_eq!(walk(&route, Direction::Up, 1, 0), [2, 0, 5]);
+        let plan = Plan { fixed: 0, middleboxes: vec![1, 2], first_cell: 3, cell_of: vec![3], access_of: vec![] };
+        let two = Route::new(4, plan);
+        assert_eq!(walk(&two, Direction::Down, 0, 0), [0, 1, 2, 3]);
+        assert_eq!(walk(&two, Direction::Up, 0, 0), [3, 2, 1, 0]);
         assert_eq!((route.cell(0), route.cell(1), route.cell(2)), (Some(2), Some(3), None));
     }
 }

@@ -1,6 +1,13 @@
 //! The packet buffer of the simulator or the emulator, as the path uses it.
+//!
+//! A middlebox that ends TCP connections ([`airpath_tcp::Connection`]) reads and creates segments.
+//! Headers are exact under both clocks. Payload has two forms: the emulator has the bytes, and the
+//! simulator only their number ([`Payload`]). A middlebox decides by headers alone and passes
+//! payload on in the form in which it came. So it makes the same decisions under both clocks, and
+//! also when a log of headers is replayed in the simulator.
 
-use airpath_core::{Direction, Dropped, Instant, Packet, SegmentLookup, Slot};
+use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentLookup, Slot};
+use airpath_tcp::Segment;
 
 /// Contents of a packet that a middlebox creates.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +17,27 @@ pub enum Contents<'a> {
     CopyOf(Slot),
     /// A whole IP packet.
     Bytes(&'a [u8]),
+}
+
+/// The payload of a TCP segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// Only its length is known, which the segment has.
+    #[default]
+    Counted,
+    /// Its bytes, in two parts: those of a ring buffer may wrap.
+    Bytes([&'a [u8]; 2]),
+}
+
+/// A TCP segment that a middlebox creates.
+#[derive(Clone, Copy, Debug)]
+pub struct NewSegment<'a> {
+    /// Its connection.
+    pub flow: FlowId,
+    /// Its header.
+    pub segment: &'a Segment,
+    /// Its payload.
+    pub payload: Payload<'a>,
 }
 
 /// The owner of what packets carry. It gives out a slot for each packet and takes the slot back
@@ -24,4 +52,57 @@ pub trait PacketStore: SegmentLookup {
     /// Stores the contents of a packet that a middlebox creates at `now`; `None` where this store
     /// cannot hold such contents.
     fn create(&mut self, now: Instant, direction: Direction, contents: Contents<'_>) -> Option<Slot>;
+
+    /// The TCP segment at `slot` with its whole header; `None` if the packet is not TCP, or this
+    /// store does not have its header.
+    fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
+        let _ = slot;
+        None
+    }
+
+    /// The payload of the TCP segment at `slot`.
+    fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
+        let _ = slot;
+        Payload::Counted
+    }
+
+    /// Stores a TCP segment that a middlebox creates at `now`. Returns its slot and the size of its
+    /// IP packet; `None` where this store does not have the addresses of the flow.
+    fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
+        let _ = (now, direction, new);
+        None
+    }
+}
+
+impl<'a> Payload<'a> {
+    /// `length` bytes after the first `skip`.
+    ///
+    /// # Panics
+    /// If it has fewer bytes.
+    #[must_use]
+    pub fn part(self, skip: usize, length: usize) -> Self {
+        let Self::Bytes([first, second]) = self else { return self };
+        let cut = |part: &'a [u8], before: usize| {
+            let start = skip.saturating_sub(before).min(part.len());
+            let end = (skip + length).saturating_sub(before).min(part.len());
+            &part[start..end]
+        };
+        let parts = [cut(first, 0), cut(second, first.len())];
+        assert_eq!(parts[0].len() + parts[1].len(), length, "the payload has fewer bytes");
+        Self::Bytes(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_may_cross_the_end_of_the_ring() {
+        let payload = Payload::Bytes([b"abc", b"defg"]);
+        assert_eq!(payload.part(0, 3), Payload::Bytes([b"abc", b""]));
+        assert_eq!(payload.part(2, 3), Payload::Bytes([b"c", b"de"]));
+        assert_eq!(payload.part(4, 3), Payload::Bytes([b"", b"efg"]));
+        assert_eq!(Payload::Counted.part(2, 3), Payload::Counted);
+    }
 }

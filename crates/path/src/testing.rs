@@ -13,9 +13,13 @@ use airpath_core::{
     Slot, Span,
 };
 use airpath_link::Departure;
+use airpath_tcp::Segment;
 
 use crate::route::Plan;
-use crate::{Contents, Hop, Middlebox, PacketStore, Path, PolledPath, Route, Topology};
+use crate::{Contents, Hop, Middlebox, NewSegment, PacketStore, Path, PolledPath, Route, Topology};
+
+/// Bytes of an IPv4 header.
+const IP_HEADER: u32 = 20;
 
 /// A packet that enters, with its TCP header.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +31,7 @@ pub struct Arrival {
     /// The packet. Its slot is set by the check.
     pub packet: Packet,
     /// Its TCP header, if it is TCP.
-    pub segment: Option<SegmentInfo>,
+    pub segment: Option<Segment>,
 }
 
 /// When the path is polled between arrivals.
@@ -60,13 +64,13 @@ pub struct Outcome {
 #[derive(Debug, Default)]
 struct CheckedStore {
     next: u32,
-    used: BTreeMap<u32, Option<SegmentInfo>>,
+    used: BTreeMap<u32, Option<Segment>>,
     dropped: Vec<Dropped>,
     absorbed: Vec<u64>,
 }
 
 impl CheckedStore {
-    fn insert(&mut self, segment: Option<SegmentInfo>) -> Slot {
+    fn insert(&mut self, segment: Option<Segment>) -> Slot {
         let slot = Slot(self.next);
         self.next += 1;
         self.used.insert(slot.0, segment);
@@ -80,7 +84,7 @@ impl CheckedStore {
 
 impl SegmentLookup for CheckedStore {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
-        *self.used.get(&slot.0).expect("a lookup of a slot that is not in use")
+        self.tcp_segment(slot).map(|segment| segment.info)
     }
 }
 
@@ -98,11 +102,19 @@ impl PacketStore for CheckedStore {
     fn create(&mut self, _: Instant, _: Direction, contents: Contents<'_>) -> Option<Slot> {
         match contents {
             Contents::CopyOf(slot) => {
-                let segment = self.segment(slot);
+                let segment = self.tcp_segment(slot);
                 Some(self.insert(segment))
             }
             Contents::Bytes(_) => Some(self.insert(None)),
         }
+    }
+
+    fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
+        *self.used.get(&slot.0).expect("a lookup of a slot that is not in use")
+    }
+
+    fn create_segment(&mut self, _: Instant, _: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
+        Some((self.insert(Some(*new.segment)), new.segment.wire_size(IP_HEADER)))
     }
 }
 
@@ -133,7 +145,7 @@ fn run<M: Middlebox + 'static>(middlebox: M, arrivals: &[Arrival], polling: Poll
         ("middlebox".to_owned(), Hop::middlebox(Box::new(middlebox))),
         ("cell".to_owned(), link()),
     ];
-    let plan = Plan { middlebox: Some(1), first_cell: 2, cell_of: vec![2; users], ..Plan::default() };
+    let plan = Plan { middleboxes: vec![1], first_cell: 2, cell_of: vec![2; users], ..Plan::default() };
     let mobiles = (0..users).map(|user| format!("mobile-{user}")).collect();
     let topology = Topology { route: Route::new(hops.len(), plan), hops, mobiles };
     let mut log = Memory::default();

@@ -7,6 +7,8 @@ use airpath_core::{Direction, DropCause, Ecn, FlowId, Instant, Packet, Seed, Seg
 use airpath_link::Departure;
 use airpath_path::testing::{Arrival, contracts};
 use airpath_path::{AckFilter, Contents, Middlebox, MiddleboxContext, NewPacket};
+use airpath_tcp::Segment;
+use airpath_wire::tcp::{Flags, TcpHeader};
 use proptest::prelude::*;
 
 const ACK: u8 = 0x10;
@@ -80,7 +82,7 @@ fn arrivals(packets: usize, seed: u64) -> Vec<Arrival> {
         let direction = if stream.below(2) == 0 { Direction::Down } else { Direction::Up };
         let length = if direction == Direction::Down || stream.below(8) == 0 { 100 } else { 0 };
         acks[flow] += if stream.below(4) == 0 { 0 } else { 1460 };
-        let segment = SegmentInfo { length, ack: Some(acks[flow]), flags: ACK, ..SegmentInfo::default() };
+        let segment = segment(length, acks[flow]);
         let packet = Packet {
             id: index as u64,
             size: 40 + length,
@@ -127,19 +129,25 @@ proptest! {
             let supersedes = |later: &Arrival| {
                 later.packet.flow == absorbed.packet.flow
                     && later.direction == Direction::Up
-                    && later.segment.is_some_and(|later| later.ack > segment.ack)
+                    && later.segment.is_some_and(|later| later.info.ack > segment.info.ack)
             };
             prop_assert!(arrivals[*id as usize + 1..].iter().any(supersedes));
         }
     }
 }
 
+/// A segment of `length` bytes that acknowledges up to `ack`.
+fn segment(length: u32, ack: i64) -> Segment {
+    let info = SegmentInfo { length, ack: Some(ack), flags: ACK, ..SegmentInfo::default() };
+    let header = TcpHeader { flags: Flags(ACK), ..TcpHeader::default() };
+    Segment { header, length, ecn: Ecn::NotEct, info }
+}
+
 /// A pure acknowledgement that enters at `millis`.
 fn ack(id: u64, millis: u64, ack: i64) -> Arrival {
     let (at, flow) = (Instant::ZERO + Span::from_millis(millis), FlowId(0));
-    let segment = SegmentInfo { ack: Some(ack), flags: ACK, ..SegmentInfo::default() };
     let packet = Packet { id, size: 40, flow, user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
-    Arrival { at, direction: Direction::Up, packet, segment: Some(segment) }
+    Arrival { at, direction: Direction::Up, packet, segment: Some(segment(0, ack)) }
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_core::{Direction, Ecn, FlowId, Instant, SegmentInfo, UserId};
-use airpath_sim::replay::{Arrival, Command, Options, Recording, ReplayError, unplanned_commands};
+use airpath_sim::replay::{
+    Arrival, Command, Options, Recording, ReplayError, add_whole_headers, read_headers, unplanned_commands,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -20,8 +22,8 @@ type HeaderRow = Option<(i64, u32, Option<i64>, u64, u8, bool)>;
 /// A change of conditions: time, component, mobile, JSON text.
 type ChangeRow = (u64, String, Option<u16>, String);
 
-/// Number and end of a repetition, its packets, headers and changes.
-type RecordingRows = (u64, u64, Vec<ArrivalRow>, Vec<HeaderRow>, Vec<ChangeRow>);
+/// Number and end of a repetition, its packets, headers and changes, and the file of whole headers.
+type RecordingRows = (u64, u64, Vec<ArrivalRow>, Vec<HeaderRow>, Vec<ChangeRow>, Option<PathBuf>);
 
 /// Sends recorded packets through a network again, and returns the summary as JSON.
 #[pyfunction]
@@ -44,12 +46,18 @@ pub fn replay(
     let scenario = read(py, text, name, &sets)?;
     let recordings = recordings
         .into_iter()
-        .map(|(repetition, end, arrivals, headers, changes)| {
+        .map(|(repetition, end, arrivals, headers, changes, whole_headers)| {
             let logged = changes.into_iter().map(command).collect::<PyResult<_>>()?;
+            let mut arrivals: Vec<Arrival> = arrivals.into_iter().zip(headers).map(arrival).collect();
+            if let Some(file) = whole_headers.filter(|_| scenario.proxy.is_some()) {
+                let whole = read_headers(&file)
+                    .map_err(|error| PyValueError::new_err(format!("{}: {error}", file.display())))?;
+                add_whole_headers(&mut arrivals, whole);
+            }
             Ok(Recording {
                 repetition,
                 end: Instant::from_nanos(end),
-                arrivals: arrivals.into_iter().zip(headers).map(arrival).collect(),
+                arrivals,
                 commands: unplanned_commands(&original, logged).map_err(|error| scenario_error(py, &error))?,
             })
         })
@@ -93,6 +101,7 @@ fn arrival(((time, up, id, size, ecn, flow, user, after), header): (ArrivalRow, 
         flow: FlowId(flow),
         user: UserId(user),
         header,
+        whole_header: None,
         after,
     }
 }

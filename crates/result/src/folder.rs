@@ -83,6 +83,11 @@ impl Folder {
         self.path.join("captures")
     }
 
+    /// The folder for TCP headers, which a replay through a proxy needs.
+    pub fn headers(&self) -> PathBuf {
+        self.path.join("headers")
+    }
+
     /// Writes `summary.json`.
     ///
     /// # Errors

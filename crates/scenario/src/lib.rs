@@ -11,6 +11,7 @@
 //! | `environment` | radio conditions, by the name of an environment and what differs from it |
 //! | [`links`] | plain links: the `[fixed]` and `[access]` tables |
 //! | [`middlebox`] | the `[middlebox]` table |
+//! | [`proxy`] | the `[proxy]` table |
 //! | [`planned_path`] | the path of a scenario: its hops, their order, and planned changes |
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | [`work`] | the `[[flow]]` tables |
@@ -29,6 +30,7 @@ pub mod links;
 pub mod middlebox;
 pub mod planned_path;
 pub mod preset;
+pub mod proxy;
 pub mod tcp;
 pub mod work;
 
@@ -48,6 +50,7 @@ pub use links::{BothWays, OneWay};
 pub use middlebox::MiddleboxConfig;
 pub use planned_path::{PlannedPath, Users};
 pub use preset::Preset;
+pub use proxy::ProxyConfig;
 pub use work::{FlowGroup, Kind, Work};
 
 use document::Node;
@@ -76,6 +79,9 @@ pub struct Scenario {
     /// The middlebox between fixed network and radio access, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub middlebox: Option<MiddleboxConfig>,
+    /// The proxy between fixed network and middlebox, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxyConfig>,
     /// The radio access.
     pub bearer: BearerConfig,
     #[serde(rename = "mobile")]
@@ -237,6 +243,7 @@ impl Scenario {
         let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
         let middlebox = node.take("middlebox").map(MiddleboxConfig::read).transpose()?;
+        let proxy = node.take("proxy").map(proxy::read).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
         let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder, models)?;
         let groups = read_mobiles(&mut node, &bearer_table, folder)?;
@@ -266,6 +273,7 @@ impl Scenario {
             "fixed",
             "access",
             "middlebox",
+            "proxy",
             "bearer",
             "tcp",
             "mobile",
@@ -287,6 +295,7 @@ impl Scenario {
             fixed,
             access,
             middlebox,
+            proxy,
             bearer,
             groups,
             flow_groups,

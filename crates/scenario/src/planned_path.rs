@@ -3,6 +3,7 @@
 use airpath_core::Seed;
 use airpath_path::route::Plan;
 use airpath_path::{Change, Hop, Route, Topology};
+use airpath_proxy::Proxy;
 
 use crate::change::{Hop as Target, TimedOrder};
 use crate::error::{Origin, ScenarioError};
@@ -19,7 +20,7 @@ pub enum Users {
 
 /// The path of a scenario before one run.
 pub struct PlannedPath {
-    /// The hops, in this order: fixed network, middlebox, cells, access links.
+    /// The hops, in this order: fixed network, proxy, middlebox, cells, access links.
     pub topology: Topology,
     /// Planned changes of conditions, in the order of their times.
     pub changes: Vec<Change>,
@@ -40,8 +41,13 @@ impl Scenario {
         }
         let mut hops = vec![("fixed".to_owned(), Hop::Bearer(self.build_fixed(seed)))];
         let mut plan = Plan::default();
+        if let Some(config) = self.proxy {
+            plan.middleboxes.push(hops.len());
+            let proxy = Proxy::new(config, seed.stream("proxy/initial-sequences"));
+            hops.push(("proxy".to_owned(), Hop::middlebox(Box::new(proxy))));
+        }
         if let Some(middlebox) = &self.middlebox {
-            plan.middlebox = Some(hops.len());
+            plan.middleboxes.push(hops.len());
             hops.push(("middlebox".to_owned(), Hop::middlebox(middlebox.build())));
         }
         plan.first_cell = hops.len();

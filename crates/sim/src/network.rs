@@ -1,6 +1,7 @@
 //! The network of a simulation, which all flows share: the path, the event queue, the packet
 //! buffer, captures.
 
+use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{AppEvent, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{Path, Side};
@@ -17,6 +18,8 @@ pub struct Network<'a> {
     pub events: EventQueue,
     /// Packet captures, if they were requested.
     pub captures: Option<Captures>,
+    /// TCP headers of the packets that enter, if a replay needs them.
+    pub headers: Option<HeaderRecorder>,
     /// Packets that end points have sent.
     pub packets: u64,
     buffer: PacketBuffer,
@@ -59,6 +62,7 @@ impl<'a> Network<'a> {
             path,
             events: EventQueue::new(hops + 2 * flows),
             captures: None,
+            headers: None,
             packets: 0,
             buffer: PacketBuffer::default(),
             hops: hops as u32,
@@ -109,6 +113,9 @@ impl<'a> Network<'a> {
         let Outgoing { flow, user, side, size, ecn, payload } = outgoing;
         let id = self.packets;
         self.packets += 1;
+        if let (Some(headers), Payload::Segment(segment)) = (&mut self.headers, &payload) {
+            headers.add(now, side.sends(), ecn, &segment.header, segment.length);
+        }
         let slot = self.buffer.insert(payload);
         let packet = Packet { id, size, flow, user, ecn, slot };
         let direction = side.sends();
@@ -141,6 +148,11 @@ impl<'a> Network<'a> {
             self.buffer.release(packet.slot);
         }
         self.rearm(hop);
+    }
+
+    /// Segments that a proxy creates for `flow` are to have IPv6 headers.
+    pub fn set_ipv6(&mut self, flow: FlowId) {
+        self.buffer.set_ipv6(flow);
     }
 
     /// The payload of a packet that has arrived at `side`, and a context for its receiver.

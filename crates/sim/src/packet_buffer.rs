@@ -1,8 +1,12 @@
 //! The packet buffer: payloads of the packets in the network, while the hops carry their handles.
 
-use airpath_core::{Direction, Dropped, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
-use airpath_path::{Contents, PacketStore};
+use std::collections::BTreeSet;
+
+use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
+use airpath_path::{Contents, NewSegment, PacketStore};
 use airpath_tcp::Segment;
+use airpath_wire::ipv4::Ipv4Header;
+use airpath_wire::ipv6::Ipv6Header;
 
 /// The payload of an IP packet.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +50,8 @@ impl Payload {
 pub struct PacketBuffer {
     payloads: Vec<Payload>,
     free: Vec<Slot>,
+    /// Recorded flows over IPv6; all others have IPv4 headers.
+    ipv6_flows: BTreeSet<FlowId>,
 }
 
 impl PacketBuffer {
@@ -82,6 +88,11 @@ impl PacketBuffer {
         self.free.push(slot);
     }
 
+    /// Segments that a middlebox creates for `flow` are to have IPv6 headers.
+    pub fn set_ipv6(&mut self, flow: FlowId) {
+        self.ipv6_flows.insert(flow);
+    }
+
     /// Number of slots in use, which is the number of packets in the network.
     pub fn len(&self) -> usize {
         self.payloads.len() - self.free.len()
@@ -115,6 +126,19 @@ impl PacketStore for PacketBuffer {
             Contents::CopyOf(slot) => Some(self.insert(*self.get(slot))),
             _ => None,
         }
+    }
+
+    fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
+        match self.get(slot) {
+            Payload::Segment(segment) => Some(*segment),
+            Payload::Echo { .. } | Payload::Datagram { .. } | Payload::Recorded(_) => None,
+        }
+    }
+
+    fn create_segment(&mut self, _: Instant, _: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
+        let segment = *new.segment;
+        let ip_header = if self.ipv6_flows.contains(&new.flow) { Ipv6Header::LENGTH } else { Ipv4Header::LENGTH };
+        Some((self.insert(Payload::Segment(segment)), segment.wire_size(ip_header as u32)))
     }
 }
 

@@ -13,12 +13,16 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use airpath_capture::headers::read_headers;
 use airpath_core::{Direction, Ecn, FlowId, Instant, Seed, SegmentInfo, Sink, UserId};
 use airpath_link::{BearerCommand, CommandError};
 use airpath_path::{Change, Side};
 use airpath_result::summary::{Ended, Repetition};
 use airpath_result::{FolderError, Rows, Summary};
 use airpath_scenario::{PlannedPath, Scenario, ScenarioError, Users};
+use airpath_tcp::Segment;
+use airpath_wire::ipv6::Ipv6Header;
+use airpath_wire::tcp::{Flags, TcpHeader};
 
 use crate::network::{Network, Node, Outgoing};
 use crate::packet_buffer::Payload;
@@ -59,10 +63,19 @@ pub struct Arrival {
     pub flow: FlowId,
     /// The mobile that it goes to or comes from.
     pub user: UserId,
-    /// Its TCP header, if known.
+    /// Its TCP header in terms of stream offsets, if known.
     pub header: Option<SegmentInfo>,
+    /// Its whole TCP header and the bytes of its payload, which a proxy needs.
+    pub whole_header: Option<(TcpHeader, u32)>,
     /// Number of packets that had arrived at end points at the same time before it was sent.
     pub after: u32,
+}
+
+/// Adds the whole headers that [`read_headers`] has read to the packets with a TCP header: both are
+/// in the order in which packets entered.
+pub fn add_whole_headers(arrivals: &mut [Arrival], headers: Vec<(TcpHeader, u32)>) {
+    let segments = arrivals.iter_mut().filter(|arrival| arrival.header.is_some());
+    segments.zip(headers).for_each(|(arrival, header)| arrival.whole_header = Some(header));
 }
 
 /// A command to a bearer.
@@ -110,6 +123,12 @@ pub enum ReplayError {
         /// The number of the packet.
         packet: u64,
     },
+    /// A proxy, and no whole headers.
+    #[error(
+        "the scenario has a proxy, but the result has no TCP headers for it: only a run with a proxy and an event log \
+         writes them; remove the table `proxy`, or run the scenario again"
+    )]
+    NoHeaders,
     /// A command to a bearer that the scenario does not have.
     #[error("the log has a command to `{component}`, which the scenario does not have: its bearers are {known}")]
     NoSuchBearer {
@@ -181,6 +200,10 @@ pub fn replay_into<'a>(
     sink: Option<&'a mut dyn Sink>,
     stop: &AtomicBool,
 ) -> Result<Rows, ReplayError> {
+    let is_incomplete = |arrival: &Arrival| arrival.header.is_some() && arrival.whole_header.is_none();
+    if scenario.proxy.is_some() && recording.arrivals.iter().any(is_incomplete) {
+        return Err(ReplayError::NoHeaders);
+    }
     let setup = Setup::network(scenario, Seed { seed: scenario.seed, repetition: recording.repetition })?;
     let mut replay = Replay::new(setup, sink, recording)?;
     let ended = replay.run(stop)?;
@@ -327,12 +350,26 @@ impl<'a> Arrivals<'a> {
 
     /// The next packet enters the network.
     fn enter(&mut self, network: &mut Network<'_>) {
-        let Some(&Arrival { time, direction, id, size, ecn, flow, user, header, .. }) = self.next() else { return };
+        let Some(&arrival) = self.next() else { return };
+        let Arrival { time, direction, id, size, ecn, flow, user, header, whole_header, .. } = arrival;
         self.entered += 1;
         network.packets = id;
         let side = Side::at_start_of(direction);
-        network.send(time, Outgoing { flow, user, side, size, ecn, payload: Payload::Recorded(header) });
+        if whole_header.is_some_and(|(header, length)| is_ipv6(size, &header, length)) {
+            network.set_ipv6(flow);
+        }
+        let payload = match (header, whole_header) {
+            (Some(info), Some((header, length))) => Payload::Segment(Segment { header, length, ecn, info }),
+            _ => Payload::Recorded(header),
+        };
+        network.send(time, Outgoing { flow, user, side, size, ecn, payload });
     }
+}
+
+/// Whether a packet of `size` bytes has room for an IPv6 header. Other padding of the options than
+/// that of [`TcpHeader`] changes the size by less than the 20 bytes between IPv4 and IPv6.
+fn is_ipv6(size: u32, header: &TcpHeader, length: u32) -> bool {
+    header.flags.contains(Flags::SYN) && size >= (Ipv6Header::LENGTH + header.wire_length()) as u32 + length - 8
 }
 
 /// Whether all packets belong to one of `mobiles` mobiles and are in the order of time.

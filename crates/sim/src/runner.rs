@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{Seed, Sink};
 use airpath_eventlog::Spare;
 use airpath_result::summary::Ended;
@@ -134,7 +135,7 @@ impl Shared<'_> {
         };
         let mobiles: Vec<String> = self.scenario.mobiles().into_iter().map(|mobile| mobile.name).collect();
         let opened = (|| {
-            let Some(folder) = self.folder else { return Ok((None, None)) };
+            let Some(folder) = self.folder else { return Ok((None, None, None)) };
             let log = match self.options.log {
                 true => Some(match spare.take() {
                     Some(spare) => spare.log(number as u32),
@@ -148,14 +149,22 @@ impl Shared<'_> {
                 ),
                 false => None,
             };
-            Ok((log, captures))
+            let headers = match self.options.log && self.scenario.proxy.is_some() {
+                true => Some(
+                    HeaderRecorder::create(&folder.headers(), number)
+                        .map_err(|source| folder.error("headers", source))?,
+                ),
+                false => None,
+            };
+            Ok((log, captures, headers))
         })();
-        let (mut log, captures) = match opened {
+        let (mut log, captures, headers) = match opened {
             Ok(opened) => opened,
             Err(error) => return (None, Err(FolderError::into(error))),
         };
         let sink = log.as_mut().map(|log| log as &mut dyn Sink);
         let mut simulation = setup.start(sink, captures);
+        simulation.record_headers(headers);
         let ended = simulation.run(self.stop);
         let rows = rows::of(&simulation, number, ended, &mobiles);
         let captured = simulation.finish_captures();

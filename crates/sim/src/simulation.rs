@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::{Phase, Transfer};
+use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{FlowId, Instant, Seed, Sink, Span};
 use airpath_path::{Change, Hop, Path, Side, Topology};
 use airpath_result::summary::Ended;
@@ -208,12 +209,18 @@ impl<'a> Simulation<'a> {
         self.network.path.route().users()
     }
 
-    /// Ends the captures and writes buffered packets.
+    /// Writes the TCP headers of the packets that enter from now on to `headers`.
+    pub fn record_headers(&mut self, headers: Option<HeaderRecorder>) {
+        self.network.headers = headers;
+    }
+
+    /// Ends the captures and the file of headers, and writes buffered packets.
     ///
     /// # Errors
     /// The first error of writing.
     pub fn finish_captures(&mut self) -> std::io::Result<()> {
-        self.network.captures.take().map_or(Ok(()), Captures::finish)
+        let headers = self.network.headers.take().map_or(Ok(()), HeaderRecorder::finish);
+        self.network.captures.take().map_or(Ok(()), Captures::finish).and(headers)
     }
 }
 

@@ -1,13 +1,17 @@
 //! What entered a network once and is put on it again meets the same fate, to the nanosecond.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use airpath_capture::headers::{HeaderRecorder, file_name};
 use airpath_core::{ComponentId, Event, Instant, Memory, Packet, PacketEvent, PacketStep, Seed, Sink, Slot, Span};
 use airpath_scenario::{Preset, Scenario, preset};
 use airpath_sim::Setup;
-use airpath_sim::replay::{Arrival, Command, Recording, component_names, replay_into, unplanned_commands};
+use airpath_sim::replay::{
+    Arrival, Command, Recording, ReplayError, add_whole_headers, component_names, read_headers, replay_into,
+    unplanned_commands,
+};
 
 const CHANGES: &str = r#"
 [[change]]
@@ -64,10 +68,18 @@ fn run(scenario: &Scenario) -> (Memory, Instant) {
     let mut log = Memory::default();
     let setup = Setup::new(scenario, Seed::new(scenario.seed)).expect("it can be built");
     let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
+    let headers = scenario.proxy.map(|_| HeaderRecorder::create(&headers_of(scenario), 0).expect("there is space"));
+    simulation.record_headers(headers);
     simulation.run(&AtomicBool::new(false));
+    simulation.finish_captures().expect("there is space");
     let end = simulation.now();
     drop(simulation);
     (log, end)
+}
+
+/// The folder for the whole headers of a run.
+fn headers_of(scenario: &Scenario) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers").join(&scenario.name)
 }
 
 /// The arrivals of a log.
@@ -96,10 +108,15 @@ fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
                 flow: packet.flow,
                 user: packet.user,
                 header: *header,
+                whole_header: None,
                 after: received,
             }),
             _ => {}
         }
+    }
+    if scenario.proxy.is_some() {
+        let headers = read_headers(&headers_of(scenario).join(file_name(0))).expect("they were written");
+        add_whole_headers(&mut arrivals, headers);
     }
     Recording { repetition: 0, end, arrivals, commands: unplanned_commands(scenario, logged).expect("it can be built") }
 }
@@ -175,6 +192,26 @@ fn a_middlebox_replays_to_the_nanosecond() {
         let absorbed = log.events.iter().filter(|(.., event)| absorbed(event)).count();
         assert!(absorbed > 20, "{absorbed} acknowledgements were absorbed");
     }
+}
+
+#[test]
+fn a_proxy_replays_to_the_nanosecond() {
+    for (name, accept) in [("early", "early"), ("deferred", "deferred")] {
+        let proxy = format!("[proxy]\nbudget = \"20 kB\"\naccept = \"{accept}\"\n");
+        let mut original = scenario("preset = \"umts-dch-384\"", "", &format!("{CHANGES}{proxy}"));
+        name.clone_into(&mut original.name);
+        assert_replays(name, &original);
+    }
+}
+
+#[test]
+fn a_proxy_needs_whole_headers() {
+    let original = scenario("preset = \"umts-dch-384\"", "", "");
+    let (log, end) = run(&original);
+    let recording = recording(&original, &log, end);
+    let other = scenario("preset = \"umts-dch-384\"", "", "[proxy]\nbudget = \"20 kB\"\n");
+    let error = replay_into(&other, &recording, None, &AtomicBool::new(false)).expect_err("there are no headers");
+    assert!(matches!(error, ReplayError::NoHeaders), "{error}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::congestion::{CongestionControl, Controller};
-use crate::receiver::Receiver;
+use crate::receiver::{AcceptedPayload, Receiver};
 use crate::segment::Segment;
 use crate::sender::{Sender, Shared};
 use crate::sequence::to_offset;
@@ -169,6 +169,16 @@ impl Connection {
         self.sender.write(if rounds { bytes.next_multiple_of(size) } else { bytes });
     }
 
+    /// Bounds the window that this end offers from now on. Before the handshake, the first offer is
+    /// bounded, too.
+    pub fn bound_receive_window(&mut self, bytes: u64) {
+        if self.state.is_synchronised() {
+            self.receiver.window.set_bound(bytes);
+        } else {
+            self.receiver.window.set_first_bound(bytes);
+        }
+    }
+
     /// Bytes that arrived in order and are unread.
     #[inline]
     pub fn readable(&self) -> u64 {
@@ -199,6 +209,38 @@ impl Connection {
     #[inline]
     pub fn acknowledged(&self) -> u64 {
         self.sender.acknowledged_bytes()
+    }
+
+    /// The part of the payload of the last segment that the receiver accepted, in order or not: the
+    /// owner of the payload stores it by its offset.
+    pub fn accepted_payload(&self) -> Option<AcceptedPayload> {
+        self.receiver.accepted_payload()
+    }
+
+    /// Bytes of this end's stream that were sent and acknowledged neither cumulatively nor
+    /// selectively; SYN and FIN count.
+    pub const fn unacknowledged(&self) -> u64 {
+        self.sender.outstanding() - self.sender.scoreboard.sacked_bytes()
+    }
+
+    /// Bytes of this end's stream that were written and not sent.
+    pub const fn unsent(&self) -> u64 {
+        self.sender.unsent()
+    }
+
+    /// Bytes beyond those sent that the peer's window allows.
+    pub const fn usable_window(&self) -> u64 {
+        self.sender.peer_window().saturating_sub(self.sender.outstanding())
+    }
+
+    /// Payload bytes of a full segment.
+    pub const fn segment_size(&self) -> u32 {
+        self.sender.segment_size
+    }
+
+    /// The smoothed round trip; `None` before the first measurement.
+    pub fn smoothed_round_trip(&self) -> Option<Span> {
+        self.sender.rtt.smoothed()
     }
 
     /// Whether all of the peer's stream and its FIN have arrived.

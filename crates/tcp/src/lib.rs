@@ -82,6 +82,7 @@ pub use config::{
 pub use congestion::{Acknowledged, Congested, CongestionControl, Cubic, Fixed, NewReno, Signal};
 pub use connection::{Connection, Identity, Negotiated};
 pub use profile::{Profile, UnknownProfile};
+pub use receiver::AcceptedPayload;
 pub use segment::Segment;
 pub use state::{Outcome, State, TimedOut};
 pub use statistics::Statistics;

@@ -16,6 +16,8 @@ pub struct ReceiveWindow {
     /// The largest window to offer now; approaches `capacity` segment by segment (`rcv_ssthresh` in
     /// Linux).
     threshold: u64,
+    /// Upper bound of the window offered, whatever space there is.
+    bound: u64,
     /// One past the highest byte that the peer was ever allowed to send.
     edge: Sequence,
     /// Round trip as measured by the receiver.
@@ -55,6 +57,7 @@ impl ReceiveWindow {
             capacity,
             maximum: config.maximum.get().max(capacity),
             threshold,
+            bound: u64::MAX,
             edge: FIRST_BYTE + threshold,
             round_trip: None,
             round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + threshold, most },
@@ -78,6 +81,18 @@ impl ReceiveWindow {
         self.threshold = self.threshold.min(most);
         self.maximum = self.maximum.min(most);
         self.edge = self.edge.min(FIRST_BYTE + self.capacity);
+    }
+
+    /// Bounds the windows that are offered from now on. The offered edge never moves back, so a
+    /// smaller bound takes effect as data arrives.
+    pub const fn set_bound(&mut self, bound: u64) {
+        self.bound = bound;
+    }
+
+    /// Bounds the first offer, before the handshake.
+    pub fn set_first_bound(&mut self, bound: u64) {
+        self.bound = bound;
+        self.edge = self.edge.min(FIRST_BYTE.saturating_add(bound));
     }
 
     /// The window to offer with `next` expected and data from `read` on unread. It never shrinks,
@@ -148,11 +163,12 @@ impl ReceiveWindow {
 
     const fn candidate(&self, next: Sequence, read: Sequence) -> Sequence {
         let free = self.capacity.saturating_sub(next - read);
-        next + if free < self.threshold { free } else { self.threshold }
+        let most = if self.threshold < self.bound { self.threshold } else { self.bound };
+        next + if free < most { free } else { most }
     }
 
     fn least_step(&self, segment_size: u32) -> u64 {
-        u64::from(segment_size).min(self.capacity / 2).max(1)
+        u64::from(segment_size).min(self.capacity.min(self.bound) / 2).max(1)
     }
 }
 
@@ -192,6 +208,20 @@ mod tests {
         let read = FIRST_BYTE + 65_535;
         window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 1000);
         assert_eq!(window.offer(read, read, 1000), 65_535, "a fast reader gets no more");
+    }
+
+    #[test]
+    fn a_bound_takes_effect_as_data_arrives() {
+        let mut window = window(10_000, 10_000);
+        assert_eq!(window.offer(1, 1, 1000), 10_000);
+        window.set_bound(3000);
+        assert_eq!(window.offer(2001, 1, 1000), 8000, "the edge does not move back");
+        assert_eq!(window.offer(9001, 9001, 1000), 3000);
+        window.set_bound(u64::MAX);
+        assert_eq!(window.offer(9001, 9001, 1000), 10_000);
+        let mut window = offering(Limit::UNLIMITED, 10_000, 10_000);
+        window.set_first_bound(3000);
+        assert_eq!((window.edge(), window.offer(1, 1, 1000)), (FIRST_BYTE + 3000, 3000));
     }
 
     #[test]

@@ -32,6 +32,20 @@ pub struct Receiver {
     full_size: u32,
     /// The next sequence number expected when the last acknowledgement was sent.
     pub last_ack: Sequence,
+    /// The part of the last segment that was inside the window, with its first sequence number; the
+    /// FIN counts.
+    pub accepted: Option<(Range<Sequence>, Sequence)>,
+}
+
+/// The part of a segment's payload that the receiver accepted: an owner of payload stores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcceptedPayload {
+    /// Offset of its first byte in the peer's stream.
+    pub offset: u64,
+    /// Bytes of the segment's payload before it.
+    pub skip: u32,
+    /// Its bytes.
+    pub length: u32,
 }
 
 /// How to acknowledge a segment.
@@ -63,6 +77,7 @@ impl Receiver {
             acks: AckSchedule::new(&config.delayed_ack),
             full_size: 0,
             last_ack: 0,
+            accepted: None,
         }
     }
 
@@ -76,6 +91,17 @@ impl Receiver {
     #[inline]
     pub fn received(&self) -> u64 {
         self.data_end().saturating_sub(FIRST_BYTE)
+    }
+
+    /// The payload of the last segment that was inside the window.
+    pub fn accepted_payload(&self) -> Option<AcceptedPayload> {
+        let (part, start) = self.accepted?;
+        let end = self.fin.map_or(part.end, |fin| part.end.min(fin));
+        (part.start < end).then(|| AcceptedPayload {
+            offset: part.start - FIRST_BYTE,
+            skip: (part.start - start) as u32,
+            length: (end - part.start) as u32,
+        })
     }
 
     /// Bytes that arrived in order and are unread.
@@ -132,6 +158,7 @@ impl Receiver {
             self.acks.demand();
             return Arrival::Now;
         }
+        self.accepted = Some((part, start));
         if part.start > self.next {
             return self.on_gap(part, config);
         }

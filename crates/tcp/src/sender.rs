@@ -214,6 +214,11 @@ impl Sender {
         self.written += bytes;
     }
 
+    /// Bytes that are written and not sent.
+    pub const fn unsent(&self) -> u64 {
+        self.written.saturating_sub(if self.next > FIRST_BYTE { self.next } else { FIRST_BYTE })
+    }
+
     /// Whether anything was ever written.
     pub const fn has_written(&self) -> bool {
         self.written > FIRST_BYTE

@@ -33,7 +33,7 @@ pub enum State {
 
 impl State {
     /// Whether both ends have agreed on sequence numbers.
-    pub(crate) const fn is_synchronised(self) -> bool {
+    pub const fn is_synchronised(self) -> bool {
         !matches!(self, Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived)
     }
 }

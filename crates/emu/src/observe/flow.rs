@@ -55,6 +55,11 @@ impl Flow {
         Self { key: None, opened, first: now, last: now, down, up, protocol: State::Other(Box::default()) }
     }
 
+    /// Its key; `None` for the common flow of all further flows.
+    pub const fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
     /// The TCP connection, if it is one.
     pub fn connection(&self) -> Option<&Connection> {
         match &self.protocol {

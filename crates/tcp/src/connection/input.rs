@@ -21,6 +21,7 @@ impl Connection {
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment, cx: &mut Context<'_>) {
         self.now = now;
         self.statistics.received_segments += 1;
+        self.receiver.accepted = None;
         match self.state {
             State::Closed => self.refuse(&segment.header, segment.length),
             State::Listen => self.on_segment_in_listen(&segment.header),

@@ -1,0 +1,160 @@
+//! TCP packets as a middlebox reads and creates them.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use airpath_path::Payload;
+use airpath_tcp::Segment;
+use airpath_wire::checksum::Sum;
+use airpath_wire::ip::Protocol;
+use airpath_wire::ipv4::Ipv4Header;
+use airpath_wire::ipv6::Ipv6Header;
+use airpath_wire::segment::Route;
+use airpath_wire::tcp::{Flags, Options, SackBlocks, TcpHeader};
+
+use crate::offload::Frame;
+
+/// Hops that a created packet may pass.
+const TIME_TO_LIVE: u8 = 64;
+
+/// The TCP header of segment `index` of a super-segment, and where its payload lies in `packet`;
+/// `None` if it is not TCP or its header is cut short. Malformed options are left out, as by the
+/// flow observer.
+pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Range<usize>)> {
+    if frame.protocol() != Protocol::TCP || frame.is_fragment() {
+        return None;
+    }
+    let start = frame.transport()?;
+    let transport = packet.get(start..frame.bytes() as usize)?;
+    let fixed: &[u8; TcpHeader::MIN_LENGTH] = transport.first_chunk()?;
+    let header_bytes = usize::from(fixed[12] >> 4) * 4;
+    let (mut options, _) = Options::parse_leading(transport.get(TcpHeader::MIN_LENGTH..header_bytes)?);
+    let (before, length) = match frame.segments() {
+        1 => (0, (transport.len() - header_bytes) as u32),
+        _ => frame.payload_of(index),
+    };
+    let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+    let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+    if options.wire_length() > Options::MAX_LENGTH {
+        // Blocks on a SYN have no meaning, and with the padding of airpath they would not fit.
+        options.sack = SackBlocks::default();
+    }
+    let header = TcpHeader {
+        source_port: short(0),
+        destination_port: short(2),
+        sequence: word(4).wrapping_add(before),
+        acknowledgment: word(8),
+        flags: Flags(frame.flags_of(fixed[13], index, index)),
+        window: short(14),
+        options,
+    };
+    let first = start + header_bytes + before as usize;
+    Some((header, first..first + length as usize))
+}
+
+/// Writes the IP packet of a segment between the end points of `route` into `packet`, which it
+/// empties first.
+///
+/// Returns `None` if the payload is not there, the addresses have different versions, or the packet
+/// would be too large.
+pub fn write(route: &Route, segment: &Segment, payload: Payload<'_>, packet: &mut Vec<u8>) -> Option<()> {
+    let parts: [&[u8]; 2] = match payload {
+        Payload::Bytes(parts) => parts,
+        Payload::Counted => Default::default(),
+    };
+    if parts[0].len() + parts[1].len() != segment.length as usize {
+        return None;
+    }
+    let length = segment.header.wire_length() as u32 + segment.length;
+    let length = u16::try_from(length).ok()?;
+    packet.clear();
+    let pseudo_header = match (route.source.address, route.destination.address) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            packet.resize(Ipv4Header::LENGTH, 0);
+            let header = Ipv4Header {
+                dscp: 0,
+                ecn: segment.ecn,
+                total_length: length.checked_add(Ipv4Header::LENGTH as u16)?,
+                // Never fragmented, so any identification will do (RFC 6864 §4.1).
+                identification: 0,
+                dont_fragment: true,
+                more_fragments: false,
+                fragment_offset: 0,
+                time_to_live: TIME_TO_LIVE,
+                protocol: Protocol::TCP,
+                source,
+                destination,
+            };
+            header.emit(packet);
+            Sum::pseudo_v4(source, destination, Protocol::TCP, length.into())
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            packet.resize(Ipv6Header::LENGTH, 0);
+            let header = Ipv6Header {
+                dscp: 0,
+                ecn: segment.ecn,
+                flow_label: 0,
+                payload_length: length,
+                next_header: Protocol::TCP,
+                hop_limit: TIME_TO_LIVE,
+                source,
+                destination,
+            };
+            header.emit(packet);
+            Sum::pseudo_v6(source, destination, Protocol::TCP, length.into())
+        }
+        _ => return None,
+    };
+    let tcp = packet.len();
+    packet.resize(tcp + segment.header.wire_length(), 0);
+    let data = packet.len();
+    parts.iter().for_each(|part| packet.extend_from_slice(part));
+    let (headers, payload) = packet.split_at_mut(data);
+    segment.header.emit(&mut headers[tcp..], pseudo_header.and(payload));
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use airpath_core::{Ecn, SegmentInfo};
+    use airpath_wire::segment::{Endpoint, Tunnel};
+    use airpath_wire::tcp::Timestamps;
+
+    use super::*;
+    use crate::offload::VirtioHeader;
+
+    #[test]
+    fn what_is_written_is_parsed_and_has_valid_checksums() {
+        let options = Options { timestamps: Some(Timestamps { value: 7, echo: 8 }), ..Options::default() };
+        let header =
+            TcpHeader { source_port: 80, destination_port: 50_000, sequence: 5, options, ..TcpHeader::default() };
+        let v4 = [Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into()];
+        let v6 = [Ipv6Addr::new(0xFC00, 0, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::new(0xFC00, 0, 0, 0, 0, 0, 0, 2).into()];
+        for ([source, destination], size) in [(v4, 20), (v6, 40)] {
+            let [source, destination] = [source, destination].map(|address: IpAddr| Endpoint { address, port: 0 });
+            let route = Route { source, destination, tunnel: Tunnel::None };
+            let segment = Segment { header, length: 5, ecn: Ecn::Ect0, info: SegmentInfo::default() };
+            let mut packet = Vec::new();
+            write(&route, &segment, Payload::Bytes([b"abc", b"de"]), &mut packet).expect("it can be written");
+            let frame = Frame::inspect(&VirtioHeader::default(), &packet).expect("a valid packet");
+            assert_eq!((frame.ecn(), frame.bytes()), (Ecn::Ect0, segment.wire_size(size)));
+            let (parsed, payload) = parse(&frame, &packet, 0).expect("it is TCP");
+            assert_eq!((parsed, &packet[payload]), (header, &b"abcde"[..]));
+            let transport = &packet[size as usize..];
+            let length = transport.len() as u32;
+            let sum = match (source.address, destination.address) {
+                (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                    Sum::pseudo_v4(source, destination, Protocol::TCP, length)
+                }
+                (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                    Sum::pseudo_v6(source, destination, Protocol::TCP, length)
+                }
+                _ => panic!("one version"),
+            };
+            assert!(sum.and(transport).holds());
+            assert_eq!(write(&route, &segment, Payload::Counted, &mut packet), None, "the payload is not there");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The budget of a mobile as the congestion window of each of its connections.
+//!
+//! No slow start, and the window is kept on loss: losses on a radio link are not congestion, and
+//! the bearer's queue is never full, because the budget bounds it (Chakravorty and Pratt, GPRS,
+//! TL-E). Timeouts retransmit as usual.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use airpath_core::{Instant, Span};
+use airpath_tcp::{Acknowledged, Congested, CongestionControl};
+
+/// The bytes that may be unacknowledged towards a mobile, shared by its connections.
+#[derive(Clone, Debug)]
+pub struct Budget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    bytes: AtomicU64,
+    /// The least round trip that a connection has measured since the last
+    /// [`Budget::take_round_trip`], in nanoseconds.
+    round_trip: AtomicU64,
+}
+
+const NONE: u64 = u64::MAX;
+
+impl Budget {
+    pub fn new(bytes: u64) -> Self {
+        Self(Arc::new(Shared { bytes: AtomicU64::new(bytes), round_trip: AtomicU64::new(NONE) }))
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn set(&self, bytes: u64) {
+        self.0.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The least round trip since the last call, if one was measured.
+    pub fn take_round_trip(&self) -> Option<Span> {
+        let nanos = self.0.round_trip.swap(NONE, Ordering::Relaxed);
+        (nanos != NONE).then(|| Span::from_nanos(nanos))
+    }
+}
+
+/// A congestion window that is the mobile's budget. The proxy writes into a connection only what
+/// the budget permits, so the window limits nothing but retransmissions after a timeout.
+#[derive(Debug)]
+pub struct BudgetWindow(pub Budget);
+
+impl CongestionControl for BudgetWindow {
+    fn name(&self) -> &'static str {
+        "mobile-budget"
+    }
+    fn on_ack(&mut self, ack: &Acknowledged) {
+        if let Some(sample) = ack.round_trip {
+            self.0.0.round_trip.fetch_min(sample.as_nanos(), Ordering::Relaxed);
+        }
+    }
+    fn on_congestion(&mut self, _: &Congested) {}
+    fn undo(&mut self, _: Instant) {}
+    fn on_idle(&mut self, _: Instant, _: u64) {}
+    fn congestion_window(&self) -> u64 {
+        self.0.get()
+    }
+    fn slow_start_threshold(&self) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,142 @@
+//! The settings of a proxy: the keys of the scenario table `[proxy]`.
+
+use std::sync::Arc;
+
+use airpath_core::{Bytes, Span};
+use airpath_tcp::{Nagle, Profile, ReceiveBuffer};
+use serde::{Deserialize, Serialize};
+
+/// The settings of a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Bytes that may be unacknowledged towards a mobile, over all its connections.
+    #[serde(default)]
+    pub budget: BudgetSource,
+    /// Bytes that a mobile may send without an acknowledgement, over all its uploads: the windows
+    /// that the proxy offers share it. None for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload_budget: Option<Bytes>,
+    /// When the connection of a client is accepted.
+    #[serde(default)]
+    pub accept: Accept,
+    /// Which connection of a mobile sends next.
+    #[serde(default)]
+    pub scheduler: Discipline,
+    /// Bytes that the proxy stores at most for each connection and direction. A full buffer closes
+    /// the window towards the sender.
+    #[serde(default = "buffer")]
+    pub buffer: Bytes,
+    /// A connection that is not open on both sides after this time is aborted.
+    #[serde(default = "open_timeout")]
+    pub open_timeout: Span,
+    /// A connection without a segment for this time is aborted.
+    #[serde(default = "idle_timeout")]
+    pub idle_timeout: Span,
+}
+
+/// Where the budget of a mobile comes from. Written as a size or as `adaptive`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum BudgetSource {
+    /// A constant: the study's `C_clamp`, 10 to 15 % above maximum rate × typical round trip.
+    Fixed(Bytes),
+    /// It follows the delivery rate and the least round trip.
+    #[default]
+    Adaptive,
+}
+
+const ADAPTIVE: &str = "adaptive";
+
+impl TryFrom<String> for BudgetSource {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        if text == ADAPTIVE {
+            return Ok(Self::Adaptive);
+        }
+        text.parse().map(Self::Fixed).map_err(|error| format!("{error}; the other value is `{ADAPTIVE}`"))
+    }
+}
+
+impl From<BudgetSource> for String {
+    fn from(source: BudgetSource) -> Self {
+        match source {
+            BudgetSource::Fixed(bytes) => bytes.to_string(),
+            BudgetSource::Adaptive => ADAPTIVE.to_owned(),
+        }
+    }
+}
+
+/// When the connection of a client is accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accept {
+    /// At once, before the server has answered. If the server refuses, the client receives a reset
+    /// on an open connection.
+    #[default]
+    Early,
+    /// When the server has accepted. If it refuses, the client's connection is refused.
+    Deferred,
+}
+
+/// Which connection of a mobile sends next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discipline {
+    /// Deficit round robin, with connections that begin to send first (RFC 8290).
+    #[default]
+    DeficitRoundRobin,
+    /// One segment of each connection in turn.
+    RoundRobin,
+    /// In the order in which the data arrived.
+    Fifo,
+    /// The connection with the fewest bytes stored first.
+    ShortestRemaining,
+}
+
+const fn buffer() -> Bytes {
+    Bytes::new(256_000)
+}
+
+const fn open_timeout() -> Span {
+    Span::from_secs(60)
+}
+
+/// 2 h 4 min: the least for a middlebox with state (RFC 5382 REQ-5).
+const fn idle_timeout() -> Span {
+    Span::from_secs(7440)
+}
+
+impl Config {
+    /// A proxy with this constant budget, and defaults.
+    pub const fn new(budget: Bytes) -> Self {
+        Self {
+            budget: BudgetSource::Fixed(budget),
+            upload_budget: None,
+            accept: Accept::Early,
+            scheduler: Discipline::DeficitRoundRobin,
+            buffer: buffer(),
+            open_timeout: open_timeout(),
+            idle_timeout: idle_timeout(),
+        }
+    }
+
+    /// The settings of the ends towards the servers: Linux 6. The buffer is constant, and small
+    /// writes are not delayed: the sender has decided on the segments.
+    pub(crate) fn server_end(&self) -> Arc<airpath_tcp::Config> {
+        let mut config = Profile::Linux6.config();
+        config.nagle = Nagle::Off;
+        config.receive_buffer = ReceiveBuffer { initial: self.buffer, maximum: self.buffer, ..config.receive_buffer };
+        Arc::new(config)
+    }
+
+    /// The settings of the ends towards the mobiles. The window is the mobile's budget
+    /// ([`BudgetWindow`](crate::budget::BudgetWindow)) and is kept on loss and on ECN marks, so no
+    /// ECN is negotiated.
+    pub(crate) fn mobile_end(&self) -> Arc<airpath_tcp::Config> {
+        let mut config = airpath_tcp::Config::clone(&self.server_end());
+        config.recovery.proportional_reduction = false;
+        config.ecn = false;
+        Arc::new(config)
+    }
+}

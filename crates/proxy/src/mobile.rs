@@ -1,0 +1,116 @@
+//! A mobile: the budget that its connections share, their order of service, and the pace of a first
+//! burst.
+
+use airpath_core::{Instant, Span};
+
+use crate::adaptive::Adaptive;
+use crate::budget::Budget;
+use crate::config::{BudgetSource, Config};
+use crate::scheduler::Scheduler;
+
+/// Two segments.
+const LEAST_UPLOAD_WINDOW: u64 = 2 * 1460;
+
+/// A mobile.
+#[derive(Debug)]
+pub struct Mobile {
+    /// The bytes that may be unacknowledged.
+    pub budget: Budget,
+    /// The connections that have data to send.
+    pub scheduler: Scheduler,
+    /// Bytes that are unacknowledged, over all connections.
+    pub unacknowledged: u64,
+    /// The connections that are uploads.
+    pub uploads: u64,
+    /// The estimator of the budget, if it is not constant.
+    adaptive: Option<Adaptive>,
+    burst: Option<Burst>,
+}
+
+/// A burst after a time with nothing outstanding. Without acknowledgements that clock it, the
+/// budget is spread over one round trip.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    /// When the next segment may leave.
+    release: Instant,
+    /// When acknowledgements clock the sender.
+    end: Instant,
+    round_trip: Span,
+}
+
+/// Whether a segment may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may leave now.
+    Now,
+    /// Not before this time, if no acknowledgement arrives.
+    At(Instant),
+    /// When enough is acknowledged.
+    Later,
+}
+
+impl Mobile {
+    pub fn new(config: &Config) -> Self {
+        let (budget, adaptive) = match config.budget {
+            BudgetSource::Fixed(bytes) => (bytes.get(), None),
+            BudgetSource::Adaptive => (Adaptive::initial(), Some(Adaptive::new())),
+        };
+        Self {
+            budget: Budget::new(budget),
+            adaptive,
+            scheduler: Scheduler::new(config.scheduler),
+            unacknowledged: 0,
+            uploads: 0,
+            burst: None,
+        }
+    }
+
+    /// The window that each connection may offer the mobile, of `budget` bytes for all uploads. The
+    /// least is two segments, so that delayed acknowledgements do not stall the sender.
+    pub fn upload_window(&self, budget: u64) -> u64 {
+        (budget / self.uploads.max(1)).max(LEAST_UPLOAD_WINDOW)
+    }
+
+    /// Whether a segment of `length` bytes may leave at `now`, over a connection with this smoothed
+    /// round trip. A single segment may always be outstanding.
+    pub fn admit(&mut self, now: Instant, length: u32, round_trip: Option<Span>) -> Admission {
+        let length = u64::from(length);
+        if self.unacknowledged > 0 && self.unacknowledged + length > self.budget.get() {
+            self.adaptive.iter_mut().for_each(Adaptive::on_limited);
+            return Admission::Later;
+        }
+        self.burst = self.burst.filter(|burst| now < burst.end);
+        if self.burst.is_none()
+            && self.unacknowledged < length
+            && let Some(round_trip) = round_trip
+        {
+            self.burst = Some(Burst { release: now, end: now + round_trip, round_trip });
+        }
+        match self.burst {
+            Some(burst) if now < burst.release => Admission::At(burst.release),
+            _ => Admission::Now,
+        }
+    }
+
+    /// `bytes` more were delivered; [`Self::unacknowledged`] has been updated.
+    pub fn on_delivered(&mut self, now: Instant, bytes: u64) {
+        let Some(adaptive) = &mut self.adaptive else { return };
+        let round_trip = self.budget.take_round_trip();
+        if let Some(budget) = adaptive.on_delivered(now, bytes, self.unacknowledged, round_trip) {
+            self.budget.set(budget);
+        }
+    }
+
+    /// A segment of `length` bytes leaves at `now`.
+    pub fn on_sent(&mut self, now: Instant, length: u32) {
+        if let Some(adaptive) = &mut self.adaptive
+            && self.unacknowledged < u64::from(length)
+        {
+            adaptive.on_restart(now, length.into());
+        }
+        if let Some(burst) = &mut self.burst {
+            let interval = burst.round_trip.saturating_mul(length.into()) / self.budget.get().max(1);
+            burst.release = burst.release.max(now) + interval;
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The proxy as a middlebox: its connections, their timers, and the packets that leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use airpath_core::{Direction, FlowId, Instant, Packet, RandomStream, UserId};
+use airpath_link::Departure;
+use airpath_path::{Middlebox, MiddleboxContext, Side};
+use airpath_tcp::{Connection, Identity, Segment};
+use airpath_wire::tcp::Flags;
+
+use crate::budget::BudgetWindow;
+use crate::config::{Accept, Config};
+use crate::mobile::{Admission, Mobile};
+use crate::relay::{Departures, Relay};
+
+/// A transport-level proxy at the border of fixed network and radio.
+#[derive(Debug)]
+pub struct Proxy {
+    config: Config,
+    server_end: Arc<airpath_tcp::Config>,
+    mobile_end: Arc<airpath_tcp::Config>,
+    initial_sequences: RandomStream,
+    /// The connections, by number. Numbers are reused.
+    relays: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    numbers: BTreeMap<FlowId, u32>,
+    mobiles: BTreeMap<UserId, Mobile>,
+    timers: BTreeSet<(Instant, Timer)>,
+    left: Departures,
+}
+
+/// A connection, and its state in the tables of the proxy.
+#[derive(Debug)]
+struct Entry {
+    relay: Relay,
+    /// Its time in `timers`.
+    wakeup: Option<Instant>,
+    /// Its part of [`Mobile::unacknowledged`].
+    unacknowledged: u64,
+    /// Bytes that the mobile has received, as far as it has acknowledged them in any way.
+    delivered: u64,
+    /// Whether it counts in [`Mobile::uploads`].
+    is_upload: bool,
+}
+
+/// What happens at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// A timer of a connection expires.
+    Connection(u32),
+    /// The next segment of a paced burst may leave.
+    Burst(UserId),
+}
+
+impl Proxy {
+    /// A proxy without connections. `initial_sequences` gives it the sequence numbers with which
+    /// it answers a SYN.
+    pub fn new(config: Config, initial_sequences: RandomStream) -> Self {
+        Self {
+            server_end: config.server_end(),
+            mobile_end: config.mobile_end(),
+            config,
+            initial_sequences,
+            relays: Vec::new(),
+            free: Vec::new(),
+            numbers: BTreeMap::new(),
+            mobiles: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            left: Departures::new(),
+        }
+    }
+
+    /// Number of connections that are relayed.
+    pub fn connections(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Carries out everything that is due up to `now`, at its own time.
+    fn advance(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+        while let Some(&(time, timer)) = self.timers.first()
+            && time <= now
+        {
+            self.timers.pop_first();
+            match timer {
+                Timer::Connection(number) => {
+                    if let Some(entry) = &mut self.relays[number as usize] {
+                        entry.wakeup = None;
+                        entry.relay.handle_timeout(time, &self.config, cx);
+                        self.proceed(time, number, cx);
+                    }
+                }
+                Timer::Burst(user) => self.serve(time, user, cx),
+            }
+        }
+    }
+
+    /// The connection of a packet: an old one, or a new one if this is a SYN.
+    fn connection_of(&mut self, now: Instant, side: Side, packet: &Packet, segment: &Segment) -> Option<u32> {
+        if let Some(number) = self.numbers.get(&packet.flow) {
+            return Some(*number);
+        }
+        let flags = segment.header.flags;
+        let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) && !flags.contains(Flags::RST);
+        opens.then(|| self.open(now, side, packet, segment))
+    }
+
+    /// Begins to relay the connection that a SYN from `client` opens.
+    fn open(&mut self, now: Instant, client: Side, packet: &Packet, syn: &Segment) -> u32 {
+        let Packet { flow, user, .. } = *packet;
+        let config = self.config;
+        let mobile = self.mobiles.entry(user).or_insert_with(|| Mobile::new(&config));
+        let (client_port, server_port) = (syn.header.source_port, syn.header.destination_port);
+        let towards_client = Identity {
+            flow,
+            direction: opposite(client.sends()),
+            local_port: server_port,
+            remote_port: client_port,
+            // Truncation to the width of a sequence number.
+            initial_sequence: self.initial_sequences.bits() as u32,
+        };
+        // With the client's sequence numbers, the client accepts ICMP errors about segments of the
+        // proxy as errors about its own.
+        let towards_server = Identity {
+            flow,
+            direction: client.sends(),
+            local_port: client_port,
+            remote_port: server_port,
+            initial_sequence: syn.header.sequence,
+        };
+        let (client_end, server_end) = match client {
+            Side::Mobile => (&self.mobile_end, &self.server_end),
+            Side::Server => (&self.server_end, &self.mobile_end),
+        };
+        let mut listening = Connection::listen(Arc::clone(client_end), towards_client);
+        let mut connecting = Connection::connect(Arc::clone(server_end), towards_server, now);
+        let towards_mobile = if client == Side::Mobile { &mut listening } else { &mut connecting };
+        towards_mobile.set_congestion_control(Box::new(BudgetWindow(mobile.budget.clone())));
+        let defers = config.accept == Accept::Deferred;
+        let mut relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
+        if let Some(budget) = config.upload_budget {
+            relay.bound_upload(mobile.upload_window(budget.get()));
+        }
+        let entry = Some(Entry { relay, wakeup: None, unacknowledged: 0, delivered: 0, is_upload: false });
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.relays[number as usize] = entry;
+                number
+            }
+            None => {
+                self.relays.push(entry);
+                self.relays.len() as u32 - 1
+            }
+        };
+        self.numbers.insert(flow, number);
+        number
+    }
+
+    /// Continues a connection after a segment or a timer: passes on, sends, and updates the tables.
+    fn proceed(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
+        let Some(entry) = &mut self.relays[number as usize] else { return };
+        let user = entry.relay.user;
+        entry.relay.exchange(now, cx);
+        self.share_upload_budget(number);
+        self.transmit(now, number, cx);
+        self.update(now, number);
+        self.serve(now, user, cx);
+    }
+
+    /// Counts a connection that has become an upload or has ceased to be one, and divides the
+    /// upload budget of its mobile again.
+    fn share_upload_budget(&mut self, number: u32) {
+        let Some(budget) = self.config.upload_budget else { return };
+        let Some(entry) = &mut self.relays[number as usize] else { return };
+        let is_upload = entry.relay.is_upload();
+        if is_upload == entry.is_upload {
+            return;
+        }
+        entry.is_upload = is_upload;
+        let user = entry.relay.user;
+        let Some(mobile) = self.mobiles.get_mut(&user) else { return };
+        mobile.uploads = if is_upload { mobile.uploads + 1 } else { mobile.uploads - 1 };
+        let window = mobile.upload_window(budget.get());
+        for entry in self.relays.iter_mut().flatten().filter(|entry| entry.relay.user == user) {
+            entry.relay.bound_upload(window);
+        }
+    }
+
+    /// Sends the segments that are due at both ends of a connection.
+    fn transmit(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
+        if let Some(entry) = &mut self.relays[number as usize] {
+            entry.relay.transmit(now, &mut self.left, cx);
+        }
+    }
+
+    /// Sends data to a mobile as far as its budget permits.
+    fn serve(&mut self, now: Instant, user: UserId, cx: &mut MiddleboxContext<'_>) {
+        loop {
+            let Some(mobile) = self.mobiles.get_mut(&user) else { return };
+            let Some(number) = mobile.scheduler.next() else { return };
+            let Some(entry) = &mut self.relays[number as usize] else { return };
+            let Some(length) = entry.relay.next_segment() else {
+                mobile.scheduler.sent(number, 0, false);
+                continue;
+            };
+            match mobile.admit(now, length, entry.relay.mobile().smoothed_round_trip()) {
+                Admission::Now => {}
+                Admission::At(time) => {
+                    self.timers.insert((time, Timer::Burst(user)));
+                    return;
+                }
+                Admission::Later => return,
+            }
+            mobile.on_sent(now, length);
+            entry.relay.grant(length);
+            entry.relay.transmit(now, &mut self.left, cx);
+            mobile.scheduler.sent(number, length, entry.relay.next_segment().is_some());
+            self.update(now, number);
+        }
+    }
+
+    /// Updates the tables after a change of a connection.
+    fn update(&mut self, now: Instant, number: u32) {
+        let Some(entry) = &mut self.relays[number as usize] else { return };
+        let relay = &entry.relay;
+        let Some(mobile) = self.mobiles.get_mut(&relay.user) else { return };
+        let unacknowledged = if relay.mobile().outcome().is_none() { relay.mobile().unacknowledged() } else { 0 };
+        mobile.unacknowledged = mobile.unacknowledged + unacknowledged - entry.unacknowledged;
+        entry.unacknowledged = unacknowledged;
+        let delivered = relay.mobile().statistics().unique_bytes.saturating_sub(unacknowledged);
+        if delivered > entry.delivered {
+            mobile.on_delivered(now, delivered - std::mem::replace(&mut entry.delivered, delivered));
+        }
+        if relay.next_segment().is_some() {
+            mobile.scheduler.add(number, relay.backlog(Direction::Down));
+        }
+        let wakeup = relay.next_wakeup(&self.config);
+        if wakeup != entry.wakeup {
+            let timer = Timer::Connection(number);
+            if let Some(old) = entry.wakeup {
+                self.timers.remove(&(old, timer));
+            }
+            self.timers.extend(wakeup.map(|new| (new, timer)));
+            entry.wakeup = wakeup;
+        }
+        if relay.is_over() {
+            mobile.uploads -= u64::from(entry.is_upload);
+            mobile.scheduler.remove(number);
+            self.numbers.remove(&relay.flow);
+            self.relays[number as usize] = None;
+            self.free.push(number);
+        }
+    }
+}
+
+impl Middlebox for Proxy {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>) {
+        self.advance(now, cx);
+        let side = Side::at_start_of(direction);
+        let relayed = cx.tcp_segment(&packet).and_then(|segment| {
+            let number = self.connection_of(now, side, &packet, &segment)?;
+            Some((segment, number))
+        });
+        let Some((segment, number)) = relayed else {
+            self.left.push_back((direction, Departure { due: now, packet }));
+            return;
+        };
+        if let Some(entry) = &mut self.relays[number as usize] {
+            entry.relay.receive(now, side, &segment, packet.slot, cx);
+        }
+        cx.absorb(now, direction, packet);
+        self.proceed(now, number, cx);
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
+        self.advance(now, cx);
+        self.left.pop_front()
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        let left = self.left.front().map(|(_, departure)| departure.due);
+        left.or_else(|| self.timers.first().map(|(time, _)| *time))
+    }
+}
+
+const fn opposite(direction: Direction) -> Direction {
+    match direction {
+        Direction::Down => Direction::Up,
+        Direction::Up => Direction::Down,
+    }
+}

@@ -1,0 +1,86 @@
+//! The payload of one direction of a relayed connection, from its arrival until the receiver has
+//! acknowledged it.
+
+use std::collections::VecDeque;
+
+use airpath_path::Payload;
+
+/// Payload by stream offset. Where payload is counted only, it stores nothing.
+#[derive(Debug, Default)]
+pub struct StreamBuffer {
+    /// Offset of the first stored byte.
+    start: u64,
+    /// What has not arrived yet between others is zero.
+    bytes: VecDeque<u8>,
+}
+
+impl StreamBuffer {
+    /// Stores `payload` at `offset`, which is not below the last [`Self::discard_below`].
+    pub fn write(&mut self, offset: u64, payload: Payload<'_>) {
+        let Payload::Bytes(parts) = payload else { return };
+        let mut at = (offset - self.start) as usize;
+        for part in parts {
+            let end = at + part.len();
+            if self.bytes.len() < end {
+                self.bytes.resize(end, 0);
+            }
+            let (first, second) = self.bytes.as_mut_slices();
+            let split = first.len().clamp(at, end) - at;
+            let boundary = first.len();
+            if split > 0 {
+                first[at..at + split].copy_from_slice(&part[..split]);
+            }
+            if split < part.len() {
+                second[at + split - boundary..end - boundary].copy_from_slice(&part[split..]);
+            }
+            at = end;
+        }
+    }
+
+    /// The `length` bytes from `offset` on. All of them have arrived.
+    pub fn range(&self, offset: u64, length: u32) -> Payload<'_> {
+        if self.bytes.is_empty() {
+            return Payload::Counted;
+        }
+        let (first, second) = self.bytes.as_slices();
+        Payload::Bytes([first, second]).part((offset - self.start) as usize, length as usize)
+    }
+
+    /// Everything below `offset` has been acknowledged.
+    pub fn discard_below(&mut self, offset: u64) {
+        let count = (offset - self.start) as usize;
+        self.bytes.drain(..count.min(self.bytes.len()));
+        self.start = offset;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payload_is_returned_by_offset_however_it_arrived() {
+        let stream: Vec<u8> = (0..2000_u32).map(|index| (index % 251) as u8).collect();
+        let piece = |at: usize| Payload::Bytes([&stream[at..at + 30], &stream[at + 30..at + 100]]);
+        let mut buffer = StreamBuffer::default();
+        // Out of order, and around the end of the ring.
+        for at in (0..1900).step_by(100) {
+            if at > 0 {
+                buffer.write(at as u64 + 100, piece(at + 100));
+            }
+            buffer.write(at as u64, piece(at));
+            buffer.discard_below(at as u64 + 50);
+            let Payload::Bytes([first, second]) = buffer.range(at as u64 + 60, 30) else { panic!("bytes are stored") };
+            assert_eq!([first, second].concat(), stream[at + 60..at + 90]);
+        }
+    }
+
+    #[test]
+    fn counted_payload_is_not_stored() {
+        let mut buffer = StreamBuffer::default();
+        buffer.write(0, Payload::Counted);
+        assert_eq!(buffer.range(0, 10), Payload::Counted);
+        buffer.discard_below(10);
+        assert_eq!(buffer.bytes.capacity(), 0);
+    }
+}

@@ -1,0 +1,499 @@
+//! Conversations between mobiles and servers through a proxy, under a virtual clock.
+//!
+//! ```text
+//! server ⇄ wired lines ⇄ path with the proxy ⇄ radio lines ⇄ mobile
+//! ```
+//!
+//! Payload is real: each end compares what it receives with what the other end has sent.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use airpath_core::{
+    Bitrate, Bytes, ComponentId, Context, Direction, Dropped, FlowId, Instant, Memory, Packet, RandomStream, Seed,
+    SegmentInfo, SegmentLookup, Sink, Slot, Span, UserId,
+};
+use airpath_path::route::Plan;
+use airpath_path::testing::Arrival;
+use airpath_path::{
+    Contents, Hop, Middlebox, NewSegment, PacketStore, Path, Payload, PolledPath, Route, Side, Topology,
+};
+use airpath_tcp::{Connection, Identity, Outcome, Profile, Segment, State};
+
+/// Bytes of an IPv4 header.
+const IP_HEADER: u32 = 20;
+
+/// One direction of a line: a rate with a queue before it, a delay, losses and reordering.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub rate: Option<Bitrate>,
+    /// Another rate from a time on.
+    pub later_rate: Option<(Instant, Bitrate)>,
+    pub delay: Span,
+    /// Bytes that may wait.
+    pub queue: u64,
+    /// Each packet with a number that is a multiple of this is lost; none if zero.
+    pub lose_every: u64,
+    pub loss: f64,
+    /// Upper bound of an extra delay of every fourth packet, which reorders.
+    pub jitter: Span,
+    pub stream: RandomStream,
+    count: u64,
+    free_at: Instant,
+}
+
+impl Line {
+    pub fn new(delay: Span) -> Self {
+        Self {
+            rate: None,
+            later_rate: None,
+            delay,
+            queue: u64::MAX,
+            lose_every: 0,
+            loss: 0.0,
+            jitter: Span::ZERO,
+            stream: Seed::new(1).stream("line"),
+            count: 0,
+            free_at: Instant::ZERO,
+        }
+    }
+
+    /// When a packet of `size` bytes arrives; `None` if it is lost.
+    fn send(&mut self, now: Instant, size: u32) -> Option<Instant> {
+        self.count += 1;
+        if let Some((time, rate)) = self.later_rate
+            && now >= time
+        {
+            self.rate = Some(rate);
+        }
+        let size = Bytes::new(size.into());
+        let mut at = now;
+        if let Some(rate) = self.rate {
+            let waiting = self.free_at.max(now).since(now);
+            if rate.bytes_in(waiting).get() + size.get() > self.queue {
+                return None;
+            }
+            self.free_at = self.free_at.max(now) + rate.time_for(size);
+            at = self.free_at;
+        }
+        if self.lose_every > 0 && self.count.is_multiple_of(self.lose_every) || self.stream.uniform() < self.loss {
+            return None;
+        }
+        let late = !self.jitter.is_zero() && self.stream.below(4) == 0;
+        let extra = if late { Span::from_nanos(self.stream.below(self.jitter.as_nanos())) } else { Span::ZERO };
+        Some(at + self.delay + extra)
+    }
+}
+
+/// What one end does.
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// Bytes that it sends.
+    pub sends: u64,
+    /// Bytes that it receives before it sends.
+    pub after: u64,
+    /// Whether it closes only after the other end has.
+    pub closes_last: bool,
+    /// It aborts after it has received this many bytes.
+    pub aborts_at: Option<u64>,
+    /// It reads only from this time on.
+    pub reads_from: Instant,
+}
+
+impl Script {
+    pub const fn sends(sends: u64, after: u64) -> Self {
+        Self { sends, after, closes_last: false, aborts_at: None, reads_from: Instant::ZERO }
+    }
+}
+
+/// A conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Talk {
+    pub start: Instant,
+    pub client: Side,
+    pub mobile: Script,
+    pub server: Script,
+    /// Whether the server refuses the connection.
+    pub refused: bool,
+}
+
+impl Talk {
+    /// A download of `bytes` after a request of 100 bytes.
+    pub const fn download(start: Instant, bytes: u64) -> Self {
+        Self {
+            start,
+            client: Side::Mobile,
+            mobile: Script { closes_last: true, ..Script::sends(100, 0) },
+            server: Script::sends(bytes, 100),
+            refused: false,
+        }
+    }
+}
+
+/// One end of a conversation.
+pub struct End {
+    pub connection: Connection,
+    script: Script,
+    written: bool,
+    /// What has arrived, by offset.
+    pub received: Vec<u8>,
+    /// When all of the other end's bytes had arrived.
+    pub complete: Option<Instant>,
+}
+
+/// The byte at `offset` of the stream that `side` of `flow` sends.
+fn pattern(flow: u32, side: Side, offset: u64) -> u8 {
+    (offset.wrapping_mul(31) ^ (offset >> 8) ^ u64::from(flow) << 3 ^ side as u64) as u8
+}
+
+/// Segments with their payload.
+#[derive(Debug, Default)]
+struct ByteStore {
+    slots: Vec<Option<(Segment, Vec<u8>)>>,
+    free: Vec<u32>,
+}
+
+impl ByteStore {
+    fn insert(&mut self, segment: Segment, payload: Vec<u8>) -> Slot {
+        assert_eq!(payload.len(), segment.length as usize, "the payload has the length of its segment");
+        let stored = Some((segment, payload));
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = stored;
+                Slot(slot)
+            }
+            None => {
+                self.slots.push(stored);
+                Slot(self.slots.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn take(&mut self, slot: Slot) -> (Segment, Vec<u8>) {
+        self.free.push(slot.0);
+        self.slots[slot.0 as usize].take().expect("the slot is in use")
+    }
+
+    fn get(&self, slot: Slot) -> &(Segment, Vec<u8>) {
+        self.slots[slot.0 as usize].as_ref().expect("the slot is in use")
+    }
+
+    fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+impl SegmentLookup for ByteStore {
+    fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
+        Some(self.get(slot).0.info)
+    }
+}
+
+impl PacketStore for ByteStore {
+    fn take_dropped(&mut self, dropped: &Dropped) {
+        self.take(dropped.packet.slot);
+    }
+    fn take_absorbed(&mut self, packet: &Packet) {
+        self.take(packet.slot);
+    }
+    fn create(&mut self, _: Instant, _: Direction, _: Contents<'_>) -> Option<Slot> {
+        None
+    }
+    fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
+        Some(self.get(slot).0)
+    }
+    fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
+        Payload::Bytes([&self.get(slot).1, &[]])
+    }
+    fn create_segment(&mut self, _: Instant, _: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
+        let payload = match new.payload {
+            Payload::Bytes(parts) => parts.concat(),
+            Payload::Counted => Vec::new(),
+        };
+        Some((self.insert(*new.segment, payload), new.segment.wire_size(IP_HEADER)))
+    }
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Start(usize),
+    Timer(usize, u8),
+    /// A packet enters the path, by its index in `transit`.
+    Enters(usize),
+    /// A packet reaches an end.
+    Arrives(usize),
+}
+
+/// All conversations, the lines and the path between them.
+pub struct Network<'a> {
+    pub ends: Vec<[End; 2]>,
+    pub talks: Vec<Talk>,
+    pub path: PolledPath<'a>,
+    store: ByteStore,
+    pub now: Instant,
+    /// What entered the path, for a run of the contracts.
+    pub arrivals: Vec<Arrival>,
+    /// What left the path: direction, time, size.
+    pub departures: Vec<(Direction, Instant, u32)>,
+    /// Between servers and path, and between path and mobiles; by direction.
+    wired: [Line; 2],
+    radio: [Line; 2],
+    queue: BinaryHeap<Reverse<(Instant, u64, Happening)>>,
+    transit: Vec<(Direction, Packet)>,
+    order: u64,
+    packets: u64,
+}
+
+impl<'a> Network<'a> {
+    /// All conversations belong to one mobile. `wired` and `radio` are down and up.
+    pub fn new(
+        middlebox: Option<Box<dyn Middlebox>>,
+        talks: Vec<Talk>,
+        wired: [Line; 2],
+        radio: [Line; 2],
+        log: Option<&'a mut Memory>,
+    ) -> Self {
+        let link = || {
+            let config = airpath_link::Config::default();
+            let link = airpath_link::duplex(&config, &config, Seed::new(1), "link").expect("a link without limits");
+            Hop::Bearer(Box::new(link))
+        };
+        let mut hops = vec![("fixed".to_owned(), link())];
+        hops.extend(middlebox.map(|middlebox| ("middlebox".to_owned(), Hop::middlebox(middlebox))));
+        let first_cell = hops.len();
+        hops.push(("cell".to_owned(), link()));
+        let plan =
+            Plan { middleboxes: (1..first_cell).collect(), first_cell, cell_of: vec![first_cell], ..Plan::default() };
+        let topology = Topology { route: Route::new(hops.len(), plan), hops, mobiles: vec!["mobile".to_owned()] };
+        let mut network = Self {
+            ends: talks.iter().enumerate().map(|(flow, talk)| ends(flow as u32, talk)).collect(),
+            path: PolledPath::new(Path::new(topology, log.map(|log| log as &mut dyn Sink)), Vec::new()),
+            store: ByteStore::default(),
+            now: Instant::ZERO,
+            arrivals: Vec::new(),
+            departures: Vec::new(),
+            wired,
+            radio,
+            queue: BinaryHeap::new(),
+            transit: Vec::new(),
+            order: 0,
+            packets: 0,
+            talks,
+        };
+        for (index, talk) in network.talks.clone().iter().enumerate() {
+            network.schedule(talk.start, Happening::Start(index));
+        }
+        network
+    }
+
+    fn schedule(&mut self, at: Instant, happening: Happening) {
+        self.order += 1;
+        self.queue.push(Reverse((at, self.order, happening)));
+    }
+
+    /// Number of packets between the ends.
+    pub fn packets_inside(&self) -> usize {
+        self.store.len()
+    }
+
+    /// Runs until nothing happens any more, at the latest until `end`.
+    pub fn run(&mut self, end: Instant) {
+        loop {
+            let next = self.queue.peek().map(|Reverse((at, ..))| *at);
+            let wakeup = self.path.next_wakeup();
+            let Some(now) = next.into_iter().chain(wakeup).min().filter(|now| *now <= end) else { break };
+            self.now = now;
+            self.drain_path();
+            if next == Some(now)
+                && let Some(Reverse((_, _, happening))) = self.queue.pop()
+            {
+                self.happen(happening);
+                self.drain_path();
+            }
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let now = self.now;
+        match happening {
+            Happening::Start(flow) => {
+                self.touch(flow, Side::Mobile);
+                self.touch(flow, Side::Server);
+            }
+            Happening::Timer(flow, side) => {
+                let side = if side == 0 { Side::Server } else { Side::Mobile };
+                let mut dropped = Vec::new();
+                let mut cx = Context::new(None, &mut dropped, ComponentId(0));
+                self.ends[flow][side as usize].connection.handle_timeout(now, &mut cx);
+                self.touch(flow, side);
+            }
+            Happening::Enters(index) => {
+                let (direction, packet) = self.transit[index];
+                let segment = Some(self.store.get(packet.slot).0);
+                self.arrivals.push(Arrival { at: now, direction, packet, segment });
+                self.path.push(now, direction, packet, &mut self.store);
+            }
+            Happening::Arrives(index) => {
+                let (direction, packet) = self.transit[index];
+                let (segment, payload) = self.store.take(packet.slot);
+                let (flow, side) = (packet.flow.0 as usize, Side::at_end_of(direction));
+                let mut dropped = Vec::new();
+                let mut cx = Context::new(None, &mut dropped, ComponentId(0));
+                let end = &mut self.ends[flow][side as usize];
+                end.connection.handle_segment(now, &segment, &mut cx);
+                if let Some(part) = end.connection.accepted_payload() {
+                    let bytes = &payload[part.skip as usize..(part.skip + part.length) as usize];
+                    let (start, stop) = (part.offset as usize, part.offset as usize + bytes.len());
+                    if end.received.len() < stop {
+                        end.received.resize(stop, 0);
+                    }
+                    end.received[start..stop].copy_from_slice(bytes);
+                }
+                self.touch(flow, side);
+            }
+        }
+    }
+
+    /// Passes on what has left the path.
+    fn drain_path(&mut self) {
+        while let Some((direction, departure)) = self.path.pop(self.now, &mut self.store) {
+            self.departures.push((direction, departure.due, departure.packet.size));
+            let line = match direction {
+                Direction::Down => &mut self.radio[0],
+                Direction::Up => &mut self.wired[1],
+            };
+            match line.send(self.now, departure.packet.size) {
+                Some(at) => {
+                    self.transit.push((direction, departure.packet));
+                    let index = self.transit.len() - 1;
+                    self.schedule(at, Happening::Arrives(index));
+                }
+                None => drop(self.store.take(departure.packet.slot)),
+            }
+        }
+        let counters = self.path.path().hops().map(|(_, hop)| Direction::BOTH.map(|direction| hop.counters(direction)));
+        for counters in counters.flatten() {
+            assert!(counters.is_conserved(), "packets are not conserved: {counters:?}");
+        }
+    }
+
+    /// The application of an end acts, and the end sends.
+    fn touch(&mut self, flow: usize, side: Side) {
+        let now = self.now;
+        let talk = self.talks[flow];
+        if now < talk.start {
+            return;
+        }
+        let mut dropped = Vec::new();
+        let mut cx = Context::new(None, &mut dropped, ComponentId(0));
+        let other = if side == Side::Mobile { Side::Server } else { Side::Mobile };
+        let expected = self.ends[flow][other as usize].script.sends;
+        let end = &mut self.ends[flow][side as usize];
+        let Script { sends, after, closes_last, aborts_at, reads_from } = end.script;
+        let connection = &mut end.connection;
+        if connection.state() == State::SynReceived && talk.refused && side != talk.client {
+            connection.abort(now, &mut cx);
+        }
+        if connection.received() >= expected && end.complete.is_none() {
+            end.complete = Some(now);
+        }
+        let has_ended = connection.outcome().is_some();
+        if !has_ended && aborts_at.is_some_and(|limit| connection.received() >= limit) {
+            connection.abort(now, &mut cx);
+        } else if !has_ended {
+            if now >= reads_from {
+                connection.read(connection.readable());
+            }
+            if !end.written && connection.received() >= after && connection.state().is_synchronised() {
+                end.written = true;
+                connection.write(sends);
+            }
+            if end.written && (!closes_last || connection.peer_closed()) {
+                connection.close();
+            }
+        }
+        let mut wakeup = connection.next_wakeup();
+        let mut segments = Vec::new();
+        while let Some(segment) = connection.poll_transmit(now, &mut cx) {
+            segments.push(segment);
+        }
+        wakeup = connection.next_wakeup().or(wakeup.take());
+        if now < reads_from {
+            wakeup = Some(wakeup.map_or(reads_from, |wakeup| wakeup.min(reads_from)));
+        }
+        if let Some(at) = wakeup.filter(|_| end.connection.state() != State::TimeWait) {
+            self.schedule(at.max(now), Happening::Timer(flow, side as u8));
+        }
+        for segment in segments {
+            self.send(flow as u32, side, segment);
+        }
+    }
+
+    fn send(&mut self, flow: u32, side: Side, segment: Segment) {
+        let offset = segment.info.offset;
+        let payload = (0..u64::from(segment.length)).map(|at| pattern(flow, side, offset.cast_unsigned() + at));
+        let payload: Vec<u8> = payload.collect();
+        let size = segment.wire_size(IP_HEADER);
+        let direction = side.sends();
+        let line = match direction {
+            Direction::Down => &mut self.wired[0],
+            Direction::Up => &mut self.radio[1],
+        };
+        let Some(at) = line.send(self.now, size) else { return };
+        let slot = self.store.insert(segment, payload);
+        let packet = Packet { id: self.packets, size, flow: FlowId(flow), user: UserId(0), ecn: segment.ecn, slot };
+        self.packets += 1;
+        self.transit.push((direction, packet));
+        let index = self.transit.len() - 1;
+        self.schedule(at, Happening::Enters(index));
+    }
+
+    /// How long a conversation took until the mobile had all bytes of the server.
+    pub fn download_time(&self, flow: usize) -> f64 {
+        let complete = self.ends[flow][Side::Mobile as usize].complete;
+        complete.expect("it is complete").since(self.talks[flow].start).as_secs_f64()
+    }
+
+    /// How both ends of a conversation have ended: the server first.
+    pub fn outcomes(&self, flow: usize) -> [Option<Outcome>; 2] {
+        self.ends[flow].each_ref().map(|end| match end.connection.state() {
+            State::TimeWait => Some(Outcome::Closed),
+            _ => end.connection.outcome(),
+        })
+    }
+
+    /// Whether each end has received what the other has sent, byte for byte, as far as it has
+    /// received it in order.
+    pub fn check_bytes(&self) {
+        for (flow, ends) in self.ends.iter().enumerate() {
+            for (end, sender) in ends.iter().zip([Side::Mobile, Side::Server]) {
+                let in_order = end.connection.received() as usize;
+                let wrong = (0..in_order).find(|at| end.received[*at] != pattern(flow as u32, sender, *at as u64));
+                assert_eq!(wrong, None, "byte of flow {flow} that {sender:?} has sent, of {in_order}");
+            }
+        }
+    }
+}
+
+fn ends(flow: u32, talk: &Talk) -> [End; 2] {
+    let config = Profile::Linux6.config();
+    let identity = |side: Side, local_port, remote_port| Identity {
+        flow: FlowId(flow),
+        direction: side.sends(),
+        local_port,
+        remote_port,
+        initial_sequence: 1_000_000_000_u32.wrapping_mul(flow + 1).wrapping_add(side as u32),
+    };
+    [(Side::Server, talk.server, 80, 50_000), (Side::Mobile, talk.mobile, 50_000, 80)].map(
+        |(side, script, local, remote)| {
+            let identity = identity(side, local, remote);
+            let connection = if side == talk.client {
+                Connection::connect(&config, identity, talk.start)
+            } else {
+                Connection::listen(&config, identity)
+            };
+            End { connection, script, written: false, received: Vec::new(), complete: None }
+        },
+    )
+}

@@ -1,0 +1,78 @@
+//! The `[proxy]` table: its place in the path, its defaults, and its errors.
+
+use std::path::Path;
+
+use airpath_core::{Bytes, Seed};
+use airpath_proxy::BudgetSource;
+use airpath_scenario::{ProxyConfig, Scenario, ScenarioError, Users};
+
+const GOOD: &str = r#"format = 1
+
+[proxy]
+budget = "10 kB"
+upload_budget = "5 kB"
+accept = "early"
+scheduler = "fifo"
+buffer = "64 kB"
+open_timeout = "10 s"
+idle_timeout = "1 s"
+
+[middlebox]
+kind = "ack-filter"
+hold = "50 ms"
+
+[bearer]
+preset = "umts-dch-384"
+
+[[flow]]
+kind = "ping"
+"#;
+
+fn read(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::read(text, "s.toml", Path::new("."), &[])
+}
+
+fn error(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    read(&GOOD.replace(from, to)).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn the_proxy_is_between_fixed_network_and_middlebox() {
+    let scenario = read(GOOD).expect("a valid scenario");
+    let names = scenario.build_path(Seed::new(1), Users::All).expect("it can be built").topology.component_names();
+    assert_eq!(names[..3], ["fixed", "proxy", "middlebox"]);
+    let resolved = read(&scenario.to_toml()).expect("the resolved scenario is valid");
+    assert_eq!(resolved.proxy, scenario.proxy);
+}
+
+#[test]
+fn every_key_has_a_default() {
+    let text = |table| format!("format = 1\n{table}\n[bearer]\npreset = \"umts-dch-384\"\n");
+    let proxy = |table| read(&text(table)).expect("a valid scenario").proxy.expect("there is one");
+    let fixed = ProxyConfig::new(Bytes::new(10_000));
+    assert_eq!(proxy("[proxy]\nbudget = \"10 kB\""), fixed);
+    assert_eq!(proxy("[proxy]"), ProxyConfig { budget: BudgetSource::Adaptive, ..fixed });
+    assert_eq!(proxy("[proxy]\nbudget = \"adaptive\""), proxy("[proxy]"));
+    let resolved = read(&read(&text("[proxy]")).expect("valid").to_toml()).expect("the resolved scenario is valid");
+    assert_eq!(resolved.proxy, Some(proxy("[proxy]")));
+}
+
+#[test]
+fn errors_name_the_line_and_the_key() {
+    let cases = [
+        (error("\"10 kB\"", "\"adaptiv\""), "s.toml:4: proxy.budget:", "`adaptive`"),
+        (error("\"10 kB\"", "\"10 KB\""), "s.toml:4: proxy.budget:", "did you mean `kB`?"),
+        (error("\"10 kB\"", "\"0 B\""), "s.toml:4: proxy.budget:", "no data"),
+        (error("\"5 kB\"", "\"1 kB\""), "s.toml:5: proxy.upload_budget:", "at least 3 kB"),
+        (error("\"early\"", "\"erly\""), "s.toml:6: proxy.accept:", "`early`"),
+        (error("\"fifo\"", "\"lifo\""), "s.toml:7: proxy.scheduler:", "`fifo`"),
+        (error("\"64 kB\"", "\"1 kB\""), "s.toml:8: proxy.buffer:", "at least 3 kB"),
+        (error("\"10 s\"", "\"0 s\""), "s.toml:9: proxy.open_timeout:", "zero time"),
+        (error("\"1 s\"", "\"0 s\""), "s.toml:10: proxy.idle_timeout:", "aborted"),
+        (error("scheduler", "sheduler"), "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
+    ];
+    for (error, start, text) in cases {
+        assert!(error.contains(start) && error.contains(text), "{error}");
+    }
+}

@@ -1,0 +1,107 @@
+//! The proxy in simulations: short transfers beside a bulk download, and the clamp sweep of the
+//! study `gprs-proxy`.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use airpath_core::{Event, Memory, Seed, Sink};
+use airpath_scenario::Scenario;
+use airpath_sim::Setup;
+use airpath_sim::flow::Flow;
+
+/// 400 kbit/s, 150 ms each way, a buffer of 256 kB: the link of the acceptance test.
+const LINK: &str = "\
+[bearer]\nmodel = \"wired\"\n\
+downlink = { rate = \"400 kbit/s\", delay = \"150 ms\", queue = { bytes = \"256 kB\" } }\n\
+uplink = { rate = \"400 kbit/s\", delay = \"150 ms\", queue = { bytes = \"256 kB\" } }\n";
+
+/// A bulk download of 300 kB, and four of 8 kB by new connections from 2.5 s on.
+const FLOWS: &str = "\
+[[flow]]\nkind = \"download\"\nname = \"bulk\"\nbytes = \"300 kB\"\nrequest = \"100 B\"\n\
+[[flow]]\nkind = \"download\"\nname = \"short\"\nbytes = \"8 kB\"\nrequest = \"100 B\"\ncount = 4\n\
+start = \"2.5 s\"\nstagger = \"500 ms\"\n";
+
+/// Times in seconds.
+#[derive(Debug)]
+struct Measured {
+    /// Of each flow, from its start.
+    times: Vec<f64>,
+    /// Greatest smoothed round trip of senders towards the mobile, and the least round trip.
+    smoothed: f64,
+    least: f64,
+}
+
+/// Runs the scenario with these tables; `sender` is the component that sends to the mobile.
+fn run(tables: &str, sender: &str) -> Measured {
+    let text = format!("format = 1\nseed = 1\nduration = \"1000 s\"\n{tables}");
+    let scenario = Scenario::read(&text, "test", Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}"));
+    let mut log = Memory::default();
+    let setup = Setup::new(&scenario, Seed::new(1)).expect("it can be built");
+    let sender = setup.names().iter().position(|name| name == sender).expect("it is a component") as u16;
+    let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
+    simulation.run(&AtomicBool::new(false));
+    let times = simulation.flows().iter().map(|flow| {
+        let Flow::Transfer(flow) = flow else { panic!("all are transfers") };
+        let finished = flow.milestones.finished.expect("it has finished");
+        finished.since(flow.identity.start).as_secs_f64()
+    });
+    let times: Vec<f64> = times.collect();
+    drop(simulation);
+    let (mut smoothed, mut least) = (0.0_f64, f64::MAX);
+    for (_, at, event) in &log.events {
+        let Event::Tcp(event) = event else { continue };
+        if at.0 == sender && event.direction == airpath_core::Direction::Down {
+            smoothed = event.smoothed_round_trip.map_or(smoothed, |each| smoothed.max(each.as_secs_f64()));
+            least = event.round_trip.map_or(least, |each| least.min(each.as_secs_f64()));
+        }
+    }
+    Measured { times, smoothed, least }
+}
+
+#[test]
+fn short_transfers_pass_a_bulk_download() {
+    let without = run(&format!("{LINK}{FLOWS}"), "server");
+    let with = run(&format!("[proxy]\nbudget = \"20 kB\"\n{LINK}{FLOWS}"), "proxy");
+    println!("without: {without:.3?}\nwith: {with:.3?}");
+    assert!(with.times[1..].iter().all(|time| *time <= 1.2), "{with:?}");
+    assert!(without.times[1..].iter().all(|time| *time >= 2.0), "{without:?}");
+    assert!(with.smoothed <= 2.0 * with.least, "{with:?}");
+}
+
+/// The clamp sweep of the study: 600 kB over GPRS with three slots. 4 kB is too little for the
+/// link, 10 kB fills it, and more adds nothing but delay.
+#[test]
+fn the_clamp_sweep_of_the_study() {
+    const GPRS: &str = "[bearer]\npreset = \"gprs-3+1\"\n[[flow]]\nkind = \"download\"\nbytes = \"600 kB\"\n";
+    let none = run(GPRS, "server");
+    println!("no proxy: {none:.2?}");
+    let sweep = [4, 6, 8, 10, 12, 16, 24, 32].map(|budget| {
+        let measured = run(&format!("[proxy]\nbudget = \"{budget} kB\"\n{GPRS}"), "proxy");
+        println!("{budget} kB: {measured:.2?}");
+        measured
+    });
+    let [four, _, _, ten, .., most] = &sweep;
+    assert!(four.times[0] > 1.1 * ten.times[0], "{four:?}, {ten:?}");
+    assert!(ten.times[0] < 1.05 * none.times[0], "{ten:?}, {none:?}");
+    assert!(ten.smoothed < 0.5 * most.smoothed, "{ten:?}, {most:?}");
+    assert!(most.smoothed <= none.smoothed, "{most:?}, {none:?}");
+}
+
+/// The adaptive budget beside the best constant one, on bearers of four generations.
+#[test]
+fn an_adaptive_budget_is_as_fast_as_the_best_constant_one() {
+    for (preset, bytes, budgets) in [
+        ("gprs-3+1", "600 kB", ["8 kB", "10 kB", "16 kB"]),
+        ("egprs-4+1", "2 MB", ["20 kB", "32 kB", "48 kB"]),
+        ("umts-r99-384", "4 MB", ["16 kB", "24 kB", "40 kB"]),
+        ("hsdpa-cat6", "20 MB", ["64 kB", "128 kB", "200 kB"]),
+    ] {
+        let tables = format!("[bearer]\npreset = \"{preset}\"\n[[flow]]\nkind = \"download\"\nbytes = \"{bytes}\"\n");
+        let constant =
+            budgets.map(|budget| run(&format!("[proxy]\nbudget = \"{budget}\"\n{tables}"), "proxy").times[0]);
+        let adaptive = run(&format!("[proxy]\n{tables}"), "proxy");
+        println!("{preset}: adaptive {adaptive:.2?}, constant {constant:.2?} for {budgets:?}");
+        let best = constant.into_iter().fold(f64::INFINITY, f64::min);
+        assert!(adaptive.times[0] <= 1.05 * best, "{preset}: adaptive {adaptive:?}, constant {constant:?}");
+    }
+}
