@@ -1,4 +1,4 @@
-"""The tables of a study on the page, and the effect of each setting from its TCP to the kernel's."""
+"""The tables of a study on the page, and the effect of each setting from its TCP to Linux's."""
 
 import statistics
 from typing import Any
