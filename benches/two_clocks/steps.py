@@ -1,6 +1,7 @@
 """The tables of a study on the page, and the effect of each setting from its TCP to Linux's."""
 
 import statistics
+import textwrap
 from typing import Any
 
 from airpath.run import execute
@@ -9,6 +10,9 @@ from airpath.study.definition import load_study
 
 _DELAYED_ACK = {"timeout": "200 ms", "minimum": "40 ms", "every": 2, "full_sized": True, "quick": 16}
 _RUNS = 50
+
+WIDTH = 120
+"""Columns of the page's text."""
 
 STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("the study's TCP", {}),
@@ -60,5 +64,6 @@ def study_tables(result: StudyResult) -> list[str]:
     lines: list[str] = []
     for each in result.study.experiments:
         if each.name in run:
-            lines += [f"**{each.name}.** {each.text}", "", *result.markdown_table(each.name), ""]
+            text = textwrap.wrap(f"**{each.name}.** {each.text}", WIDTH)
+            lines += [*text, "", *result.markdown_table(each.name), ""]
     return lines
