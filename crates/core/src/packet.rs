@@ -49,6 +49,15 @@ impl Direction {
     /// Both, downlink first.
     pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
 
+    /// The other one.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Down => Self::Up,
+            Self::Up => Self::Down,
+        }
+    }
+
     /// `down` or `up`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -93,11 +93,7 @@ impl Observer {
         bytes: &[u8],
         index: u32,
     ) -> Option<AppEvent> {
-        let end = match direction {
-            Direction::Down => Direction::Up,
-            Direction::Up => Direction::Down,
-        };
-        let sight = self.sight(end, passage.now, ecn);
+        let sight = self.sight(direction.opposite(), passage.now, ecn);
         let seen = self.flows.get_mut(flow.0 as usize)?;
         let step = seen.leaves(passage, sight, direction, frame, bytes, index)?;
         Some(AppEvent { flow, step, delivered: seen.answered_bytes() })

@@ -28,6 +28,15 @@ impl Side {
         }
     }
 
+    /// The other side.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Server => Self::Mobile,
+            Self::Mobile => Self::Server,
+        }
+    }
+
     /// The direction in which this side sends.
     pub const fn sends(self) -> Direction {
         match self {

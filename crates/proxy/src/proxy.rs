@@ -113,7 +113,7 @@ impl Proxy {
         let (client_port, server_port) = (syn.header.source_port, syn.header.destination_port);
         let towards_client = Identity {
             flow,
-            direction: opposite(client.sends()),
+            direction: client.sends().opposite(),
             local_port: server_port,
             remote_port: client_port,
             // Truncation to the width of a sequence number.
@@ -280,12 +280,5 @@ impl Middlebox for Proxy {
     fn next_wakeup(&self) -> Option<Instant> {
         let left = self.left.front().map(|(_, departure)| departure.due);
         left.or_else(|| self.timers.first().map(|(time, _)| *time))
-    }
-}
-
-const fn opposite(direction: Direction) -> Direction {
-    match direction {
-        Direction::Down => Direction::Up,
-        Direction::Up => Direction::Down,
     }
 }

@@ -148,7 +148,7 @@ impl Relay {
         }
         self.forward(Direction::Up, self.backlog(Direction::Up));
         for side in [Side::Server, Side::Mobile] {
-            let other = opposite(side);
+            let other = side.opposite();
             if self.ends[side as usize].outcome().is_some_and(|outcome| !outcome.is_orderly()) {
                 self.ends[other as usize].abort(now, cx.context());
             }
@@ -162,7 +162,7 @@ impl Relay {
     /// does not answer, neither does the proxy.
     fn release_held_syn(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
         let Some(syn) = self.held_syn else { return };
-        let server = &self.ends[opposite(self.client) as usize];
+        let server = &self.ends[self.client.opposite() as usize];
         let (accepted, outcome) = (server.state().is_synchronised(), server.outcome());
         if !accepted && outcome.is_none() {
             return;
@@ -230,7 +230,7 @@ impl Relay {
     /// Sends the segments that are due at both ends.
     pub fn transmit(&mut self, now: Instant, left: &mut Departures, cx: &mut MiddleboxContext<'_>) {
         for side in [Side::Server, Side::Mobile] {
-            let direction = opposite(side).sends();
+            let direction = side.opposite().sends();
             while let Some(segment) = self.ends[side as usize].poll_transmit(now, cx.context()) {
                 let payload = match segment.length {
                     0 => Payload::Counted,
@@ -250,12 +250,5 @@ impl Relay {
         for end in &mut self.ends {
             end.abort(now, cx.context());
         }
-    }
-}
-
-const fn opposite(side: Side) -> Side {
-    match side {
-        Side::Server => Side::Mobile,
-        Side::Mobile => Side::Server,
     }
 }

@@ -1,8 +1,11 @@
 //! Errors in scenarios, and their messages.
 
+mod support;
+
 use std::path::Path;
 
-use airpath_scenario::{Hop, Scenario, ScenarioError};
+use airpath_scenario::{Hop, Scenario};
+use support::{error_in, read};
 
 const GOOD: &str = r#"format = 1
 name = "good"
@@ -24,14 +27,9 @@ mobile = "near"
 bytes = "100 kB"
 "#;
 
-fn read(text: &str) -> Result<Scenario, ScenarioError> {
-    Scenario::read(text, "s.toml", Path::new("."), &[])
-}
-
 /// The error after `from` was replaced by `to` in the good scenario.
 fn error(from: &str, to: &str) -> String {
-    assert!(GOOD.contains(from), "{from}");
-    read(&GOOD.replace(from, to)).expect_err("it is wrong").to_string()
+    error_in(GOOD, from, to)
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The `[middlebox]` table: its place in the path, and its errors.
 
-use std::path::Path;
+mod support;
 
 use airpath_core::Seed;
-use airpath_scenario::{Scenario, ScenarioError, Users};
+use airpath_scenario::{Scenario, Users};
+use support::{assert_errors, read};
 
 const GOOD: &str = r#"format = 1
 
@@ -23,15 +24,6 @@ count = 2
 [[flow]]
 kind = "ping"
 "#;
-
-fn read(text: &str) -> Result<Scenario, ScenarioError> {
-    Scenario::read(text, "s.toml", Path::new("."), &[])
-}
-
-fn error(from: &str, to: &str) -> String {
-    assert!(GOOD.contains(from), "{from}");
-    read(&GOOD.replace(from, to)).expect_err("it is wrong").to_string()
-}
 
 #[test]
 fn the_middlebox_is_between_fixed_network_and_cells() {
@@ -54,14 +46,12 @@ fn the_middlebox_is_between_fixed_network_and_cells() {
 #[test]
 fn errors_name_the_line_and_the_key() {
     let cases = [
-        (error("\"ack-filter\"", "\"ack-filtre\""), "s.toml:7: middlebox.kind:", "ack-filter"),
-        (error("kind = \"ack-filter\"\n", ""), "middlebox", "kind"),
-        (error("\"50 ms\"", "\"50 m\""), "s.toml:8: middlebox.hold:", "unit"),
-        (error("\"50 ms\"", "\"0 s\""), "s.toml:8: middlebox.hold:", "longer than 0 s"),
-        (error("\"50 ms\"", "\"2 s\""), "s.toml:8: middlebox.hold:", "at most 1 s"),
-        (error("hold", "holt"), "s.toml:8: middlebox.holt:", "unknown key"),
+        ("\"ack-filter\"", "\"ack-filtre\"", "s.toml:7: middlebox.kind:", "ack-filter"),
+        ("kind = \"ack-filter\"\n", "", "middlebox", "kind"),
+        ("\"50 ms\"", "\"50 m\"", "s.toml:8: middlebox.hold:", "unit"),
+        ("\"50 ms\"", "\"0 s\"", "s.toml:8: middlebox.hold:", "longer than 0 s"),
+        ("\"50 ms\"", "\"2 s\"", "s.toml:8: middlebox.hold:", "at most 1 s"),
+        ("hold", "holt", "s.toml:8: middlebox.holt:", "unknown key"),
     ];
-    for (error, start, text) in cases {
-        assert!(error.contains(start) && error.contains(text), "{error}");
-    }
+    assert_errors(GOOD, &cases);
 }

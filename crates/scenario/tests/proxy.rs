@@ -1,10 +1,11 @@
 //! The `[proxy]` table: its place in the path, its defaults, and its errors.
 
-use std::path::Path;
+mod support;
 
 use airpath_core::{Bytes, Seed};
 use airpath_proxy::BudgetSource;
-use airpath_scenario::{ProxyConfig, Scenario, ScenarioError, Users};
+use airpath_scenario::{ProxyConfig, Users};
+use support::{assert_errors, read};
 
 const GOOD: &str = r#"format = 1
 
@@ -27,15 +28,6 @@ preset = "umts-dch-384"
 [[flow]]
 kind = "ping"
 "#;
-
-fn read(text: &str) -> Result<Scenario, ScenarioError> {
-    Scenario::read(text, "s.toml", Path::new("."), &[])
-}
-
-fn error(from: &str, to: &str) -> String {
-    assert!(GOOD.contains(from), "{from}");
-    read(&GOOD.replace(from, to)).expect_err("it is wrong").to_string()
-}
 
 #[test]
 fn the_proxy_is_between_fixed_network_and_middlebox() {
@@ -61,18 +53,16 @@ fn every_key_has_a_default() {
 #[test]
 fn errors_name_the_line_and_the_key() {
     let cases = [
-        (error("\"10 kB\"", "\"adaptiv\""), "s.toml:4: proxy.budget:", "`adaptive`"),
-        (error("\"10 kB\"", "\"10 KB\""), "s.toml:4: proxy.budget:", "did you mean `kB`?"),
-        (error("\"10 kB\"", "\"0 B\""), "s.toml:4: proxy.budget:", "no data"),
-        (error("\"5 kB\"", "\"1 kB\""), "s.toml:5: proxy.upload_budget:", "at least 3 kB"),
-        (error("\"early\"", "\"erly\""), "s.toml:6: proxy.accept:", "`early`"),
-        (error("\"fifo\"", "\"lifo\""), "s.toml:7: proxy.scheduler:", "`fifo`"),
-        (error("\"64 kB\"", "\"1 kB\""), "s.toml:8: proxy.buffer:", "at least 3 kB"),
-        (error("\"10 s\"", "\"0 s\""), "s.toml:9: proxy.open_timeout:", "zero time"),
-        (error("\"1 s\"", "\"0 s\""), "s.toml:10: proxy.idle_timeout:", "aborted"),
-        (error("scheduler", "sheduler"), "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
+        ("\"10 kB\"", "\"adaptiv\"", "s.toml:4: proxy.budget:", "`adaptive`"),
+        ("\"10 kB\"", "\"10 KB\"", "s.toml:4: proxy.budget:", "did you mean `kB`?"),
+        ("\"10 kB\"", "\"0 B\"", "s.toml:4: proxy.budget:", "no data"),
+        ("\"5 kB\"", "\"1 kB\"", "s.toml:5: proxy.upload_budget:", "at least 3 kB"),
+        ("\"early\"", "\"erly\"", "s.toml:6: proxy.accept:", "`early`"),
+        ("\"fifo\"", "\"lifo\"", "s.toml:7: proxy.scheduler:", "`fifo`"),
+        ("\"64 kB\"", "\"1 kB\"", "s.toml:8: proxy.buffer:", "at least 3 kB"),
+        ("\"10 s\"", "\"0 s\"", "s.toml:9: proxy.open_timeout:", "zero time"),
+        ("\"1 s\"", "\"0 s\"", "s.toml:10: proxy.idle_timeout:", "aborted"),
+        ("scheduler", "sheduler", "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];
-    for (error, start, text) in cases {
-        assert!(error.contains(start) && error.contains(text), "{error}");
-    }
+    assert_errors(GOOD, &cases);
 }

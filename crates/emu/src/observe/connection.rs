@@ -79,7 +79,7 @@ impl Connection {
     /// Adds a segment that leaves the link, where it was due at `due`.
     pub fn leaves(&mut self, due: Instant, direction: Direction, segment: &Segment<'_>) {
         let flags = segment.flags;
-        let (observation, is_new) = self.observe(opposite(direction), direction, segment);
+        let (observation, is_new) = self.observe(direction.opposite(), direction, segment);
         let delivery = &mut self.deliveries[direction as usize];
         if flags.contains(Flags::RST) {
             delivery.reset.get_or_insert(due);
@@ -95,7 +95,7 @@ impl Connection {
             delivery.last_new_data = Some(due);
         }
         if let Some(acknowledged) = observation.acknowledged {
-            self.is_acknowledged(due, opposite(direction), acknowledged);
+            self.is_acknowledged(due, direction.opposite(), acknowledged);
         }
     }
 
@@ -148,7 +148,7 @@ impl Connection {
             tcp: self.negotiated(),
             bytes,
             delivered_bytes: delivered.get(),
-            connect_s: seconds(self.deliveries[opposite(opened) as usize].syn),
+            connect_s: seconds(self.deliveries[opened.opposite() as usize].syn),
             first_byte_s: seconds(delivery.first_data),
             duration_s: seconds(delivery.last_new_data.filter(|_| self.is_complete(main))),
             acknowledged_s: seconds(delivery.acknowledged_at.filter(|_| is_acknowledged)),
@@ -158,7 +158,7 @@ impl Connection {
             unique_bytes: Some(sent.unique_bytes),
             retransmitted_packets: Some(sent.retransmissions),
             retransmitted_bytes: Some(sent.retransmitted_bytes),
-            ack_packets: Some(self.sent(opposite(main)).map_or(0, |figures| figures.pure_acknowledgements)),
+            ack_packets: Some(self.sent(main.opposite()).map_or(0, |figures| figures.pure_acknowledgements)),
             timeouts: None,
             fast_retransmits: None,
             undone: None,
@@ -200,7 +200,7 @@ impl Connection {
 
     /// Data that left the link in `direction`: figures of the capture at the receiver.
     fn arrived(&self, direction: Direction) -> Option<&Figures> {
-        self.figures(opposite(direction), direction)
+        self.figures(direction.opposite(), direction)
     }
 
     /// Figures of `direction` at the end where packets of `entry` enter.
@@ -217,7 +217,7 @@ impl Connection {
     /// The options in both SYNs; null if one SYN was not seen.
     fn negotiated(&self) -> Value {
         let main = self.main_direction();
-        let [ours, theirs] = [main, opposite(main)].map(|end| self.sent(end).filter(|figures| figures.syns > 0));
+        let [ours, theirs] = [main, main.opposite()].map(|end| self.sent(end).filter(|figures| figures.syns > 0));
         let (Some(ours), Some(theirs)) = (ours, theirs) else {
             return json!({ "profile": "as seen" });
         };
@@ -243,11 +243,4 @@ impl Connection {
 fn end(observed: &Observed, mobile: Endpoint, direction: Direction) -> End {
     let is_mobile = direction == Direction::Up;
     if (observed.route().source == mobile) == is_mobile { End::Client } else { End::Server }
-}
-
-const fn opposite(direction: Direction) -> Direction {
-    match direction {
-        Direction::Down => Direction::Up,
-        Direction::Up => Direction::Down,
-    }
 }

@@ -117,14 +117,6 @@ pub(crate) struct Carried {
     pub report: Option<u64>,
 }
 
-/// The direction that the opposite way has.
-pub(crate) const fn opposite_of(direction: Direction) -> Direction {
-    match direction {
-        Direction::Down => Direction::Up,
-        Direction::Up => Direction::Down,
-    }
-}
-
 impl RlcAm {
     /// An idle one.
     pub fn new(parameters: &Parameters<'_>) -> Result<Self, ValueError> {

@@ -15,7 +15,6 @@ use super::config::{ErrorControl, Modem};
 use super::hdlc_abm::{Frame, Phase, Reaction, Station};
 use super::octets::Run;
 use super::stream::{Outcome, Stream};
-use super::traffic_channel::opposite;
 
 /// Octets that go together where there are no frames.
 const ASYNCHRONOUS_BLOCK: u32 = 8;
@@ -172,7 +171,7 @@ impl ModemLine {
     }
 
     fn arrive(&mut self, now: Instant, direction: Direction, arrival: Arrival, outcomes: &mut Vec<Outcome>) {
-        let (here, back) = (direction as usize, opposite(direction));
+        let (here, back) = (direction as usize, direction.opposite());
         match (arrival, &mut self.stations) {
             (Arrival::Frame(frame), Some(stations)) => {
                 let Reaction { delivered, restarted_at } = stations[back as usize].receive(now, frame);

@@ -220,7 +220,7 @@ impl TrafficChannel {
 
     /// Hands a frame of `direction` to the station at its end.
     fn arrive(&mut self, now: Instant, direction: Direction, frame: Frame, outcomes: &mut Vec<Outcome>) {
-        let (here, back) = (direction as usize, opposite(direction));
+        let (here, back) = (direction as usize, direction.opposite());
         let Reaction { delivered, restarted_at } = self.stations[back as usize].receive(now, frame);
         self.streams[here].deliver(delivered, direction, outcomes);
         if let Some(position) = restarted_at {
@@ -244,13 +244,5 @@ impl TrafficChannel {
     /// Reports the state of the link, if it has changed.
     pub fn report_link(&mut self, now: Instant, state: LinkState, cx: &mut Context<'_>) {
         self.tracks.link(now, state, cx);
-    }
-}
-
-/// The other way.
-pub const fn opposite(direction: Direction) -> Direction {
-    match direction {
-        Direction::Down => Direction::Up,
-        Direction::Up => Direction::Down,
     }
 }

@@ -24,7 +24,7 @@ use super::reordering::Reordering;
 use super::reports::Reports;
 use super::unit::{Block, Unit};
 use crate::common::arq::acknowledged::Pdu;
-use crate::common::arq::rlc_am::{Control, Late, Parameters, Resets, RlcAm, opposite_of};
+use crate::common::arq::rlc_am::{Control, Late, Parameters, Resets, RlcAm};
 use crate::common::log::Tracks;
 use crate::common::multiplexing::due::pop_due;
 use crate::conditions::Conditions;
@@ -260,7 +260,7 @@ impl User {
             Control::Reset => {
                 self.down.reset(now, DropCause::AttemptsExhausted, cx);
                 self.up.reset(now, DropCause::AttemptsExhausted, cx);
-                self.rlc(opposite_of(direction)).control = Some(Control::ResetAck);
+                self.rlc(direction.opposite()).control = Some(Control::ResetAck);
             }
             Control::ResetAck => {
                 if let Some(goes_on) = self.resets.acknowledged(direction) {

@@ -18,7 +18,7 @@ use super::config::{Config, Format, Mobility};
 use super::radio_link::RadioLink;
 use super::rrc::Rrc;
 use super::switching::Switching;
-use crate::common::arq::rlc_am::{Carried, Control, Late, Resets, opposite_of};
+use crate::common::arq::rlc_am::{Carried, Control, Late, Resets};
 use crate::common::log::Tracks;
 use crate::common::multiplexing::members::Member;
 use crate::conditions::{Conditions, Sample};
@@ -150,7 +150,7 @@ impl Mobile {
             match received.control {
                 Some(Control::Reset) => {
                     self.reset_rlc(now, cx);
-                    self.links[opposite_of(direction) as usize].rlc.control = Some(Control::ResetAck);
+                    self.links[direction.opposite() as usize].rlc.control = Some(Control::ResetAck);
                 }
                 Some(Control::ResetAck) => self.reset_acknowledged(now, direction, cx),
                 Some(discard) => link.rlc.take_discard(now, discard, &mut opposite.rlc),
@@ -158,7 +158,7 @@ impl Mobile {
             }
         }
         if polled {
-            self.links[opposite_of(direction) as usize].rlc.reporting.trigger();
+            self.links[direction.opposite() as usize].rlc.reporting.trigger();
         }
         self.hold(direction);
     }

@@ -2,7 +2,7 @@
 
 use airpath_core::{Direction, Instant, Span};
 
-use super::{Control, Rlc, RlcAm, opposite_of};
+use super::{Control, Rlc, RlcAm};
 
 /// The resets of an RLC entity, one at a time.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Resets {
 
     /// An answer has come in a direction. Returns the direction that goes on with it.
     pub fn acknowledged(&mut self, direction: Direction) -> Option<Direction> {
-        let running = self.running.take_if(|running| running.direction == opposite_of(direction))?;
+        let running = self.running.take_if(|running| running.direction == direction.opposite())?;
         Some(running.direction)
     }
 
