@@ -164,8 +164,7 @@ impl<'a> Context<'a> {
 
     /// The same context with access to TCP headers.
     #[inline]
-    #[must_use]
-    pub fn with_segments(mut self, segments: &'a dyn SegmentLookup) -> Self {
+    pub fn with_segments(&mut self, segments: &'a dyn SegmentLookup) -> &mut Self {
         self.segments = Some(segments);
         self
     }

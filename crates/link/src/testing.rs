@@ -512,7 +512,8 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let (packet, direction) = (arrival.packet, arrival.direction);
         let drops = self.dropped.len();
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0)).with_segments(&self.segments);
+        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
+        cx.with_segments(&self.segments);
         let admission = self.bearer.push(arrival.at, direction, packet, &mut cx);
         assert_eq!(self.fates[packet.id as usize], Fate::Ahead, "the ids of arrivals are their indices");
         self.fates[packet.id as usize] = Fate::Inside;
@@ -537,7 +538,8 @@ impl<'a, B: Bearer> Driver<'a, B> {
         let Commanded { at, command } = commanded;
         let expected = self.bearer.check(command);
         let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0)).with_segments(&self.segments);
+        let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
+        cx.with_segments(&self.segments);
         let answer = self.bearer.command(*at, command, &mut cx);
         assert_eq!(answer, expected, "the check of {command:?} gave another result");
         let reports = |(time, _, event): &(Instant, ComponentId, Event)| matches!(event, Event::Change(change) if time == at && change.change == command.to_json());
@@ -551,7 +553,8 @@ impl<'a, B: Bearer> Driver<'a, B> {
     fn poll(&mut self, now: Instant) {
         loop {
             let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-            let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0)).with_segments(&self.segments);
+            let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
+        cx.with_segments(&self.segments);
             let popped = self.bearer.pop(now, &mut cx);
             if let Some((direction, departure)) = popped {
                 self.read_log();

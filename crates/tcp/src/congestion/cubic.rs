@@ -33,8 +33,16 @@ pub struct Cubic {
     /// The least growth per acknowledged segment, before the first loss.
     growth_before_loss: f64,
     hystart: SlowStartExit,
-    state: CubicState,
-    before: Option<CubicState>,
+    /// The congestion window, in segments.
+    window: f64,
+    /// In segments; infinite while unlimited.
+    threshold: f64,
+    /// The window before the last reduction.
+    prior: f64,
+    /// The same, or less by fast convergence: the plateau of the next curve (`W_max`).
+    peak: f64,
+    epoch: Option<Epoch>,
+    before: Option<Windows>,
 }
 
 /// Detector of an early end of slow start.
@@ -55,18 +63,11 @@ impl SlowStartExit {
     }
 }
 
-/// State that an undo restores.
+/// What an undo restores, in segments.
 #[derive(Clone, Copy, Debug)]
-struct CubicState {
-    /// The congestion window, in segments.
+struct Windows {
     window: f64,
-    /// In segments; infinite while unlimited.
     threshold: f64,
-    /// The window before the last reduction.
-    prior: f64,
-    /// The same, or less by fast convergence: the plateau of the next curve (`W_max`).
-    peak: f64,
-    epoch: Option<Epoch>,
 }
 
 /// An uninterrupted period of congestion avoidance.
@@ -112,13 +113,11 @@ impl Cubic {
             whole: congestion.halve_to_whole_segments,
             growth_before_loss: congestion.growth_before_loss.get().map_or(0.0, |segments| 1.0 / f64::from(segments)),
             hystart: SlowStartExit::new(config),
-            state: CubicState {
-                window: segments(config.initial_window.bytes(size)),
-                threshold: segments(config.initial_slow_start_threshold.bytes(size)),
-                prior: 0.0,
-                peak: 0.0,
-                epoch: None,
-            },
+            window: segments(config.initial_window.bytes(size)),
+            threshold: segments(config.initial_slow_start_threshold.bytes(size)),
+            prior: 0.0,
+            peak: 0.0,
+            epoch: None,
             before: None,
         }
     }
@@ -129,48 +128,47 @@ impl Cubic {
             Counting::Acknowledgements => 1.0,
         };
         // One acknowledgement of many bytes, as after a timeout, does not pass the threshold.
-        let window = |growth: f64| (self.state.window + growth).min(self.state.threshold);
+        let window = |growth: f64| (self.window + growth).min(self.threshold);
         match &mut self.hystart {
-            SlowStartExit::None | SlowStartExit::Linux(_) => self.state.window = window(growth),
+            SlowStartExit::None | SlowStartExit::Linux(_) => self.window = window(growth),
             SlowStartExit::Rfc9406(hystart) => {
-                self.state.window = window(growth / hystart.on_ack(ack) as f64);
+                self.window = window(growth / hystart.on_ack(ack) as f64);
                 if hystart.is_over() {
-                    self.state.threshold = self.state.window;
+                    self.threshold = self.window;
                 }
             }
         }
     }
 
     fn avoidance(&mut self, ack: &Acknowledged) {
-        let state = &mut self.state;
         let acknowledged = match self.counting {
             Counting::Bytes => ack.bytes as f64 / f64::from(self.segment_size),
             Counting::Acknowledgements => 1.0,
         };
-        let epoch = state.epoch.get_or_insert_with(|| Epoch::begin(ack.now, state.window, state.peak));
-        let whole = libm::floor(state.window);
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(ack.now, self.window, self.peak));
+        let whole = libm::floor(self.window);
         if let Some(pace) = epoch.pace
             && pace.window == whole
             && ack.now.since(pace.computed) < self.update_interval
         {
             epoch.uncounted += acknowledged;
-            state.window += pace.growth * acknowledged;
+            self.window += pace.growth * acknowledged;
             return;
         }
         let mut pace = Pace { computed: ack.now, window: whole, growth: 0.0 };
-        let least = if state.peak == 0.0 { self.growth_before_loss } else { 0.0 };
+        let least = if self.peak == 0.0 { self.growth_before_loss } else { 0.0 };
         let elapsed = ack.now.since(epoch.start).as_secs_f64();
         if self.reno_friendly {
             // RFC 9438 §4.3: once back at the window before the reduction, as fast as NewReno
             // itself.
-            let alpha = if self.reno_catch_up && epoch.reno >= state.prior { 1.0 } else { ALPHA };
-            epoch.reno += alpha * (acknowledged + std::mem::take(&mut epoch.uncounted)) / state.window;
+            let alpha = if self.reno_catch_up && epoch.reno >= self.prior { 1.0 } else { ALPHA };
+            epoch.reno += alpha * (acknowledged + std::mem::take(&mut epoch.uncounted)) / self.window;
             if epoch.window_at(elapsed) < epoch.reno {
-                if state.window < epoch.reno {
-                    state.window = epoch.reno;
+                if self.window < epoch.reno {
+                    self.window = epoch.reno;
                 } else {
                     pace.growth = least;
-                    state.window += least * acknowledged;
+                    self.window += least * acknowledged;
                 }
                 epoch.pace = Some(pace);
                 return;
@@ -178,9 +176,9 @@ impl Cubic {
         }
         // RFC 9438 §4.2: towards the curve one round trip from now, by at most half the window.
         let round_trip = ack.smoothed_round_trip.map_or(0.0, Span::as_secs_f64);
-        let target = epoch.window_at(elapsed + round_trip).clamp(state.window, 1.5 * state.window);
-        pace.growth = ((target - state.window) / state.window).max(least);
-        state.window += pace.growth * acknowledged;
+        let target = epoch.window_at(elapsed + round_trip).clamp(self.window, 1.5 * self.window);
+        pace.growth = ((target - self.window) / self.window).max(least);
+        self.window += pace.growth * acknowledged;
         epoch.pace = Some(pace);
     }
 }
@@ -207,16 +205,15 @@ impl CongestionControl for Cubic {
 
     #[inline]
     fn on_ack(&mut self, ack: &Acknowledged) {
-        let state = &mut self.state;
         if let SlowStartExit::Linux(hystart) = &mut self.hystart
-            && hystart.on_ack(ack, state.window, state.window < state.threshold, self.segment_size)
+            && hystart.on_ack(ack, self.window, self.window < self.threshold, self.segment_size)
         {
-            state.threshold = state.window;
+            self.threshold = self.window;
         }
         if !ack.limited {
             return;
         }
-        if self.state.window < self.state.threshold {
+        if self.window < self.threshold {
             self.slow_start(ack);
         } else {
             self.avoidance(ack);
@@ -225,31 +222,30 @@ impl CongestionControl for Cubic {
 
     fn on_congestion(&mut self, congested: &Congested) {
         if !congested.again {
-            self.before = Some(self.state);
-            let state = &mut self.state;
+            self.before = Some(Windows { window: self.window, threshold: self.threshold });
             let segments = |bytes: u64| bytes as f64 / f64::from(self.segment_size);
-            let window = state.window.min(segments(congested.window_limit));
-            state.prior = window;
+            let window = self.window.min(segments(congested.window_limit));
+            self.prior = window;
             // RFC 9438 §4.7.
-            state.peak =
-                if self.fast_convergence && window < state.peak { window * (1.0 + BETA) / 2.0 } else { window };
+            self.peak =
+                if self.fast_convergence && window < self.peak { window * (1.0 + BETA) / 2.0 } else { window };
             // RFC 9438 §4.6.
             let reduced = match self.halving {
                 Halving::FlightSize => segments(congested.flight_size),
                 Halving::Window => window,
             };
             let reduced = if self.whole { libm::floor(reduced * BETA) } else { reduced * BETA };
-            state.threshold = reduced.max(2.0);
+            self.threshold = reduced.max(2.0);
         }
         match congested.signal {
-            Signal::Loss | Signal::Mark => self.state.window = self.state.threshold,
+            Signal::Loss | Signal::Mark => self.window = self.threshold,
             Signal::Timeout => {
-                self.state.window = 1.0;
+                self.window = 1.0;
                 // RFC 9438 §4.8: the next curve begins at its plateau, where slow start ends.
-                self.state.peak = 0.0;
+                self.peak = 0.0;
             }
         }
-        self.state.epoch = None;
+        self.epoch = None;
         match (&mut self.hystart, congested.signal) {
             // bictcp_reset, and bictcp_hystart_reset.
             (SlowStartExit::Linux(hystart), Signal::Timeout) => *hystart = hystart.restarted(),
@@ -260,27 +256,28 @@ impl CongestionControl for Cubic {
     }
 
     fn undo(&mut self, _: Instant) {
-        // RFC 9438 §4.9.
+        // As in Linux (tcp_undo_cwnd_reduction), and unlike RFC 9438 §4.9.1, the curve is not
+        // restored: after an outage, time would have carried it far above the window.
         if let Some(before) = self.before.take() {
-            let window = self.state.window.max(before.window);
-            self.state = CubicState { window, ..before };
+            self.window = self.window.max(before.window);
+            self.threshold = self.threshold.max(before.threshold);
         }
     }
 
     fn on_idle(&mut self, _: Instant, restart: u64) {
-        self.state.window = self.state.window.min(restart as f64 / f64::from(self.segment_size));
+        self.window = self.window.min(restart as f64 / f64::from(self.segment_size));
         // RFC 9438 §4.2: idle time does not count as congestion avoidance.
-        self.state.epoch = None;
+        self.epoch = None;
     }
 
     #[inline]
     fn congestion_window(&self) -> u64 {
-        (self.state.window * f64::from(self.segment_size)) as u64
+        (self.window * f64::from(self.segment_size)) as u64
     }
 
     #[inline]
     fn slow_start_threshold(&self) -> Option<u64> {
-        let bytes = self.state.threshold * f64::from(self.segment_size);
+        let bytes = self.threshold * f64::from(self.segment_size);
         bytes.is_finite().then_some(bytes as u64)
     }
 }
@@ -362,7 +359,7 @@ mod tests {
             });
             lose(&mut cubic, 0, Signal::Loss);
             lose(&mut cubic, 0, Signal::Loss);
-            cubic.state.peak
+            cubic.peak
         };
         assert_eq!(run(false), 70.0);
         // RFC 9438 §4.7: (1 + 0.7) / 2 of it.
@@ -376,6 +373,20 @@ mod tests {
         assert_eq!((segments(&cubic), cubic.slow_start_threshold()), (1.0, Some(70_000)));
         cubic.undo(at(1));
         assert_eq!((segments(&cubic), cubic.slow_start_threshold()), (100.0, None));
+    }
+
+    #[test]
+    fn the_curve_before_an_undone_timeout_does_not_continue() {
+        let mut cubic = cubic(|config| config.initial_window = crate::InitialWindow::Segments(100));
+        lose(&mut cubic, 0, Signal::Loss);
+        round(&mut cubic, 0);
+        let before = segments(&cubic);
+        // From a curve since 0 s the window would grow by half.
+        lose(&mut cubic, 100, Signal::Timeout);
+        cubic.undo(at(20_000));
+        round(&mut cubic, 20_000);
+        let growth = segments(&cubic) - before;
+        assert!((0.0..1.0).contains(&growth), "{growth}");
     }
 
     #[test]

@@ -187,6 +187,11 @@ impl Sender {
         self.frto = ForwardRto::Off;
         self.episode = None;
         self.urgent = false;
+        if self.phase == Phase::Loss {
+            // What was outstanding is not sent again, so that duplicate acknowledgements of it are
+            // not answers to repeated segments (RFC 6582 §4).
+            self.recover = 0;
+        }
         self.end_recovery();
         self.rtt.reset_backoff();
         self.restart_timer(now, shared);

@@ -29,6 +29,31 @@ fn frto_two_advancing_acks_undo_a_spurious_timeout() {
 }
 
 #[test]
+fn after_an_undone_timeout_duplicate_acks_show_losses_of_its_data() {
+    // As in Linux, where the undo ends the recovery (tcp_try_undo_loss).
+    let mut config = cumulative();
+    config.recovery.forward_rto = true;
+    config.recovery.limited_transmit = false;
+    ten_segments(&config).run(
+        "+1 > . 1:1001(1000) ack 1
+        +0.1 < . 1:1(0) ack 1001
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 3001
+        ? undos 1
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        > . 14001:15001(1000) ack 1
+        > -
+        < . 1:1(0) ack 3001
+        < . 1:1(0) ack 3001
+        > -
+        < . 1:1(0) ack 3001
+        > . 3001:4001(1000) ack 1",
+    );
+}
+
+#[test]
 fn frto_a_duplicate_ack_confirms_the_timeout() {
     let mut config = cumulative();
     config.recovery.forward_rto = true;
