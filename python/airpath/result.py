@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.tables import EVENT_TABLES, SUMMARY_TABLES, flat_rows
+from airpath.tables import EVENT_TABLES, PROXY, SUMMARY_TABLES, flat_rows
 
 if TYPE_CHECKING:
     import tempfile
@@ -169,7 +169,26 @@ class Result:
         parts = sorted((self.path / "events" / table).glob("*.parquet"))
         if not parts:
             return pl.LazyFrame(schema=types)
-        return pl.scan_parquet(parts).select(pl.col(name).cast(kind) for name, kind in types.items())
+        logged = pl.scan_parquet(parts)
+        # Results of earlier versions lack columns.
+        known = logged.collect_schema().names()
+        columns = {name: pl.col(name) if name in known else pl.lit(None) for name in types}
+        return logged.select(columns[name].cast(kind).alias(name) for name, kind in types.items())
+
+    def scan_radio_senders(self) -> "pl.LazyFrame":
+        """Return the table `tcp` of the senders whose data crosses the radio.
+
+        With a proxy in the path these are its ends towards the mobiles, and the mobiles.
+
+        Raises:
+            NotLoggedError: The run did not log that table.
+        """
+        import polars as pl
+
+        senders = self.scan("tcp")
+        if all(component["name"] != PROXY for component in self.summary["components"]):
+            return senders
+        return senders.filter((pl.col("component") == PROXY) == (pl.col("direction") == "down"))
 
     def captures(self) -> list[Path]:
         """Return the pcapng captures, in order of repetition; none if the run made none."""

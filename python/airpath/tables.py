@@ -35,6 +35,7 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
     "tcp": {
         "time": TIME,
         "repetition": "Int32",
+        "component": "String",
         "flow": "Int32",
         "direction": "String",
         "trigger": "String",
@@ -96,6 +97,9 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
 TRANSFERS = ("download", "upload", "tcp")
 """The kinds of flows that move bytes over TCP: those of a simulation, and the connections of real
 programs."""
+
+PROXY = "proxy"
+"""The component of a transport-level proxy."""
 
 DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big", "handover", "decompression")
 """The causes of a loss on a link or bearer, as logged."""

@@ -95,7 +95,8 @@ def _hops(run: Drawn) -> Iterator[Event]:
 
 def _flows(run: Drawn) -> Iterator[Event]:
     """Yield the windows of each TCP sender."""
-    rows = run.events("tcp").select("t", "flow", "direction", *_WINDOWS).collect()
+    senders = run.of_repetition(run.result.scan_radio_senders())
+    rows = senders.select("t", "flow", "direction", *_WINDOWS).collect()
     names = {flow["flow"]: flow["name"] for flow in run.flows}
     for (flow, direction), own in sorted(rows.group_by("flow", "direction"), key=lambda group: str(group[0])):
         process = _FLOWS + int(str(flow))

@@ -84,7 +84,7 @@ def tcp_round_trips(result: Result) -> pl.LazyFrame:
         NotLoggedError: The run has no `tcp` table, or its senders did not log and it has no
             `packets` table.
     """
-    logged = result.scan("tcp")
+    logged = result.scan_radio_senders()
     if logged.head(1).collect().height:
         known = logged.filter(pl.col("round_trip").is_not_null())
         return known.select("repetition", round_trip=pl.col("round_trip") / 1e9)

@@ -147,7 +147,7 @@ def _samples(line: Line) -> pl.DataFrame:
         arrived = line.of_flow("app").filter(pl.col("step") == "arrived")
         columns = arrived.select("t", round_trip=pl.col("delay") / 1e9, smoothed=pl.lit(None, pl.Float64))
     else:
-        states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
+        states = line.sender_states()
         columns = states.select(
             "t", round_trip=pl.col("round_trip") / 1e9, smoothed=pl.col("smoothed_round_trip") / 1e9
         )

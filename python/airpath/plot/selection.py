@@ -50,6 +50,11 @@ class Line:
         """Return the events of its flow, with `t` in seconds."""
         return self.run.events(table).filter(pl.col("flow") == self.flow["flow"])
 
+    def sender_states(self) -> pl.LazyFrame:
+        """Return the states of the TCP sender of its data, with `t` in seconds."""
+        states = self.run.of_repetition(self.run.result.scan_radio_senders())
+        return states.filter((pl.col("flow") == self.flow["flow"]) & (pl.col("direction") == self.direction))
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -66,9 +71,11 @@ class Drawn:
         Raises:
             NotLoggedError: The run did not keep that table.
         """
-        return (
-            self.result.scan(table).filter(pl.col("repetition") == self.repetition).with_columns(t=pl.col("time") / 1e9)
-        )
+        return self.of_repetition(self.result.scan(table))
+
+    def of_repetition(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the events of the repetition, with `t` in seconds."""
+        return events.filter(pl.col("repetition") == self.repetition).with_columns(t=pl.col("time") / 1e9)
 
     @cached_property
     def flows(self) -> list[dict[str, Any]]:

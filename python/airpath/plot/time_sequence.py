@@ -124,7 +124,7 @@ def _lost(line: Line, data: pl.DataFrame) -> pl.DataFrame:
 
 def _heard(line: Line) -> pl.DataFrame:
     """Return the acknowledged offset and the receive window at the sender."""
-    states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
+    states = line.sender_states()
     known = states.select("t", "acknowledged", "peer_window").collect().sort("t", maintain_order=True)
     if known.height:
         return known

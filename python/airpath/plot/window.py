@@ -106,7 +106,7 @@ def _one(
 
 
 def _states(line: Line) -> pl.DataFrame:
-    states = line.of_flow("tcp").filter(pl.col("direction") == line.direction)
+    states = line.sender_states()
     columns = ("t", "trigger", "congestion_window", "slow_start_threshold", "peer_window", "outstanding")
     return states.select(columns).collect().sort("t", maintain_order=True)
 
