@@ -19,10 +19,14 @@ setup: $(VENV)/.packages $(VENV)/.native
 demo: setup
 	@$(BIN)/airpath run examples/hs-dsch.toml --out $(DEMO)/hs-dsch
 	@$(BIN)/airpath run examples/dch.toml --out $(DEMO)/dch
-	@# Real curl on the same bearer, in real time, where the host allows it.
+	@# Short downloads beside a long one, without a proxy and with one.
+	@$(BIN)/airpath run examples/short-transfers.toml --out $(DEMO)/no-proxy
+	@$(BIN)/airpath run examples/short-transfers.toml --set proxy.budget=adaptive --set name="GPRS, proxy" --out $(DEMO)/proxy
+	@# Real curl on the bearer of hs-dsch.toml, in real time, where the host allows it.
 	@rm -rf $(DEMO)/curl
 	@sh examples/curl.sh $(DEMO)/curl $(BIN)/airpath || rm -rf $(DEMO)/curl
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
+	@$(BIN)/airpath report $(DEMO)/no-proxy $(DEMO)/proxy -o $(CURDIR)/$(DEMO)/proxy.html
 
 # One core links the package while the other lints. The property tests have one seed: their result
 # is the same on every machine. Tests that depend on real time run alone, at the end. The last lines
