@@ -554,7 +554,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
         loop {
             let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
             let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
-        cx.with_segments(&self.segments);
+            cx.with_segments(&self.segments);
             let popped = self.bearer.pop(now, &mut cx);
             if let Some((direction, departure)) = popped {
                 self.read_log();

@@ -54,7 +54,9 @@ impl TryFrom<String> for BudgetSource {
         if text == ADAPTIVE {
             return Ok(Self::Adaptive);
         }
-        text.parse().map(Self::Fixed).map_err(|error| format!("{error}; the other value is `{ADAPTIVE}`"))
+        text.parse()
+            .map(Self::Fixed)
+            .map_err(|error| format!("{error}; the other values are `{ADAPTIVE}` and, in a scenario, `bearer`"))
     }
 }
 

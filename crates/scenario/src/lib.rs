@@ -14,6 +14,7 @@
 //! | [`proxy`] | the `[proxy]` table |
 //! | [`planned_path`] | the path of a scenario: its hops, their order, and planned changes |
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
+//! | `capacity` | rate and round trip of a bearer, measured in virtual time |
 //! | [`work`] | the `[[flow]]` tables |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
 //! | [`archive`] | a scenario with its files, as it is stored in a result folder |
@@ -22,6 +23,7 @@
 
 pub mod archive;
 pub mod bearer;
+mod capacity;
 pub mod change;
 pub mod document;
 mod environment;
@@ -50,7 +52,7 @@ pub use links::{BothWays, OneWay};
 pub use middlebox::MiddleboxConfig;
 pub use planned_path::{PlannedPath, Users};
 pub use preset::Preset;
-pub use proxy::ProxyConfig;
+pub use proxy::{BudgetSource, ProxyConfig};
 pub use work::{FlowGroup, Kind, Work};
 
 use document::Node;
@@ -286,7 +288,11 @@ impl Scenario {
             return Err(node.unknown_key("", key, &known));
         }
         let rest: Rest = rest.read("")?;
-        let scenario = Self {
+        let (proxy, budget_of_bearer) = match proxy {
+            Some(table) => (Some(table.config), table.budget_of_bearer),
+            None => (None, None),
+        };
+        let mut scenario = Self {
             format,
             name: rest.name,
             seed: rest.seed,
@@ -303,6 +309,9 @@ impl Scenario {
         };
         scenario.check(file, &bearer_table)?;
         scenario.check_changes(&change_tables)?;
+        if let Some(origin) = budget_of_bearer {
+            scenario.take_budget_of_bearer(origin)?;
+        }
         Ok(scenario)
     }
 
@@ -416,6 +425,22 @@ impl Scenario {
     /// Makes the bearers of all mobiles.
     pub fn build_cells(&self, seed: Seed) -> Result<Cells, ScenarioError> {
         self.bearer.build(&self.mobiles(), seed)
+    }
+
+    /// Gives the proxy the budget that keeps the bearer of the first mobile busy.
+    fn take_budget_of_bearer(&mut self, origin: Origin) -> Result<(), ScenarioError> {
+        let budget = capacity::budget(|| -> Result<Box<dyn Bearer>, ScenarioError> {
+            let mut cells = self.build_cells(Seed::new(self.seed))?;
+            Ok(cells.bearers.swap_remove(cells.of_user[0]).1)
+        })?;
+        let budget = budget.ok_or_else(|| {
+            ScenarioError::new("the bearer carried nothing to the first mobile", origin, "proxy.budget")
+                .help("write the budget in bytes, or `adaptive`")
+        })?;
+        if let Some(proxy) = &mut self.proxy {
+            proxy.budget = BudgetSource::Fixed(budget);
+        }
+        Ok(())
     }
 
     /// Whether the bearers support the `[[change]]` tables, tried on idle ones in the

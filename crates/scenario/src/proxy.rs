@@ -1,22 +1,37 @@
 //! The `[proxy]` table: the transport-level proxy at the border of fixed network and radio access.
 
 use airpath_core::Bytes;
-use airpath_proxy::BudgetSource;
-pub use airpath_proxy::Config as ProxyConfig;
+pub use airpath_proxy::{BudgetSource, Config as ProxyConfig};
 
 use crate::document::Node;
-use crate::error::ScenarioError;
+use crate::error::{Origin, ScenarioError};
 
 /// A buffer for less than two full segments would stall on delayed acknowledgements.
 const LEAST_BUFFER: Bytes = Bytes::new(3000);
 
-pub(crate) fn read(node: Node) -> Result<ProxyConfig, ScenarioError> {
+/// The budget that is measured on the bearer of the scenario.
+const OF_BEARER: &str = "bearer";
+
+/// A `[proxy]` table.
+pub(crate) struct ProxyTable {
+    /// Its settings; if the budget is that of the bearer, with another one.
+    pub config: ProxyConfig,
+    /// The origin of a budget that is measured on the bearer.
+    pub budget_of_bearer: Option<Origin>,
+}
+
+pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
+    let measured = node.get("budget").and_then(Node::as_str) == Some(OF_BEARER);
+    let budget_of_bearer = measured.then(|| node.origin_of("budget").clone());
+    if measured {
+        node.take("budget");
+    }
     let wrong = |key: &str, message: &str, help: &str| {
         Err(ScenarioError::new(message, node.origin_of(key).clone(), format!("proxy.{key}")).help(help))
     };
     let config: ProxyConfig = node.read("proxy")?;
     if config.budget == BudgetSource::Fixed(Bytes::ZERO) {
-        let help = "write 1.1 to 1.15 × maximum rate × typical round trip, or `adaptive`";
+        let help = "write 1.1 to 1.15 × maximum rate × typical round trip, `bearer` or `adaptive`";
         return wrong("budget", "a budget of zero permits no data", help);
     }
     if config.upload_budget.is_some_and(|budget| budget < LEAST_BUFFER) {
@@ -31,5 +46,5 @@ pub(crate) fn read(node: Node) -> Result<ProxyConfig, ScenarioError> {
     if config.idle_timeout.is_zero() {
         return wrong("idle_timeout", "every connection would be aborted", "the default is \"7440 s\"");
     }
-    Ok(config)
+    Ok(ProxyTable { config, budget_of_bearer })
 }

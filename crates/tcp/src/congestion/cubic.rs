@@ -227,8 +227,7 @@ impl CongestionControl for Cubic {
             let window = self.window.min(segments(congested.window_limit));
             self.prior = window;
             // RFC 9438 §4.7.
-            self.peak =
-                if self.fast_convergence && window < self.peak { window * (1.0 + BETA) / 2.0 } else { window };
+            self.peak = if self.fast_convergence && window < self.peak { window * (1.0 + BETA) / 2.0 } else { window };
             // RFC 9438 §4.6.
             let reduced = match self.halving {
                 Halving::FlightSize => segments(congested.flight_size),
