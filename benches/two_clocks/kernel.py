@@ -112,7 +112,7 @@ class Case:
         return words + (f" without {' and '.join(absent)}" if absent else "")
 
     def link(self, seed: int) -> dict[str, Any]:
-        """The link of a seed, as overrides of the scenario. The round trips of the seeds are evenly spread."""
+        """The link of a seed, as overrides of the scenario."""
         from_middle = (seed - 0.5) / self.seeds - 0.5
         delay_ms = self.round_trip / 2 * (1 + _SPREAD * from_middle) * 1e3
         both = {
