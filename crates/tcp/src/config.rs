@@ -140,6 +140,10 @@ pub enum Algorithm {
     NewReno,
     /// CUBIC (RFC 9438).
     Cubic,
+    /// TCP Westwood+ (Grieco and Mascolo 2004): NewReno that falls back to the estimated bandwidth
+    /// instead of half the window. The kernel calls it `westwood`.
+    #[serde(rename = "westwood+", alias = "westwood")]
+    Westwood,
     /// A constant window: `fixed_window`.
     Fixed,
 }

@@ -6,7 +6,7 @@ use airpath_wire::tcp::SackBlocks;
 
 use super::{Phase, Sender, Shared, TailProbe};
 use crate::config::{PartialAcks, Samples};
-use crate::congestion::{Acknowledged, CongestionControl, Signal};
+use crate::congestion::{Acknowledged, CongestionControl, Delivered, Signal};
 use crate::frto::{Evidence, Verdict};
 use crate::scoreboard::Delivery;
 use crate::sequence::{Sequence, from_wire};
@@ -80,6 +80,12 @@ impl Sender {
             && self.outstanding() > 0
             && if self.selective { delivery.bytes > 0 } else { ack.bare && !window_moved };
         shared.statistics.duplicate_acks += u64::from(duplicate);
+        self.controller.on_delivered(&Delivered {
+            now,
+            bytes: delivery.bytes,
+            duplicate: duplicate && !self.selective,
+            round_trip: changes.round_trip,
+        });
         self.note_reordering(&delivery, highest, shared);
         if let Some(rack) = &mut self.rack {
             rack.on_delivery(&delivery, self.acknowledged, self.scoreboard.highest_sacked());
