@@ -93,3 +93,15 @@ fn westwood_keeps_its_rate_under_random_loss() {
     println!("reno {reno:?}\nwestwood+ {westwood:?}");
     assert!(westwood.seconds < 0.8 * reno.seconds, "{westwood:?}, {reno:?}");
 }
+
+/// I-TCP: the proxy repairs over the short round trip of the radio link, with its own slow start.
+#[test]
+fn split_connections_repair_losses_of_the_radio_link_fast() {
+    let plain = download(LOSSY, "", &[]);
+    let split = download(LOSSY, "[proxy]\nbudget = \"none\"\nprofile = \"linux-2.4\"\n", &[]);
+    let sender = [("bearer.downlink.loss", "0")];
+    let clean = download(LOSSY, "[proxy]\nbudget = \"none\"\nprofile = \"linux-2.4\"\n", &sender);
+    println!("plain {plain:?}\nsplit {split:?}\nclean {clean:?}");
+    assert!(split.seconds < 0.5 * plain.seconds, "{split:?}, {plain:?}");
+    assert!(split.seconds > 1.02 * clean.seconds, "losses still reduce the window: {split:?}, {clean:?}");
+}
