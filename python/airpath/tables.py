@@ -35,6 +35,7 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
     "tcp": {
         "time": TIME,
         "repetition": "Int32",
+        "component": "String",
         "flow": "Int32",
         "direction": "String",
         "trigger": "String",

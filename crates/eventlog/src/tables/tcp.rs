@@ -2,7 +2,7 @@
 
 use airpath_core::{TcpEvent, TcpTrigger};
 
-use super::{Origin, columns, direction, directions, nanos, short, steady};
+use super::{Origin, columns, components, direction, directions, nanos, short, steady};
 use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
@@ -11,6 +11,7 @@ use crate::table::Rows;
 #[derive(Debug)]
 pub struct TcpRows {
     origin: Origin,
+    component: Coded,
     flow: Numbers,
     direction: Coded,
     trigger: Coded,
@@ -28,9 +29,10 @@ pub struct TcpRows {
 
 impl TcpRows {
     /// No rows.
-    pub fn new(repetition: u32) -> Self {
+    pub fn new(repetition: u32, names: &[String]) -> Self {
         Self {
             origin: Origin::new(repetition),
+            component: components(names),
             flow: Numbers::short(Presence::Required, Encoding::Dictionary),
             direction: directions(),
             trigger: Coded::required(Dictionary::texts(TcpTrigger::ALL.map(TcpTrigger::name))),
@@ -57,6 +59,7 @@ impl Rows for TcpRows {
 
     fn add(&mut self, rows: &Vec<Row<TcpEvent>>) {
         self.origin.add(rows);
+        self.component.add(rows.iter().map(|row| row.at.0));
         let events = || rows.iter().map(|row| &row.event);
         self.flow.add(events().map(|event| short(event.flow.0)));
         self.direction.add(events().map(|event| direction(event.direction)));
@@ -77,6 +80,6 @@ impl Rows for TcpRows {
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        columns![self: flow, direction, trigger, congestion_window, slow_start_threshold, in_flight, outstanding, peer_window, acknowledged, round_trip, smoothed_round_trip, retransmission_timeout]
+        columns![self: component, flow, direction, trigger, congestion_window, slow_start_threshold, in_flight, outstanding, peer_window, acknowledged, round_trip, smoothed_round_trip, retransmission_timeout]
     }
 }
