@@ -10,6 +10,7 @@ FAILING = {
     "gprs-proxy": [],
     "gsm-csd": [],
     "hsdpa-sim": [],
+    "proposals": [],
     "umts-live": [
         "product-does-best-1460",
         "driving-halves-the-downlink",

@@ -33,13 +33,17 @@ def observe(result: Result) -> list[Observation]:
 
     seen: defaultdict[tuple[int, int], Observation] = defaultdict(Observation)
     packets = result.scan("packets")
-    up = packets.filter((pl.col("direction") == "up") & pl.col("ack").is_not_null())
-    for step, name in (("sent", "acknowledged"), ("received", "confirmed")):
-        rows = up.filter(pl.col("step") == step).sort("time", maintain_order=True)
-        for repetition, flow, time, ack in (
-            rows.select("repetition", "flow", pl.col("time") / 1e9, "ack").collect().rows()
-        ):
-            getattr(seen[repetition, flow], name).append((time, ack))
+    up = packets.filter(pl.col("direction") == "up").sort("time", maintain_order=True)
+    time = pl.col("time") / 1e9
+    # Only the steps with which a packet begins have its header.
+    sent = up.filter(pl.col("step") == "sent", pl.col("ack").is_not_null())
+    for repetition, flow, at, ack in sent.select("repetition", "flow", time, "ack").collect().rows():
+        seen[repetition, flow].acknowledged.append((at, ack))
+    headers = up.filter(pl.col("step").is_in(["sent", "created"]), pl.col("ack").is_not_null())
+    received = up.filter(pl.col("step") == "received").select("repetition", "flow", "packet", time)
+    received = received.join(headers.select("repetition", "packet", "ack"), on=["repetition", "packet"])
+    for repetition, flow, at, ack in received.select("repetition", "flow", "time", "ack").collect().rows():
+        seen[repetition, flow].confirmed.append((at, ack))
     queued = (pl.col("step") == "queued") & (pl.col("direction") == "down") & (pl.col("component") == _CELL)
     greatest = packets.filter(queued).group_by("repetition", "flow").agg(pl.col("backlog_bytes").max())
     for repetition, flow, backlog in greatest.collect().rows():
