@@ -126,8 +126,8 @@ impl<'a> MiddleboxContext<'a> {
     }
 
     /// The acknowledged stream offset of a pure acknowledgement at `slot`; `None` if the packet is
-    /// anything else. ACK and PSH may be set; SYN, FIN, RST, URG and the ECN flags carry information
-    /// of their own (RFC 9293 §3.1).
+    /// anything else. ACK and PSH may be set; SYN, FIN, RST, URG and the ECN flags carry
+    /// information of their own (RFC 9293 §3.1).
     pub fn pure_ack(&self, slot: Slot) -> Option<i64> {
         let segment = self.segment(slot)?;
         let pure = segment.length == 0 && segment.flags & !Flags::PSH.0 == Flags::ACK.0;

@@ -1,16 +1,16 @@
 //! Snoop: local retransmission of TCP data on the radio link, without splitting connections.
 //!
 //! Source: Balakrishnan, Seshan and Katz, "Improving reliable transport and handoff performance in
-//! cellular wireless networks", ACM Wireless Networks 1(4), 1995. An agent at the base station keeps
-//! a copy of each segment towards the mobile until the mobile acknowledges it. A duplicate
-//! acknowledgement for a segment that the agent has means a loss on the radio link: the agent
-//! retransmits the segment and absorbs the duplicates that this loss causes, so that the sender does
-//! not reduce its window. A timer of its own repairs what no duplicates report. Connections stay
-//! end-to-end: only the mobile acknowledges.
+//! cellular wireless networks", ACM Wireless Networks 1(4), 1995. An agent at the base station
+//! keeps a copy of each segment towards the mobile until the mobile acknowledges it. A duplicate
+//! acknowledgement for a segment that the agent has means a loss on the radio link. The agent
+//! retransmits the segment and absorbs the duplicates that this loss causes, so that the sender
+//! does not reduce its window. A timer of its own repairs what no duplicates report. Connections
+//! stay end-to-end: only the mobile acknowledges.
 //!
 //! Losses before the agent are the sender's: it forwards the duplicates for a segment that it does
-//! not have, or that the sender has retransmitted. The paper leaves the timer to the implementation;
-//! here it is that of RFC 6298 over the round trip behind the agent, with a floor of 100 ms.
+//! not have, or that the sender has retransmitted. The timer is a choice: that of RFC 6298 over the
+//! round trip behind the agent, with a floor of 100 ms.
 //!
 //! Left out: uploads, where the paper adds negative acknowledgements of the base station; handover
 //! of the cache to another base station; and the acknowledgement that the paper's agent sends for
@@ -120,7 +120,7 @@ impl Snoop {
         self.left.push_back((direction, Departure { due, packet }));
     }
 
-    /// Starts the timer of a flow with stored segments anew, or stops it.
+    /// Restarts the timer of a flow with stored segments, or stops it.
     fn restart_timer(&mut self, now: Instant, id: FlowId) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let deadline = (!flow.cached.is_empty()).then(|| now + flow.timeout());
@@ -176,7 +176,7 @@ impl Snoop {
         let flow = self.flows.entry(packet.flow).or_default();
         let (offset, end) = (segment.offset, segment.offset + i64::from(segment.length));
         if flow.acknowledged.is_some_and(|(acknowledged, _)| end <= acknowledged) {
-            // The acknowledgement was lost on the way to the sender. The mobile repeats it.
+            // The acknowledgement was lost before the sender. The mobile repeats it.
             flow.answers += 1;
             return;
         }
@@ -237,7 +237,7 @@ impl Snoop {
             return true;
         }
         if last.is_some_and(|(last, _)| ack < last) {
-            // Spurious, says the paper: it carries nothing new.
+            // The paper drops it as spurious.
             return false;
         }
         if last != Some((ack, segment.window)) {

@@ -136,8 +136,7 @@ proptest! {
     }
 }
 
-/// Everything that has entered leaves or is absorbed at the end: data pass, and no acknowledgement of
-/// new data is absorbed.
+/// Data are not absorbed, and neither are acknowledgements of new data.
 fn assert_passes_new(arrivals: &[Arrival], outcome: &airpath_path::testing::Outcome) {
     for id in outcome.absorbed.iter().filter(|id| **id < arrivals.len() as u64) {
         let absorbed = &arrivals[*id as usize];
@@ -199,7 +198,7 @@ fn left(outcome: &airpath_path::testing::Outcome, direction: Direction) -> Vec<(
     of.map(|(_, left)| (left.due.as_nanos() / 1_000_000, Some(left.packet.id).filter(|id| *id < 1000))).collect()
 }
 
-/// Four segments of which the second is lost behind the middlebox: three duplicates.
+/// Four segments. The second is lost behind the middlebox, which causes two duplicates.
 fn lost_segment() -> Vec<Arrival> {
     let mut arrivals: Vec<_> = (0..4).map(|n| data(n, n, 1000 * n as i64)).collect();
     arrivals.extend((0..3).map(|n| ack(4 + n, 20 + n, 1000)));

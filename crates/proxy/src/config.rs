@@ -140,8 +140,8 @@ impl Config {
         }
     }
 
-    /// The settings of the ends towards the servers: those of the profile. The buffer is constant, and small
-    /// writes are not delayed: the sender has decided on the segments.
+    /// The settings of the ends towards the servers: those of the profile. The buffer is constant,
+    /// and small writes are not delayed: the sender has decided on the segments.
     pub(crate) fn server_end(&self) -> Arc<airpath_tcp::Config> {
         let mut config = self.profile.config();
         config.nagle = Nagle::Off;

@@ -143,7 +143,8 @@ fn cubic_is_friendly_to_reno() {
 #[test]
 fn westwood_keeps_the_window_that_the_link_needs() {
     // Grieco and Mascolo 2004: losses that are not congestion do not halve the rate. A link of 500
-    // segments per second and 100 ms needs 50 segments; NewReno with one loss in 500 has 27 (Mathis).
+    // segments per second and 100 ms needs 50 segments; NewReno with one loss in 500 has 27
+    // (Mathis).
     let window = |algorithm| {
         let size = 1460 + 40;
         let link = Hop::new(Some(Bitrate::from_bps(500 * size * 8)), DELAY, 100);

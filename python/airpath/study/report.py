@@ -130,7 +130,7 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
 
 
 def _published(row: Mapping[str, Any]) -> str:
-    """Return the published figure as text: a number, a range, a mean with its spread, or an answer."""
+    """Return the published figure as text: a number, a range, a mean with its spread, an answer."""
     if "threshold" in row:
         answer = {None: "–", True: "yes", False: "no"}[row["published_property"]]
         return f"{answer} (yes: {row['threshold']})"

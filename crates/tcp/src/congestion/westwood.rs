@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_round_trip_is_searched_anew_after_a_timeout() {
+    fn a_timeout_restarts_the_search_for_the_least_round_trip() {
         let mut westwood = westwood();
         deliver(&mut westwood, 0, 5, 100);
         congest(&mut westwood, Signal::Timeout);
