@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use airpath_core::{Bytes, Direction, DropCause, Ecn, FlowId, Instant, Packet, Seed, SegmentInfo, Slot, Span, UserId};
 use airpath_link::Departure;
 use airpath_path::testing::{Arrival, contracts};
-use airpath_path::{AckFilter, Contents, DelayedDupAcks, Middlebox, MiddleboxContext, NewPacket, Snoop};
+use airpath_path::{AckFilter, Contents, DelayedDupAcks, MTcp, Middlebox, MiddleboxContext, NewPacket, Snoop};
 use airpath_tcp::Segment;
 use airpath_wire::tcp::{Flags, TcpHeader};
 use proptest::prelude::*;
@@ -161,6 +161,17 @@ proptest! {
     }
 
     #[test]
+    fn m_tcp_keeps_the_contracts(packets in 0usize..300, seed: u64, freeze_after in 1u64..20) {
+        let arrivals = arrivals(packets, seed);
+        let until = Instant::ZERO + Span::from_secs(5);
+        let outcome = contracts(|| MTcp::new(Span::from_millis(freeze_after)), &arrivals, until);
+        let [down, up] = &outcome.counters;
+        prop_assert_eq!(down.absorbed.packets, 0);
+        // Each absorbed acknowledgement is replaced by one with another number.
+        prop_assert!(up.created.packets >= up.absorbed.packets);
+    }
+
+    #[test]
     fn delayed_dup_acks_keep_the_contracts(packets in 0usize..300, seed: u64, hold in 0u64..20) {
         let arrivals = arrivals(packets, seed);
         let outcome = contracts(|| DelayedDupAcks::new(Span::from_millis(hold)), &arrivals, HORIZON);
@@ -245,6 +256,22 @@ fn a_full_cache_only_forwards() {
     let outcome = contracts(|| Snoop::new(Bytes::new(1500)), &lost_segment(), Instant::ZERO + Span::from_millis(50));
     assert_eq!(left(&outcome, Direction::Down).len(), 4);
     assert_eq!(left(&outcome, Direction::Up).len(), 3, "the sender repairs the loss");
+}
+
+#[test]
+fn m_tcp_stops_the_sender_of_a_silent_mobile() {
+    // Two segments; the mobile has the first and is then away until 3.5 s.
+    let arrivals = [data(0, 0, 0), data(1, 1, 1000), ack(2, 20, 1000), ack(3, 3500, 1000), ack(4, 3600, 2000)];
+    let until = Instant::ZERO + Span::from_secs(4);
+    let outcome = contracts(|| MTcp::new(Span::from_millis(500)), &arrivals, until);
+    assert_eq!(
+        left(&outcome, Direction::Up),
+        // Without the last byte; the last byte with a window of zero; the mobile is back.
+        [(20, None), (520, None), (3500, Some(3)), (3600, Some(4))]
+    );
+    // The data, and probes once per second until the mobile answers.
+    assert_eq!(left(&outcome, Direction::Down), [(0, Some(0)), (1, Some(1)), (1520, None), (2520, None)]);
+    assert_eq!(outcome.absorbed, [2]);
 }
 
 #[test]

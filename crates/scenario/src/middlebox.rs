@@ -1,7 +1,7 @@
 //! The `[middlebox]` table: the middlebox at the border of fixed network and radio access.
 
 use airpath_core::{Bytes, Span};
-use airpath_path::{AckFilter, DelayedDupAcks, Middlebox, Snoop};
+use airpath_path::{AckFilter, DelayedDupAcks, MTcp, Middlebox, Snoop};
 use serde::{Deserialize, Serialize};
 
 use crate::document::Node;
@@ -19,6 +19,9 @@ pub struct MiddleboxConfig {
     /// Bytes of packets that it stores at most for each flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
+    /// After which silence of the mobile it stops the sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freeze_after: Option<Span>,
 }
 
 /// What a middlebox does.
@@ -31,6 +34,8 @@ pub enum MiddleboxKind {
     Snoop,
     /// Holds duplicate acknowledgements: [`DelayedDupAcks`].
     DelayedDupAcks,
+    /// Stops the sender while the mobile is disconnected: [`MTcp`].
+    MTcp,
 }
 
 /// The longest time for which an acknowledgement is held: the least retransmission time-out (RFC
@@ -60,6 +65,16 @@ impl MiddleboxConfig {
             }
             _ => {}
         }
+        match (config.freeze_after, config.kind) {
+            (None, MiddleboxKind::MTcp) => {
+                return wrong("freeze_after", "this kind needs a time", "for a start, write `freeze_after = \"5 s\"`");
+            }
+            (Some(Span::ZERO), MiddleboxKind::MTcp) => {
+                return wrong("freeze_after", "this would stop every sender at once", "for a start, write \"5 s\"");
+            }
+            (None, _) | (_, MiddleboxKind::MTcp) => {}
+            _ => return wrong("freeze_after", "this kind stops no sender", "remove the key"),
+        }
         match config.cache {
             Some(_) if config.kind != MiddleboxKind::Snoop => {
                 wrong("cache", "this kind stores no packets", "remove the key")
@@ -74,10 +89,12 @@ impl MiddleboxConfig {
     /// Builds the middlebox.
     pub fn build(&self) -> Box<dyn Middlebox> {
         let hold = self.hold.unwrap_or(Span::ZERO);
+        let freeze_after = self.freeze_after.unwrap_or(Span::ZERO);
         match self.kind {
             MiddleboxKind::AckFilter => Box::new(AckFilter::new(hold)),
             MiddleboxKind::Snoop => Box::new(Snoop::new(self.cache.unwrap_or(CACHE))),
             MiddleboxKind::DelayedDupAcks => Box::new(DelayedDupAcks::new(hold)),
+            MiddleboxKind::MTcp => Box::new(MTcp::new(freeze_after)),
         }
     }
 }

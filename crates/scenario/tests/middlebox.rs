@@ -49,6 +49,13 @@ fn errors_name_the_line_and_the_key() {
         ("\"ack-filter\"", "\"ack-filtre\"", "s.toml:7: middlebox.kind:", "ack-filter"),
         ("kind = \"ack-filter\"\n", "", "middlebox", "kind"),
         ("hold = \"50 ms\"\n", "", "middlebox.hold:", "needs a time"),
+        ("kind = \"ack-filter\"\nhold = \"50 ms\"", "kind = \"m-tcp\"", "middlebox.freeze_after:", "needs a time"),
+        (
+            "hold = \"50 ms\"",
+            "hold = \"50 ms\"\nfreeze_after = \"1 s\"",
+            "s.toml:9: middlebox.freeze_after:",
+            "stops no",
+        ),
         ("\"ack-filter\"", "\"snoop\"", "s.toml:8: middlebox.hold:", "holds no acknowledgements"),
         ("hold = \"50 ms\"", "hold = \"50 ms\"\ncache = \"9 kB\"", "s.toml:9: middlebox.cache:", "stores no packets"),
         (

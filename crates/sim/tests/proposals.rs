@@ -105,3 +105,22 @@ fn split_connections_repair_losses_of_the_radio_link_fast() {
     assert!(split.seconds < 0.5 * plain.seconds, "{split:?}, {plain:?}");
     assert!(split.seconds > 1.02 * clean.seconds, "losses still reduce the window: {split:?}, {clean:?}");
 }
+
+/// M-TCP stops a sender that, as in BSD, keeps its window when it is stopped. One as in Linux backs
+/// off all the same.
+#[test]
+fn m_tcp_continues_at_full_speed_after_a_disconnection() {
+    let away = "[[change]]\nat = \"5 s\"\nloss = 1.0\n[[change]]\nat = \"25 s\"\nloss = 0.0\n";
+    let m_tcp = format!("[middlebox]\nkind = \"m-tcp\"\nfreeze_after = \"300 ms\"\n{away}");
+    let long = [("bearer.downlink.loss", "0"), ("flow.0.bytes", "4 MB"), ("tcp.recovery.zero_window_freezes", "true")];
+    let plain = download(LOSSY, away, &long);
+    let stopped = download(LOSSY, &m_tcp, &long);
+    let linux = download(LOSSY, &m_tcp, &long[..2]);
+    let connected = download(LOSSY, "", &long);
+    println!("plain {plain:?}\nm-tcp {stopped:?}\nlinux {linux:?}\nconnected {connected:?}");
+    assert_eq!(stopped.timeouts, 0, "{stopped:?}");
+    // 20 s, a probe within a second, and what was in flight.
+    assert!(stopped.seconds < connected.seconds + 22.0, "{stopped:?}, {connected:?}");
+    assert!(stopped.seconds + 2.0 < plain.seconds, "{stopped:?}, {plain:?}");
+    assert!(linux.timeouts > 1, "{linux:?}");
+}

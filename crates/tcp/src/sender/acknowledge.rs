@@ -7,7 +7,7 @@ use airpath_wire::tcp::SackBlocks;
 use super::{Phase, Sender, Shared, TailProbe};
 use crate::config::{PartialAcks, Samples};
 use crate::congestion::{Acknowledged, CongestionControl, Delivered, Signal};
-use crate::frto::{Evidence, Verdict};
+use crate::frto::{Evidence, ForwardRto, Verdict};
 use crate::scoreboard::Delivery;
 use crate::sequence::{Sequence, from_wire};
 use crate::timers::Timer;
@@ -55,7 +55,7 @@ impl Sender {
             return changes;
         }
         let advanced = ack.number > self.acknowledged;
-        let window_moved = self.take_window(ack, shared);
+        let window_moved = self.take_window(now, ack, shared);
         self.probes = 0;
         self.burst = shared.config.recovery.burst.get().unwrap_or(u32::MAX);
         let mut delivery = Delivery::new(now, self.rtt.least(), ack.echo.map(|(_, end)| end));
@@ -243,7 +243,7 @@ impl Sender {
     /// and may acknowledge more). If both are equal, the larger window is newer: windows do not
     /// shrink.
     #[inline]
-    fn take_window(&mut self, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
+    fn take_window(&mut self, now: Instant, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
         let edge = ack.number + ack.window;
         let newer = ack.number > self.acknowledged
             || ack.sequence > self.window_from
@@ -258,7 +258,27 @@ impl Sender {
         if moved && ack.window > 0 {
             shared.timers.stop(Timer::Persist);
         }
+        if shared.config.recovery.zero_window_freezes && (self.frozen || self.outstanding() > 0) {
+            self.freeze(now, ack.window == 0, shared);
+        }
         moved
+    }
+
+    /// The peer has closed its window, or has opened it again: what was outstanding is sent again.
+    fn freeze(&mut self, now: Instant, closed: bool, shared: &mut Shared<'_>) {
+        if closed == std::mem::replace(&mut self.frozen, closed) {
+            return;
+        }
+        if closed {
+            self.schedule_window_probe(now, shared);
+        } else {
+            self.end_recovery();
+            self.scoreboard.lose_all();
+            self.phase = Phase::Loss;
+            self.recover = self.next;
+            self.frto = ForwardRto::Off;
+        }
+        self.restart_timer(now, shared);
     }
 
     /// Processes the SACK blocks. Returns the start of the duplicate, if the first block is a DSACK
