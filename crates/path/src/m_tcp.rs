@@ -2,12 +2,12 @@
 //!
 //! Source: Brown and Singh, "M-TCP: TCP for mobile cellular networks", ACM CCR 27(5), 1997. The
 //! supervisor host forwards the mobile's acknowledgements, but withholds that of the last byte.
-//! When the mobile is silent, it acknowledges this byte with a window of zero. The sender then stops
-//! its timer and keeps its congestion window. When the mobile is back, its own window is forwarded,
-//! and the sender continues at full speed. So only the mobile acknowledges data.
+//! When the mobile is silent, it acknowledges this byte with a window of zero. The sender then
+//! stops its timer and keeps its congestion window. When the mobile is back, its own window is
+//! forwarded, and the sender continues at full speed. So only the mobile acknowledges data.
 //!
-//! The sender must stop its timer for a closed window, as BSD does (`recovery.zero_window_freezes`);
-//! the timer of Linux expires as usual.
+//! The sender must stop its timer for a closed window, as BSD does
+//! (`recovery.zero_window_freezes`); the timer of Linux expires as usual.
 //!
 //! Left out: the split of the connection, with local retransmission and bandwidth management by the
 //! supervisor host, and compression. The mobile of the paper announces its return; here the
@@ -99,8 +99,8 @@ impl MTcp {
         self.flows.remove(&id);
     }
 
-    /// Carries out the timers that have expired up to `now`, each at its own time: stops the sender,
-    /// then probes the mobile.
+    /// Carries out the timers that have expired up to `now`, each at its own time: stops the
+    /// sender, then probes the mobile.
     fn advance(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
         while let Some(&(time, id)) = self.timers.first()
             && time <= now

@@ -41,8 +41,8 @@ fn a_closed_window_is_probed() {
 
 #[test]
 fn a_closed_window_freezes_what_is_outstanding() {
-    // BSD's tcp_output: with a window of zero the retransmission timer stops, and everything is sent
-    // again when it opens, with the congestion window from before.
+    // BSD's tcp_output: with a window of zero the retransmission timer stops. When it opens,
+    // everything is sent again, with the congestion window from before.
     let mut config = plain();
     config.recovery.zero_window_freezes = true;
     open(&config, 2000).run(
