@@ -124,3 +124,21 @@ fn m_tcp_continues_at_full_speed_after_a_disconnection() {
     assert!(stopped.seconds + 2.0 < plain.seconds, "{stopped:?}, {plain:?}");
     assert!(linux.timeouts > 1, "{linux:?}");
 }
+
+/// Freeze-TCP: the mobile closes the window 0.4 s before the same disconnection.
+#[test]
+fn freeze_tcp_continues_at_full_speed_after_a_disconnection() {
+    let away = "[[change]]\nat = \"5 s\"\nloss = 1.0\n[[change]]\nat = \"25 s\"\nloss = 0.0\n";
+    let long = [("bearer.downlink.loss", "0"), ("flow.0.bytes", "4 MB"), ("tcp.recovery.zero_window_freezes", "true")];
+    let freeze = |from| ("flow.0.freeze", format!("[{{ from = \"{from} s\", until = \"25 s\" }}]"));
+    let frozen = |from| {
+        let (key, value) = freeze(from);
+        download(LOSSY, away, &[long[0], long[1], long[2], (key, value.as_str())])
+    };
+    let connected = download(LOSSY, "", &long);
+    let (early, late) = (frozen(4.6), frozen(5.1));
+    println!("connected {connected:?}\nearly {early:?}\nlate {late:?}");
+    assert_eq!(early.timeouts, 0, "{early:?}");
+    assert!(early.seconds < connected.seconds + 21.5, "{early:?}, {connected:?}");
+    assert!(late.timeouts > 1, "the warning does not arrive: {late:?}");
+}

@@ -85,6 +85,27 @@ fn a_closed_window_that_acknowledges_everything_opens_as_usual() {
 }
 
 #[test]
+fn a_receiver_can_close_its_window() {
+    // Freeze-TCP: acknowledgements have a window of zero, and three announce that it is open again.
+    let mut script = open(&plain(), 1000);
+    script.connection.close_window(true);
+    script.run(
+        "< . 1:101(100) ack 1
+        +0.2 > . 1:1(0) ack 101 win 0
+        // Data in the window offered before are accepted.
+        < . 101:201(100) ack 1
+        +0.2 > . 1:1(0) ack 201 win 0",
+    );
+    script.connection.close_window(false);
+    script.run(
+        "> . 1:1(0) ack 201 win 9800
+        > . 1:1(0) ack 201 win 9800
+        > . 1:1(0) ack 201 win 9800
+        +1 > -",
+    );
+}
+
+#[test]
 fn a_connection_with_unanswered_window_probes_times_out() {
     let mut config = plain();
     config.retransmission_timeout.retries = 2;
