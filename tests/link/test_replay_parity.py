@@ -112,6 +112,36 @@ def test_a_middlebox(airpath_command: Command, tmp_path: Path) -> None:
         assert row["offered_packets"] == out, "packets are conserved"
 
 
+def test_snoop_repairs_losses_of_real_packets(airpath_command: Command, tmp_path: Path) -> None:
+    scenario = tmp_path / "snoop.toml"
+    scenario.write_text(
+        'format = 1\n[middlebox]\nkind = "snoop"\n[fixed]\ndelay = "50 ms"\n[bearer]\nmodel = "wired"\n'
+        'downlink = { rate = "2 Mbit/s", delay = "10 ms", loss = 0.05 }\n'
+        'uplink = { rate = "2 Mbit/s", delay = "10 ms" }\n'
+    )
+    payload = random.Random(1).randbytes(400_000)
+    (tmp_path / "file").write_bytes(payload)
+    serve = f"exec {sys.executable} -m http.server 8000 --directory {tmp_path}"
+    got = str(tmp_path / "got")
+    fetch = f"import urllib.request as u; open({got!r}, 'wb').write(u.urlopen('http://server:8000/file').read())"
+    live = tmp_path / "live"
+    # Without SACK the kernel cannot see what Snoop hides.
+    sack = ("--sysctl", "net.ipv4.tcp_sack=0")
+    arguments = ("link", scenario, *sack, "--out", live, "--serve", serve, "--", sys.executable, "-c", fetch)
+    subprocess.run(airpath_command.line(*arguments), check=True, timeout=60)
+    assert Path(got).read_bytes() == payload
+    packets = check_parity(airpath_command, live)
+    lost = packets.filter(step="dropped", direction="down").height
+    copies = set(packets.filter(step="created")["packet"])
+    sent_copies = packets.filter(polars.col("packet").is_in(copies), step="delivered", component="middlebox").height
+    assert lost > 5
+    # A lost segment without data, such as a SYN, is not stored.
+    assert sent_copies >= lost - 2, "each loss is repaired by a copy of the middlebox"
+    (row,) = airpath.load(live).links.filter(component="middlebox", direction="down").to_dicts()
+    inside = row["delivered_packets"] + row["absorbed_packets"] + row["queued_packets"]
+    assert row["offered_packets"] + row["created_packets"] == inside, "packets are conserved"
+
+
 @pytest.mark.parametrize(("accept", "host"), [("early", "server"), ("deferred", "server6")])
 def test_a_proxy(airpath_command: Command, tmp_path: Path, accept: str, host: str) -> None:
     payload = random.Random(1).randbytes(80_000)

@@ -105,13 +105,18 @@ def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:
     assert len(seen.losses) == sum(
         row["dropped"].get("loss", {"packets": 0})["packets"] for row in result.summary["links"]
     )
-    inputs = {"product": 10_000.0, "outstanding": 10_000.0}
+    inputs = {"product": 10_000.0, "outstanding": 10_000.0, "restored": 61.0}
     figures = {name: kind.compute([flow | {sender.KEY: seen}], inputs) for name, kind in sender.SENDER_METRICS.items()}
     assert 0 < figures["time-to-product"] < 60
     assert figures["acknowledgements-in-a-group"] >= 1
     # The sender detects the loss after at least one round trip; the queueing delay adds to that.
     assert flow["rtt_mean_s"] / 2 < figures["repair-time"] < 3 * flow["rtt_max_s"]
     assert figures["late-openings"] == 0
+    # What was lost until 61 s is repaired later.
+    assert figures["repair-time"] - 1 <= figures["recovery-time"] < 3 * flow["rtt_max_s"]
+    assert figures["longest-mobile-round-trip"] == flow["rtt_max_s"]
+    # The summary also has the round trip of the handshake.
+    assert figures["mobile-round-trip"] == pytest.approx(flow["rtt_mean_s"], rel=0.01)
     assert flow["rtt_min_s"] < figures["full-round-trip"] <= flow["rtt_max_s"]
     never = sender.SENDER_METRICS["full-round-trip"].compute([flow | {sender.KEY: seen}], {"outstanding": 1e6})
     assert math.isnan(never)

@@ -429,6 +429,34 @@ def test_ranges_and_spreads_are_printed_as_they_were_published(small: Callable[.
     assert "| 200 ± 20 | 201.0 |" in markdown
 
 
+def test_answers_are_compared_by_our_threshold(small: Callable[..., Path], core: Core, tmp_path: Path) -> None:
+    answers = '[["yes, at most 120", "yes, at most 120"], ["no, at least 300", "predict, at most 50"]]'
+    small(('round-trip = [[100, 200], "predict"]', f"round-trip = {answers}"))
+    result = study.run("small", only="trip")
+    assert [row.agrees for row in result.rows[:4]] == [True, False, True, None]
+    assert [row.agrees_uniformly for row in result.rows[:4]] == [True, False, True, None]
+    data = result.to_dict()["rows"]
+    assert [data[1][key] for key in ("published", "published_property", "property", "threshold")] == [
+        None,
+        True,
+        False,
+        "at most 120",
+    ]
+    markdown = result.render_markdown()
+    assert "| yes, at most 120 | yes, 111.0 |" in markdown
+    assert "| no, at least 300 | no, " in markdown
+    assert "| predict, at most 50 | no, " in markdown
+    result.report(tmp_path / "report.html")
+    assert "yes (yes: at most 120)" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("answer", ["maybe, at most 1", "yes, at about 1", "yes, at most many"])
+def test_an_unknown_answer_is_an_error(small: Callable[..., Path], answer: str) -> None:
+    small(("round-trip = [[100, 200], ", f'round-trip = [["{answer}", 1], '))
+    with pytest.raises(study.StudyError, match=r"'yes, at most 20'"):
+        study.run("small")
+
+
 def test_progress_counts_repetitions_over_all_cases(small: Callable[..., Path], core: Core) -> None:
     small()
     seen: list[tuple[int, int]] = []

@@ -13,11 +13,6 @@ use airpath_link::Departure;
 
 use crate::middlebox::{Middlebox, MiddleboxContext};
 
-/// ACK and PSH may be set; SYN, FIN, RST, URG and the ECN flags carry information of their own (RFC
-/// 9293 §3.1).
-const ACK: u8 = 0x10;
-const PSH: u8 = 0x08;
-
 /// A filter for pure acknowledgements on the uplink.
 #[derive(Debug)]
 pub struct AckFilter {
@@ -62,8 +57,7 @@ impl Middlebox for AckFilter {
         if direction == Direction::Down {
             return self.leave(now, direction, packet);
         }
-        let pure = cx.segment(packet.slot).filter(|segment| segment.length == 0 && segment.flags & !PSH == ACK);
-        let ack = pure.and_then(|segment| segment.ack);
+        let ack = cx.pure_ack(packet.slot);
         let held = self.held.iter().position(|held| held.packet.flow == packet.flow);
         match (ack, held) {
             (Some(ack), None) => self.held.push_back(Held { deadline: now + self.hold, ack, packet }),

@@ -12,6 +12,9 @@
 //! | [`hop`] | a hop: a bearer or a middlebox |
 //! | [`middlebox`] | middleboxes: hops that may absorb, hold, rewrite and create packets |
 //! | [`ack_filter`] | a middlebox that absorbs superseded acknowledgements |
+//! | [`snoop`] | a middlebox that retransmits on the radio link |
+//! | [`m_tcp`] | a middlebox that stops the sender while the mobile is disconnected |
+//! | [`delayed_dup_acks`] | a middlebox that holds duplicate acknowledgements |
 //! | [`store`] | the packet buffer of the simulator or the emulator, as the path uses it |
 //! | `testing` | checks of the contracts of middleboxes (feature `testing`) |
 //!
@@ -20,19 +23,25 @@
 //! whenever the real clock lets it. Both give the same departures and drops at the same times.
 
 pub mod ack_filter;
+pub mod delayed_dup_acks;
 pub mod hop;
+pub mod m_tcp;
 pub mod middlebox;
 pub mod path;
 pub mod polled;
 pub mod route;
+pub mod snoop;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 pub use ack_filter::AckFilter;
+pub use delayed_dup_acks::DelayedDupAcks;
 pub use hop::Hop;
+pub use m_tcp::MTcp;
 pub use middlebox::{Middlebox, MiddleboxContext, NewPacket};
 pub use path::{Path, Topology};
 pub use polled::{Change, PolledPath};
 pub use route::{Route, Side};
+pub use snoop::Snoop;
 pub use store::{Contents, NewSegment, PacketStore, Payload};

@@ -17,6 +17,7 @@ use airpath_core::{
 };
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_tcp::Segment;
+use airpath_wire::tcp::Flags;
 
 use crate::store::{Contents, NewSegment, PacketStore, Payload};
 
@@ -122,6 +123,15 @@ impl<'a> MiddleboxContext<'a> {
     /// The TCP header of the packet at `slot`; `None` if it is not TCP.
     pub fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.store.segment(slot)
+    }
+
+    /// The acknowledged stream offset of a pure acknowledgement at `slot`; `None` if the packet is
+    /// anything else. ACK and PSH may be set; SYN, FIN, RST, URG and the ECN flags carry
+    /// information of their own (RFC 9293 §3.1).
+    pub fn pure_ack(&self, slot: Slot) -> Option<i64> {
+        let segment = self.segment(slot)?;
+        let pure = segment.length == 0 && segment.flags & !Flags::PSH.0 == Flags::ACK.0;
+        segment.ack.filter(|_| pure)
     }
 
     /// The TCP segment of `packet` with its whole header; `None` if it is not TCP, or the packet

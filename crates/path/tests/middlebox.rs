@@ -1,12 +1,12 @@
-//! Middleboxes keep their contracts: a dummy that uses every ability, and the filter for
-//! acknowledgements.
+//! Middleboxes keep their contracts: a dummy that uses every ability, the filter for
+//! acknowledgements, Snoop, and delayed duplicate acknowledgements.
 
 use std::collections::VecDeque;
 
-use airpath_core::{Direction, DropCause, Ecn, FlowId, Instant, Packet, Seed, SegmentInfo, Slot, Span, UserId};
+use airpath_core::{Bytes, Direction, DropCause, Ecn, FlowId, Instant, Packet, Seed, SegmentInfo, Slot, Span, UserId};
 use airpath_link::Departure;
 use airpath_path::testing::{Arrival, contracts};
-use airpath_path::{AckFilter, Contents, Middlebox, MiddleboxContext, NewPacket};
+use airpath_path::{AckFilter, Contents, DelayedDupAcks, MTcp, Middlebox, MiddleboxContext, NewPacket, Snoop};
 use airpath_tcp::Segment;
 use airpath_wire::tcp::{Flags, TcpHeader};
 use proptest::prelude::*;
@@ -136,6 +136,50 @@ proptest! {
     }
 }
 
+/// Data are not absorbed, and neither are acknowledgements of new data.
+fn assert_passes_new(arrivals: &[Arrival], outcome: &airpath_path::testing::Outcome) {
+    for id in outcome.absorbed.iter().filter(|id| **id < arrivals.len() as u64) {
+        let absorbed = &arrivals[*id as usize];
+        let info = absorbed.segment.expect("only TCP is absorbed").info;
+        assert_eq!((absorbed.direction, info.length), (Direction::Up, 0));
+        let same = |earlier: &&Arrival| {
+            let earlier_info = earlier.segment.map(|segment| segment.info);
+            earlier.packet.flow == absorbed.packet.flow
+                && earlier.direction == Direction::Up
+                && earlier_info.is_some_and(|earlier| earlier.ack >= info.ack)
+        };
+        assert!(arrivals[..*id as usize].iter().any(|earlier| same(&earlier)), "{absorbed:?} is new");
+    }
+}
+
+proptest! {
+    #[test]
+    fn snoop_keeps_the_contracts(packets in 0usize..300, seed: u64, cache in 0u64..5000) {
+        let arrivals = arrivals(packets, seed);
+        let outcome = contracts(|| Snoop::new(Bytes::new(cache)), &arrivals, HORIZON);
+        assert_passes_new(&arrivals, &outcome);
+    }
+
+    #[test]
+    fn m_tcp_keeps_the_contracts(packets in 0usize..300, seed: u64, freeze_after in 1u64..20) {
+        let arrivals = arrivals(packets, seed);
+        let until = Instant::ZERO + Span::from_secs(5);
+        let outcome = contracts(|| MTcp::new(Span::from_millis(freeze_after)), &arrivals, until);
+        let [down, up] = &outcome.counters;
+        prop_assert_eq!(down.absorbed.packets, 0);
+        // Each absorbed acknowledgement is replaced by one with another number.
+        prop_assert!(up.created.packets >= up.absorbed.packets);
+    }
+
+    #[test]
+    fn delayed_dup_acks_keep_the_contracts(packets in 0usize..300, seed: u64, hold in 0u64..20) {
+        let arrivals = arrivals(packets, seed);
+        let outcome = contracts(|| DelayedDupAcks::new(Span::from_millis(hold)), &arrivals, HORIZON);
+        prop_assert_eq!(outcome.departures.len() + outcome.absorbed.len(), packets);
+        assert_passes_new(&arrivals, &outcome);
+    }
+}
+
 /// A segment of `length` bytes that acknowledges up to `ack`.
 fn segment(length: u32, ack: i64) -> Segment {
     let info = SegmentInfo { length, ack: Some(ack), flags: ACK, ..SegmentInfo::default() };
@@ -148,6 +192,101 @@ fn ack(id: u64, millis: u64, ack: i64) -> Arrival {
     let (at, flow) = (Instant::ZERO + Span::from_millis(millis), FlowId(0));
     let packet = Packet { id, size: 40, flow, user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
     Arrival { at, direction: Direction::Up, packet, segment: Some(segment(0, ack)) }
+}
+
+/// A data segment of 1,000 bytes from `offset` on that enters at `millis`.
+fn data(id: u64, millis: u64, offset: i64) -> Arrival {
+    let mut segment = segment(1000, 0);
+    segment.info.offset = offset;
+    let mut arrival = ack(id, millis, 0);
+    arrival.packet.size = 1040;
+    Arrival { direction: Direction::Down, segment: Some(segment), ..arrival }
+}
+
+/// What left in a direction: milliseconds, and the packet's number; copies have none.
+fn left(outcome: &airpath_path::testing::Outcome, direction: Direction) -> Vec<(u64, Option<u64>)> {
+    let of = outcome.departures.iter().filter(|(each, _)| *each == direction);
+    of.map(|(_, left)| (left.due.as_nanos() / 1_000_000, Some(left.packet.id).filter(|id| *id < 1000))).collect()
+}
+
+/// Four segments. The second is lost behind the middlebox, which causes two duplicates.
+fn lost_segment() -> Vec<Arrival> {
+    let mut arrivals: Vec<_> = (0..4).map(|n| data(n, n, 1000 * n as i64)).collect();
+    arrivals.extend((0..3).map(|n| ack(4 + n, 20 + n, 1000)));
+    arrivals
+}
+
+#[test]
+fn snoop_repairs_a_loss_behind_it_and_hides_it() {
+    let mut arrivals = lost_segment();
+    arrivals.extend([ack(7, 40, 4000)]);
+    let outcome = contracts(|| Snoop::new(Bytes::new(100_000)), &arrivals, HORIZON);
+    // The first acknowledgement is new; the first duplicate after it causes the retransmission.
+    assert_eq!(left(&outcome, Direction::Down), [(0, Some(0)), (1, Some(1)), (2, Some(2)), (3, Some(3)), (21, None)]);
+    assert_eq!(left(&outcome, Direction::Up), [(20, Some(4)), (40, Some(7))]);
+    assert_eq!(outcome.counters[Direction::Down as usize].queued.packets, 0, "no copy is left");
+}
+
+#[test]
+fn snoop_leaves_losses_before_it_to_the_sender() {
+    // The second segment never arrives; then the sender retransmits it, and it is lost.
+    let mut arrivals = lost_segment();
+    arrivals.remove(1);
+    arrivals.extend([data(1, 30, 1000), ack(7, 40, 1000)]);
+    let outcome = contracts(|| Snoop::new(Bytes::new(100_000)), &arrivals, Instant::ZERO + Span::from_millis(50));
+    assert_eq!(left(&outcome, Direction::Up), [(20, Some(4)), (21, Some(5)), (22, Some(6)), (40, Some(7))]);
+    assert_eq!(left(&outcome, Direction::Down).len(), 4, "nothing is retransmitted");
+}
+
+#[test]
+fn snoop_repairs_by_its_timer_what_no_duplicate_reports() {
+    // Round trip 20 ms: the timer is at its floor of 100 ms, and doubles.
+    let mut arrivals = Vec::new();
+    for n in 0..20 {
+        arrivals.extend([data(2 * n, 30 * n, 1000 * n as i64), ack(2 * n + 1, 30 * n + 20, 1000 * (n as i64 + 1))]);
+    }
+    arrivals.push(data(40, 600, 20_000));
+    let outcome = contracts(|| Snoop::new(Bytes::new(100_000)), &arrivals, Instant::ZERO + Span::from_millis(950));
+    let copies: Vec<_> = left(&outcome, Direction::Down).into_iter().filter(|(_, id)| id.is_none()).collect();
+    assert_eq!(copies, [(700, None), (900, None)]);
+}
+
+#[test]
+fn a_full_cache_only_forwards() {
+    let outcome = contracts(|| Snoop::new(Bytes::new(1500)), &lost_segment(), Instant::ZERO + Span::from_millis(50));
+    assert_eq!(left(&outcome, Direction::Down).len(), 4);
+    assert_eq!(left(&outcome, Direction::Up).len(), 3, "the sender repairs the loss");
+}
+
+#[test]
+fn m_tcp_stops_the_sender_of_a_silent_mobile() {
+    // Two segments; the mobile has the first and is then away until 3.5 s.
+    let arrivals = [data(0, 0, 0), data(1, 1, 1000), ack(2, 20, 1000), ack(3, 3500, 1000), ack(4, 3600, 2000)];
+    let until = Instant::ZERO + Span::from_secs(4);
+    let outcome = contracts(|| MTcp::new(Span::from_millis(500)), &arrivals, until);
+    assert_eq!(
+        left(&outcome, Direction::Up),
+        // Without the last byte; the last byte with a window of zero; the mobile is back.
+        [(20, None), (520, None), (3500, Some(3)), (3600, Some(4))]
+    );
+    // The data, and probes once per second until the mobile answers.
+    assert_eq!(left(&outcome, Direction::Down), [(0, Some(0)), (1, Some(1)), (1520, None), (2520, None)]);
+    assert_eq!(outcome.absorbed, [2]);
+}
+
+#[test]
+fn duplicates_wait_for_a_repair() {
+    let hold = Span::from_millis(50);
+    let mut arrivals = lost_segment();
+    arrivals.extend([ack(7, 23, 1000), ack(8, 24, 1000)]);
+    let late = contracts(|| DelayedDupAcks::new(hold), &arrivals, HORIZON);
+    // The first is new, two duplicates pass, and two are released after 50 ms.
+    let passed = [(20, Some(4)), (21, Some(5)), (22, Some(6))];
+    assert_eq!(left(&late, Direction::Up), [&passed[..], &[(73, Some(7)), (74, Some(8))]].concat());
+    arrivals.push(ack(9, 60, 4000));
+    let repaired = contracts(|| DelayedDupAcks::new(hold), &arrivals, HORIZON);
+    assert_eq!(left(&repaired, Direction::Up), [&passed[..], &[(60, Some(9))]].concat());
+    assert_eq!(repaired.absorbed, [7, 8]);
 }
 
 #[test]

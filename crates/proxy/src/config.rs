@@ -27,6 +27,9 @@ pub struct Config {
     /// the window towards the sender.
     #[serde(default = "buffer")]
     pub buffer: Bytes,
+    /// The TCP of the proxy's ends.
+    #[serde(default = "profile")]
+    pub profile: Profile,
     /// A connection that is not open on both sides after this time is aborted.
     #[serde(default = "open_timeout")]
     pub open_timeout: Span,
@@ -35,7 +38,7 @@ pub struct Config {
     pub idle_timeout: Span,
 }
 
-/// Where the budget of a mobile comes from. Written as a size or as `adaptive`.
+/// Where the budget of a mobile comes from. Written as a size, `adaptive` or `none`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum BudgetSource {
@@ -44,19 +47,29 @@ pub enum BudgetSource {
     /// It follows the delivery rate and the least round trip.
     #[default]
     Adaptive,
+    /// There is no budget: each connection towards the mobile has the congestion control of the
+    /// profile, as in I-TCP (Bakre and Badrinath, "I-TCP: Indirect TCP for mobile hosts", ICDCS
+    /// 1995). Left out of I-TCP: the mobile's library of calls, and handover of connections to
+    /// another base station.
+    None,
 }
 
 const ADAPTIVE: &str = "adaptive";
+const NONE: &str = "none";
 
 impl TryFrom<String> for BudgetSource {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        if text == ADAPTIVE {
-            return Ok(Self::Adaptive);
+        match text.as_str() {
+            ADAPTIVE => Ok(Self::Adaptive),
+            NONE => Ok(Self::None),
+            size => {
+                let wrong = |error| {
+                    format!("{error}; the other values are `{ADAPTIVE}`, `{NONE}` and, in a scenario, `bearer`")
+                };
+                size.parse().map(Self::Fixed).map_err(wrong)
+            }
         }
-        text.parse()
-            .map(Self::Fixed)
-            .map_err(|error| format!("{error}; the other values are `{ADAPTIVE}` and, in a scenario, `bearer`"))
     }
 }
 
@@ -65,6 +78,7 @@ impl From<BudgetSource> for String {
         match source {
             BudgetSource::Fixed(bytes) => bytes.to_string(),
             BudgetSource::Adaptive => ADAPTIVE.to_owned(),
+            BudgetSource::None => NONE.to_owned(),
         }
     }
 }
@@ -100,6 +114,10 @@ const fn buffer() -> Bytes {
     Bytes::new(256_000)
 }
 
+const fn profile() -> Profile {
+    Profile::Linux6
+}
+
 const fn open_timeout() -> Span {
     Span::from_secs(60)
 }
@@ -118,15 +136,16 @@ impl Config {
             accept: Accept::Early,
             scheduler: Discipline::DeficitRoundRobin,
             buffer: buffer(),
+            profile: profile(),
             open_timeout: open_timeout(),
             idle_timeout: idle_timeout(),
         }
     }
 
-    /// The settings of the ends towards the servers: Linux 6. The buffer is constant, and small
-    /// writes are not delayed: the sender has decided on the segments.
+    /// The settings of the ends towards the servers: those of the profile. The buffer is constant,
+    /// and small writes are not delayed: the sender has decided on the segments.
     pub(crate) fn server_end(&self) -> Arc<airpath_tcp::Config> {
-        let mut config = Profile::Linux6.config();
+        let mut config = self.profile.config();
         config.nagle = Nagle::Off;
         config.receive_buffer = ReceiveBuffer { initial: self.buffer, maximum: self.buffer, ..config.receive_buffer };
         Arc::new(config)
@@ -134,8 +153,11 @@ impl Config {
 
     /// The settings of the ends towards the mobiles. The window is the mobile's budget
     /// ([`BudgetWindow`](crate::budget::BudgetWindow)) and is kept on loss and on ECN marks, so no
-    /// ECN is negotiated.
+    /// ECN is negotiated. Without a budget they are those towards the servers.
     pub(crate) fn mobile_end(&self) -> Arc<airpath_tcp::Config> {
+        if self.budget == BudgetSource::None {
+            return self.server_end();
+        }
         let mut config = airpath_tcp::Config::clone(&self.server_end());
         config.recovery.proportional_reduction = false;
         config.ecn = false;

@@ -54,6 +54,7 @@ impl Mobile {
         let (budget, adaptive) = match config.budget {
             BudgetSource::Fixed(bytes) => (bytes.get(), None),
             BudgetSource::Adaptive => (Adaptive::initial(), Some(Adaptive::new())),
+            BudgetSource::None => (u64::MAX, None),
         };
         Self {
             budget: Budget::new(budget),

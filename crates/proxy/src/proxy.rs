@@ -10,7 +10,7 @@ use airpath_tcp::{Connection, Identity, Segment};
 use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
-use crate::config::{Accept, Config};
+use crate::config::{Accept, BudgetSource, Config};
 use crate::mobile::{Admission, Mobile};
 use crate::relay::{Departures, Relay};
 
@@ -135,7 +135,9 @@ impl Proxy {
         let mut listening = Connection::listen(Arc::clone(client_end), towards_client);
         let mut connecting = Connection::connect(Arc::clone(server_end), towards_server, now);
         let towards_mobile = if client == Side::Mobile { &mut listening } else { &mut connecting };
-        towards_mobile.set_congestion_control(Box::new(BudgetWindow(mobile.budget.clone())));
+        if config.budget != BudgetSource::None {
+            towards_mobile.set_congestion_control(Box::new(BudgetWindow(mobile.budget.clone())));
+        }
         let defers = config.accept == Accept::Deferred;
         let mut relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
         if let Some(budget) = config.upload_budget {

@@ -40,6 +40,9 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     if config.buffer < LEAST_BUFFER {
         return wrong("buffer", "this must be at least 3 kB", "the default is 256 kB; at least twice the budget");
     }
+    if !config.profile.config().handshake {
+        return wrong("profile", "this profile opens connections without a handshake", "the default is `linux-6`");
+    }
     if config.open_timeout.is_zero() {
         return wrong("open_timeout", "no connection opens in zero time", "the default is \"60 s\"");
     }

@@ -61,6 +61,8 @@ pub enum Work {
         transfer: Transfer,
         /// Settings of both ends.
         tcp: Box<tcp::Settings>,
+        /// When the mobile closes its receive window, in the order of time.
+        freezes: Vec<Freeze>,
     },
     /// Echo requests, and the phase of them all; `None` for a random one of each.
     Ping(Ping, Option<Span>),
@@ -73,6 +75,17 @@ pub enum Work {
         /// Settings of both ends.
         tcp: Box<tcp::Settings>,
     },
+}
+
+/// A time in which a mobile offers a window of zero, because it expects a disconnection
+/// (Freeze-TCP).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Freeze {
+    /// Its start, from the start of the run.
+    pub from: Span,
+    /// Its end, when the window is announced again.
+    pub until: Span,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -108,6 +121,8 @@ struct Download {
     /// Bytes of the mobile's request.
     #[serde(default)]
     request: Bytes,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    freeze: Vec<Freeze>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -228,22 +243,31 @@ impl FlowGroup {
             }
             Kind::Ping | Kind::Datagrams => None,
         };
-        let transfer = |direction, bytes: Bytes, request| {
+        let transfer = |direction, bytes: Bytes, request, freezes: Vec<Freeze>| {
             if bytes == Bytes::ZERO {
                 let origin = node.get("bytes").map_or(&origin, Node::origin).clone();
                 return Err(ScenarioError::new("there is nothing to move", origin, join(at, "bytes")));
             }
             let tcp = tcp.clone().expect("transfers use TCP");
-            Ok(Work::Transfer { transfer: Transfer { direction, bytes, request }, tcp: Box::new(tcp) })
+            let ordered = freezes.iter().flat_map(|freeze| [freeze.from, freeze.until]).is_sorted_by(|a, b| a < b);
+            if !ordered {
+                let origin = node.get("freeze").map_or(&origin, Node::origin).clone();
+                let message = "each must end after its start, and the next one start later";
+                let error = ScenarioError::new(message, origin, join(at, "freeze"));
+                return Err(error.help("for example [{ from = \"8 s\", until = \"30 s\" }]"));
+            }
+            let transfer = Transfer { direction, bytes, request };
+            Ok(Work::Transfer { transfer, tcp: Box::new(tcp), freezes })
         };
         let (work, settings) = match kind {
             Kind::Download => {
                 let download: Download = node.read(at)?;
-                (transfer(Direction::Down, download.bytes, download.request)?, table(&download))
+                let freezes = download.freeze.clone();
+                (transfer(Direction::Down, download.bytes, download.request, freezes)?, table(&download))
             }
             Kind::Upload => {
                 let upload: Upload = node.read(at)?;
-                (transfer(Direction::Up, upload.bytes, Bytes::ZERO)?, table(&upload))
+                (transfer(Direction::Up, upload.bytes, Bytes::ZERO, Vec::new())?, table(&upload))
             }
             Kind::Ping => {
                 let settings: PingSettings = node.read(at)?;

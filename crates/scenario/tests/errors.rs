@@ -73,6 +73,14 @@ fn a_wrong_value_names_its_line_and_what_would_do() {
     );
     assert!(error("100 kB", "0 B").starts_with("s.toml:18: flow.0.bytes: there is nothing to move"));
     assert!(error("count = 2", "count = 0").contains("mobile: there is no mobile"));
+    let freeze = |times: &str| error("\"100 kB\"", &format!("\"100 kB\"\nfreeze = [{times}]"));
+    assert!(
+        freeze("{ from = \"9 s\", until = \"8 s\" }")
+            .starts_with("s.toml:19: flow.0.freeze: each must end after its start")
+    );
+    let overlap = "{ from = \"1 s\", until = \"3 s\" }, { from = \"2 s\", until = \"4 s\" }";
+    assert!(freeze(overlap).contains("the next one start later"));
+    assert!(freeze("{ form = \"1 s\", until = \"3 s\" }").contains("did you mean `from`?"));
 }
 
 #[test]

@@ -48,6 +48,22 @@ fn errors_name_the_line_and_the_key() {
     let cases = [
         ("\"ack-filter\"", "\"ack-filtre\"", "s.toml:7: middlebox.kind:", "ack-filter"),
         ("kind = \"ack-filter\"\n", "", "middlebox", "kind"),
+        ("hold = \"50 ms\"\n", "", "middlebox.hold:", "needs a time"),
+        ("kind = \"ack-filter\"\nhold = \"50 ms\"", "kind = \"m-tcp\"", "middlebox.freeze_after:", "needs a time"),
+        (
+            "hold = \"50 ms\"",
+            "hold = \"50 ms\"\nfreeze_after = \"1 s\"",
+            "s.toml:9: middlebox.freeze_after:",
+            "stops no",
+        ),
+        ("\"ack-filter\"", "\"snoop\"", "s.toml:8: middlebox.hold:", "holds no acknowledgements"),
+        ("hold = \"50 ms\"", "hold = \"50 ms\"\ncache = \"9 kB\"", "s.toml:9: middlebox.cache:", "stores no packets"),
+        (
+            "kind = \"ack-filter\"\nhold = \"50 ms\"",
+            "kind = \"snoop\"\ncache = \"1 kB\"",
+            "s.toml:8: middlebox.cache:",
+            "at least 1500 B",
+        ),
         ("\"50 ms\"", "\"50 m\"", "s.toml:8: middlebox.hold:", "unit"),
         ("\"50 ms\"", "\"0 s\"", "s.toml:8: middlebox.hold:", "longer than 0 s"),
         ("\"50 ms\"", "\"2 s\"", "s.toml:8: middlebox.hold:", "at most 1 s"),

@@ -15,6 +15,7 @@ upload_budget = "5 kB"
 accept = "early"
 scheduler = "fifo"
 buffer = "64 kB"
+profile = "linux-2.4"
 open_timeout = "10 s"
 idle_timeout = "1 s"
 
@@ -46,6 +47,8 @@ fn every_key_has_a_default() {
     assert_eq!(proxy("[proxy]\nbudget = \"10 kB\""), fixed);
     assert_eq!(proxy("[proxy]"), ProxyConfig { budget: BudgetSource::Adaptive, ..fixed });
     assert_eq!(proxy("[proxy]\nbudget = \"adaptive\""), proxy("[proxy]"));
+    let none = proxy("[proxy]\nbudget = \"none\"");
+    assert_eq!(none, ProxyConfig { budget: BudgetSource::None, ..fixed });
     let resolved = read(&read(&text("[proxy]")).expect("valid").to_toml()).expect("the resolved scenario is valid");
     assert_eq!(resolved.proxy, Some(proxy("[proxy]")));
 }
@@ -60,8 +63,10 @@ fn errors_name_the_line_and_the_key() {
         ("\"early\"", "\"erly\"", "s.toml:6: proxy.accept:", "`early`"),
         ("\"fifo\"", "\"lifo\"", "s.toml:7: proxy.scheduler:", "`fifo`"),
         ("\"64 kB\"", "\"1 kB\"", "s.toml:8: proxy.buffer:", "at least 3 kB"),
-        ("\"10 s\"", "\"0 s\"", "s.toml:9: proxy.open_timeout:", "zero time"),
-        ("\"1 s\"", "\"0 s\"", "s.toml:10: proxy.idle_timeout:", "aborted"),
+        ("linux-2.4", "linux-2.5", "s.toml:9: proxy.profile:", "`linux-2.4`"),
+        ("linux-2.4", "ns2-newreno", "s.toml:9: proxy.profile:", "without a handshake"),
+        ("\"10 s\"", "\"0 s\"", "s.toml:10: proxy.open_timeout:", "zero time"),
+        ("\"1 s\"", "\"0 s\"", "s.toml:11: proxy.idle_timeout:", "aborted"),
         ("scheduler", "sheduler", "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];
     assert_errors(GOOD, &cases);

@@ -64,8 +64,8 @@ impl Setup {
                 start: Instant::ZERO + planned.start,
             };
             match &planned.work {
-                Work::Transfer { transfer, tcp } => {
-                    Flow::Transfer(Box::new(TransferFlow::new(identity, Transfer::clone(transfer), tcp)))
+                Work::Transfer { transfer, tcp, freezes } => {
+                    Flow::Transfer(Box::new(TransferFlow::new(identity, Transfer::clone(transfer), tcp, freezes)))
                 }
                 Work::Transactions { transactions, tcp } => {
                     Flow::Transactions(Box::new(TransactionsFlow::new(identity, *transactions, tcp)))

@@ -140,6 +140,10 @@ pub enum Algorithm {
     NewReno,
     /// CUBIC (RFC 9438).
     Cubic,
+    /// TCP Westwood+ (Grieco and Mascolo 2004): NewReno that falls back to the estimated bandwidth
+    /// instead of half the window. The kernel calls it `westwood`.
+    #[serde(rename = "westwood+", alias = "westwood")]
+    Westwood,
     /// A constant window: `fixed_window`.
     Fixed,
 }
@@ -225,6 +229,10 @@ pub struct Recovery {
     pub burst: Limit,
     /// Whether a timeout during a recovery lowers the slow-start threshold again, as in ns-2.
     pub timeouts_add_up: bool,
+    /// Whether a closed window stops the retransmission timer while data are outstanding, and an
+    /// open one retransmits them without a reduction, as in BSD (`tcp_output`). In Linux the timer
+    /// expires as usual.
+    pub zero_window_freezes: bool,
     /// Whether losses are detected by time instead of counts: RACK (RFC 8985 §6). Needs selective
     /// acknowledgements.
     pub rack: bool,

@@ -9,6 +9,7 @@ mod fixed;
 mod hystart;
 mod hystart_plus_plus;
 mod new_reno;
+mod westwood;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ use crate::config::{Algorithm, Config};
 pub use cubic::Cubic;
 pub use fixed::Fixed;
 pub use new_reno::NewReno;
+pub use westwood::Westwood;
 
 /// An acknowledgement of new data, outside of a fast recovery.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,19 @@ pub struct Acknowledged {
     pub sent: u64,
     /// Whether the congestion window limited the sender; otherwise the window should not grow.
     pub limited: bool,
+}
+
+/// Data that an acknowledgement reports as delivered, also within a fast recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered {
+    /// Arrival time.
+    pub now: Instant,
+    /// Bytes newly acknowledged, cumulatively or selectively.
+    pub bytes: u64,
+    /// A duplicate acknowledgement without SACK: a segment was delivered, but not which.
+    pub duplicate: bool,
+    /// The round trip that it measured.
+    pub round_trip: Option<Span>,
 }
 
 /// A signal of congestion.
@@ -104,6 +119,13 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// New data was acknowledged, outside of a fast recovery.
     fn on_ack(&mut self, ack: &Acknowledged);
 
+    /// An acknowledgement arrived, in any phase and before [`Self::on_ack`] or
+    /// [`Self::on_congestion`]: for estimates of the rate.
+    #[inline]
+    fn on_delivered(&mut self, delivered: &Delivered) {
+        let _ = delivered;
+    }
+
     /// Congestion was detected. Before the first signal of an episode, the state is saved for
     /// [`Self::undo`].
     fn on_congestion(&mut self, congested: &Congested);
@@ -134,6 +156,7 @@ pub trait CongestionControl: fmt::Debug + Send {
 pub enum Controller {
     NewReno(NewReno),
     Cubic(Box<Cubic>),
+    Westwood(Westwood),
     Fixed(Fixed),
     Custom(Box<dyn CongestionControl>),
 }
@@ -144,6 +167,7 @@ impl Controller {
         match config.congestion.algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(config, size)),
             Algorithm::Cubic => Self::Cubic(Box::new(Cubic::new(config, size))),
+            Algorithm::Westwood => Self::Westwood(Westwood::new(config, size)),
             Algorithm::Fixed => Self::Fixed(Fixed::new(config.congestion.fixed_window, size)),
         }
     }
@@ -154,6 +178,7 @@ macro_rules! each {
         match $self {
             Controller::NewReno($controller) => $call,
             Controller::Cubic($controller) => $call,
+            Controller::Westwood($controller) => $call,
             Controller::Fixed($controller) => $call,
             Controller::Custom($controller) => $call,
         }
@@ -167,6 +192,10 @@ impl CongestionControl for Controller {
     #[inline]
     fn on_ack(&mut self, ack: &Acknowledged) {
         each!(self, controller => controller.on_ack(ack));
+    }
+    #[inline]
+    fn on_delivered(&mut self, delivered: &Delivered) {
+        each!(self, controller => controller.on_delivered(delivered));
     }
     fn on_congestion(&mut self, congested: &Congested) {
         each!(self, controller => controller.on_congestion(congested));

@@ -60,6 +60,10 @@ pub struct Connection {
     options: Options,
     /// A reset to send.
     reset: Option<Reset>,
+    /// The application has closed the receive window ([`Connection::close_window`]).
+    window_closed: bool,
+    /// Acknowledgements that announce the open window, still to be sent.
+    announcements: u8,
     /// The latest time passed in by the caller.
     now: Instant,
     /// Earliest time of the next challenge ACK (RFC 5961).
@@ -142,6 +146,8 @@ impl Connection {
             statistics: Statistics::default(),
             options: Options::default(),
             reset: None,
+            window_closed: false,
+            announcements: 0,
             now: Instant::ZERO,
             next_challenge: Instant::ZERO,
             config,
@@ -177,6 +183,14 @@ impl Connection {
         } else {
             self.receiver.window.set_first_bound(bytes);
         }
+    }
+
+    /// From now on this end offers a window of zero, or again its own: Freeze-TCP (Goff et al.,
+    /// INFOCOM 2000). What arrives in the window offered before is accepted. Three acknowledgements
+    /// announce that the window is open again.
+    pub const fn close_window(&mut self, closed: bool) {
+        self.announcements = if self.window_closed && !closed { 3 } else { 0 };
+        self.window_closed = closed;
     }
 
     /// Bytes that arrived in order and are unread.

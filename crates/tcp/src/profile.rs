@@ -101,6 +101,7 @@ const RECOVERY: Recovery = Recovery {
     partial_acks: PartialAcks::SlowButSteady,
     burst: Limit::UNLIMITED,
     timeouts_add_up: false,
+    zero_window_freezes: false,
     rack: false,
     tail_loss_probe: false,
     proportional_reduction: false,

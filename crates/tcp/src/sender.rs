@@ -107,6 +107,8 @@ pub struct Sender {
     limited: bool,
     /// Unanswered probes of a closed window.
     probes: u32,
+    /// The peer closed its window while data were outstanding, and the timer is stopped.
+    frozen: bool,
     /// A probe of the closed window is due.
     probe_window: bool,
     /// One past the last sequence number of the newest sub-MSS segment.
@@ -185,6 +187,7 @@ impl Sender {
             retries: 0,
             limited: false,
             probes: 0,
+            frozen: false,
             probe_window: false,
             small_end: 0,
             override_silly: false,
@@ -309,7 +312,7 @@ impl Sender {
     /// Restarts the retransmission timer, or stops it where nothing is outstanding (RFC 6298 §5).
     #[inline]
     fn restart_timer(&self, now: Instant, shared: &mut Shared<'_>) {
-        if self.scoreboard.is_empty() {
+        if self.scoreboard.is_empty() || self.frozen {
             shared.timers.stop(Timer::Retransmission);
             shared.timers.stop(Timer::TailProbe);
         } else {
@@ -337,6 +340,7 @@ impl Sender {
             return;
         }
         let sensible = self.phase == Phase::Open
+            && !self.frozen
             && self.probe == TailProbe::Idle
             && self.scoreboard.sacked_bytes() == 0
             && !self.scoreboard.is_empty();

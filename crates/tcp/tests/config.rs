@@ -39,6 +39,7 @@ fn each_stack_repairs_losses_in_its_own_way() {
             (recovery.forward_acknowledgement, "fack"),
             (recovery.limited_transmit, "limited_transmit"),
             (recovery.timeouts_add_up, "timeouts_add_up"),
+            (recovery.zero_window_freezes, "zero_window_freezes"),
             (recovery.rack, "rack"),
             (recovery.tail_loss_probe, "tlp"),
             (recovery.proportional_reduction, "prr"),

@@ -1,7 +1,7 @@
 //! Windows under loss, compared with formulas.
 
-use airpath_core::{Bytes, Instant, Span};
-use airpath_tcp::testing::{Pair, Pipe, Side};
+use airpath_core::{Bitrate, Bytes, Instant, Span};
+use airpath_tcp::testing::{Hop, Pair, Pipe, Side};
 use airpath_tcp::{Algorithm, Config, Congestion, Counting, HyStartVariant, InitialWindow, Limit, Profile, Recovery};
 
 /// Half of the round trip: the path only delays.
@@ -138,4 +138,21 @@ fn cubic_is_friendly_to_reno() {
     alone.congestion.reno_friendly = false;
     let alone = mean_window(&alone, periodic(200, 90), 200.0, 30, 40);
     assert!(alone < 0.8 * friendly, "the curve alone gives {alone}, with Reno {friendly}");
+}
+
+#[test]
+fn westwood_keeps_the_window_that_the_link_needs() {
+    // Grieco and Mascolo 2004: losses that are not congestion do not halve the rate. A link of 500
+    // segments per second and 100 ms needs 50 segments; NewReno with one loss in 500 has 27
+    // (Mathis).
+    let window = |algorithm| {
+        let size = 1460 + 40;
+        let link = Hop::new(Some(Bitrate::from_bps(500 * size * 8)), DELAY, 100);
+        let numbers: Vec<u64> = (1..=90).map(|n| n * 500).collect();
+        mean_window(&config(algorithm), Pipe::of(vec![link]).lose(&numbers), 500.0, 10, 40)
+    };
+    let (reno, westwood) = (window(Algorithm::NewReno), window(Algorithm::Westwood));
+    println!("new-reno {reno:.1}, westwood+ {westwood:.1}");
+    assert!(reno < 32.0, "{reno}");
+    assert!(westwood > 1.3 * reno, "{westwood}, and {reno} with NewReno");
 }

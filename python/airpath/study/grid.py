@@ -5,10 +5,13 @@ from math import prod
 from typing import Any
 
 from airpath.study.table import Table
-from airpath.study.tolerance import Published, Range, Spread, Within
+from airpath.study.tolerance import Property, Published, Range, Spread, Within
 
 PREDICT = "predict"
 """Stands for a value that the study did not publish: ours is a prediction."""
+
+
+_ANSWERS = {"yes": True, "no": False, PREDICT: None}
 
 
 def flattened(table: Table, key: str, value: Any, shape: tuple[int, ...]) -> Iterator[Published | None]:
@@ -42,13 +45,21 @@ def _published(table: Table, key: str, value: Any) -> Published:
             return found
     raise table.error(
         f"a published value of '{key}' must be a number, a range ('26 to 33', 'within 26 to 33'), a mean with its "
-        f"spread ('205 ± 103') or '{PREDICT}', not {value!r}",
+        f"spread ('205 ± 103'), a property with our threshold ('yes, at most 20', 'no, at least 8') or '{PREDICT}', "
+        f"not {value!r}",
         "published",
     )
 
 
 def _of_words(words: str) -> Published | None:
-    """Parse a range, or a mean with its spread; `None` if the text is neither."""
+    """Parse a range, a mean with its spread, or a property; `None` if the text is none of them."""
+    answer, comma, threshold = words.partition(", at ")
+    if comma:
+        kind, _, limit = threshold.partition(" ")
+        try:
+            return Property(_ANSWERS[answer], float(limit), {"most": True, "least": False}[kind])
+        except (KeyError, ValueError):
+            return None
     bounds = words.removeprefix("within ")
     try:
         if "±" in words:

@@ -16,6 +16,7 @@ from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.study.choices import choices
 from airpath.study.figures import case_words, draw
+from airpath.study.tolerance import yes_or_no
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
                 Cell(case_words(row), number=False),
                 Cell(f"{row['metric']} ({row['unit']})", number=False),
                 Cell(_published(row)),
-                Cell(_figure(row["ours"], row)),
+                Cell(_ours(row)),
                 Cell(f"{_figure(row['low'], row)} to {_figure(row['high'], row)}"),
                 Cell("–") if published is None else _difference(row, published),
                 Cell(f"{row['n']:,}"),
@@ -129,13 +130,21 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
 
 
 def _published(row: Mapping[str, Any]) -> str:
-    """Return the published figure as text: a number, a range, or a mean with its spread."""
+    """Return the published figure as text: a number, a range, a mean with its spread, an answer."""
+    if "threshold" in row:
+        answer = {None: "–", True: "yes", False: "no"}[row["published_property"]]
+        return f"{answer} (yes: {row['threshold']})"
     if "published_range" in row:
         low, high = row["published_range"]
         return f"{low:g} to {high:g}"
     if "published_deviation" in row:
         return f"{row['published']:g} ± {row['published_deviation']:g}"
     return "–" if row["published"] is None else f"{row['published']:g}"
+
+
+def _ours(row: Mapping[str, Any]) -> str:
+    figure = _figure(row["ours"], row)
+    return f"{yes_or_no(row['property'])}, {figure}" if "threshold" in row else figure
 
 
 def _difference(row: Mapping[str, Any], published: float) -> Cell:

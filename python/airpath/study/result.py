@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airpath.study.definition import Study
 from airpath.study.rows import Row
-from airpath.study.tolerance import Range, Spread, middle_of
+from airpath.study.tolerance import Property, Range, Spread, middle_of, yes_or_no
 from airpath.theme import ALERT, GOOD
 
 if TYPE_CHECKING:
@@ -207,14 +207,17 @@ def _figures(row: Row) -> list[str]:
     match row.published:
         case None:
             published = "predict"
-        case Range() | Spread():
+        case Range() | Spread() | Property():
             published = str(row.published)
         case _:
             published = f"{row.published:g}"
     shown = row.interval if row.emulated is None else row.emulated.interval
     interval = f"{number(shown.low)} to {number(shown.high)}"
     if row.difference is None:
-        return [published, number(shown.mean), interval, str(shown.n)]
+        ours = number(shown.mean)
+        if isinstance(row.published, Property):
+            ours = f"{yes_or_no(row.published.holds(shown.mean))}, {ours}"
+        return [published, ours, interval, str(shown.n)]
     simulated = [number(row.interval.mean), number(row.control_interval.mean)]
     difference = f"{100 * row.difference:+.1f} %".replace("-", "−")
     return [published, *simulated, number(shown.mean), interval, str(shown.n), difference]
@@ -223,7 +226,8 @@ def _figures(row: Row) -> list[str]:
 def _published(row: Row) -> dict[str, Any]:
     """Return the published figure as data.
 
-    Of a range also its bounds, of a mean with a spread also its deviation.
+    Of a range also its bounds, of a mean with a spread also its deviation. Of a property it has the
+    published answer, ours and the threshold.
     """
     match row.published:
         case None:
@@ -232,6 +236,9 @@ def _published(row: Row) -> dict[str, Any]:
             return {"published": middle_of(row.published), "published_range": [low, high]}
         case Spread(mean=mean, deviation=deviation):
             return {"published": mean, "published_deviation": deviation}
+        case Property(published=published, threshold=threshold):
+            answers = {"published_property": published, "property": row.published.holds(row.interval.mean)}
+            return {"published": None, **answers, "threshold": threshold}
         case number:
             return {"published": number}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from airpath.statistics import Interval, mean_interval, without_nan
 from airpath.study.errors import StudyError
 from airpath.study.metrics import Metric
-from airpath.study.tolerance import UNIFORM, Published, Tolerance
+from airpath.study.tolerance import UNIFORM, Property, Published, Tolerance
 
 RowKey = tuple[str, tuple[str, ...], str]
 """Identifies a row: its experiment, the values of its axes, its metric."""
@@ -93,7 +93,7 @@ class Row:
 
         `None` where none was published.
         """
-        return None if self.published is None else self.tolerance.admits(self.interval.mean, self.published)
+        return self._agrees_within(self.tolerance)
 
     @property
     def agrees_uniformly(self) -> bool | None:
@@ -101,7 +101,14 @@ class Row:
 
         15 %, or inside a published range or spread.
         """
-        return None if self.published is None else UNIFORM.admits(self.interval.mean, self.published)
+        return self._agrees_within(UNIFORM)
+
+    def _agrees_within(self, tolerance: Tolerance) -> bool | None:
+        match self.published:
+            case None | Property(published=None):
+                return None
+            case published:
+                return tolerance.admits(self.interval.mean, published)
 
     @property
     def difference(self) -> float | None:

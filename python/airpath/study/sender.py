@@ -13,6 +13,9 @@ from airpath.study.metrics import Flow, Inputs, Metric
 KEY = "sender"
 """The key of the observation in a flow."""
 
+PROXY = "proxy"
+"""The component of the event log."""
+
 _SYN = 0x02
 _GROUPED_S = 0.1
 """Acknowledgements at most this far apart form a group: the transmission of one segment takes three
@@ -25,6 +28,8 @@ class Observation:
 
     windows: list[tuple[float, int]] = field(default_factory=list)
     """Time and congestion window in bytes, at each change."""
+    progress: list[tuple[float, int, int]] = field(default_factory=list)
+    """Time, bytes acknowledged, and one past the last byte sent, at each change."""
     round_trips: list[tuple[int, float]] = field(default_factory=list)
     """Outstanding data in bytes at the measurement, and the round trip."""
     acknowledgements: list[float] = field(default_factory=list)
@@ -38,7 +43,10 @@ class Observation:
 
 
 def observe(result: Result) -> list[Observation]:
-    """Return an observation for each flow of a run's summary; each must be a download."""
+    """Return an observation for each flow of a run's summary; each must be a download.
+
+    With a proxy, its end towards the mobile is the sender.
+    """
     import polars as pl
 
     seen: defaultdict[tuple[int, int], Observation] = defaultdict(Observation)
@@ -50,11 +58,14 @@ def observe(result: Result) -> list[Observation]:
         return found.select(*key).collect().rows()
 
     tcp = result.scan("tcp").filter(down).sort("time", maintain_order=True)
+    if any(link["component"] == PROXY for link in result.summary["links"]):
+        tcp = tcp.filter(pl.col("component") == PROXY)
     round_trip = pl.col("round_trip") / 1e9
-    columns = tcp.select(*key, "trigger", "congestion_window", "outstanding", round_trip).collect()
-    for repetition, flow, time, trigger, window, outstanding, measured in columns.rows():
+    columns = tcp.select(*key, "trigger", "congestion_window", "acknowledged", "outstanding", round_trip)
+    for repetition, flow, time, trigger, window, acknowledged, outstanding, measured in columns.collect().rows():
         one = seen[repetition, flow]
         one.windows.append((time, window))
+        one.progress.append((time, acknowledged, acknowledged + outstanding))
         if measured is not None:
             one.round_trips.append((outstanding, measured))
         if trigger == "recovery-end":
@@ -110,6 +121,26 @@ def _repair(flows: Sequence[Flow], _: Inputs) -> float:
     return fmean(map(of, flows))
 
 
+def _mobile_round_trip(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the mean round trip that the sender towards the mobile measured."""
+    return fmean(seconds for flow in flows for _, seconds in flow[KEY].round_trips)
+
+
+def _longest_mobile_round_trip(flows: Sequence[Flow], _: Inputs) -> float:
+    return max(seconds for flow in flows for _, seconds in flow[KEY].round_trips)
+
+
+def _recovery(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the seconds from the link's return until all data then sent are acknowledged."""
+
+    def of(flow: Flow) -> float:
+        progress = flow[KEY].progress
+        sent = max((sent for time, _, sent in progress if time <= inputs["restored"]), default=0)
+        return next(time for time, acknowledged, _ in progress if acknowledged >= sent) - inputs["restored"]
+
+    return fmean(map(of, flows))
+
+
 SENDER_METRICS = {
     name: Metric(name, unit, decimals, formula, inputs, observer_name=KEY)
     for name, unit, decimals, formula, inputs in (
@@ -117,6 +148,9 @@ SENDER_METRICS = {
         ("acknowledgements-in-a-group", "1", 2, _group, ()),
         ("full-round-trip", "s", 2, _full_round_trip, ("outstanding",)),
         ("repair-time", "s", 2, _repair, ()),
+        ("mobile-round-trip", "s", 2, _mobile_round_trip, ()),
+        ("longest-mobile-round-trip", "s", 2, _longest_mobile_round_trip, ()),
+        ("recovery-time", "s", 2, _recovery, ("restored",)),
         ("late-openings", "1", 2, lambda flows, _: flows[-1][KEY].openings - 1, ()),
     )
 }

@@ -4,6 +4,7 @@ use airpath_app::bulk::{Milestones, Progress, Role, Transfer};
 use airpath_core::{AppStep, Context, Direction, Instant, UserId};
 use airpath_path::Side;
 use airpath_scenario::tcp::Settings;
+use airpath_scenario::work::Freeze;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Segment, State};
 use airpath_wire::ipv4::Ipv4Header;
 
@@ -27,13 +28,16 @@ pub struct TransferFlow {
     pub milestones: Milestones,
     mobile_role: Role,
     server_role: Role,
+    /// When the mobile closes its window, and when it opens it again; the next one last.
+    freezes: Vec<(Instant, bool)>,
     started: bool,
     over: bool,
 }
 
 impl TransferFlow {
-    /// A transfer that waits for its start.
-    pub fn new(identity: Identity, transfer: Transfer, tcp: &Settings) -> Self {
+    /// A transfer that waits for its start. `freezes` are the times in which the mobile offers a
+    /// window of zero.
+    pub fn new(identity: Identity, transfer: Transfer, tcp: &Settings, freezes: &[Freeze]) -> Self {
         let ports = (49_152 + (identity.id.0 % 16_384) as u16, 80);
         // Fixed initial sequence numbers make a capture easier to read.
         let end = |direction, local_port, remote_port| TcpIdentity {
@@ -53,6 +57,7 @@ impl TransferFlow {
             milestones: Milestones::default(),
             mobile_role,
             server_role,
+            freezes: times_of(freezes),
             started: false,
             over: false,
         }
@@ -125,12 +130,18 @@ impl TransferFlow {
             Side::Mobile => (&mut self.mobile, &mut self.mobile_role),
             Side::Server => (&mut self.server, &mut self.server_role),
         };
+        if side == Side::Mobile {
+            while let Some((_, closed)) = self.freezes.pop_if(|(at, _)| *at <= now) {
+                connection.close_window(closed);
+            }
+        }
         let progress = role.step(connection);
         let component = network.component(self.identity.user, side);
         while let Some(segment) = connection.poll_transmit(now, &mut network.context(component)) {
             network.send(now, outgoing(&self.identity, self.identity.user, side, segment));
         }
-        let wakeup = connection.next_wakeup();
+        let freeze = self.freezes.last().filter(|_| side == Side::Mobile).map(|(at, _)| *at);
+        let wakeup = connection.next_wakeup().into_iter().chain(freeze).min();
         self.mark(now, side, progress, network);
         wakeup
     }
@@ -169,6 +180,12 @@ impl TransferFlow {
             Side::Server => &mut self.server,
         }
     }
+}
+
+/// The times at which the window closes and opens, the first one last.
+fn times_of(freezes: &[Freeze]) -> Vec<(Instant, bool)> {
+    let times = freezes.iter().rev().flat_map(|freeze| [(freeze.until, false), (freeze.from, true)]);
+    times.map(|(after, closed)| (Instant::ZERO + after, closed)).collect()
 }
 
 pub(super) fn is_done(connection: &Connection) -> bool {

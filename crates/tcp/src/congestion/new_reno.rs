@@ -64,6 +64,26 @@ impl NewReno {
         };
         ((counted * self.segment_size) << (2 * FRACTION)) / self.window
     }
+
+    /// Congestion reduces the window and the slow-start threshold to `reduced`; a timeout reduces
+    /// the window to one segment.
+    pub(super) fn reduce(&mut self, congested: &Congested, mut reduced: u64) {
+        if congested.again {
+            reduced = self.threshold;
+        } else {
+            self.before = Some(Before { window: self.window, threshold: self.threshold });
+            if self.whole {
+                reduced -= reduced % self.segment_size;
+            }
+            // RFC 5681 §3.1 equation 4.
+            self.threshold = reduced.max(2 * self.segment_size);
+        }
+        self.window = match congested.signal {
+            Signal::Loss | Signal::Mark => reduced.max(self.least),
+            // The loss window (RFC 5681 §3.1).
+            Signal::Timeout => self.segment_size,
+        } << FRACTION;
+    }
 }
 
 impl CongestionControl for NewReno {
@@ -89,24 +109,11 @@ impl CongestionControl for NewReno {
     }
 
     fn on_congestion(&mut self, congested: &Congested) {
-        let mut reduced = self.threshold;
-        if !congested.again {
-            self.before = Some(Before { window: self.window, threshold: self.threshold });
-            reduced = match self.halving {
-                Halving::FlightSize => congested.flight_size,
-                Halving::Window => (self.window >> FRACTION).min(congested.window_limit),
-            } / 2;
-            if self.whole {
-                reduced -= reduced % self.segment_size;
-            }
-            // RFC 5681 §3.1 equation 4.
-            self.threshold = reduced.max(2 * self.segment_size);
-        }
-        self.window = match congested.signal {
-            Signal::Loss | Signal::Mark => reduced.max(self.least),
-            // The loss window (RFC 5681 §3.1).
-            Signal::Timeout => self.segment_size,
-        } << FRACTION;
+        let reduced = match self.halving {
+            Halving::FlightSize => congested.flight_size,
+            Halving::Window => (self.window >> FRACTION).min(congested.window_limit),
+        };
+        self.reduce(congested, reduced / 2);
     }
 
     fn undo(&mut self, _: Instant) {

@@ -32,7 +32,10 @@ impl Connection {
                 return Some(self.data(now, sent, cx));
             }
         }
-        (self.receiver.acks.is_due() && self.state.is_synchronised()).then(|| self.acknowledgement(now))
+        let announces = self.announcements > 0 && self.state.is_synchronised();
+        self.announcements -= u8::from(announces);
+        let due = self.receiver.acks.is_due() && self.state.is_synchronised();
+        (announces || due).then(|| self.acknowledgement(now))
     }
 
     /// Before this end's SYN is acknowledged.
@@ -100,7 +103,8 @@ impl Connection {
     /// Adds the acknowledgement of everything received to `segment`.
     #[inline]
     fn acknowledge_with(&mut self, now: Instant, segment: &mut Segment, offset: i64, repeated: bool) {
-        let window = self.receiver.offer(self.sender.segment_size);
+        let offered = self.receiver.offer(self.sender.segment_size);
+        let window = if self.window_closed { 0 } else { offered };
         let (shift, _) = self.options.scaling.unwrap_or((0, 0));
         let header = &mut segment.header;
         // A window that does not fit is clamped to the largest that does.

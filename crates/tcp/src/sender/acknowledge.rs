@@ -6,8 +6,8 @@ use airpath_wire::tcp::SackBlocks;
 
 use super::{Phase, Sender, Shared, TailProbe};
 use crate::config::{PartialAcks, Samples};
-use crate::congestion::{Acknowledged, CongestionControl, Signal};
-use crate::frto::{Evidence, Verdict};
+use crate::congestion::{Acknowledged, CongestionControl, Delivered, Signal};
+use crate::frto::{Evidence, ForwardRto, Verdict};
 use crate::scoreboard::Delivery;
 use crate::sequence::{Sequence, from_wire};
 use crate::timers::Timer;
@@ -55,7 +55,7 @@ impl Sender {
             return changes;
         }
         let advanced = ack.number > self.acknowledged;
-        let window_moved = self.take_window(ack, shared);
+        let window_moved = self.take_window(now, ack, shared);
         self.probes = 0;
         self.burst = shared.config.recovery.burst.get().unwrap_or(u32::MAX);
         let mut delivery = Delivery::new(now, self.rtt.least(), ack.echo.map(|(_, end)| end));
@@ -80,6 +80,12 @@ impl Sender {
             && self.outstanding() > 0
             && if self.selective { delivery.bytes > 0 } else { ack.bare && !window_moved };
         shared.statistics.duplicate_acks += u64::from(duplicate);
+        self.controller.on_delivered(&Delivered {
+            now,
+            bytes: delivery.bytes,
+            duplicate: duplicate && !self.selective,
+            round_trip: changes.round_trip,
+        });
         self.note_reordering(&delivery, highest, shared);
         if let Some(rack) = &mut self.rack {
             rack.on_delivery(&delivery, self.acknowledged, self.scoreboard.highest_sacked());
@@ -237,7 +243,7 @@ impl Sender {
     /// and may acknowledge more). If both are equal, the larger window is newer: windows do not
     /// shrink.
     #[inline]
-    fn take_window(&mut self, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
+    fn take_window(&mut self, now: Instant, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> bool {
         let edge = ack.number + ack.window;
         let newer = ack.number > self.acknowledged
             || ack.sequence > self.window_from
@@ -252,7 +258,27 @@ impl Sender {
         if moved && ack.window > 0 {
             shared.timers.stop(Timer::Persist);
         }
+        if shared.config.recovery.zero_window_freezes && (self.frozen || self.outstanding() > 0) {
+            self.freeze(now, ack.window == 0, shared);
+        }
         moved
+    }
+
+    /// The peer has closed its window, or has opened it again: what was outstanding is sent again.
+    fn freeze(&mut self, now: Instant, closed: bool, shared: &mut Shared<'_>) {
+        if closed == std::mem::replace(&mut self.frozen, closed) {
+            return;
+        }
+        if closed {
+            self.schedule_window_probe(now, shared);
+        } else {
+            self.end_recovery();
+            self.scoreboard.lose_all();
+            self.phase = Phase::Loss;
+            self.recover = self.next;
+            self.frto = ForwardRto::Off;
+        }
+        self.restart_timer(now, shared);
     }
 
     /// Processes the SACK blocks. Returns the start of the duplicate, if the first block is a DSACK

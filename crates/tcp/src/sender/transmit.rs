@@ -83,6 +83,9 @@ impl Sender {
             shared.statistics.window_probes += 1;
             return Ok(self.window_probe());
         }
+        if self.frozen {
+            return Err(Blocked::Window);
+        }
         if self.probe == TailProbe::Due {
             return self.tail_probe(now, shared);
         }
@@ -320,7 +323,7 @@ impl Sender {
 
     /// RFC 9293 §3.8.6.1: the first probe after a retransmission timeout, then at doubled
     /// intervals.
-    fn schedule_window_probe(&self, now: Instant, shared: &mut Shared<'_>) {
+    pub(super) fn schedule_window_probe(&self, now: Instant, shared: &mut Shared<'_>) {
         let config = &shared.config.retransmission_timeout;
         let interval = self.rtt.timeout(config).saturating_mul(1 << self.probes.min(30)).min(config.maximum);
         shared.timers.set(Timer::Persist, after(now, interval));

@@ -40,6 +40,72 @@ fn a_closed_window_is_probed() {
 }
 
 #[test]
+fn a_closed_window_freezes_what_is_outstanding() {
+    // BSD's tcp_output: with a window of zero the retransmission timer stops. When it opens,
+    // everything is sent again, with the congestion window from before.
+    let mut config = plain();
+    config.recovery.zero_window_freezes = true;
+    open(&config, 2000).run(
+        "! write 4000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        +0.1 < . 1:1(0) ack 1001 win 0
+        // The timer of 1 s does not expire; a probe is sent then.
+        +1 > . 1000:1000(0) ack 1
+        ? timeouts 0
+        +0.5 < . 1:1(0) ack 1001 win 2000
+        > . 1001:2001(1000) ack 1
+        > . 2001:3001(1000) ack 1
+        ? timeouts 0
+        ? fast_retransmits 0",
+    );
+    // Without the setting the timer expires.
+    open(&plain(), 2000).run(
+        "! write 4000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        +0.1 < . 1:1(0) ack 1001 win 0
+        +1 > . 1001:2001(1000) ack 1
+        ? timeouts 1",
+    );
+}
+
+#[test]
+fn a_closed_window_that_acknowledges_everything_opens_as_usual() {
+    let mut config = plain();
+    config.recovery.zero_window_freezes = true;
+    open(&config, 2000).run(
+        "! write 3000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        +0.1 < . 1:1(0) ack 2001 win 0
+        +0.5 < . 1:1(0) ack 2001 win 2000
+        > . 2001:3001(1000) ack 1",
+    );
+}
+
+#[test]
+fn a_receiver_can_close_its_window() {
+    // Freeze-TCP: acknowledgements have a window of zero, and three announce that it is open again.
+    let mut script = open(&plain(), 1000);
+    script.connection.close_window(true);
+    script.run(
+        "< . 1:101(100) ack 1
+        +0.2 > . 1:1(0) ack 101 win 0
+        // Data in the window offered before are accepted.
+        < . 101:201(100) ack 1
+        +0.2 > . 1:1(0) ack 201 win 0",
+    );
+    script.connection.close_window(false);
+    script.run(
+        "> . 1:1(0) ack 201 win 9800
+        > . 1:1(0) ack 201 win 9800
+        > . 1:1(0) ack 201 win 9800
+        +1 > -",
+    );
+}
+
+#[test]
 fn a_connection_with_unanswered_window_probes_times_out() {
     let mut config = plain();
     config.retransmission_timeout.retries = 2;

@@ -1,0 +1,306 @@
+//! Snoop: local retransmission of TCP data on the radio link, without splitting connections.
+//!
+//! Source: Balakrishnan, Seshan and Katz, "Improving reliable transport and handoff performance in
+//! cellular wireless networks", ACM Wireless Networks 1(4), 1995. An agent at the base station
+//! keeps a copy of each segment towards the mobile until the mobile acknowledges it. A duplicate
+//! acknowledgement for a segment that the agent has means a loss on the radio link. The agent
+//! retransmits the segment and absorbs the duplicates that this loss causes, so that the sender
+//! does not reduce its window. A timer of its own repairs what no duplicates report. Connections
+//! stay end-to-end: only the mobile acknowledges.
+//!
+//! Losses before the agent are the sender's: it forwards the duplicates for a segment that it does
+//! not have, or that the sender has retransmitted. The timer is a choice: that of RFC 6298 over the
+//! round trip behind the agent, with a floor of 100 ms.
+//!
+//! Left out: uploads, where the paper adds negative acknowledgements of the base station; handover
+//! of the cache to another base station; and the acknowledgement that the paper's agent sends for
+//! data which the mobile already has (here the mobile answers). A retransmission waits behind what
+//! the bearer has queued. SACK blocks pass unchanged, so a sender that uses them may still see the
+//! loss; the paper's senders had no SACK.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use airpath_core::{Bytes, Direction, FlowId, Instant, Packet, Span};
+use airpath_link::Departure;
+use airpath_wire::tcp::Flags;
+
+use crate::middlebox::{Middlebox, MiddleboxContext, NewPacket};
+use crate::store::Contents;
+
+/// The timer before the first round trip is measured (RFC 6298 §2.1), and its bounds.
+const FIRST_TIMEOUT: Span = Span::from_secs(1);
+const LEAST_TIMEOUT: Span = Span::from_millis(100);
+const LONGEST_TIMEOUT: Span = Span::from_secs(60);
+
+/// An agent for all flows of a base station.
+#[derive(Debug)]
+pub struct Snoop {
+    /// Bytes of packets that it stores at most for each flow.
+    cache: Bytes,
+    flows: BTreeMap<FlowId, Flow>,
+    /// When the timers of the flows expire.
+    timers: BTreeSet<(Instant, FlowId)>,
+    /// Packets that have left and were not popped, in the order of `due`.
+    left: VecDeque<(Direction, Departure)>,
+}
+
+/// A connection, as the agent sees it.
+#[derive(Debug, Default)]
+struct Flow {
+    /// Copies of segments that are not acknowledged, in the order of their offsets.
+    cached: VecDeque<Cached>,
+    cached_bytes: u64,
+    /// One past the highest byte sent to the mobile.
+    next: i64,
+    /// The last acknowledgement of the mobile and its window.
+    acknowledged: Option<(i64, u64)>,
+    /// Duplicates that the current loss still causes.
+    expected: u32,
+    /// Duplicates that answer old data, which the sender is to receive.
+    answers: u32,
+    round_trip: Option<RoundTrip>,
+    /// Its time in `timers`.
+    deadline: Option<Instant>,
+    /// By how much the timer has backed off.
+    backoff: u32,
+    /// Whether the sender has closed its side.
+    closing: bool,
+}
+
+/// A copy of a segment.
+#[derive(Clone, Copy, Debug)]
+struct Cached {
+    offset: i64,
+    end: i64,
+    /// The copy, which is inside the middlebox.
+    copy: Packet,
+    sent: Instant,
+    /// Whether the agent has retransmitted it.
+    repeated: bool,
+    /// Whether the sender has retransmitted it.
+    from_sender: bool,
+}
+
+/// The smoothed round trip behind the agent and its variation (RFC 6298 §2).
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    smoothed: Span,
+    variation: Span,
+}
+
+impl RoundTrip {
+    fn measure(old: Option<Self>, sample: Span) -> Self {
+        let Some(Self { smoothed, variation }) = old else {
+            return Self { smoothed: sample, variation: sample / 2 };
+        };
+        let difference = smoothed.max(sample).saturating_sub(smoothed.min(sample));
+        Self { smoothed: (smoothed * 7 + sample) / 8, variation: (variation * 3 + difference) / 4 }
+    }
+}
+
+impl Flow {
+    fn timeout(&self) -> Span {
+        let first = self.round_trip.map_or(FIRST_TIMEOUT, |each| each.smoothed + each.variation * 4);
+        (first.max(LEAST_TIMEOUT) * (1 << self.backoff.min(10))).min(LONGEST_TIMEOUT)
+    }
+
+    /// The position of the first segment that does not end at or before `offset`.
+    fn position(&self, offset: i64) -> usize {
+        self.cached.partition_point(|cached| cached.end <= offset)
+    }
+}
+
+impl Snoop {
+    /// An agent that stores at most `cache` bytes of packets for each flow.
+    pub const fn new(cache: Bytes) -> Self {
+        Self { cache, flows: BTreeMap::new(), timers: BTreeSet::new(), left: VecDeque::new() }
+    }
+
+    fn leave(&mut self, due: Instant, direction: Direction, packet: Packet) {
+        self.left.push_back((direction, Departure { due, packet }));
+    }
+
+    /// Restarts the timer of a flow with stored segments, or stops it.
+    fn restart_timer(&mut self, now: Instant, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        let deadline = (!flow.cached.is_empty()).then(|| now + flow.timeout());
+        if let Some(old) = std::mem::replace(&mut flow.deadline, deadline) {
+            self.timers.remove(&(old, id));
+        }
+        if let Some(deadline) = deadline {
+            self.timers.insert((deadline, id));
+        }
+    }
+
+    /// Carries out the timers that have expired up to `now`, each at its own time.
+    fn advance(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+        while let Some(&(time, id)) = self.timers.first()
+            && time <= now
+        {
+            if let Some(flow) = self.flows.get_mut(&id) {
+                flow.backoff += 1;
+            }
+            self.retransmit(time, id, cx);
+            self.restart_timer(time, id);
+        }
+    }
+
+    /// Sends the first stored segment of a flow again. The duplicates of the segments behind it are
+    /// expected.
+    fn retransmit(&mut self, now: Instant, id: FlowId, cx: &mut MiddleboxContext<'_>) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        flow.expected = flow.cached.len().saturating_sub(1) as u32;
+        let Some(first) = flow.cached.front_mut() else { return };
+        first.repeated = true;
+        first.sent = now;
+        let copy = first.copy;
+        if let Some(packet) = copy_of(now, copy, cx) {
+            self.leave(now, Direction::Down, packet);
+        }
+    }
+
+    /// Data towards the mobile.
+    fn on_data(&mut self, now: Instant, packet: Packet, cx: &mut MiddleboxContext<'_>) {
+        let Some(segment) = cx.segment(packet.slot) else { return };
+        if segment.flags & (Flags::SYN.0 | Flags::RST.0) != 0 {
+            return self.forget(now, packet.flow, cx);
+        }
+        if segment.flags & Flags::FIN.0 != 0
+            && let Some(flow) = self.flows.get_mut(&packet.flow)
+        {
+            flow.closing = true;
+        }
+        if segment.length == 0 {
+            return;
+        }
+        let flow = self.flows.entry(packet.flow).or_default();
+        let (offset, end) = (segment.offset, segment.offset + i64::from(segment.length));
+        if flow.acknowledged.is_some_and(|(acknowledged, _)| end <= acknowledged) {
+            // The acknowledgement was lost before the sender. The mobile repeats it.
+            flow.answers += 1;
+            return;
+        }
+        let at = flow.position(offset);
+        if let Some(cached) = flow.cached.get_mut(at)
+            && cached.offset < end
+        {
+            cached.from_sender = true;
+            return;
+        }
+        if flow.cached_bytes + u64::from(packet.size) > self.cache.get() {
+            return;
+        }
+        let Some(copy) = copy_of(now, packet, cx) else { return };
+        let from_sender = offset < flow.next;
+        flow.next = flow.next.max(end);
+        flow.cached_bytes += u64::from(packet.size);
+        flow.cached.insert(at, Cached { offset, end, copy, sent: now, repeated: false, from_sender });
+        // While the first segment is missing, each further one causes a duplicate.
+        flow.expected += u32::from(flow.expected > 0);
+        if flow.deadline.is_none() {
+            self.restart_timer(now, packet.flow);
+        }
+    }
+
+    /// An acknowledgement of the mobile. Returns whether the sender is to receive it.
+    fn on_acknowledgement(&mut self, now: Instant, packet: Packet, cx: &mut MiddleboxContext<'_>) -> bool {
+        let Some(segment) = cx.segment(packet.slot) else { return true };
+        if segment.flags & (Flags::SYN.0 | Flags::RST.0) != 0 {
+            self.forget(now, packet.flow, cx);
+            return true;
+        }
+        let (Some(ack), Some(flow)) = (segment.ack, self.flows.get_mut(&packet.flow)) else { return true };
+        let pure = cx.pure_ack(packet.slot).is_some();
+        let last = flow.acknowledged;
+        if last.is_none_or(|(last, _)| ack > last) {
+            flow.acknowledged = Some((ack, segment.window));
+            (flow.expected, flow.answers, flow.backoff) = (0, 0, 0);
+            let covered = flow.position(ack);
+            if let Some(newest) = covered.checked_sub(1).map(|newest| flow.cached[newest])
+                && !newest.repeated
+                && !newest.from_sender
+            {
+                flow.round_trip = Some(RoundTrip::measure(flow.round_trip, now.since(newest.sent)));
+            }
+            for cached in flow.cached.drain(..covered) {
+                flow.cached_bytes -= u64::from(cached.copy.size);
+                cx.absorb(now, Direction::Down, cached.copy);
+            }
+            let is_over = flow.closing && flow.cached.is_empty();
+            self.restart_timer(now, packet.flow);
+            if is_over {
+                self.flows.remove(&packet.flow);
+            }
+            return true;
+        }
+        if !pure {
+            return true;
+        }
+        if last.is_some_and(|(last, _)| ack < last) {
+            // The paper drops it as spurious.
+            return false;
+        }
+        if last != Some((ack, segment.window)) {
+            flow.acknowledged = Some((ack, segment.window));
+            return true;
+        }
+        if flow.answers > 0 {
+            flow.answers -= 1;
+            return true;
+        }
+        match flow.cached.front() {
+            Some(first) if first.offset <= ack && !first.from_sender => {
+                if flow.expected > 0 {
+                    flow.expected -= 1;
+                } else {
+                    self.retransmit(now, packet.flow, cx);
+                    self.restart_timer(now, packet.flow);
+                }
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// A connection begins or is reset.
+    fn forget(&mut self, now: Instant, id: FlowId, cx: &mut MiddleboxContext<'_>) {
+        let Some(flow) = self.flows.remove(&id) else { return };
+        if let Some(deadline) = flow.deadline {
+            self.timers.remove(&(deadline, id));
+        }
+        for cached in flow.cached {
+            cx.absorb(now, Direction::Down, cached.copy);
+        }
+    }
+}
+
+/// A copy of `packet` with the same headers and payload.
+fn copy_of(now: Instant, packet: Packet, cx: &mut MiddleboxContext<'_>) -> Option<Packet> {
+    let Packet { size, flow, user, ecn, slot, .. } = packet;
+    cx.create(now, Direction::Down, NewPacket { size, flow, user, ecn, contents: Contents::CopyOf(slot) })
+}
+
+impl Middlebox for Snoop {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>) {
+        self.advance(now, cx);
+        match direction {
+            Direction::Down => self.on_data(now, packet, cx),
+            Direction::Up => {
+                if !self.on_acknowledgement(now, packet, cx) {
+                    return cx.absorb(now, direction, packet);
+                }
+            }
+        }
+        self.leave(now, direction, packet);
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
+        self.advance(now, cx);
+        self.left.pop_front()
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        let left = self.left.front().map(|(_, departure)| departure.due);
+        left.or_else(|| self.timers.first().map(|(time, _)| *time))
+    }
+}
