@@ -7,7 +7,7 @@ use airpath_tcp::{Nagle, Profile, ReceiveBuffer};
 use serde::{Deserialize, Serialize};
 
 /// The settings of a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Bytes that may be unacknowledged towards a mobile, over all its connections.
@@ -33,6 +33,9 @@ pub struct Config {
     /// A connection without a segment for this time is aborted.
     #[serde(default = "idle_timeout")]
     pub idle_timeout: Span,
+    /// The application level; none without the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<crate::http::Config>,
 }
 
 /// Where the budget of a mobile comes from. Written as a size or as `adaptive`.
@@ -118,6 +121,7 @@ impl Config {
             buffer: buffer(),
             open_timeout: open_timeout(),
             idle_timeout: idle_timeout(),
+            http: None,
         }
     }
 

@@ -28,11 +28,15 @@
 mod adaptive;
 mod budget;
 mod config;
+mod http;
 mod mobile;
+mod ports;
 mod proxy;
 mod relay;
+mod relayed;
 mod scheduler;
 mod stream_buffer;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
+pub use http::{Bypass, Config as HttpConfig, End, Session, Statistics};
 pub use proxy::Proxy;

@@ -88,7 +88,7 @@ proptest! {
         let line = |name| unreliable(loss, jitter, seed, name);
         let wired = [line("wired/down"), line("wired/up")];
         let radio = [line("radio/down"), line("radio/up")];
-        let mut network = Network::new(Some(Box::new(proxy(config))), talks.clone(), wired, radio, None);
+        let mut network = Network::new(Some(Box::new(proxy(config.clone()))), talks.clone(), wired, radio, None);
         let end = at(1_000_000);
         network.run(end);
         network.check_bytes();
@@ -110,7 +110,7 @@ proptest! {
         }
         // The contracts of a middlebox hold for what entered: polled at any time, and with payload
         // counted, the same packets leave at the same times.
-        let outcome = contracts(|| proxy(config), &network.arrivals, end);
+        let outcome = contracts(|| proxy(config.clone()), &network.arrivals, end);
         let left = outcome.departures.iter().map(|(direction, left)| (*direction, left.due, left.packet.size));
         prop_assert_eq!(left.collect::<Vec<_>>(), network.departures);
     }
