@@ -60,6 +60,11 @@ pub trait Middlebox {
         self.check(command)
     }
 
+    /// Counters of its own for the summary of a link, by name.
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Whether it calls [`MiddleboxContext::segment`]: real packets are parsed only if some hop
     /// does.
     fn inspects_segments(&self) -> bool {
@@ -266,6 +271,10 @@ impl MiddleboxHop {
 
     pub(crate) const fn counters(&self, direction: Direction) -> PacketCounters {
         self.account.counters[direction as usize]
+    }
+
+    pub(crate) fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.middlebox.statistics()
     }
 
     pub(crate) fn inspects_segments(&self) -> bool {

@@ -85,7 +85,7 @@ impl Proxy {
     }
 
     /// What the application level has done, and which bytes it could not help.
-    pub fn statistics(&self) -> Statistics {
+    pub fn http_statistics(&self) -> Statistics {
         let mut sum = self.statistics;
         for entry in self.relays.iter().flatten() {
             entry.relay.statistics().into_iter().for_each(|part| sum.add(part));
@@ -346,5 +346,9 @@ impl Middlebox for Proxy {
     fn next_wakeup(&self) -> Option<Instant> {
         let left = self.left.front().map(|(_, departure)| departure.due);
         left.or_else(|| self.timers.first().map(|(time, _)| *time))
+    }
+
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        if self.config.http.is_some() { self.http_statistics().by_name().collect() } else { Vec::new() }
     }
 }

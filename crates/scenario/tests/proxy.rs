@@ -18,6 +18,10 @@ buffer = "64 kB"
 open_timeout = "10 s"
 idle_timeout = "1 s"
 
+[proxy.http]
+ports = [80, 8080]
+pipelining = 8
+
 [middlebox]
 kind = "ack-filter"
 hold = "50 ms"
@@ -62,6 +66,10 @@ fn errors_name_the_line_and_the_key() {
         ("\"64 kB\"", "\"1 kB\"", "s.toml:8: proxy.buffer:", "at least 3 kB"),
         ("\"10 s\"", "\"0 s\"", "s.toml:9: proxy.open_timeout:", "zero time"),
         ("\"1 s\"", "\"0 s\"", "s.toml:10: proxy.idle_timeout:", "aborted"),
+        ("[80, 8080]", "[]", "s.toml:13: proxy.http.ports:", "such as [80]"),
+        ("8080", "80800", "s.toml:13: proxy.http.ports", "expected u16"),
+        ("= 8\n", "= 0\n", "s.toml:14: proxy.http.pipelining:", "nonzero"),
+        ("pipelining", "pipeline", "s.toml:14: proxy.http.pipeline:", "did you mean `pipelining`?"),
         ("scheduler", "sheduler", "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];
     assert_errors(GOOD, &cases);

@@ -31,16 +31,16 @@ impl Bypass {
         Self::Unsolicited,
     ];
 
-    /// Its name in results.
+    /// The name of its counter in results.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::OtherPort => "other-port",
-            Self::Tls => "tls",
-            Self::NotHttp => "not-http",
-            Self::MalformedRequest => "malformed-request",
-            Self::MalformedResponse => "malformed-response",
-            Self::Upgrade => "upgrade",
-            Self::Unsolicited => "unsolicited",
+            Self::OtherPort => "bypassed_bytes_other_port",
+            Self::Tls => "bypassed_bytes_tls",
+            Self::NotHttp => "bypassed_bytes_not_http",
+            Self::MalformedRequest => "bypassed_bytes_malformed_request",
+            Self::MalformedResponse => "bypassed_bytes_malformed_response",
+            Self::Upgrade => "bypassed_bytes_upgrade",
+            Self::Unsolicited => "bypassed_bytes_unsolicited",
         }
     }
 }
@@ -76,6 +76,19 @@ impl Statistics {
         for (sum, bytes) in self.bypassed_bytes.iter_mut().zip(other.bypassed_bytes) {
             *sum += bytes;
         }
+    }
+
+    /// The counters by name.
+    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counters = [
+            ("requests", self.requests),
+            ("parallel_requests", self.parallel_requests),
+            ("retries", self.retries),
+            ("truncated", self.truncated),
+            ("response_bytes", self.response_bytes),
+            ("discarded_bytes", self.discarded_bytes),
+        ];
+        counters.into_iter().chain(Bypass::ALL.map(Bypass::name).into_iter().zip(self.bypassed_bytes))
     }
 
     /// Counts bytes that were relayed without being interpreted.
