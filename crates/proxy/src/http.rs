@@ -2,6 +2,7 @@
 
 mod body;
 mod channel;
+mod compression;
 mod config;
 mod message;
 mod relay;

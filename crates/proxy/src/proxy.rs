@@ -11,8 +11,8 @@ use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
 use crate::config::{Accept, Config};
-use crate::mobile::{Admission, Mobile};
 use crate::http::{Bypass, HttpRelay, NewServer, Statistics};
+use crate::mobile::{Admission, Mobile};
 use crate::ports::Ports;
 use crate::relay::{Departures, Relay};
 use crate::relayed::Relayed;
@@ -330,8 +330,9 @@ impl Middlebox for Proxy {
         if let Some(entry) = &mut self.relays[number as usize] {
             entry.relay.receive(now, (packet.flow, side), &segment, packet.slot, cx);
             if entry.relay.application().is_some_and(|relay| relay.is_counted()) {
-                self.relays[number as usize] =
-                    self.relays[number as usize].take().map(|entry| Entry { relay: entry.relay.into_transport(), ..entry });
+                self.relays[number as usize] = self.relays[number as usize]
+                    .take()
+                    .map(|entry| Entry { relay: entry.relay.into_transport(), ..entry });
             }
         }
         cx.absorb(now, direction, packet);

@@ -31,9 +31,15 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chunked {
     /// In the size of a chunk: its value and digits so far.
-    Size { value: u64, digits: u32 },
+    Size {
+        value: u64,
+        digits: u32,
+    },
     /// In the extensions of a chunk of this size.
-    Extension { value: u64, bytes: u32 },
+    Extension {
+        value: u64,
+        bytes: u32,
+    },
     /// Before the LF that ends the line of a chunk of this size.
     SizeEnd(u64),
     /// In the data of a chunk: bytes left.
@@ -42,9 +48,15 @@ enum Chunked {
     DataCr,
     DataLf,
     /// In the trailer section; `bytes` since its start, `line` since the start of the line.
-    Trailer { bytes: u32, line: u32 },
+    Trailer {
+        bytes: u32,
+        line: u32,
+    },
     /// Before the LF of a line; the last line is empty.
-    TrailerLf { bytes: u32, is_last: bool },
+    TrailerLf {
+        bytes: u32,
+        is_last: bool,
+    },
     Complete,
 }
 
@@ -164,7 +176,8 @@ mod tests {
             let (taken, data, complete) = read(Framing::Chunked, &followed, step).expect("it is valid");
             assert_eq!((taken, &data[..], complete), (message.len(), &b"hello0123456789"[..], true), "{step}");
         }
-        let wrong = ["\r\n", ";\r\n", "5\nhello", "5\r\nhello!", "5 \r\n", "-1\r\n", "0x5\r\n", "fffffffffffffffff\r\n"];
+        let wrong =
+            ["\r\n", ";\r\n", "5\nhello", "5\r\nhello!", "5 \r\n", "-1\r\n", "0x5\r\n", "fffffffffffffffff\r\n"];
         for bytes in wrong {
             assert_eq!(read(Framing::Chunked, bytes.as_bytes(), 1), Err(Malformed), "{bytes:?}");
         }

@@ -15,6 +15,9 @@ pub struct Config {
     /// connection of its own. With 1, all are sent over one in the order in which they come.
     #[serde(default = "one")]
     pub pipelining: NonZeroU8,
+    /// Whether responses are compressed for clients that accept it.
+    #[serde(default)]
+    pub compression: bool,
 }
 
 fn ports() -> Vec<u16> {
@@ -28,6 +31,6 @@ const fn one() -> NonZeroU8 {
 impl Default for Config {
     /// No capability is switched on.
     fn default() -> Self {
-        Self { ports: ports(), pipelining: one() }
+        Self { ports: ports(), pipelining: one(), compression: false }
     }
 }

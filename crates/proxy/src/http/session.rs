@@ -16,6 +16,7 @@
 use std::collections::VecDeque;
 
 use crate::http::body::{Body, Framing};
+use crate::http::compression::{Coding, Encoder};
 use crate::http::config::Config;
 use crate::http::message::{Method, RequestHead, ResponseHead};
 use crate::http::statistics::{Bypass, Statistics};
@@ -55,6 +56,7 @@ pub struct Session {
     /// Most bytes of a response that wait for the client, and of a head.
     buffer: usize,
     most_head: usize,
+    compresses: bool,
     /// The server of the tunnel.
     tunnel: Option<usize>,
     /// Whether anything was read from the client.
@@ -80,6 +82,9 @@ struct Exchange {
     retried: bool,
     /// Bytes of the response that wait for the client.
     response: VecDeque<u8>,
+    /// The coding that the client accepts, and the encoder of the response.
+    coding: Option<Coding>,
+    encoder: Option<Encoder>,
     has_response: bool,
     is_complete: bool,
     /// How the stream to the client ends after it.
@@ -130,6 +135,8 @@ impl Exchange {
             server: None,
             retried: false,
             response: VecDeque::new(),
+            coding: None,
+            encoder: None,
             has_response: false,
             is_complete: false,
             end: None,
@@ -160,6 +167,7 @@ impl Session {
             buffer,
             // A head that is not complete must not close the window for the rest of it.
             most_head: (buffer / 2).min(MOST_HEAD),
+            compresses: config.compression,
             tunnel: None,
             has_begun: false,
             client_ended: false,
@@ -218,6 +226,9 @@ impl Session {
                 let mut exchange = Exchange::new(head.method, &bytes[..head.length], head.framing);
                 exchange.is_barrier |= head.upgrades || !exchange.body.is_complete();
                 exchange.end = head.closes.then_some(End::Close);
+                if self.compresses {
+                    exchange.coding = Coding::of_request(&exchange.head);
+                }
                 self.exchanges.push_back(exchange);
                 head.length
             }
@@ -374,11 +385,25 @@ impl Session {
         let server = &mut self.servers[from];
         if let Some(body) = &mut server.body {
             let bytes = &bytes[..room.min(bytes.len())];
-            let Ok(count) = body.advance(bytes, |_| {}) else {
+            let encoder = &mut exchange.encoder;
+            let advanced = body.advance(bytes, |data| encoder.iter_mut().for_each(|encoder| encoder.write(data)));
+            let Ok(count) = advanced else {
                 self.take_unframed(from);
                 return self.read_response(from, bytes);
             };
-            exchange.response.extend(&bytes[..count]);
+            match encoder {
+                Some(encoder) => {
+                    self.statistics.uncompressed_bytes += count as u64;
+                    // Nothing is kept back while the client has nothing to receive.
+                    if exchange.response.is_empty() {
+                        encoder.flush();
+                    }
+                    let chunk = encoder.take_chunk();
+                    self.statistics.compressed_bytes += chunk.len() as u64;
+                    exchange.response.extend(chunk);
+                }
+                None => exchange.response.extend(&bytes[..count]),
+            }
             if body.is_complete() {
                 self.complete(from);
             }
@@ -389,7 +414,15 @@ impl Session {
             Ok(Some(head)) => {
                 exchange.has_response = true;
                 exchange.head = Vec::new();
-                exchange.response.extend(&bytes[..head.length]);
+                let origin = &bytes[..head.length];
+                let encoded = exchange.coding.and_then(|coding| coding.rewrite(origin).zip(Encoder::new(coding)));
+                match encoded {
+                    Some((rewritten, encoder)) => {
+                        exchange.response.extend(rewritten);
+                        exchange.encoder = Some(encoder);
+                    }
+                    None => exchange.response.extend(origin),
+                }
                 if head.begins_tunnel(exchange.method) {
                     self.begin_tunnel(from, Bypass::Upgrade);
                 } else if !head.is_interim() {
@@ -435,6 +468,13 @@ impl Session {
     /// The end of a response cannot be found: all that the server sends belongs to it.
     fn take_unframed(&mut self, from: usize) {
         let Some(index) = self.front(from) else { return };
+        if self.exchanges[index].encoder.take().is_some() {
+            // What follows cannot be appended to compressed content.
+            self.statistics.truncated += 1;
+            self.servers[from].state = ServerState::Ended;
+            self.servers[from].assigned.clear();
+            return self.cut_off(index, End::Abort);
+        }
         if self.exchanges.len() == 1 {
             return self.begin_tunnel(from, Bypass::MalformedResponse);
         }
@@ -442,6 +482,13 @@ impl Session {
         let exchange = &mut self.exchanges[index];
         (exchange.has_response, exchange.bypass) = (true, Some(Bypass::MalformedResponse));
         exchange.end.get_or_insert(End::Close);
+        self.forget_after(index);
+    }
+
+    /// The exchange at `index` is the last, and its response is not complete.
+    fn cut_off(&mut self, index: usize, end: End) {
+        let exchange = &mut self.exchanges[index];
+        (exchange.is_complete, exchange.end) = (true, Some(end));
         self.forget_after(index);
     }
 
@@ -464,6 +511,11 @@ impl Session {
         server.assigned.pop_front();
         let exchange = &mut self.exchanges[index];
         exchange.is_complete = true;
+        if let Some(encoder) = exchange.encoder.take() {
+            let last = encoder.finish();
+            self.statistics.compressed_bytes += last.len() as u64;
+            exchange.response.extend(last);
+        }
         if !exchange.body.is_complete() {
             // It was answered early; where the request ends is not followed any more.
             exchange.end.get_or_insert(End::Close);
@@ -511,10 +563,16 @@ impl Session {
         } else if exchange.has_response || !unread.is_empty() || !can_repeat(exchange) {
             // What the origin has sent is passed on, and is not made to look complete.
             self.statistics.truncated += 1;
-            exchange.response.extend(unread);
-            (exchange.is_complete, exchange.end) = (true, Some(end));
+            match exchange.encoder.take() {
+                // Without its last chunk the client sees that something is missing.
+                Some(mut encoder) => {
+                    encoder.flush();
+                    exchange.response.extend(encoder.take_chunk());
+                }
+                None => exchange.response.extend(unread),
+            }
             self.servers[server].assigned.clear();
-            self.forget_after(index);
+            self.cut_off(index, end);
         } else {
             self.statistics.retries += self.servers[server].assigned.len() as u64;
             exchange.retried = true;

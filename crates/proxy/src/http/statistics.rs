@@ -58,6 +58,10 @@ pub struct Statistics {
     pub truncated: u64,
     /// Bytes of responses.
     pub response_bytes: u64,
+    /// Bytes of content that was compressed, with its framing, before compression.
+    pub uncompressed_bytes: u64,
+    /// The same after compression.
+    pub compressed_bytes: u64,
     /// Bytes of a server that no request asked for, and that were discarded.
     pub discarded_bytes: u64,
     /// Bytes that were relayed without being interpreted, in the order of [`Bypass::ALL`].
@@ -72,6 +76,8 @@ impl Statistics {
         self.retries += other.retries;
         self.truncated += other.truncated;
         self.response_bytes += other.response_bytes;
+        self.uncompressed_bytes += other.uncompressed_bytes;
+        self.compressed_bytes += other.compressed_bytes;
         self.discarded_bytes += other.discarded_bytes;
         for (sum, bytes) in self.bypassed_bytes.iter_mut().zip(other.bypassed_bytes) {
             *sum += bytes;
@@ -86,6 +92,8 @@ impl Statistics {
             ("retries", self.retries),
             ("truncated", self.truncated),
             ("response_bytes", self.response_bytes),
+            ("uncompressed_bytes", self.uncompressed_bytes),
+            ("compressed_bytes", self.compressed_bytes),
             ("discarded_bytes", self.discarded_bytes),
         ];
         counters.into_iter().chain(Bypass::ALL.map(Bypass::name).into_iter().zip(self.bypassed_bytes))

@@ -71,8 +71,11 @@ fn pairs() -> impl Strategy<Value = Vec<Pair>> {
                 0 => message("HTTP/1.1 204 No Content", 0, &[]),
                 // The length that a GET would have.
                 4 => b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n".to_vec(),
-                5 => [message("HTTP/1.1 103 Early Hints\r\nLink: </a>", 0, &[]), message("HTTP/1.1 200 OK", 1, &received)]
-                    .concat(),
+                5 => [
+                    message("HTTP/1.1 103 Early Hints\r\nLink: </a>", 0, &[]),
+                    message("HTTP/1.1 200 OK", 1, &received),
+                ]
+                .concat(),
                 kind => message("HTTP/1.1 200 OK", kind, &received),
             };
             Pair {
@@ -302,5 +305,61 @@ fn a_request_without_an_answer_is_sent_once_more() {
 fn a_request_that_is_cut_off_is_aborted() {
     let mut session = begun(2, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
     session.client_ended(0);
+    assert_eq!(session.end(), Some(End::Abort));
+}
+
+const ACCEPTS_GZIP: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
+
+/// A session that compresses and has read `bytes`.
+fn compressing(bytes: &[u8]) -> Session {
+    let mut session = Session::new(&Config { compression: true, ..Config::default() }, 20_000);
+    session.read_client(bytes);
+    session
+}
+
+#[test]
+fn a_response_is_compressed_and_complete() {
+    let text = "plain text ".repeat(1000);
+    let mut session = compressing(&[ACCEPTS_GZIP, GET].concat());
+    let response = message("HTTP/1.1 200 OK\r\nContent-Type: text/plain", 2, text.as_bytes());
+    let both = [&response[..], &response].concat();
+    let (mut read, mut received) = (0, Vec::new());
+    while read < both.len() {
+        let end = (read + 1000).min(both.len());
+        read += session.read_server(0, &both[read..end]);
+        received.extend(ready(&mut session));
+    }
+    let head = received.windows(4).position(|end| end == b"\r\n\r\n").expect("there is a head") + 4;
+    let (mut body, mut compressed) = (Body::new(Framing::Chunked), Vec::new());
+    let count = body.advance(&received[head..], |data| compressed.extend_from_slice(data)).expect("valid chunks");
+    let mut decoded = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&compressed[..]), &mut decoded).expect("gzip");
+    assert_eq!(decoded, text);
+    assert!(count < text.len() / 5);
+    assert_eq!(received[head + count..], response, "the second client does not accept it");
+    let origin = response.windows(4).position(|end| end == b"\r\n\r\n").expect("there is a head") + 4;
+    assert_eq!(session.statistics.uncompressed_bytes as usize, response.len() - origin);
+}
+
+#[test]
+fn a_compressed_response_that_is_cut_off_does_not_look_complete() {
+    for in_order in [true, false] {
+        let mut session = compressing(ACCEPTS_GZIP);
+        let response = message("HTTP/1.1 200 OK\r\nContent-Type: text/plain", 1, &[b'x'; 1000]);
+        session.read_server(0, &response[..500]);
+        session.server_ended(0, in_order, &[]);
+        let received = ready(&mut session);
+        assert!(received.len() > 100, "what has arrived is passed on");
+        assert!(!received.ends_with(b"0\r\n\r\n"));
+        assert_eq!(session.end(), Some(if in_order { End::Close } else { End::Abort }));
+        assert_eq!(session.statistics.truncated, 1);
+    }
+    // Wrong framing in the middle: nothing can be appended.
+    let mut session = compressing(ACCEPTS_GZIP);
+    session.read_server(
+        0,
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello!",
+    );
+    assert!(!ready(&mut session).ends_with(b"hello!"));
     assert_eq!(session.end(), Some(End::Abort));
 }
