@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use airpath_core::{FlowId, Instant, Slot, UserId};
+use airpath_core::{FlowId, Instant, Slot, Span, UserId};
 use airpath_path::{MiddleboxContext, Side};
 use airpath_tcp::{Connection, Identity, Segment};
 
@@ -12,6 +12,10 @@ use crate::http::channel::Channel;
 use crate::http::session::{End, Session};
 use crate::http::statistics::Statistics;
 use crate::relay::{Departures, HeldSyn, Relay, deadline, next_segment};
+
+/// A client waits for this time at most for a server connection that has never answered, while
+/// another is idle.
+const MOST_STALL: Span = Span::from_secs(5);
 
 /// A client connection of the application level. The client is a mobile.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub struct HttpRelay {
     opened: Instant,
     /// When the last segment arrived.
     active: Instant,
+    /// Since when the session is stalled.
+    stalled: Option<Instant>,
     /// Bytes that may wait for each server.
     buffer: u64,
     /// Flows of server connections that have ended, with their ports.
@@ -60,6 +66,7 @@ impl HttpRelay {
             held_syn,
             opened,
             active,
+            stalled: None,
             buffer,
             closed: Vec::new(),
             is_counted: false,
@@ -125,6 +132,9 @@ impl HttpRelay {
         for channel in self.channels() {
             channel.connection.handle_timeout(now, cx.context());
         }
+        if self.stalled.is_some_and(|since| since + MOST_STALL <= now) {
+            self.session.use_one_server();
+        }
         if self.deadline(config).is_some_and(|deadline| deadline <= now) {
             self.abort(now, cx);
         }
@@ -132,7 +142,8 @@ impl HttpRelay {
 
     pub fn next_wakeup(&self, config: &Config) -> Option<Instant> {
         let timers = self.connections().filter_map(Connection::next_wakeup);
-        timers.chain(self.deadline(config)).min()
+        let stall = self.stalled.map(|since| since + MOST_STALL);
+        timers.chain(self.deadline(config)).chain(stall).min()
     }
 
     fn deadline(&self, config: &Config) -> Option<Instant> {
@@ -159,6 +170,7 @@ impl HttpRelay {
         }
         self.channels().for_each(Channel::free_acknowledged);
         while self.pass_on() {}
+        self.stalled = if self.session.is_stalled() { self.stalled.or(Some(now)) } else { None };
         let mobile_ended = self.mobile.connection.outcome();
         let is_aborted = mobile_ended.is_some_and(|outcome| !outcome.is_orderly());
         if is_aborted || self.session.end() == Some(End::Abort) {

@@ -98,6 +98,7 @@ struct Server {
     state: ServerState,
     /// Exchanges whose responses it has not completed, in their order.
     assigned: VecDeque<u64>,
+    has_answered: bool,
     /// The content of the response that is still to come; `None` before its final head.
     body: Option<Body>,
     outgoing: VecDeque<u8>,
@@ -117,7 +118,7 @@ enum ServerState {
 
 impl Server {
     const fn new(state: ServerState) -> Self {
-        Self { state, assigned: VecDeque::new(), body: None, outgoing: VecDeque::new() }
+        Self { state, assigned: VecDeque::new(), has_answered: false, body: None, outgoing: VecDeque::new() }
     }
 
     fn is_usable(&self) -> bool {
@@ -412,7 +413,7 @@ impl Session {
         match ResponseHead::parse(bytes, exchange.method, self.most_head) {
             Ok(None) => 0,
             Ok(Some(head)) => {
-                exchange.has_response = true;
+                (exchange.has_response, server.has_answered) = (true, true);
                 exchange.head = Vec::new();
                 let origin = &bytes[..head.length];
                 let encoded = exchange.coding.and_then(|coding| coding.rewrite(origin).zip(Encoder::new(coding)));
@@ -577,6 +578,32 @@ impl Session {
             self.statistics.retries += self.servers[server].assigned.len() as u64;
             exchange.retried = true;
             self.reassign(server);
+        }
+        self.settle();
+    }
+
+    /// Whether the client waits for a server connection that has never answered, while the first one
+    /// answers and is idle: the server may serve one connection at a time.
+    pub fn is_stalled(&self) -> bool {
+        let first = &self.servers[0];
+        let waits_for = self.exchanges.iter().find(|exchange| !exchange.is_complete).and_then(|next| next.server);
+        first.state == ServerState::Open
+            && first.has_answered
+            && first.assigned.is_empty()
+            && waits_for.is_some_and(|server| !self.servers[server].has_answered)
+    }
+
+    /// From now on all requests use the first server connection, also those of connections that
+    /// have never answered.
+    pub fn use_one_server(&mut self) {
+        self.most_servers = 1;
+        for number in 1..self.servers.len() {
+            let server = &mut self.servers[number];
+            if server.state != ServerState::Unused && !server.has_answered {
+                server.state = ServerState::Ended;
+                self.statistics.retries += server.assigned.len() as u64;
+                self.reassign(number);
+            }
         }
         self.settle();
     }

@@ -363,3 +363,19 @@ fn a_compressed_response_that_is_cut_off_does_not_look_complete() {
     assert!(!ready(&mut session).ends_with(b"hello!"));
     assert_eq!(session.end(), Some(End::Abort));
 }
+
+#[test]
+fn a_server_that_serves_one_connection_at_a_time_is_used_so() {
+    let mut session = begun(4, &[GET, GET, GET].concat());
+    session.set_server(1, true);
+    session.set_server(2, true);
+    assert!(!session.is_stalled());
+    session.read_server(0, b"HTTP/1.1 204 No Content\r\n\r\n");
+    assert!(session.is_stalled());
+    session.use_one_server();
+    assert_eq!(outgoing(&mut session, 0), [GET, GET, GET].concat());
+    assert!(session.has_abandoned(1) && session.has_abandoned(2) && !session.is_stalled());
+    session.release_server(1);
+    assert_eq!(session.read_client(GET), GET.len());
+    assert_eq!(session.wanted_server(), None);
+}
