@@ -32,6 +32,8 @@ pub struct HttpRelay {
     opened: Instant,
     /// When the last segment arrived.
     active: Instant,
+    /// When the mobile's connection has ended.
+    ended: Option<Instant>,
     /// Since when the session is stalled.
     stalled: Option<Instant>,
     /// Bytes that may wait for each server.
@@ -66,6 +68,7 @@ impl HttpRelay {
             held_syn,
             opened,
             active,
+            ended: None,
             stalled: None,
             buffer,
             closed: Vec::new(),
@@ -146,7 +149,11 @@ impl HttpRelay {
         timers.chain(self.deadline(config)).chain(stall).min()
     }
 
+    /// Server connections have some time to end after the mobile's, and are aborted then.
     fn deadline(&self, config: &Config) -> Option<Instant> {
+        if let Some(ended) = self.ended {
+            return (!self.is_over()).then(|| ended + config.open_timeout);
+        }
         deadline(self.connections().take(2), (self.opened, self.active), config)
     }
 
@@ -172,6 +179,9 @@ impl HttpRelay {
         while self.pass_on() {}
         self.stalled = if self.session.is_stalled() { self.stalled.or(Some(now)) } else { None };
         let mobile_ended = self.mobile.connection.outcome();
+        if mobile_ended.is_some() {
+            self.ended.get_or_insert(now);
+        }
         let is_aborted = mobile_ended.is_some_and(|outcome| !outcome.is_orderly());
         if is_aborted || self.session.end() == Some(End::Abort) {
             return self.abort(now, cx);
@@ -185,9 +195,6 @@ impl HttpRelay {
             if self.session.tunnel_server() != Some(number) && (ends || self.session.has_abandoned(number)) {
                 if channel.is_writable() {
                     channel.close();
-                }
-                if mobile_ended.is_some() {
-                    channel.connection.abort(now, cx.context());
                 }
             }
             if number > 0 && channel.connection.outcome().is_some() && self.session.has_abandoned(number) {

@@ -9,20 +9,20 @@ use airpath_proxy::{Accept, Config, Discipline, Proxy};
 use airpath_tcp::Outcome;
 use proptest::prelude::*;
 
-fn at(millis: u64) -> Instant {
+pub fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-fn proxy(config: Config) -> Proxy {
+pub fn proxy(config: Config) -> Proxy {
     Proxy::new(config, Seed::new(1).stream("proxy"))
 }
 
-fn lines(delay: u64) -> [Line; 2] {
+pub fn lines(delay: u64) -> [Line; 2] {
     [Line::new(Span::from_millis(delay)), Line::new(Span::from_millis(delay))]
 }
 
 /// A line that loses and reorders.
-fn unreliable(loss: f64, jitter: u64, seed: u64, name: &str) -> Line {
+pub fn unreliable(loss: f64, jitter: u64, seed: u64, name: &str) -> Line {
     let mut line = Line::new(Span::from_millis(40));
     line.rate = Some(airpath_core::Bitrate::from_bps(2_000_000));
     line.queue = 64_000;

@@ -94,6 +94,8 @@ fn pairs() -> impl Strategy<Value = Vec<Pair>> {
 struct Origin {
     received: Vec<u8>,
     sends: Vec<u8>,
+    /// Bytes of these that have arrived at the session, and those that it has read.
+    arrived: usize,
     sent: usize,
     ends: Option<bool>,
     reported: bool,
@@ -112,7 +114,8 @@ fn run(pairs: &[Pair], pipelining: u8, cut: Option<Cut>, seed: u64) -> (Vec<u8>,
     let mut idle = 0;
     while idle < 200 {
         let (kind, size) = (choices.below(6) as usize, choices.below(50) as usize + 1);
-        let before = (arrived, read, received.len(), origins.iter().map(|origin| origin.sent).sum::<usize>());
+        let before =
+            (arrived, read, received.len(), origins.iter().map(|origin| origin.arrived + origin.sent).sum::<usize>());
         match kind % 3 {
             0 => {
                 arrived = (arrived + size).min(stream.len());
@@ -141,14 +144,15 @@ fn run(pairs: &[Pair], pipelining: u8, cut: Option<Cut>, seed: u64) -> (Vec<u8>,
                 origin.ends = cut.map(|cut| cut.in_order).or(pairs[index].closes.then_some(true));
             }
             if (kind + number) % 2 == 0 && origin.sent < origin.sends.len() {
-                let end = (origin.sent + size).min(origin.sends.len());
-                origin.sent += session.read_server(number, &origin.sends[origin.sent..end]);
+                origin.arrived = (origin.arrived + size).min(origin.sends.len());
+                origin.sent += session.read_server(number, &origin.sends[origin.sent..origin.arrived]);
             }
             if let Some(in_order) = origin.ends
                 && !origin.reported
             {
                 let unread = origin.sends[origin.sent..].to_vec();
                 if unread.len() < 50 {
+                    origin.arrived = origin.sends.len();
                     let used = session.read_server(number, &unread);
                     origin.sent += used;
                     session.server_ended(number, in_order, &unread[used..]);
@@ -156,7 +160,8 @@ fn run(pairs: &[Pair], pipelining: u8, cut: Option<Cut>, seed: u64) -> (Vec<u8>,
                 }
             }
         }
-        let after = (arrived, read, received.len(), origins.iter().map(|origin| origin.sent).sum::<usize>());
+        let after =
+            (arrived, read, received.len(), origins.iter().map(|origin| origin.arrived + origin.sent).sum::<usize>());
         idle = if after == before { idle + 1 } else { 0 };
     }
     let end = session.end();
