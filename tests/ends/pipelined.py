@@ -1,8 +1,8 @@
-"""Objects by HTTP/1.1: `pipelined.py serve DELAY_MS`, and `pipelined.py fetch HOST OBJECTS BYTES DEPTH [FIELD]`.
+"""Objects by HTTP/1.1: `pipelined.py serve DELAY_MS`, and `fetch HOST OBJECTS BYTES DEPTH`.
 
-The server needs DELAY_MS for each object, and serves many connections at once. It cuts off the object `/cut`, and
-closes. The client sends up to DEPTH requests before the first is answered, compares every byte, and prints the seconds
-and the bytes that it received. FIELD is one more header field, such as `Accept-Encoding: gzip`.
+The server needs DELAY_MS for each object, and serves many connections at once. It cuts off the
+object `/cut`, and closes. The client sends up to DEPTH requests before the first is answered,
+compares every byte, and prints the seconds and the bytes that it received.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ def read(connection: socket.socket, buffer: bytearray, size: int) -> None:
         buffer += part
 
 
-def fetch(host: str, objects: int, size: int, depth: int, *fields: str) -> None:
+def fetch(host: str, objects: int, size: int, depth: int) -> None:
     """Fetch the objects over one connection."""
     begun = time.monotonic()
     received, waiting, buffer = 0, deque[int](), bytearray()
@@ -71,7 +71,7 @@ def fetch(host: str, objects: int, size: int, depth: int, *fields: str) -> None:
                 assert buffer[:size] == content(expected, size), f"object {expected} differs"
                 del buffer[:size]
             if number < objects:
-                request = [f"GET /{number}/{size} HTTP/1.1", f"Host: {host}", *fields, "", ""]
+                request = [f"GET /{number}/{size} HTTP/1.1", f"Host: {host}", "", ""]
                 connection.sendall("\r\n".join(request).encode())
                 waiting.append(number)
     sys.stdout.write(f"{time.monotonic() - begun:.2f} {received}\n")
@@ -80,4 +80,4 @@ def fetch(host: str, objects: int, size: int, depth: int, *fields: str) -> None:
 if sys.argv[1] == "serve":
     ThreadingHTTPServer(("", 80), Handler).serve_forever()
 else:
-    fetch(sys.argv[2], *map(int, sys.argv[3:6]), *sys.argv[6:])
+    fetch(sys.argv[2], *map(int, sys.argv[3:6]))

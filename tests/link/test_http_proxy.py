@@ -1,4 +1,4 @@
-"""The application level of the proxy with real programs: pipelined requests, compression, truncation."""
+"""The application level of the proxy with real programs: pipelining, compression, truncation."""
 
 import shlex
 import time
@@ -19,7 +19,7 @@ def counters(folder: Path) -> dict[str, int]:
 
 
 def fetch(link: LinkCommand, options: str, *arguments: object) -> tuple[float, int, dict[str, int]]:
-    """Fetch objects of a server that needs 100 ms for each; return seconds, bytes, the proxy's counters."""
+    """Fetch objects that take 100 ms each; return seconds, bytes, the proxy's counters."""
     out = link.folder / f"out-{time.monotonic_ns()}"
     client = python(PIPELINED, "fetch", "server", *arguments)
     serve = shlex.join(python(PIPELINED, "serve", 100))

@@ -10,6 +10,7 @@ use crate::relay::{Departures, MOST_REQUEST, Relay};
 
 /// A relayed connection.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most are relays, which need no allocation of their own")]
 pub enum Relayed {
     /// Bytes are forwarded.
     Transport(Relay),

@@ -1,9 +1,11 @@
 //! The content of a message as it arrives: where it ends, and which bytes are data.
 
-use crate::http::message::Malformed;
-
 /// Most bytes of the extensions of a chunk, or of a trailer section.
 const MOST_EXTRA: u32 = 16 << 10;
+
+/// The bytes are not an HTTP/1.x message, or its end is ambiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
 
 /// How the content of a message is framed (RFC 9112 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

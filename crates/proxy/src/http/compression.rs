@@ -1,9 +1,9 @@
 //! Compression of responses (RFC 9110 §8.4, §12.5.3), for clients that accept it.
 //!
 //! A response is compressed only if nothing forbids it and nothing in it would become wrong:
-//! neither side says `no-transform` (RFC 9111 §5.2), it is a complete 200 of HTTP/1.1, its type is
-//! text-like, it has no content coding, no digest and no trailers. A strong entity tag becomes weak,
-//! because the bytes differ from those of the origin (RFC 9110 §8.8.1).
+//! neither side has sent `no-transform` (RFC 9111 §5.2), it is a complete 200 of HTTP/1.1, its type
+//! is text-like, it has no content coding, no digest and no trailers. A strong entity tag becomes
+//! weak, because the bytes differ from those of the origin (RFC 9110 §8.8.1).
 
 use std::io::Write;
 
@@ -117,9 +117,12 @@ impl Coding {
     }
 }
 
+/// The name and the value of a header field.
+type Field<'a> = (&'a [u8], &'a [u8]);
+
 /// The first line of a head, and its fields. Heads were parsed before: each line ends with CR and
 /// LF, and none is folded.
-fn lines(head: &[u8]) -> Option<(&[u8], impl Iterator<Item = (&[u8], &[u8])>)> {
+fn lines(head: &[u8]) -> Option<(&[u8], impl Iterator<Item = Field<'_>>)> {
     let text = head.trim_ascii_start().strip_suffix(b"\r\n\r\n")?;
     let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let start = lines.next()?;
@@ -149,7 +152,7 @@ pub struct Encoder(State);
 enum State {
     Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
     Zstandard(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
-    Gzip(flate2::write::GzEncoder<Vec<u8>>),
+    Gzip(Box<flate2::write::GzEncoder<Vec<u8>>>),
 }
 
 impl std::fmt::Debug for Encoder {
@@ -183,7 +186,8 @@ impl Encoder {
                 State::Zstandard(Box::new(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL).ok()?))
             }
             Coding::Gzip => {
-                State::Gzip(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL)))
+                let level = flate2::Compression::new(GZIP_LEVEL);
+                State::Gzip(Box::new(flate2::write::GzEncoder::new(Vec::new(), level)))
             }
         }))
     }
@@ -257,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_says_what_was_done() {
+    fn the_head_states_what_was_done() {
         let fields = "Content-Type: text/html; charset=utf-8\r\nContent-Length: 1000\r\nETag: \"a\"\r\nX-Y: z\r\n";
         let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nETag: W/\"a\"\r\nX-Y: z\r\n\
                         Vary: Accept-Encoding\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -1,19 +1,15 @@
 //! Heads of HTTP/1.x messages, and how their content is framed (RFC 9112).
 //!
 //! Parsing is strict: two recipients must not disagree on where a message ends (request smuggling,
-//! RFC 9112 §11.2). A message that could be read in two ways is [`Malformed`], and its connection is
-//! then relayed without being interpreted.
+//! RFC 9112 §11.2). A message that could be read in two ways is [`Malformed`], and its connection
+//! is then relayed without being interpreted.
 
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
-use crate::http::body::Framing;
+use crate::http::body::{Framing, Malformed};
 
 /// Most header fields of a message.
 const MOST_FIELDS: usize = 128;
-
-/// The bytes are not an HTTP/1.x message, or its end is ambiguous.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
 
 /// Methods that the proxy distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +36,7 @@ pub struct RequestHead {
     pub framing: Framing,
     /// Whether the client does not expect to use the connection again.
     pub closes: bool,
-    /// Whether it asks for another protocol on this connection.
+    /// Whether it requests another protocol on this connection.
     pub upgrades: bool,
 }
 
@@ -126,7 +122,7 @@ fn complete(parsed: Result<Status<usize>, Error>, bytes: &[u8], most: usize) -> 
     }
 }
 
-/// What the header fields say about a message and its connection.
+/// What the header fields state about a message and its connection.
 #[derive(Debug, Default)]
 struct Fields {
     framing: Option<Framing>,

@@ -192,10 +192,9 @@ impl HttpRelay {
         }
         for (number, place) in self.servers.iter_mut().enumerate() {
             let Some(channel) = place else { continue };
-            if self.session.tunnel_server() != Some(number) && (ends || self.session.has_abandoned(number)) {
-                if channel.is_writable() {
-                    channel.close();
-                }
+            let is_used = self.session.tunnel_server() == Some(number) || !ends && !self.session.has_abandoned(number);
+            if !is_used && channel.is_writable() {
+                channel.close();
             }
             if number > 0 && channel.connection.outcome().is_some() && self.session.has_abandoned(number) {
                 self.closed.extend(channel.port.map(|port| (channel.flow, port)));

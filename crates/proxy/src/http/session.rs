@@ -109,7 +109,7 @@ struct Server {
 enum ServerState {
     /// There is none.
     Unused,
-    /// It is asked for.
+    /// The owner is to open it.
     Wanted,
     Open,
     /// The server will send nothing more, or it is not to be used any more.
@@ -537,8 +537,8 @@ impl Session {
         }
     }
 
-    /// A server's stream has ended, in order or not, and all of it that can be used was read. May be
-    /// repeated, with fewer `unread` bytes.
+    /// A server's stream has ended, in order or not, and all of it that can be used was read. May
+    /// be repeated, with fewer `unread` bytes.
     pub fn server_ended(&mut self, server: usize, in_order: bool, unread: &[u8]) {
         if self.servers[server].state == ServerState::Ended {
             return;
@@ -582,8 +582,8 @@ impl Session {
         self.settle();
     }
 
-    /// Whether the client waits for a server connection that has never answered, while the first one
-    /// answers and is idle: the server may serve one connection at a time.
+    /// Whether the client waits for a server connection that has never answered, while the first
+    /// one answers and is idle: the server may serve one connection at a time.
     pub fn is_stalled(&self) -> bool {
         let first = &self.servers[0];
         let waits_for = self.exchanges.iter().find(|exchange| !exchange.is_complete).and_then(|next| next.server);

@@ -15,7 +15,7 @@ pub enum Bypass {
     MalformedResponse,
     /// The connection has changed to another protocol: `Upgrade` or `CONNECT`.
     Upgrade,
-    /// The server sends what no request asked for.
+    /// The server sends without a request.
     Unsolicited,
 }
 
@@ -62,7 +62,7 @@ pub struct Statistics {
     pub uncompressed_bytes: u64,
     /// The same after compression.
     pub compressed_bytes: u64,
-    /// Bytes of a server that no request asked for, and that were discarded.
+    /// Bytes of servers without a request, which were discarded.
     pub discarded_bytes: u64,
     /// Bytes that were relayed without being interpreted, in the order of [`Bypass::ALL`].
     pub bypassed_bytes: [u64; Bypass::ALL.len()],

@@ -18,7 +18,7 @@ fn response(number: usize, size: usize) -> Vec<u8> {
     head.into_bytes().into_iter().chain(data).collect()
 }
 
-/// A server that answers `GET /NUMBER/SIZE`, and closes after so many requests of a connection.
+/// A server that answers `GET /NUMBER/SIZE`, and closes after `most` requests of a connection.
 fn server(most: usize) -> Speaker {
     let (mut read, mut count) = (0, 0);
     Box::new(move |received| {
@@ -96,7 +96,11 @@ fn a_client_whose_server_closes_sees_the_end() {
         let whole: Vec<u8> = sizes.iter().enumerate().flat_map(|(number, size)| response(number, *size)).collect();
         assert!(whole.starts_with(received));
         let last = response(0, 1000).len();
-        assert!(received.len() >= 2 * last && received.len() % last == 0, "whole responses: {}", received.len());
+        assert!(
+            received.len() >= 2 * last && received.len().is_multiple_of(last),
+            "whole responses: {}",
+            received.len()
+        );
         assert_eq!(network.outcomes(0), [Some(Outcome::Closed); 2]);
         assert_eq!(network.packets_inside(), 0);
     }

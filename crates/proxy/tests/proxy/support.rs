@@ -424,17 +424,18 @@ impl<'a> Network<'a> {
         if connection.received() >= expected && end.complete.is_none() {
             end.complete = Some(now);
         }
-        if let Some(speaker) = &mut end.speaker {
-            if connection.outcome().is_none() && connection.state().is_synchronised() {
-                connection.read(connection.readable());
-                let (bytes, closes) = speaker(&end.received[..connection.received() as usize]);
-                end.spoken.extend_from_slice(&bytes);
-                if !bytes.is_empty() {
-                    connection.write(bytes.len() as u64);
-                }
-                if closes || connection.peer_closed() {
-                    connection.close();
-                }
+        if let Some(speaker) = &mut end.speaker
+            && connection.outcome().is_none()
+            && connection.state().is_synchronised()
+        {
+            connection.read(connection.readable());
+            let (bytes, closes) = speaker(&end.received[..connection.received() as usize]);
+            end.spoken.extend_from_slice(&bytes);
+            if !bytes.is_empty() {
+                connection.write(bytes.len() as u64);
+            }
+            if closes || connection.peer_closed() {
+                connection.close();
             }
         }
         let has_ended = connection.outcome().is_some() || end.speaker.is_some();

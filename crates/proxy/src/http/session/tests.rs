@@ -284,7 +284,7 @@ fn a_server_that_speaks_first_is_heard() {
 }
 
 #[test]
-fn more_than_was_asked_for_is_not_the_next_response() {
+fn more_than_was_requested_is_not_the_next_response() {
     let mut session = begun(4, &[GET, GET].concat());
     session.set_server(1, true);
     session.read_server(1, b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\nextra");
