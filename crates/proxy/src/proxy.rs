@@ -17,7 +17,7 @@ use crate::ports::Ports;
 use crate::relay::{Departures, Relay};
 use crate::relayed::Relayed;
 
-/// A transport-level proxy at the border of fixed network and radio.
+/// A proxy at the border of fixed network and radio.
 #[derive(Debug)]
 pub struct Proxy {
     config: Config,
@@ -81,7 +81,7 @@ impl Proxy {
 
     /// Number of connections that are relayed.
     pub fn connections(&self) -> usize {
-        self.numbers.len()
+        self.relays.len() - self.free.len()
     }
 
     /// What the application level has done, and which bytes it could not help.

@@ -62,6 +62,8 @@ pub struct Session {
     /// Whether anything was read from the client.
     has_begun: bool,
     client_ended: bool,
+    /// How the first server connection has ended, if it has.
+    server_end: End,
     end: Option<End>,
     /// Its counters.
     pub statistics: Statistics,
@@ -172,6 +174,7 @@ impl Session {
             tunnel: None,
             has_begun: false,
             client_ended: false,
+            server_end: End::Close,
             end: None,
             statistics: Statistics::default(),
         }
@@ -324,11 +327,11 @@ impl Session {
         }
     }
 
-    /// There is no server for the request at `index`: the client sees that it is not answered.
+    /// There is no server for the request at `index`: the stream to the client ends as the server's.
     fn give_up(&mut self, index: usize) {
         self.exchanges.truncate(index + 1);
         let exchange = &mut self.exchanges[index];
-        (exchange.is_complete, exchange.end) = (true, Some(End::Close));
+        (exchange.is_complete, exchange.end) = (true, Some(self.server_end));
     }
 
     /// The server connection that the owner is to open, if there is one.
@@ -544,6 +547,9 @@ impl Session {
             return;
         }
         let end = if in_order { End::Close } else { End::Abort };
+        if server == 0 {
+            self.server_end = end;
+        }
         let Some(index) = self.front(server) else {
             self.servers[server].state = ServerState::Ended;
             if server == 0 && self.exchanges.is_empty() {
@@ -656,7 +662,7 @@ impl Session {
         }
         let is_idle = self.exchanges.is_empty() && self.tunnel.is_none();
         if is_idle && (self.client_ended || self.servers[0].state == ServerState::Ended) {
-            self.end.get_or_insert(End::Close);
+            self.end.get_or_insert(self.server_end);
         }
         self.dispatch();
     }

@@ -384,3 +384,17 @@ fn a_server_that_serves_one_connection_at_a_time_is_used_so() {
     assert_eq!(session.read_client(GET), GET.len());
     assert_eq!(session.wanted_server(), None);
 }
+
+#[test]
+fn a_server_that_refuses_or_resets_is_not_a_clean_end() {
+    for pipelining in [1, 2] {
+        let mut session = begun(pipelining, GET);
+        session.server_ended(0, false, &[]);
+        if pipelining > 1 {
+            assert_eq!(session.wanted_server(), Some(1), "it is tried once more");
+            session.set_server(1, true);
+            session.server_ended(1, false, &[]);
+        }
+        assert_eq!(session.end(), Some(End::Abort));
+    }
+}
